@@ -26,8 +26,7 @@ from vlmeval_findit.engine.journal.errors import JournalError
 from vlmeval_findit.engine.journal.index import Index, standing
 from vlmeval_findit.engine.journal.lines import MAX_LINE, Line, as_line
 from vlmeval_findit.engine.journal.lookup import JournalView
-from vlmeval_findit.engine.journal.packed import packed_path, unpack, zstd
-from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.reading import packed_path, records, unpack, zstd
 from vlmeval_findit.engine.journal.tail import JournalTail
 from vlmeval_findit.engine.journal.writer import Journal
 

@@ -22,7 +22,7 @@ from measured import seconds
 from vlmeval_findit.engine.calls import _sha256
 from vlmeval_findit.engine.journal import writer as journal_module
 from vlmeval_findit.engine.journal.lookup import JournalView
-from vlmeval_findit.engine.journal.packed import packed_path
+from vlmeval_findit.engine.journal.reading import packed_path
 from vlmeval_findit.engine.journal.writer import Journal
 
 FEW, CALLS, MILLION = 400, 50_000, 1_000_000

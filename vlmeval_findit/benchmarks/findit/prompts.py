@@ -11,7 +11,6 @@ Frames are numbered from 1 in what we write.  A reader that sees no frame 0 coun
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
 from ...boxes.representation import REPRESENTATIONS, Judging, Representation
@@ -52,21 +51,32 @@ def _introduced(number: int, mark: str | None) -> str:
 
 def request(query: Query, variant: Variant) -> str:
     """The text that ends a message: what to find, what to return, nothing else."""
-    numbers = REPRESENTATIONS[variant.representation]
-    asked = query.label.join(_around_label(variant, variant.data, numbers))
+    asked = query.label.join(_around_label(variant))
     return f'Caption: "{query.caption}"\n{asked}' if variant.caption else asked
 
 
-@lru_cache(maxsize=4096)
-def _around_label(v: Variant, data: Dataset, numbers: Representation) -> tuple[str, ...]:
+_Pieces = tuple[str, ...]
+
+_known: dict[str, tuple[Dataset, Representation, _Pieces]] = {}
+"""Pieces by the name of their variant, with what the names in it stood for when they were made."""
+
+
+def _around_label(v: Variant) -> _Pieces:
     """The pieces of a request between which the label stands: the same for every query.
 
-    What the names in a variant stand for, which a file or a plug-in may say otherwise later, is
-    there for the cache.
+    They are made again when a file or a plug-in says otherwise what a name stands for.
     """
+    data, numbers = v.data, REPRESENTATIONS[v.representation]
+    known = _known.get(v.name)
+    if known is None or known[0] is not data or known[1] is not numbers:
+        _known[v.name] = known = data, numbers, _pieces(v)
+    return known[2]
+
+
+def _pieces(v: Variant) -> _Pieces:
     *before, after = _find(v)
     sentences = [after, *_return(v)]
-    if data.has_negatives:
+    if v.data.has_negatives:
         place = "video frames" if v.frames > 1 else "image"
         sentences.append(f"If nothing in the {place} matches, answer with an empty list: [].")
     sentences.append("Answer with nothing else.")

@@ -38,11 +38,7 @@ class DiskFullError(JournalError):
 
 
 def full_disk(error: OSError, path: Path) -> DiskFullError:
-    """The error for a file that found no room.
-
-    Raises:
-        OSError: the given one, where it is of another kind.
-    """
+    """The error for a file that found no room; one of another kind is raised."""
     if not is_disk_full(error):
         raise error
     return DiskFullError(path, 0)
@@ -57,8 +53,7 @@ def lock_of_a_sweep(path: Path, watch: Watch | None = None) -> Lock:
     """The lock of files that one sweep at a time writes; ``watch`` is as of :class:`.Lock`.
 
     Raises:
-        JournalError: another process has it.
-        DiskFullError: no room for it.
+        JournalError: another process has it, or there is no room for it.
         OSError: it cannot be made.
     """
     try:

@@ -33,18 +33,16 @@ _LONGEST_END = 70
 
 
 class Line(NamedTuple):
-    """One line of a file: ``length`` bytes from ``start`` on.
-
-    ``key`` is that of its call; None of a line that is no record, or not what was written, and ""
-    of an event.  ``failed``: the call was not answered; ``confidences``: it was asked for with
-    log-probabilities.
-    """
+    """One line of a file."""
 
     start: int
     length: int
+    """In bytes, as the start is."""
     key: str | None
+    """Of its call; "" of an event, None of a line that is no record, or not what was written."""
     failed: bool = False
     confidences: bool = False
+    """Log-probabilities were asked for."""
 
 
 def stored(record: Record) -> tuple[Record, bytes]:
@@ -79,20 +77,21 @@ def record_in(raw: bytes) -> dict[str, Any] | None:
 
     Lines of versions that wrote no checksum are held against their keys alone.
     """
-    record = _checked(raw)
-    return record if record and _is_record(record) and key_fits(record) else None
+    record = _checked(plain_record(raw), raw)
+    return record if record and key_fits(record) else None
 
 
 def event_in(raw: bytes) -> dict[str, Any] | None:
     """The event of a line; None where it is none, or is not what was written."""
-    event = _checked(raw) if raw.startswith(_HEADS[1]) else None
-    return event["event"] if event and isinstance(event.get("event"), dict) else None
+    event = _checked(_object(raw), raw) if raw.startswith(_HEADS[1]) else None
+    return event["event"] if event else None
 
 
 def plain_record(raw: bytes) -> dict[str, Any] | None:
     """The record of a line as it stands, checked for nothing but its shape."""
-    record = _object(raw)
-    return record if record and _is_record(record) else None
+    found = _object(raw)
+    is_record = found and found.keys() >= _FIELDS and isinstance(found["key"], str)
+    return found if is_record else None
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:
@@ -103,13 +102,8 @@ def _object(raw: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _is_record(found: Record) -> bool:
-    return found.keys() >= _FIELDS and isinstance(found["key"], str)
-
-
-def _checked(raw: bytes) -> dict[str, Any] | None:
+def _checked(found: dict[str, Any] | None, raw: bytes) -> dict[str, Any] | None:
     """The object of a line without its checksum, if that is right."""
-    found = _object(raw)
     if found is not None and (said := found.pop("crc32", None)) is not None:
         written, _, _ = raw.rpartition(b', "crc32": "')
         # A tool like jq writes the same record with other blanks.
@@ -173,22 +167,10 @@ def _line(raw: bytes, start: int, length: int) -> Line:
     return Line(start, length, None) if record is None else line_of(record, start, length)
 
 
-def problem_of_lines(f: BinaryIO) -> str | None:
-    """Why the lines of a file are no journal, and must not be added to; None where they are one.
-
-    The first line of a journal is a record or an event, or the beginning of one that a crash tore
-    off.
-    """
+def is_journal(f: BinaryIO) -> bool:
+    """Whether the first line is a record, an event, or the beginning of one that a crash tore."""
     head = f.readline(len(_HEADS[0]))
-    if not head or any(_begins(head, wanted) for wanted in _HEADS):
-        return None
-    if head.startswith(b"{") and plain_record(head + f.readline(MAX_LINE)):
-        return None
-    return "does not begin with a record of a journal"
-
-
-def _begins(head: bytes, wanted: bytes) -> bool:
-    if wanted is _HEADS[1]:
-        return wanted.startswith(head) or head.startswith(wanted)
-    key = slice(9, 73)
-    return wanted.startswith(head[:9] + re.sub(rb"[0-9a-f]", b"0", head[key]) + head[73:])
+    zeros = head[:9] + re.sub(rb"[0-9a-f]", b"0", head[9:73]) + head[73:]
+    if any(wanted.startswith(zeros[: len(wanted)]) for wanted in _HEADS):
+        return True
+    return head.startswith(b"{") and plain_record(head + f.readline(MAX_LINE)) is not None

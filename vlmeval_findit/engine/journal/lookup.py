@@ -20,9 +20,6 @@ class JournalView:
     """The finished calls of a journal by their keys, and what was noted beside them, as they were
     when it was opened, whoever writes it then or later.  It leaves no trace on the disk.
 
-    Args:
-        path: the journal.
-
     Raises:
         FileNotFoundError: there is none.
         JournalError: it is no journal.
@@ -60,43 +57,36 @@ class JournalView:
         return len({line.key for line in self._index if not line.failed})
 
     def __getitem__(self, key: str) -> dict[str, Any]:
-        """The record of a call: its answer, or the last of its failures.
-
-        Raises:
-            KeyError: it was never made.
-        """
-        stood = self._standing(key)
-        if not stood:
+        """The record of a call: its answer, or the last of its failures."""
+        if (record := self.get(key)) is None:
             raise KeyError(key)
-        return self._record(stood[-1])
+        return record
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The record of a call, or None where it was never made."""
-        stood = self._standing(key)
+        """The same, or None where the call was never made."""
+        stood = standing(self._index.lines(key))
         return self._record(stood[-1]) if stood else None
 
     def serves(self, key: str, *, confidences: bool) -> bool:
-        """Whether a call is answered as it is wanted: with ``confidences`` only if the answer was
-        asked for with them, whether or not they could be had.
-        """
+        """Whether a call is answered, and was asked with log-probabilities where wanted."""
         # Of the answers to a call one that was asked for with them always stands.
-        for line in self._index.lines(key):
-            if not line.failed and (line.confidences or not confidences):
-                return True
-        return False
+        return any(
+            not line.failed and (line.confidences or not confidences)
+            for line in self._index.lines(key)
+        )
 
     def replies(self, key: str) -> list[str]:
         """The texts of all answers that stood for a call, one after the other."""
-        return [self._record(line)["reply"] for line in self._standing(key) if not line.failed]
+        stood = standing(self._index.lines(key))
+        return [self._record(line)["reply"] for line in stood if not line.failed]
 
     def answers_of(self, model: str, dataset: str) -> Iterator[dict[str, Any]]:
         """The answers to calls that a model got first for a dataset; every record is read."""
         for line in self._index:
-            if line.failed or self._standing(line.key or "")[-1] != line:
-                continue
-            record = self._record(line)
-            if (record.get("model"), record.get("dataset")) == (model, dataset):
-                yield record
+            if not line.failed and standing(self._index.lines(line.key or ""))[-1] == line:
+                record = self._record(line)
+                if (record.get("model"), record.get("dataset")) == (model, dataset):
+                    yield record
 
     def events(self) -> Iterator[dict[str, Any]]:
         """What was noted, in order."""
@@ -107,9 +97,6 @@ class JournalView:
             self._events.append(line)
         else:
             self._index.note(line)
-
-    def _standing(self, key: str) -> list[Line]:
-        return standing(self._index.lines(key))
 
     def _raw(self, line: Line) -> bytes:
         return os.pread(self._lines.fileno(), line.length, line.start)

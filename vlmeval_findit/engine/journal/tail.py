@@ -70,7 +70,6 @@ class JournalTail:
             f.seek(self._read)
             while self._read < enough and (raw := f.readline(MAX_LINE)).endswith(b"\n"):
                 self._read += len(raw)
-                record = plain_record(raw)
-                if record is not None:
+                if record := plain_record(raw):
                     yield record
             self.left = max(there.st_size - self._read, 0)

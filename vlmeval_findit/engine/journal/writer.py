@@ -1,4 +1,4 @@
-"""Finished calls, one JSON line a call: appended, never changed, the single source of all results.
+"""Writing a journal.
 
 The lines of calls that came home together are written with one system call as soon as they are
 there, so a killed process loses nothing that it had received; what the operating system holds is
@@ -29,8 +29,7 @@ from ...core.lock import Lock, Watch
 from .errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep, lock_path
 from .lines import Line, Record, as_line, line_of, stored
 from .lookup import JournalView
-from .packed import pack, packed_path, unpack
-from .reading import problem_of
+from .reading import check_journal, pack, packed_path, unpack
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +56,6 @@ class NotOursError(JournalError):
 class Journal(JournalView):
     """The finished calls of one file, and more of them.
 
-    Who only wants to look something up opens a :class:`.JournalView`.
-
     Args:
         path: the file; made where it is not there.
         reserve: bytes to hold back for a full disk.
@@ -78,8 +75,12 @@ class Journal(JournalView):
         *,
         shared: bool = False,
     ) -> None:
-        if problem := problem_of(path):
-            raise JournalError(f"{path} {problem}: nothing is written to it. Name another journal.")
+        try:
+            check_journal(path)
+        except JournalError as error:
+            raise JournalError(
+                f"{error}: nothing is written to it. Name another journal."
+            ) from None
         self._lock: Lock | None = None
         self._file, self._synced, self._dirty = -1, time.monotonic(), False
         self._reserve = path.with_name(f"{path.name}.reserve")
@@ -87,7 +88,6 @@ class Journal(JournalView):
             self._lock = lock_of_a_sweep(lock_path(path), watch)
         try:
             if not shared:
-                remove_left_behind(Path(os.path.realpath(path)))
                 _unpack(path)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             self._open(path, path.open("rb"))
@@ -110,11 +110,7 @@ class Journal(JournalView):
             self._append(made)
 
     def note(self, event: Mapping[str, Any]) -> None:
-        """Keep something that is no call's; the disk holds it then, and all that was appended.
-
-        Raises:
-            DiskFullError, NotOursError: as of :meth:`append`.
-        """
+        """Keep something that is no call's, as :meth:`append` does; the disk holds it then."""
         raw = as_line({"event": dict(event)})
         self._append([(Line(0, len(raw), ""), raw)])
         self.sync()
@@ -233,7 +229,7 @@ class Journal(JournalView):
         self._read_others()
 
     def _hold(self, size: int) -> None:
-        """Take the reserve; a disk without room for it is found out by the first reply."""
+        # A disk without room for it is found out by the first reply.
         try:
             self._reserve.write_bytes(bytes(size))
         except OSError as error:
@@ -262,6 +258,7 @@ def _alone(file: int) -> Iterator[None]:
 def _unpack(path: Path) -> None:
     """Have a plain file in place of a compressed one, to go on with."""
     packed, real = packed_path(path), Path(os.path.realpath(path))
+    remove_left_behind(real)
     if real.exists() or not packed.exists():
         return
     with replacing(real) as temporary, temporary.open("wb") as f:
