@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ from vlmeval_findit.engine.journal.errors import DiskFullError
 from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.models.http.batch.files import BatchFiles
 from vlmeval_findit.models.http.batch.services import (
     AnthropicBatches,
+    BatchFiles,
     BatchService,
     OpenAIBatches,
 )
@@ -42,7 +42,11 @@ outputs: json
 limit: 6
 inference: {poll: 0.05}
 """
+TWO_MODELS = SWEEP.replace("models: [", "models: [{name: Other, space: grid1000}, ")
+PRICED = SWEEP.replace("{name: Mine, space: grid1000, served: org/mine}", "GPT-5.4")
 CALLS = 12
+
+Capsys = pytest.CaptureFixture[str]
 
 KILLED = """
 import os, signal, sys
@@ -57,7 +61,7 @@ def die(*arguments, **more):
 
 at = sys.argv.pop(1)
 if at == "intended":
-    OpenAIBatches.submit = AnthropicBatches.submit = die
+    OpenAIBatches.upload = AnthropicBatches.submit = die
 elif at == "noted":
     OpenAIBatches.status = AnthropicBatches.status = die
 elif at == "collecting":
@@ -77,29 +81,40 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def command(folder: Path, *flags: str) -> list[str]:
+def command(folder: Path, *flags: str, text: str = SWEEP) -> list[str]:
     folder.mkdir(exist_ok=True)
-    (folder / "sweep.yaml").write_text(SWEEP)
+    (folder / "sweep.yaml").write_text(text)
     places = ["--work-dir", str(folder / "out"), "--journal", str(folder / "calls.jsonl")]
     return ["sweep", str(folder / "sweep.yaml"), *places, *flags]
 
 
-def batched(folder: Path, server: BatchServer, kind: str, *flags: str) -> list[str]:
-    return command(folder, "--endpoints", server.url, "--batch", kind, *flags)
+def batched(
+    folder: Path, server: BatchServer, kind: str, *flags: str, text: str = SWEEP
+) -> list[str]:
+    return command(folder, "--endpoints", server.url, "--batch", kind, *flags, text=text)
 
 
-def results(folder: Path) -> dict[str, str]:
-    return files(folder / "out")
+def kill(at: str, given: list[str]) -> None:
+    """A run that is killed at a step."""
+    done = subprocess.run([sys.executable, "-c", KILLED, at, *given], check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+def until(seen: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def assert_paid_once(server: BatchServer, batches: int = 1) -> None:
+    assert len(server.batches) == batches
+    assert set(server.asked.values()) == {1}
 
 
 def calls(folder: Path) -> list[dict[str, Any]]:
     """What was recorded of every call."""
     return [record_of(one)["call"] for one in records(folder / "calls.jsonl")]
-
-
-def events(folder: Path) -> list[Any]:
-    """What the journal has of batches."""
-    return list(JournalView(folder / "calls.jsonl").events())
 
 
 def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,8 +126,7 @@ def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
 def test_batches_end_as_single_calls_do_and_leave_nothing_to_ask(kind: str, tmp_path: Path) -> None:
     with BatchServer(looks=2) as server:
         assert main(batched(tmp_path, server, kind)) == 0
-        assert len(server.batches) == 1
-        assert set(server.asked.values()) == {1}
+        assert_paid_once(server)
         assert len(server.asked) == CALLS
         assert {one["batch"] for one in calls(tmp_path)} == {"batch_0"}
         asked = len(server.paths)
@@ -136,7 +150,9 @@ def test_batches_end_as_single_calls_do_and_leave_nothing_to_ask(kind: str, tmp_
         assert recorded[0] == recorded[1], "sizes of pictures, tokens, model, space"
         for what in ("reply", "settings", "made_by", "finish_reason"):
             assert one[what] == other[what]
-    scores = [{n: t for n, t in results(of).items() if "score" in n} for of in (tmp_path, single)]
+    scores = [
+        {n: t for n, t in files(of / "out").items() if "score" in n} for of in (tmp_path, single)
+    ]
     assert scores[0] == scores[1]
     assert scores[0]
 
@@ -175,15 +191,8 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("at", "kind"),
     [
-        ("intended", "openai"),
-        ("intended", "anthropic"),
-        ("uploaded", "openai"),
-        ("id", "openai"),
-        ("id", "anthropic"),
-        ("noted", "openai"),
-        ("collecting", "openai"),
-        ("collecting", "anthropic"),
-        ("collected", "openai"),
+        *((at, kind) for at in ("intended", "id", "collecting") for kind in NAMES),
+        *((at, "openai") for at in ("uploaded", "noted", "collected")),
     ],
 )
 def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
@@ -193,18 +202,15 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
     with BatchServer(looks=1, fates={3: "expired"}) as server:
         assert main(batched(quiet, server, kind)) == 1
         server.forget()
-        driver = [sys.executable, "-c", KILLED, at]
-        done = subprocess.run([*driver, *batched(killed, server, kind)], check=False)
-        assert done.returncode == -signal.SIGKILL
+        kill(at, batched(killed, server, kind))
         assert len(server.batches) == (at not in ("intended", "uploaded"))
         server.paths.clear()
         assert main(batched(killed, server, kind)) == 1
         if at in ("intended", "uploaded") and kind == "openai":
             assert server.paths[:2] == ["POST /v1/files", "POST /v1/batches"], "nothing to look for"
-        assert len(server.batches) == 1
         assert len(server.asked) == CALLS
-        assert set(server.asked.values()) == {1}, "every request was paid once"
-        assert results(killed) == results(quiet)
+        assert_paid_once(server)
+        assert files(killed / "out") == files(quiet / "out")
         keys = answered_keys(killed / "calls.jsonl")
         assert len(keys) == len(set(keys)) == CALLS - 1
 
@@ -212,15 +218,31 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
         server.manners.fates = {}
         assert main(batched(killed, server, kind)) == 0
         assert sum(server.asked.values()) == CALLS + 1
-        assert results(killed).keys() == results(quiet).keys()
+        assert files(killed / "out").keys() == files(quiet / "out").keys()
 
 
-@pytest.mark.parametrize("kind", NAMES)
-def test_a_batch_whose_maker_heard_an_error_is_found(kind: str, tmp_path: Path) -> None:
-    with BatchServer(loses_reply=1) as server:
-        assert main(batched(tmp_path, server, kind)) == 0
-        assert len(server.batches) == 1
-        assert set(server.asked.values()) == {1}
+@pytest.mark.parametrize(
+    ("kind", "poll", "manners", "said"),
+    [
+        ("openai", 0.05, {"loses_reply": 1}, ""),
+        ("anthropic", 0.05, {"loses_reply": 1}, ""),
+        ("openai", 2, {"loses_reply": 1, "hides": 1}, ""),
+        # How long an upload takes says nothing of when a batch is listed.
+        ("openai", 0.05, {"loses_reply": 1, "hides": 1, "uploads": 0.2}, ""),
+        ("openai", 0.05, {"falls_over": 2}, "fell over; asking again"),
+        ("anthropic", 0.05, {"falls_over": 2}, "fell over; asking again"),
+        ("openai", 0.05, {"forgets": 2}, "batch_0 cannot be looked at: HTTP 404"),
+        ("anthropic", 0.05, {"forgets": 2}, "batch_0 cannot be looked at: HTTP 404"),
+    ],
+)
+def test_whatever_a_service_does_its_batch_is_made_once_and_found(
+    kind: str, poll: float, manners: dict[str, Any], said: str, tmp_path: Path, capsys: Capsys
+) -> None:
+    with BatchServer(**manners) as server:
+        text = SWEEP.replace("poll: 0.05", f"poll: {poll}")
+        assert main(batched(tmp_path, server, kind, text=text)) == 0
+        assert said in capsys.readouterr().err
+        assert_paid_once(server)
 
 
 def test_a_batch_is_looked_at_for_as_long_as_it_takes() -> None:
@@ -229,33 +251,13 @@ def test_a_batch_is_looked_at_for_as_long_as_it_takes() -> None:
     assert (sum(seconds), next(_waits(0.05))) == (63 + 1494 * 60, 0.05)
 
 
-def test_a_batch_that_is_not_listed_at_once_is_waited_for(tmp_path: Path) -> None:
-    with BatchServer(loses_reply=1, hides=1) as server:
-        (tmp_path / "x").mkdir()
-        given = batched(tmp_path / "x", server, "openai")
-        (tmp_path / "x" / "sweep.yaml").write_text(SWEEP.replace("poll: 0.05", "poll: 2"))
-        assert main(given) == 0
-        assert len(server.batches) == 1
-
-
-def test_an_upload_that_outlasts_poll_says_nothing_of_when_a_batch_is_listed(
-    tmp_path: Path,
-) -> None:
-    """The reply to its submission was lost: a second submission would be paid too."""
-    with BatchServer(loses_reply=1, hides=1, uploads=0.2) as server:  # poll: 0.05
-        assert main(batched(tmp_path, server, "openai")) == 0
-        assert len(server.batches) == 1
-        assert set(server.asked.values()) == {1}
-
-
 def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
     with BatchServer(looks=0) as server:
         # Somebody else's, of as many requests, at the same time.
         other = {f"other-{n}": {"messages": [{"content": []}]} for n in range(CALLS)}
         server._made(other, {})
         given = batched(tmp_path, server, "anthropic")
-        driver = [sys.executable, "-c", KILLED, "id"]
-        assert subprocess.run([*driver, *given], check=False).returncode == -signal.SIGKILL
+        kill("id", given)
         assert len(server.batches) == 2
         server._made({**other}, {})
         for batch in server.batches.values():
@@ -265,19 +267,12 @@ def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -
         assert len(server.batches) == 3
 
 
-def test_while_a_batch_may_be_ours_nothing_is_submitted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_while_a_batch_may_be_ours_nothing_is_submitted(tmp_path: Path, capsys: Capsys) -> None:
     with BatchServer(looks=10**6) as server:
         given = batched(tmp_path, server, "anthropic")
-        driver = [sys.executable, "-c", KILLED, "id"]
-        assert subprocess.run([*driver, *given], check=False).returncode == -signal.SIGKILL
+        kill("id", given)
         done = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
-        assert done.poll() is None
-        deadline = time.monotonic() + 60
-        while "GET /v1/messages/batches?limit=100" not in server.paths:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: "GET /v1/messages/batches?limit=100" in server.paths)
         time.sleep(0.5)
         assert done.poll() is None, "it waits"
         assert len(server.batches) == 1
@@ -303,7 +298,7 @@ def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path:
 
 
 def test_a_refused_batch_says_why_and_is_submitted_anew_by_the_next_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capsys
 ) -> None:
     with BatchServer(refused="enqueued token limit reached") as server:
         given = batched(tmp_path, server, "openai")
@@ -335,17 +330,11 @@ def test_a_call_that_failed_does_not_stand_for_one_without_an_answer(
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
-def test_stopped_while_it_waits_the_next_run_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Capsys) -> None:
     with BatchServer(looks=10**6) as server:
         given = batched(tmp_path, server, "openai")
         waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
-        deadline = time.monotonic() + 60
-        while not any(one.looks for one in server.batches.values()):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-
+        until(lambda: any(one.looks for one in server.batches.values()))
         # Neither a second sweep nor calls one by one while it waits.
         assert main(given) != 0
         assert "two sweeps cannot write" in capsys.readouterr().err
@@ -382,9 +371,7 @@ def worked(path: Path, leave_out: int = 0) -> None:
     path.with_name(f"{path.stem}.results.jsonl").write_text(text + '{"torn": ' * (leave_out > 0))
 
 
-def test_files_for_a_program_without_a_server(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_for_a_program_without_a_server(tmp_path: Path, capsys: Capsys) -> None:
     given = command(tmp_path, "--batch", "files")
     for _ in range(2):
         assert main(given) == 4
@@ -441,7 +428,7 @@ def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
                     assert "authorization" not in headers
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or b"a-key-of-my-own" not in path.read_bytes()
-    ledger = json.dumps(events(tmp_path / "openai"))
+    ledger = json.dumps(list(JournalView(tmp_path / "openai" / "calls.jsonl").events()))
     assert "base64" not in ledger
     assert "image" not in ledger
 
@@ -459,40 +446,28 @@ def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
     ],
 )
 def test_what_contradicts_is_refused(
-    flags: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flags: list[str], message: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     assert main(command(tmp_path, *flags)) == 2
     assert message in capsys.readouterr().err
 
 
-PRICED = SWEEP.replace("{name: Mine, space: grid1000, served: org/mine}", "GPT-5.4")
-
-
-def test_a_batch_that_could_pass_the_limit_is_not_submitted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_batch_that_could_pass_the_limit_is_not_submitted(tmp_path: Path, capsys: Capsys) -> None:
     with BatchServer() as server:
-        given = batched(tmp_path, server, "openai")
-        (tmp_path / "sweep.yaml").write_text(PRICED)
+        given = batched(tmp_path, server, "openai", text=PRICED)
         # 12 calls of at most 768 tokens, at half of 15 dollars a million, and what is sent.
         least = 12 * 768 * 7.5 / 1e6
         assert main([*given, "--max-usd", str(least)]) == 3
         assert "could pass the limit" in capsys.readouterr().err
         assert not server.batches
-        assert not records_in(tmp_path)
+        assert not list(records(tmp_path / "calls.jsonl"))
         assert main([*given, "--max-usd", str(1.2 * least)]) == 0
         assert main([*given, "--max-usd", "0.0001"]) == 0, "nothing is left to pay"
         assert len(server.batches) == 1
 
 
-def records_in(folder: Path) -> list[Any]:
-    path = folder / "calls.jsonl"
-    return list(records(path)) if path.exists() else []
-
-
-def test_a_dry_run_halves_the_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command(tmp_path)
-    (tmp_path / "sweep.yaml").write_text(PRICED)
+def test_a_dry_run_halves_the_price(tmp_path: Path, capsys: Capsys) -> None:
+    command(tmp_path, text=PRICED)
     for flags, price in (([], 15), (["--batch", "openai"], 7.5)):
         assert main(["sweep", str(tmp_path / "sweep.yaml"), "--dry-run", *flags]) == 0
         out = capsys.readouterr().out
@@ -523,44 +498,22 @@ def test_what_could_not_be_kept_is_collected_by_the_next_run(
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_a_service_that_falls_over_is_looked_at_again(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with BatchServer(falls_over=2) as server:
-        assert main(batched(tmp_path, server, kind)) == 0
-        assert "fell over; asking again" in capsys.readouterr().err
-        assert set(server.asked.values()) == {1}
-
-
-@pytest.mark.parametrize("kind", NAMES)
 def test_a_batch_that_is_not_known_three_times_in_a_row_ends_the_run(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path
 ) -> None:
-    with BatchServer(forgets=2) as server:
-        assert main(batched(tmp_path / "twice", server, kind)) == 0
-        assert "batch_0 cannot be looked at: HTTP 404" in capsys.readouterr().err
-        server.forget()
-        server.manners.forgets = 3
-        assert main(batched(tmp_path / "often", server, kind)) == 1
-        assert not answered_keys(tmp_path / "often" / "calls.jsonl")
-        assert main(batched(tmp_path / "often", server, kind)) == 0
-        assert len(server.batches) == 1
-        assert set(server.asked.values()) == {1}
+    with BatchServer(forgets=3) as server:
+        given = batched(tmp_path, server, kind)
+        assert main(given) == 1
+        assert not answered_keys(tmp_path / "calls.jsonl")
+        assert main(given) == 0
+        assert_paid_once(server)
 
 
 def hanging(given: list[str], server: BatchServer, request: str) -> subprocess.Popen[bytes]:
     """A run that waits for the reply to a request."""
     waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
-    deadline = time.monotonic() + 60
-    while not any(path.startswith(request) for path in server.paths):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: any(path.startswith(request) for path in server.paths))
     return waiting
-
-
-def assert_ends(waiting: subprocess.Popen[bytes]) -> None:
-    """It takes a second on a quiet machine; who does not heed the signal never ends."""
-    assert waiting.wait(30) == 130
 
 
 def test_a_look_that_gets_no_reply_is_given_up_with_the_first_signal(tmp_path: Path) -> None:
@@ -568,7 +521,7 @@ def test_a_look_that_gets_no_reply_is_given_up_with_the_first_signal(tmp_path: P
         given = batched(tmp_path, server, "openai")
         waiting = hanging(given, server, server.manners.hangs)
         waiting.send_signal(signal.SIGTERM)
-        assert_ends(waiting)
+        assert waiting.wait(30) == 130
         server.manners.hangs = "nothing"
         assert main(given) == 0
         assert set(server.asked.values()) == {1}
@@ -586,33 +539,15 @@ def test_a_submission_is_given_up_with_the_second_signal_and_found(
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(1)
         waiting.send_signal(signal.SIGINT)
-        assert_ends(waiting)
+        assert waiting.wait(30) == 130
         server.manners = Manners(looks=1)
         assert main(given) == 0
-        assert len(server.batches) == 1
-        assert set(server.asked.values()) == {1}
-
-
-def test_a_batch_of_version_0_2_is_collected(tmp_path: Path) -> None:
-    """It noted batches in a file of their own, and no uploads."""
-    with BatchServer() as server:
-        given = batched(tmp_path, server, "openai")
-        driver = [sys.executable, "-c", KILLED, "id"]
-        assert subprocess.run([*driver, *given], check=False).returncode == -signal.SIGKILL
-        (intended, _) = events(tmp_path)
-        intended.pop("uploaded")
-        (tmp_path / "calls.jsonl").unlink()
-        old = tmp_path / "calls.jsonl.batches"
-        old.write_text(json.dumps(intended) + '\n{"batch": "to')
-        assert main(given) == 0
-        assert not old.exists()
-        assert len(server.batches) == 1
-        assert set(server.asked.values()) == {1}
+        assert_paid_once(server)
 
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_a_refused_key_ends_the_run_and_submits_nothing(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, capsys: Capsys
 ) -> None:
     with BatchServer(denies=True) as server:
         assert main(batched(tmp_path, server, kind)) == 1
@@ -627,9 +562,8 @@ def test_a_race_in_batches_goes_round_by_round(kind: str, tmp_path: Path) -> Non
     names = "representations: [xyxy, cxcywh]"
     several = "representations: [xyxy, xywh, cxcywh]"
     with BatchServer() as server:
-        given = batched(tmp_path, server, kind)
         text = SWEEP.replace(names, several).replace("limit: 6", "race: true")
-        (tmp_path / "sweep.yaml").write_text(text)
+        given = batched(tmp_path, server, kind, text=text)
         assert main(given) == 0
         assert len(server.batches) > 1
         assert set(server.asked.values()) == {1}
@@ -648,7 +582,6 @@ def test_a_search_is_batched_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> None:
-    several = SWEEP.replace("models: [", "models: [{name: Other, space: grid1000}, ")
     seen: list[int] = []
 
     class Counting(BatchServer):
@@ -658,8 +591,7 @@ def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> No
             return super()._openai(batch)
 
     with Counting() as server:
-        given = batched(tmp_path, server, "openai")
-        (tmp_path / "sweep.yaml").write_text(several)
+        given = batched(tmp_path, server, "openai", text=TWO_MODELS)
         assert main(given) == 0
         assert seen == [2, 2]
         assert {one.metadata["findit_batch"] for one in server.batches.values()}
@@ -668,9 +600,7 @@ def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> No
 
 
 def test_files_of_all_models_are_written_at_once(tmp_path: Path) -> None:
-    given = command(tmp_path, "--batch", "files")
-    several = SWEEP.replace("models: [", "models: [{name: Other, space: grid1000}, ")
-    (tmp_path / "sweep.yaml").write_text(several)
+    given = command(tmp_path, "--batch", "files", text=TWO_MODELS)
     assert main(given) == 4
     paths = list((tmp_path / "calls.jsonl.batch-files").iterdir())
     assert len(paths) == 2
@@ -680,9 +610,7 @@ def test_files_of_all_models_are_written_at_once(tmp_path: Path) -> None:
     assert main(given) == 0
 
 
-def test_log_probabilities_are_asked_for_in_batches_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, capsys: Capsys) -> None:
     with BatchServer() as server:
         given = batched(tmp_path, server, "openai", "--confidences")
         assert main(given) == 0
@@ -697,8 +625,8 @@ def test_log_probabilities_are_asked_for_in_batches_too(
 
 
 def test_files_that_a_killed_run_did_not_write_are_written(tmp_path: Path) -> None:
-    given = command(tmp_path, "--batch", "files")
-    (tmp_path / "sweep.yaml").write_text(SWEEP.replace("poll: 0.05", "poll: 3600"))
+    patient = SWEEP.replace("poll: 0.05", "poll: 3600")
+    given = command(tmp_path, "--batch", "files", text=patient)
     assert main(given) == 4
     (path,) = (tmp_path / "calls.jsonl.batch-files").iterdir()
     journal = tmp_path / "calls.jsonl"
@@ -714,7 +642,7 @@ def test_files_that_a_killed_run_did_not_write_are_written(tmp_path: Path) -> No
     assert main(given) == 0
 
 
-def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: Capsys) -> None:
     given = command(tmp_path)
     path = tmp_path / "sweep.yaml"
     path.write_text(SWEEP + "batch: files\n")
@@ -748,14 +676,13 @@ def test_results_that_are_none_say_why(
 
 
 def test_a_constrained_question_is_held_in_batches_too_or_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capsys
 ) -> None:
     name = "FindIt_Demo_xyxy_json_constrained"
     text = SWEEP.replace("[Demo]", f"[{name}]").replace("representations: [xyxy, cxcywh]\n", "")
     text = text.replace("outputs: json\n", "")
     with BatchServer() as server:
-        given = batched(tmp_path, server, "anthropic")
-        (tmp_path / "sweep.yaml").write_text(text)
+        given = batched(tmp_path, server, "anthropic", text=text)
         assert main(given) == 2
         assert "without _constrained" in capsys.readouterr().err
         assert not server.paths

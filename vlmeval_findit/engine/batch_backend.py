@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from ..core.work import Answer, Stop
+from ..core.work import Answer, CancelledError, Stop
 from ..models.http.batch.records import Batch, BatchKind, BatchStatus, Route
 from ..models.http.completion import CallError
 from ..models.http.payload import Beginning
@@ -59,11 +59,12 @@ class BatchBackend:
         poll: the most seconds between two looks at a batch.
     """
 
+    ledger: Ledger
+    """Where batches are noted, in the journal of the run: set before anything is asked."""
+
     def __init__(self, load: Callable[[], BatchClient], poll: float) -> None:
         self._load = load
         self._poll = poll
-        self.ledger: Ledger | None = None
-        """Where batches are noted, in the journal of the run: set before anything is asked."""
         self.capacity: Mapping[str, int] = {}
 
     async def submit(self, items: Iterable[WorkItem], cancel: CancelToken) -> None:
@@ -73,40 +74,23 @@ class BatchBackend:
             ValueError: calls are on their way in other batches.
         """
         if (run := self._run(items, cancel)) is not None:
-            with suppress(_CancelledError, SpendingError, CallError):
+            with suppress(CancelledError, SpendingError, CallError):
                 async for _ in run.submitted():
                     pass
 
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
-        if (run := self._run(items, cancel)) is None:
-            return
-        with suppress(_CancelledError):
-            try:
+        if (run := self._run(items, cancel)) is not None:
+            with suppress(CancelledError):
                 async with aclosing(run.answers()) as results:
                     async for result in results:
                         yield result
-            except (SpendingError, CallError) as error:
-                # Whatever has no answer: its run ends with why.
-                answer = Answer("", error=str(error), stop=_stop(error))
-                yield WorkResult(next(run.pending()).calls, (answer,))
 
     def _run(self, items: Iterable[WorkItem], cancel: CancelToken) -> _Run | None:
-        assert self.ledger is not None
         if cancel.requested or next(iter(items), None) is None:
             return None
         return _Run(self._load(), self.ledger, items, cancel, self._poll)
-
-
-def _stop(error: SpendingError | CallError) -> Stop:
-    if isinstance(error, SpendingError):
-        return Stop.SPENT
-    return Stop.HOPELESS if error.hopeless else Stop.LATER
-
-
-class _CancelledError(Exception):
-    """The run is to stop."""
 
 
 @dataclass(slots=True)
@@ -129,11 +113,11 @@ class _Run:
         """Calls without an answer, one each, in the order of the plan.
 
         Raises:
-            _CancelledError: the run is to stop.
+            CancelledError: the run is to stop.
         """
         for item in self.items:
             if self.cancel.requested:
-                raise _CancelledError
+                raise CancelledError
             for one in single_calls(item):
                 if one.calls[0].key not in self.answered:
                     yield one
@@ -146,28 +130,29 @@ class _Run:
     def _on_their_way(self) -> set[str]:
         """The keys of pending calls that are in batches."""
         noted = self.ledger.open
-        keys = (item.calls[0].key for item in self.pending()) if noted else ()
-        return {key for key in keys if key in noted}
+        pending = self.pending() if noted else ()
+        return {item.calls[0].key for item in pending if item.calls[0].key in noted}
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
-        """All answers, as batches end.
+        """All answers, as batches end; where no more can be had, the last one says why.
 
         Raises:
-            CallError: no more can be had now.
-            SpendingError: no more can be paid.
-            _CancelledError: the run is to stop.
+            CancelledError: the run is to stop.
         """
         error: CallError | SpendingError | None = None
-        try:
-            async for result in self.submitted():
-                yield result
-        except (CallError, SpendingError) as problem:
-            # What is on its way already is paid for, and still collected.
-            error = problem
-        async for result in self._collected():
-            yield result
+        for answers in (self.submitted, self._collected):
+            try:
+                async for result in answers():
+                    yield result
+            except (CallError, SpendingError) as problem:
+                # What is on its way already is paid for, and still collected.
+                error = problem
         if error is not None:
-            raise error
+            stop = Stop.SPENT if isinstance(error, SpendingError) else Stop.LATER
+            if isinstance(error, CallError) and error.hopeless:
+                stop = Stop.HOPELESS
+            answer = Answer("", error=str(error), stop=stop)
+            yield WorkResult(next(self.pending()).calls, (answer,))
 
     # --- submitting -------------------------------------------------------------------------------
 
@@ -176,7 +161,7 @@ class _Run:
 
         Raises:
             ValueError: calls are on their way in batches that are asked otherwise.
-            CallError, SpendingError, _CancelledError: not all are.
+            CallError, SpendingError, CancelledError: not all are.
         """
         first, service = next(self.pending()).calls[0].cell, self.client.service
         route = Route(service.kind, service.name, first.model, first.confidences)
@@ -198,11 +183,15 @@ class _Run:
                 self.answered.add(key)
                 yield WorkResult(item.calls, (self.client.unreadable(call, error),))
                 continue
-            size = requests.size + len(service.between) + len(line) + len(service.tail)
+            size = requests.file.tell() + len(service.between) + len(line) + len(service.tail)
             if len(requests.keys) == service.requests or size > service.size:
                 await self._submit(route, requests)
                 requests = _Requests()
-            requests.add(key, line, service.between if requests.keys else service.head, at_most)
+            requests.file.write(service.between if requests.keys else service.head)
+            requests.file.write(line)
+            requests.keys.append(key)
+            if requests.at_most is not None:
+                requests.at_most = None if at_most is None else requests.at_most + at_most
         if requests.keys:
             await self._submit(route, requests)
 
@@ -213,7 +202,7 @@ class _Run:
         That counts from the first look: how long the upload before it took, nobody noted.
         """
         service, seconds, until = self.client.service, _waits(self.poll), math.inf
-        if not batch.id and service.takes_files and not batch.file:
+        if not batch.id and service.takes_files and not batch.uploaded:
             self.ledger.note(batch, ended="it was never made: its requests were not uploaded")
             return False
         while not batch.id:
@@ -243,19 +232,15 @@ class _Run:
             file.write(service.tail)
             file.seek(0)
             batch = self.ledger.intend(route, requests.keys)
-
-            def uploaded(id: str) -> None:
-                nonlocal batch
-                batch = self.ledger.note(batch, uploaded=id)
-
-            def is_paid() -> bool:
-                return bool(batch.file) or not service.takes_files
-
-            made = service.submit(batch, file, uploaded)
             try:
-                batch = self.ledger.note(batch, id=await self._unless_cancelled(made, is_paid))
+                if service.takes_files:
+                    id = await self._unless_cancelled(service.upload(batch, file))
+                    batch = self.ledger.note(batch, uploaded=id)
+                id = await self._unless_cancelled(service.submit(batch, file), paid=True)
+                batch = self.ledger.note(batch, id=id)
             except CallError as error:
-                if 400 <= error.status < 500:
+                # A file alone costs nothing: no batch was made of it.
+                if 400 <= error.status < 500 or (service.takes_files and not batch.uploaded):
                     self.ledger.note(batch, ended=str(error))
                     raise
                 # The answer was lost: the batch may have been made, and is paid for then.
@@ -273,7 +258,7 @@ class _Run:
         while waiting:
             for batch in list(waiting):
                 status = await self._status(batch)
-                if status.ended:
+                if status.results is not None:
                     async for result in self._results(batch, status):
                         yield result
                     waiting.remove(batch)
@@ -304,21 +289,22 @@ class _Run:
 
     async def _results(self, batch: Batch, status: BatchStatus) -> AsyncGenerator[WorkResult, None]:
         """The answers of a batch that ended, in the order of the plan: images are read once."""
-        ask = partial(self.client.service.results, batch.id)
+        service, done = self.client.service, []
+        ask = partial(service.results, status.results or ())
         results = await self._asked(f"the results of {batch} cannot be had", ask)
-        done = []
         with closing(results):
             for item in self.pending():
                 key = item.calls[0].key
-                result = results.get(key) if key in batch.open else None
-                if key not in batch.open or (result is None and not status.whole):
+                if key not in batch.open:
                     continue
+                if (result := results.get(key)) is None and not service.works_alone:
+                    continue  # it may still come
                 why = f"the batch has no result of it ({status.said})"
                 answer = await self.client.answer(self._call(item), batch.id, result, why)
                 yield WorkResult(item.calls, (answer,))
                 if self.cancel.requested:
                     # Perhaps it could not be kept: what is not noted is fetched again.
-                    raise _CancelledError
+                    raise CancelledError
                 self.answered.add(key)
                 done.append(key)
         self.ledger.note(batch, collected=done)
@@ -343,18 +329,16 @@ class _Run:
                 self.client.tell(f"{problem}: {error}; asking again")
             await self._unless_cancelled(asyncio.sleep(next(seconds)))
 
-    async def _unless_cancelled(
-        self, awaited: Awaitable[T], is_paid: Callable[[], bool] = lambda: False
-    ) -> T:
+    async def _unless_cancelled(self, awaited: Awaitable[T], paid: bool = False) -> T:
         """What is waited for, unless the run is to stop; what is paid for, unless at once.
 
         Raises:
-            _CancelledError: it is.
+            CancelledError: it is.
         """
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(awaited)
 
         def end() -> None:
-            if self.cancel.now or not is_paid():
+            if self.cancel.now or not paid:
                 loop.call_soon_threadsafe(task.cancel)
 
         with self.cancel.on_request(end):
@@ -362,7 +346,7 @@ class _Run:
                 return await task
             except asyncio.CancelledError:
                 if self.cancel.requested:
-                    raise _CancelledError from None
+                    raise CancelledError from None
                 raise
 
 
@@ -375,17 +359,10 @@ def _waits(poll: float) -> Iterator[float]:
     return chain((min(2.0**n, poll) for n in range(20)), repeat(poll))
 
 
+@dataclass(slots=True)
 class _Requests:
     """The requests of one batch, in a file that goes with it."""
 
-    def __init__(self) -> None:
-        self.file: BinaryIO = TemporaryFile()  # noqa: SIM115 (closed where it is submitted)
-        self.keys: list[str] = []
-        self.size = 0
-        self.at_most: float | None = 0.0
-
-    def add(self, key: str, line: bytes, before: bytes, at_most: float | None) -> None:
-        self.keys.append(key)
-        self.size += self.file.write(before) + self.file.write(line)
-        known = self.at_most is not None and at_most is not None
-        self.at_most = (self.at_most or 0.0) + (at_most or 0.0) if known else None
+    file: BinaryIO = field(default_factory=TemporaryFile)
+    keys: list[str] = field(default_factory=list)
+    at_most: float | None = 0.0

@@ -7,32 +7,22 @@ image and no key of a service is in it.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Set
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from ..core.files import sha256_of
 from ..models.http.batch.records import Batch, BatchKind, Route
-from .journal.lookup import JournalView
 from .journal.writer import Journal
 
 
 class Ledger:
     """The batches of a journal."""
 
-    def __init__(self, journal: JournalView) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._batches: dict[str, Batch] = {}
-        old = journal.path.with_name(f"{journal.path.name}.batches")
-        if isinstance(journal, Journal) and old.exists():
-            # Version 0.2 kept these events in a file of their own, and its batches are paid for.
-            for line in old.read_bytes().splitlines():
-                with suppress(ValueError):  # torn: what it says was not done yet
-                    journal.note(json.loads(line))
-            old.unlink()
         for event in journal.events():
             self._take(event)
 
@@ -55,18 +45,8 @@ class Ledger:
         own = sorted(keys)
         # The number keeps the name of a batch whose calls all failed from coming again.
         name = sha256_of("\n".join([str(len(self._batches)), *own]).encode())[:32]
-        return self._note(
-            {
-                "batch": name,
-                "kind": route.kind.value,
-                "server": route.server,
-                "model": route.model,
-                "confidences": route.confidences,
-                "at": round(time.time(), 3),
-                "uploaded": "",
-                "keys": own,
-            }
-        )
+        how = {**route._asdict(), "kind": route.kind.value}
+        return self._note({"batch": name, **how, "at": round(time.time(), 3), "keys": own})
 
     def note(self, batch: Batch, **step: Any) -> Batch:
         """Note what became of a batch: its requests were ``uploaded`` as a file, it was made under
@@ -95,7 +75,6 @@ class Ledger:
                 )
 
     def _note(self, event: Mapping[str, Any]) -> Batch:
-        assert isinstance(self._journal, Journal)  # only its owner submits
         self._journal.note(event)
         self._take(event)
         return self._batches[event["batch"]]
@@ -105,10 +84,8 @@ class Ledger:
         if "keys" in event:
             keys, kind = frozenset(event["keys"]), BatchKind(event["kind"])
             route = Route(kind, event["server"], event["model"], event["confidences"])
-            # Version 0.2 did not note uploads: any of its batches may have been made.
-            file = event.get("uploaded", "perhaps")
-            self._batches[name] = Batch(name, route, event["at"], keys, keys, file)
+            self._batches[name] = Batch(name, route, event["at"], keys, keys)
         elif (known := self._batches.get(name)) is not None:
             gone = known.open if "ended" in event else event.get("collected", ())
-            file, id = event.get("uploaded", known.file), event.get("id", known.id)
-            self._batches[name] = replace(known, file=file, id=id, open=known.open.difference(gone))
+            ids = {step: event[step] for step in ("uploaded", "id") if step in event}
+            self._batches[name] = replace(known, open=known.open.difference(gone), **ids)

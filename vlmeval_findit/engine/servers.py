@@ -133,8 +133,7 @@ class ServersHost:
 
     def _batch_client(self, entry: ModelEntry, batching: Batching) -> BatchClient:
         from ..models.http.batch.client import BatchClient
-        from ..models.http.batch.files import BatchFiles
-        from ..models.http.batch.services import AnthropicBatches, OpenAIBatches
+        from ..models.http.batch.services import AnthropicBatches, BatchFiles, OpenAIBatches
 
         service: BatchService
         limit_field = LIMIT_FIELDS[0]

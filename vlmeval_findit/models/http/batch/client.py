@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from ....core.messages import Message
@@ -23,44 +24,31 @@ from .records import HALF
 from .services import BatchService
 
 
+@dataclass(slots=True)
 class BatchClient:
-    """Asks a model through a batch service, on one event loop.
+    """Asks a model through a batch service, on one event loop."""
 
-    Args:
-        model: who is asked.
-        service: through whom.
-        limit_field: the request's field that limits the reply's tokens.
-        budget: what may be spent.
-        told: takes what a user should know, a line at a time.
-    """
-
-    def __init__(
-        self,
-        model: ChatModel,
-        service: BatchService,
-        limit_field: str,
-        budget: Budget,
-        told: Callable[[str], None],
-    ) -> None:
-        self.service = service
-        self.budget = budget
-        self._model = model
-        self._limit_field = limit_field
-        self._told = told
-        self._shown: set[str] = set()
-        self._images = EncodedImages()
+    model: ChatModel
+    service: BatchService
+    limit_field: str
+    """The request's field that limits the reply's tokens."""
+    budget: Budget
+    told: Callable[[str], None]
+    """Takes what a user should know, a line at a time."""
+    _shown: set[str] = field(default_factory=set)
+    _images: EncodedImages = field(default_factory=EncodedImages)
 
     def tell(self, line: str) -> None:
         """Say a line, once."""
         if line not in self._shown:
             self._shown.add(line)
-            self._told(line)
+            self.told(line)
 
     def call(
         self, message: Message, question: Question, confidences: bool, beginning: Beginning
     ) -> ChatCall:
         """A call that is going to be made, or was made, in a batch."""
-        made = ChatCall(self._model, self.budget, message, question, confidences, beginning)
+        made = ChatCall(self.model, self.budget, message, question, confidences, beginning)
         made.attempts, made.server = 1, self.service.name
         return made
 
@@ -72,7 +60,7 @@ class BatchClient:
         """
         asked = await call.made_request(self._images)
         fields = {**asked.body, **(FIELDS if call.confidences else {})}
-        fields[self._limit_field] = fields.pop("max_tokens")
+        fields[self.limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
         line = b"".join(pieces(self.service.line(key, fields), asked.images))
         return line, None if at_most is None else at_most * HALF
@@ -88,7 +76,7 @@ class BatchClient:
             if result is None:
                 raise CallError(why)
             found = self.service.completion(result, call.confidences)
-            call.completion = found.priced(self._model.prices, HALF)
+            call.completion = found.priced(self.model.prices, HALF)
             call.cost = call.completion.cost
         except CallError as error:
             call.error, call.cost = error, error.cost

@@ -23,8 +23,7 @@ class BatchKind(Enum):
         return self is BatchKind.ANTHROPIC
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """How calls are asked in a batch: all calls of one are asked alike."""
 
     kind: BatchKind
@@ -46,11 +45,11 @@ class Batch:
     keys: frozenset[str]
     """The ids of its requests: the keys of its calls."""
     open: frozenset[str]
-    """Those of them whose results were not collected."""
-    file: str = ""
-    """The service's id of its uploaded requests; empty where nobody noted it."""
+    """Those whose results were not collected."""
+    uploaded: str = ""
+    """The service's id of the file of requests; empty where nobody noted it."""
     id: str = ""
-    """The service's id for it; empty where nobody noted that it was made."""
+    """The service's id; empty where nobody noted that it was made."""
 
     def __str__(self) -> str:
         where = f" at {self.route.server}" if self.route.server else ""
@@ -65,15 +64,13 @@ class BatchMatch(NamedTuple):
 
 
 class BatchStatus(NamedTuple):
-    """How a batch goes.
-
-    ``said`` is the service's word for it, ``done`` how many requests are; ``ended`` says that
-    results are there, ``refused`` why none was answered (empty: nothing was refused), ``whole``
-    that what has no result will have none.
-    """
+    """How a batch goes."""
 
     said: str
+    """The service's word for it."""
     done: int = 0
-    ended: bool = False
+    """Requests that are."""
+    results: tuple[str, ...] | None = None
+    """Where results are once it ended: paths at the service, or of a file."""
     refused: str = ""
-    whole: bool = True
+    """Why none was answered; empty: nothing was refused."""
