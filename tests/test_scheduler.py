@@ -349,7 +349,7 @@ def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None
     assert {first.server.name, other.server.name} == {"a", "b"}
     ask(scheduler, Outcome.HOPELESS, 1.0, "pay here")
     assert scheduler.given_up
-    tried = [one for one in scheduler.finished if one.item.was_tried]
+    tried = [one for one in scheduler.finished if one.item.attempts or one.item.refusals]
     assert [one.outcome for one in tried] == [Outcome.ANSWERED, Outcome.HOPELESS]
 
 

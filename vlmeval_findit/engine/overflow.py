@@ -46,15 +46,15 @@ class Overflow:
         """Take an image that nobody has begun from the server with most, if it is behind."""
         if server.backlog.new or server.on_trial:
             return
-        other = max(self._servers, key=lambda one: one.backlog.new_items)
+        other = max(self._servers, key=lambda one: one.backlog.new.items_left)
         is_behind = (
-            other.backlog.new_items > 2 * other.limit.at_once
+            other.backlog.new.items_left > 2 * other.limit.at_once
             or not other.has_room(self._now)
             or not other.begins_image(self._siblings)
             or self.is_too_slow(other)
         )
-        if is_behind and (group := other.backlog.give_new()):
-            server.backlog.add(group)
+        if is_behind and other.backlog.new:
+            server.backlog.new.add(other.backlog.new.take_last())
 
     def help_out(self, server: Server) -> bool:
         """Take over work that another server has begun and is late with; whether there was any."""
@@ -81,7 +81,7 @@ class Overflow:
         else:
             return False
         if group is not None:
-            server.backlog.add(group)
+            server.backlog.new.add(group)
         return group is not None
 
     def _try_with(self, server: Server, other: Server) -> bool:
@@ -89,9 +89,7 @@ class Overflow:
         if other.backlog.again:
             server.backlog.again.append(other.backlog.again.pop())
             return True
-        if (group := other.backlog.give_new()) is None:
+        if not other.backlog.new:
             return False
-        server.backlog.again.append(group.items.pop())
-        if group.items:
-            other.backlog.add(group)
+        server.backlog.again += other.backlog.new.take_last(1).items
         return True

@@ -17,10 +17,11 @@ import random
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
-from itertools import count
+from itertools import chain, count, groupby, islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from .backlog import Group, Item
+from .backlog import Backlog, Group, Item
 from .outcome import Outcome, Policy
 from .overflow import Overflow
 from .server import Limit, Server
@@ -38,14 +39,13 @@ _NO_POLICY = Policy()
 
 
 class Assignment(NamedTuple):
-    """An item that goes to a server now.
-
-    ``group`` are the siblings that wait until it is home (None: none do), ``began`` the time.
-    """
+    """An item that goes to a server now."""
 
     item: Item
     server: Server
     group: Group | None
+    """The siblings that wait until it is home; None: none do."""
+
     began: float
 
     @property
@@ -55,11 +55,7 @@ class Assignment(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """An item that goes nowhere any more; ``reason`` says why it has no answer.
-
-    Where the run gave up, an item that was not tried (:attr:`.backlog.Item.was_tried`) is one of
-    which nothing is known.
-    """
+    """An item that goes nowhere any more; ``reason`` says why it has no answer."""
 
     item: Item
     outcome: Outcome
@@ -92,14 +88,15 @@ class Scheduler:
         """Why nothing more begins (empty: it may)."""
         self.servers_may_come = False
         """Whether to wait where no server is left."""
-        self._coming = items
-        self._next = next(items, None)
+        self._coming = _groups(items)
+        self._next = next(self._coming, None)
         self._random = random.Random(seed)
         self._number = count()
         self._turn = 0
         self._waiting: list[tuple[float, int, Item, Server]] = []
-        self._homeless: list[Group] = []
+        self._homeless = Backlog()
         self._siblings = 0.0
+        self._outcome = Outcome.FAILED  # of what waits when it gives up
         for name, limit in servers.items():
             self.add_server(name, limit)
 
@@ -107,11 +104,9 @@ class Scheduler:
 
     def add_server(self, name: str, limit: int) -> None:
         """Ask one more server from now on."""
-        limits = Limit(max(limit, 1))
-        server = self.servers[name] = Server(name, limits, self.policy)
-        for group in self._homeless:
-            server.backlog.add(group)
-        self._homeless.clear()
+        server = Server(name, Limit(max(limit, 1)), self.policy, self._homeless)
+        self.servers[name] = server
+        self._homeless = Backlog()
 
     def remove_server(self, name: str, now: float, reason: str = "it was removed") -> None:
         """Ask a server nothing more; what is in flight there still comes home."""
@@ -133,24 +128,10 @@ class Scheduler:
             return sorted(there, key=lambda s: (s.in_flight + len(s.backlog)) / s.limit.at_once)
         return sorted(there, key=lambda s: _weight(s.name, image), reverse=True)
 
-    def _give(self, groups: Iterable[Group], now: float) -> None:
-        """Put groups where their images belong."""
-        for group in groups:
-            ranked = self._ranked(group.image, now)
-            if ranked:
-                ranked[0].backlog.add(group)
-            else:
-                self._homeless.append(group)
-
-    def _give_again(self, item: Item, server: Server | None, now: float) -> None:
-        """Put a further attempt at a server, or where else its image belongs."""
-        if server is None or server.lost or not server.is_up(now):
-            ranked = self._ranked(item.image, now)
-            server = ranked[0] if ranked else None
-        if server is None:
-            self._homeless.append(Group(item.image, deque([item])))
-        else:
-            server.backlog.again.append(item)
+    def _backlog(self, image: str, now: float) -> Backlog:
+        """Where the items over an image belong."""
+        ranked = self._ranked(image, now)
+        return ranked[0].backlog if ranked else self._homeless
 
     def _move_all(self, server: Server, now: float) -> None:
         """Give what waits at a server to others, if any is up, or it is lost."""
@@ -158,9 +139,10 @@ class Scheduler:
         if not others and not server.lost:
             return
         again, groups = server.backlog.give_all()
-        self._give(groups, now)
+        for group in groups:
+            self._backlog(group.image, now).new.add(group)
         for item in again:
-            self._give_again(item, None, now)
+            self._backlog(item.image, now).again.append(item)
 
     def _end_if_lost(self, now: float) -> None:
         """Give up where nobody should wait for any server."""
@@ -178,7 +160,8 @@ class Scheduler:
         """
         while self._waiting and self._waiting[0][0] <= now:
             _, _, item, server = heapq.heappop(self._waiting)
-            self._give_again(item, server, now)
+            backlog = server.backlog if server.is_up(now) else self._backlog(item.image, now)
+            backlog.again.append(item)
         free = [server for server in self.servers.values() if server.has_room(now)]
         if not free:
             self._end_if_lost(now)
@@ -218,25 +201,19 @@ class Scheduler:
         if backlog.new and server.begins_image(self._siblings):
             return backlog.begin(hold_siblings=hold)
         if backlog.ready:
-            return backlog.next_ready(hold_siblings=hold)
+            return backlog.next_ready(), None
         return None
 
     def _look_ahead(self, hungry: Server, now: float) -> None:
         """Pull items until this server has an image to begin, or too many wait for others."""
         servers = self.servers.values()
         room = _AHEAD * sum(server.limit.at_once for server in servers)
-        room -= sum(server.backlog.new_items for server in servers)
-        while self._next is not None and room > 0 and not hungry.backlog.new:
-            group = Group(self._next[0], deque())
-            most = _LARGEST_GROUP if group.image else 1
-            while (
-                self._next is not None and self._next[0] == group.image and len(group.items) < most
-            ):
-                group.items.append(Item(*self._next))
-                self._next = next(self._coming, None)
+        room -= sum(server.backlog.new.items_left for server in servers)
+        while (group := self._next) is not None and room > 0 and not hungry.backlog.new:
             room -= len(group.items)
             self._siblings += (len(group.items) - 1 - self._siblings) / 16
-            self._give([group], now)
+            self._backlog(group.image, now).new.add(group)
+            self._next = next(self._coming, None)
 
     # --- what came home ---------------------------------------------------------------------------
 
@@ -272,24 +249,21 @@ class Scheduler:
             server.backlog.first_is_home(group, answered=outcome is Outcome.ANSWERED)
         if outcome is not Outcome.ANSWERED:
             item.reason = server.reason = reason
-        self._judge(server, outcome, assignment, now, retry_after)
-        if outcome in (Outcome.ANSWERED, Outcome.INVALID):
-            self.finished.append(Finished(item, outcome, reason))
-        else:
-            self._again(item, server, outcome, now, retry_after, is_patient=was_on_trial)
+        self._judge(assignment, outcome, now, retry_after)
         if server.is_given_up(now):
             self._end_if_lost(now)
+        if outcome in (Outcome.ANSWERED, Outcome.INVALID):
+            self.finished.append(Finished(item, outcome, reason))
+        elif self.given_up:
+            self._finish(item, self._outcome)
+        else:
+            self._again(item, server, outcome, now, retry_after, is_patient=was_on_trial)
 
     def _judge(
-        self,
-        server: Server,
-        outcome: Outcome,
-        assignment: Assignment,
-        now: float,
-        retry_after: float | None,
+        self, assignment: Assignment, outcome: Outcome, now: float, retry_after: float | None
     ) -> None:
         """Note at a server what came of a call; what waits there goes to others if it is out."""
-        began = assignment.began
+        _, server, _, began = assignment
         match outcome:
             case Outcome.ANSWERED:
                 server.answered(began, now, first=assignment.first)
@@ -323,27 +297,23 @@ class Scheduler:
         else:
             item.attempts += 1
             tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
-        if self.given_up or tries >= most:
-            self._finish(item, outcome)
-            return
         is_too_long = (retry_after or 0.0) > self.policy.longest_wait
-        is_patient_here = refused and server.is_up(now) and item.refusals < _REFUSALS_HERE
-        if is_too_long or not is_patient_here:
+        stays = refused and server.is_up(now) and item.refusals < _REFUSALS_HERE
+        if is_too_long or not stays:
             item.failed_at.add(server.name)
         others = self._ranked(item.image, now, without=server)
         untried = [other for other in others if other.name not in item.failed_at]
-        is_denied = outcome in (Outcome.DENIED, Outcome.HOPELESS)
-        if not untried and (is_too_long or (is_denied and (others or not server.lost))):
+        ends_here = is_too_long or outcome in (Outcome.DENIED, Outcome.HOPELESS)
+        if tries >= most or (ends_here and not untried):
             self._finish(item, outcome)
             return
         where, wait = server, self._wait(tries, retry_after)
-        if server.name in item.failed_at and untried:
-            where = untried[0]
-            if where.is_up(now):
+        if server.name in item.failed_at:
+            where = (untried or others or [server])[0]
+            if not untried:
+                item.failed_at.clear()
+            elif where.is_up(now):
                 wait = self._random.uniform(0.0, 0.05)
-        elif server.name in item.failed_at:
-            item.failed_at.clear()
-            where = others[0] if others else server
         heapq.heappush(self._waiting, (now + wait, next(self._number), item, where))
 
     def _wait(self, tries: int, retry_after: float | None) -> float:
@@ -358,18 +328,15 @@ class Scheduler:
 
     def give_up(self, reason: str, outcome: Outcome = Outcome.FAILED) -> None:
         """Begin nothing more: what waits is finished, what was not looked at is left alone."""
-        self.given_up = self.given_up or reason
-        items, groups = [item for _, _, item, _ in self._waiting], self._homeless[:]
-        for server in self.servers.values():
-            again, own = server.backlog.give_all()
+        self.given_up, self._outcome = self.given_up or reason, outcome
+        items, groups = [item for _, _, item, _ in self._waiting], [self._next or Group("", deque())]
+        for backlog in (self._homeless, *(server.backlog for server in self.servers.values())):
+            again, begun = backlog.give_all()
             items += again
-            groups += own
-        items += (item for group in groups for item in group.items)
-        items += [Item(*self._next)] if self._next is not None else []
+            groups += begun
         self._waiting.clear()
-        self._homeless.clear()
         self._next, self._coming = None, iter(())
-        for item in items:
+        for item in chain(items, *(group.items for group in groups)):
             self._finish(item, outcome)
 
     # --- the end ----------------------------------------------------------------------------------
@@ -378,8 +345,7 @@ class Scheduler:
     def left(self) -> int:
         """Items that wait, of those that were looked at."""
         queued = sum(len(server.backlog) for server in self.servers.values())
-        homeless = sum(len(group.items) for group in self._homeless)
-        return queued + len(self._waiting) + homeless
+        return queued + len(self._waiting) + len(self._homeless)
 
     @property
     def done(self) -> bool:
@@ -404,6 +370,14 @@ class Scheduler:
         for server in servers:
             if server.in_flight and server.backlog.begun_items:
                 yield now + max(now - server.silent_since, usual)
+
+
+def _groups(items: Iterator[tuple[str, Any]]) -> Iterator[Group]:
+    """Neighbours over one image together; those without images alone."""
+    for image, same in groupby(items, itemgetter(0)):
+        most = _LARGEST_GROUP if image else 1
+        while some := deque(Item(image, value) for _, value in islice(same, most)):
+            yield Group(image, some)
 
 
 def _weight(server: str, image: str) -> bytes:

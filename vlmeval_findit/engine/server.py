@@ -249,4 +249,4 @@ class Server:
         firsts = math.ceil(limit / (1 + siblings * ratio))
         if not backlog.ready:
             return self.firsts < 2 * firsts
-        return self.firsts < firsts and backlog.ready_items < limit / (ratio or 1.0)
+        return self.firsts < firsts and backlog.ready.items_left < limit / (ratio or 1.0)
