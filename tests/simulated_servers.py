@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -76,7 +76,7 @@ class Simulation:
     """A run of a scheduler; ``events`` are changed servers, by time."""
 
     servers: Mapping[str, tuple[int, Behaviour]]
-    items: Iterable[tuple[str, int]]
+    items: Sequence[tuple[str, int]]
     policy: Policy = field(default_factory=Policy)
     seed: int = 0
     events: Mapping[float, Callable[[Scheduler, float], None]] = field(default_factory=dict)
@@ -89,13 +89,11 @@ class Simulation:
         self.readings: Counter[str] = Counter()
         self.last_home = 0.0
         self.now = 0.0
-        self.not_pulled: list[tuple[str, int]] = []
 
     def run(self) -> Simulation:
-        source: Iterator[tuple[str, int]] = iter(self.items)
         limits = {name: limit for name, (limit, _) in self.servers.items()}
         started = {name: limit for name, limit in limits.items() if not name.startswith("later")}
-        scheduler = self.scheduler = Scheduler(source, started, self.policy, self.seed)
+        scheduler = self.scheduler = Scheduler(iter(self.items), started, self.policy, self.seed)
         rng, events = random.Random(self.seed), sorted(self.events)
         flying: list[tuple[float, int, Assignment, Reply]] = []
         known: defaultdict[str, set[str]] = defaultdict(set)
@@ -140,7 +138,6 @@ class Simulation:
             raise AssertionError("no end in sight")
         assert not flying
         assert scheduler.in_flight == scheduler.left == 0
-        self.not_pulled = list(source)
         return self
 
     @property

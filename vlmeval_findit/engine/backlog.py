@@ -123,11 +123,6 @@ class Backlog:
             else:
                 self.new.add(group, first=True)
 
-    def give_begun(self, most: int) -> Group | None:
-        """Hand over so many items, at most, of the group that was begun last."""
-        queue = self.reading or self.ready
-        return queue.take_last(most) if queue and most > 0 else None
-
     def give_all(self) -> tuple[list[Item], list[Group]]:
         """Hand over everything: further attempts, and groups that begin anew elsewhere."""
         again, groups = list(self.again), [*self.reading, *self.ready, *self.new]

@@ -8,14 +8,7 @@ from .server import Server
 
 
 class Overflow:
-    """Work that is better done elsewhere, at one moment.
-
-    Args:
-        servers: all that are asked.
-        siblings: items over an image beside its first, of late.
-        now: the time.
-        is_end: no further item comes: a slow server should not begin what others end earlier.
-    """
+    """Work that is better done elsewhere, at one moment."""
 
     def __init__(
         self, servers: Sequence[Server], siblings: float, now: float, *, is_end: bool
@@ -23,7 +16,8 @@ class Overflow:
         self._servers = servers
         self._siblings = siblings
         self._now = now
-        known = [one for one in servers if one.seconds and one.is_up(now)] if is_end else []
+        # No further item comes: a slow server should not begin what others end earlier.
+        known = [one for one in servers if one.seconds and one.is_up] if is_end else []
         fastest = min((one.seconds_by(now) for one in known), default=0.0)
         self._fast = [one for one in known if one.seconds_by(now) <= 2 * fastest]
         self._seconds = self._seconds_left()
@@ -57,39 +51,33 @@ class Overflow:
             server.backlog.new.add(other.backlog.new.take_last())
 
     def help_out(self, server: Server) -> bool:
-        """Take over work that another server has begun and is late with; whether there was any."""
+        """Take over what another server cannot do, or has begun and is late with; whether there
+        was any.
+        """
         others = [one for one in self._servers if one is not server and len(one.backlog)]
         if not others:
             return False
-        if server.on_trial:
-            return self._try_with(server, max(others, key=lambda one: len(one.backlog)))
+        own = server.backlog
+        if server.on_trial:  # one item shows whether it is back
+            backlog = max(others, key=lambda one: len(one.backlog)).backlog
+            if backlog.again:
+                own.again.append(backlog.again.pop())
+            elif backlog.new:
+                own.again += backlog.new.take_last(1).items
+            return bool(own.again)
         other = max(others, key=lambda one: one.last_home(self._now))
-        is_out = not other.is_up(self._now) or self.is_too_slow(other)
-        again = other.backlog.again
-        if is_out and again and server.name not in again[-1].failed_at:
-            server.backlog.again.append(again.pop())
+        backlog = other.backlog
+        is_out = not other.is_up or self.is_too_slow(other)
+        if is_out and backlog.again and server.name not in backlog.again[-1].failed_at:
+            own.again.append(backlog.again.pop())
             return True
         # The image is read once more: that should be worth it.
         reading = 2 * (server.first_seconds or other.first_seconds)
         has_new = any(one.backlog.new for one in self._servers)
         is_late = not has_new and 0 < reading < other.last_home(self._now)
-        begun = other.backlog.begun_items
-        if is_out:
-            group = other.backlog.give_begun(begun)
-        elif is_late:
-            group = other.backlog.give_begun((begun - server.backlog.begun_items) // 2)
-        else:
+        most = backlog.begun_items if is_out else (backlog.begun_items - own.begun_items) // 2
+        begun = backlog.reading or backlog.ready
+        if not begun or most < 1 or not (is_out or is_late):
             return False
-        if group is not None:
-            server.backlog.new.add(group)
-        return group is not None
-
-    def _try_with(self, server: Server, other: Server) -> bool:
-        """Take one item of another server to see whether this one is back."""
-        if other.backlog.again:
-            server.backlog.again.append(other.backlog.again.pop())
-            return True
-        if not other.backlog.new:
-            return False
-        server.backlog.again += other.backlog.new.take_last(1).items
+        own.new.add(begun.take_last(most))
         return True

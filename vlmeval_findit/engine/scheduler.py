@@ -123,7 +123,7 @@ class Scheduler:
     def _ranked(self, image: str, now: float, without: Server | None = None) -> list[Server]:
         """Servers in the order in which they are asked about an image: the up ones, or all."""
         alive = [s for s in self.servers.values() if not s.lost and s is not without]
-        there = [s for s in alive if s.is_up(now)] or alive
+        there = [s for s in alive if s.is_up] or alive
         if not image:
             return sorted(there, key=lambda s: (s.in_flight + len(s.backlog)) / s.limit.at_once)
         return sorted(there, key=lambda s: _weight(s.name, image), reverse=True)
@@ -135,7 +135,7 @@ class Scheduler:
 
     def _move_all(self, server: Server, now: float) -> None:
         """Give what waits at a server to others, if any is up, or it is lost."""
-        others = [s for s in self.servers.values() if s is not server and s.is_up(now)]
+        others = [s for s in self.servers.values() if s is not server and s.is_up]
         if not others and not server.lost:
             return
         again, groups = server.backlog.give_all()
@@ -160,7 +160,7 @@ class Scheduler:
         """
         while self._waiting and self._waiting[0][0] <= now:
             _, _, item, server = heapq.heappop(self._waiting)
-            backlog = server.backlog if server.is_up(now) else self._backlog(item.image, now)
+            backlog = server.backlog if server.is_up else self._backlog(item.image, now)
             backlog.again.append(item)
         free = [server for server in self.servers.values() if server.has_room(now)]
         if not free:
@@ -298,7 +298,7 @@ class Scheduler:
             item.attempts += 1
             tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
         is_too_long = (retry_after or 0.0) > self.policy.longest_wait
-        stays = refused and server.is_up(now) and item.refusals < _REFUSALS_HERE
+        stays = refused and server.is_up and item.refusals < _REFUSALS_HERE
         if is_too_long or not stays:
             item.failed_at.add(server.name)
         others = self._ranked(item.image, now, without=server)
@@ -312,7 +312,7 @@ class Scheduler:
             where = (untried or others or [server])[0]
             if not untried:
                 item.failed_at.clear()
-            elif where.is_up(now):
+            elif where.is_up:
                 wait = self._random.uniform(0.0, 0.05)
         heapq.heappush(self._waiting, (now + wait, next(self._number), item, where))
 

@@ -72,16 +72,12 @@ class Limit:
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """A server: its limit, its circuit breaker, and the items that wait for it.
-
-    Times are of the scheduler's clock.  ``lost`` says why it is not asked again (empty: it is),
-    ``reason`` what it failed with last.
-    """
+    """A server: its limit, its circuit breaker, and the items that wait for it."""
 
     name: str
     limit: Limit
     policy: Policy
-    backlog: Backlog = field(default_factory=Backlog)
+    backlog: Backlog
     in_flight: int = 0
     firsts: int = 0
     """Of those in flight, the first ones over an image whose siblings wait for them."""
@@ -94,16 +90,18 @@ class Server:
     """Since when nothing came home, where calls are in flight."""
 
     on_trial: bool = False
-    """The breaker is open; once it has rested, one call tells whether it is back."""
+    """The breaker is open; from ``back_at`` on, one call tells whether the server is back."""
 
+    back_at: float = 0.0
     lost: str = ""
+    """Why it is not asked again; empty: it is."""
+
     reason: str = ""
-    resting_until: float = 0.0
-    paused_until: float = 0.0
+    """What it failed with last."""
+
     _window: deque[bool] = field(default_factory=deque)
     _failures: int = 0
     _rests: int = 0
-    _pauses: int = 0
     _denials: int = 0
     _denied_at: float = -math.inf
     _cut_at: float = -math.inf
@@ -116,45 +114,37 @@ class Server:
         """How long most calls take; 0: not known."""
         return self.later_seconds or self.first_seconds
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it is worth an item."""
+        return not self.lost and not self.on_trial
+
     def has_room(self, now: float) -> bool:
         """Whether it takes another call now."""
-        return (
-            self.in_flight < (1 if self.on_trial else self.limit.at_once)
-            and now >= self.resting_until
-            and now >= self.paused_until
-            and not self.lost
-        )
-
-    @property
-    def back_at(self) -> float:
-        """When it may be asked again, if it is not now."""
-        return max(self.resting_until, self.paused_until)
-
-    def is_up(self, now: float) -> bool:
-        """Whether it is worth an item: neither left out nor paused."""
-        return not self.lost and not self.on_trial and now >= self.paused_until
+        most = 1 if self.on_trial else self.limit.at_once
+        return self.in_flight < most and now >= self.back_at and not self.lost
 
     def is_given_up(self, now: float) -> bool:
-        """Whether nobody should wait for it: lost, down for too long, or paused for too long."""
+        """Whether nobody should wait for it: lost, down for too long, or asks for too long."""
         patience = self.policy.patience if self._spoke else self.policy.first_patience
         down = self._down_since is not None and now - self._down_since >= patience
-        return bool(self.lost) or down or self.paused_until - now > self.policy.longest_wait
+        return bool(self.lost) or down or self.back_at - now > self.policy.longest_wait
+
+    # --- what came home ---------------------------------------------------------------------------
 
     def answered(self, began: float, now: float, *, first: bool) -> None:
         """Note an answer to a call that was in flight until now."""
         self._remember(refused=False)
-        self._denials = self._pauses = 0
-        self._answers += 1
+        self._denials = 0
         self.works(began)
         seconds = now - began
         if first:
-            before = self.first_seconds or seconds
-            self.first_seconds = before + (seconds - before) / 8
+            self.first_seconds += (seconds - self.first_seconds) / (8 if self.first_seconds else 1)
         else:
-            before = self.later_seconds or seconds
-            self.later_seconds = before + (seconds - before) / 8
+            self.later_seconds += (seconds - self.later_seconds) / (8 if self.later_seconds else 1)
             self.first_seconds = self.first_seconds or seconds
             self.limit.answered(seconds, self.in_flight + 1)
+        self._answers += 1
         if self._answers % self.policy.window == 0:
             self._rests = max(self._rests - 1, 0)
 
@@ -163,12 +153,6 @@ class Server:
         self._close(began)
         if not self.on_trial:
             self._down_since = None
-
-    def _close(self, began: float) -> None:
-        """Close the breaker, unless the call was on its way when it opened."""
-        self._spoke = True
-        if began >= self.resting_until:
-            self._failures, self.on_trial = 0, False
 
     def refused(self, began: float, now: float, retry_after: float | None) -> None:
         """Lower the limit where many of the last calls were refused; pause where most were.
@@ -188,28 +172,19 @@ class Server:
         self._cut_at = now
         self._window.clear()
         if share > 0.5:
-            pause = min(self.policy.rest[0] * 2**self._pauses, self.policy.backoff[1])
-            self.paused_until = now + (retry_after or pause)
-            self._pauses = min(self._pauses + 1, 16)
-            if self._down_since is None:
-                self._down_since = now
+            self._open(now, retry_after or self._rest())
 
     def failed(self, began: float, now: float, jitter: float) -> bool:
         """Note a failure; whether the breaker opens, for a time that is spread by ``jitter``.
 
         A call that was on its way when it opened says nothing more.
         """
-        if began < self.resting_until:
+        if began < self.back_at:
             return False
         self._failures += 1
         if not self.on_trial and self._failures < self.policy.failures:
             return False
-        first, longest = self.policy.rest
-        self.resting_until = now + min(first * 2**self._rests, longest) * jitter
-        self.on_trial = True
-        self._rests = min(self._rests + 1, 16)
-        if self._down_since is None:
-            self._down_since = now
+        self._open(now, self._rest() * jitter)
         return True
 
     def denied(self, began: float, now: float) -> bool:
@@ -223,6 +198,23 @@ class Server:
         self._window.append(refused)
         if len(self._window) > self.policy.window:
             self._window.popleft()
+
+    def _rest(self) -> float:
+        first, longest = self.policy.rest
+        return min(first * 2 ** min(self._rests, 16), longest)
+
+    def _open(self, now: float, seconds: float) -> None:
+        """Leave it out for a time."""
+        self.back_at, self.on_trial = now + seconds, True
+        self._rests += 1
+        if self._down_since is None:
+            self._down_since = now
+
+    def _close(self, began: float) -> None:
+        """Close the breaker, unless the call was on its way when it opened."""
+        self._spoke = True
+        if began >= self.back_at:
+            self._failures, self.on_trial = 0, False
 
     # --- what to begin ----------------------------------------------------------------------------
 
