@@ -347,7 +347,9 @@ def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None
     assert {first.server.name, other.server.name} == {"a", "b"}
     ask(scheduler, Outcome.HOPELESS, 1.0, "pay here")
     assert scheduler.given_up
-    tried = [one for one in scheduler.finished if one.item.reason or one.outcome is Outcome.ANSWERED]
+    tried = [
+        one for one in scheduler.finished if one.item.reason or one.outcome is Outcome.ANSWERED
+    ]
     assert [one.outcome for one in tried] == [Outcome.ANSWERED, Outcome.HOPELESS]
 
 

@@ -329,7 +329,8 @@ class Scheduler:
     def give_up(self, reason: str, outcome: Outcome = Outcome.FAILED) -> None:
         """Begin nothing more: what waits is finished, what was not looked at is left alone."""
         self.given_up, self._outcome = self.given_up or reason, outcome
-        items, groups = [item for _, _, item, _ in self._waiting], [self._next or Group("", deque())]
+        items = [item for _, _, item, _ in self._waiting]
+        groups = [self._next] if self._next is not None else []
         for backlog in (self._homeless, *(server.backlog for server in self.servers.values())):
             again, begun = backlog.give_all()
             items += again

@@ -201,7 +201,7 @@ class Server:
 
     def _rest(self) -> float:
         first, longest = self.policy.rest
-        return min(first * 2 ** min(self._rests, 16), longest)
+        return min(first * 2.0 ** min(self._rests, 16), longest)
 
     def _open(self, now: float, seconds: float) -> None:
         """Leave it out for a time."""
