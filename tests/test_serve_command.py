@@ -240,7 +240,7 @@ def test_refused_before_anything_starts(
     ("settings", "why"),
     [
         ({"attention": "eager"}, "attention has no effect under --serve: --serve-args"),
-        ({"min_pixel": 1}, "no setting under --serve 'min_pixel': did you mean min_pixels?"),
+        ({"min_pixel": 1}, "no setting 'min_pixel': did you mean min_pixels?"),
     ],
 )
 def test_settings_that_a_server_would_not_heed(settings: dict[str, Any], why: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import replace
 
 from ..engine.server_programs import PROGRAMS, Serving
 
@@ -31,19 +32,17 @@ def serving_from(args: argparse.Namespace, said: Serving | None = None) -> Servi
     """
     if args.serve is None and said is None:
         return None
-    if args.serve is not None and (said is None or said.program != args.serve):
+    if said is None or args.serve not in (None, said.program):
         said = Serving(args.serve)
-    assert said is not None
-    gpus, each, more = said.gpus, said.tensor_parallel, said.arguments
     if args.gpus is not None:
         if args.gpus != int(args.gpus):
             raise ValueError(f"--gpus {args.gpus:g}: a whole number of this machine's, for --serve")
-        gpus = int(args.gpus)
+        said = replace(said, gpus=int(args.gpus))
     if args.tensor_parallel is not None:
-        each = args.tensor_parallel
+        said = replace(said, tensor_parallel=args.tensor_parallel)
     if args.serve_args is not None:
         try:
-            more = tuple(shlex.split(args.serve_args))
+            said = replace(said, arguments=tuple(shlex.split(args.serve_args)))
         except ValueError as error:
             raise ValueError(f"--serve-args {args.serve_args}: {error}") from None
-    return Serving(said.program, gpus, each, more)
+    return said

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from ..boxes.spaces import Space, space_from
-from ..core.config import Config, Count, Name, Values, config_from
+from ..boxes.spaces import Space
+from ..core.config import config_from
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..models.checkpoints import row_of_checkpoint
-from ..models.families import Bounds, space_within
+from ..models.families import Bounds, LocalFamily, space_within
 from ..models.http.chat import ChatModel, server_model, token_limit
-from ..models.http.services import server_space
+from ..models.local.run_settings import RunSettings
 from ..models.revision import known_revision, refuse_missing, revision_of
 from ..models.row import ModelRow
 from ..models.table import local_names
@@ -35,9 +34,10 @@ from .calls import given_key
 from .cancel import CancelToken
 from .config import Inference, ModelEntry
 from .plan import WorkItem
-from .server_programs import PROGRAMS, Serving
+from .server_programs import PROGRAMS, ServerProgram, Serving
 from .serving import LocalServers, ServingError, serve
 
+_BOUNDS = ("min_pixels", "max_pixels", "patches")
 _ELSEWHERE = {
     "device": "--gpus says on which GPUs servers run",
     "attention": "--serve-args hands flags to the server's program",
@@ -45,46 +45,25 @@ _ELSEWHERE = {
 
 
 @dataclass(frozen=True, slots=True)
-class ServedSettings(Config):
-    """What may be said of a model that is served here; None leaves it to the row or checkpoint."""
-
-    called: ClassVar[str] = "setting under --serve"
-    revision: Name | None = None
-    dtype: Name | None = None
-    min_pixels: Count | None = None
-    max_pixels: Count | None = None
-    patches: Count | None = None
-    max_new_tokens: Count | None = None
-    template: Values = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> ServedSettings:
-        """The settings that are given by name.
-
-        Raises:
-            ValueError: there is no such setting, or a server would not heed it.
-        """
-        limit, rest = token_limit(given)
-        for name in rest.keys() & _ELSEWHERE.keys():
-            raise ValueError(f"{name} has no effect under --serve: {_ELSEWHERE[name]}")
-        rest.pop("batch_size", None)  # servers make their own batches
-        return config_from(cls, {**rest, "max_new_tokens": limit})
-
-
-@dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A checkpoint that is served by a program on this machine.
-
-    ``name`` is that of the results, ``row`` says how it is asked and read; ``space`` is the
-    coordinate space, where the row's is not meant.
-    """
+    """A checkpoint that is served by a program on this machine."""
 
     name: str
+    """That of the results."""
     checkpoint: str
     row: ModelRow
+    """How it is asked and read."""
     serving: Serving
-    settings: ServedSettings
-    space: str | Mapping[str, Any] | None = None
+    settings: RunSettings
+
+    @property
+    def program(self) -> ServerProgram:
+        return PROGRAMS[self.serving.program]
+
+    @property
+    def family(self) -> LocalFamily:
+        assert self.row.local is not None
+        return self.row.local
 
     def chat(self) -> ChatModel:
         """How its servers are asked: greedily, within the row's image bounds where they take them.
@@ -92,90 +71,72 @@ class ServedModel:
         Raises:
             ValueError: bounds are said, and the program takes none.
         """
-        assert self.row.local is not None
-        family, program = self.row.local, PROGRAMS[self.serving.program]
-        said = [self.settings.min_pixels, self.settings.max_pixels, self.settings.patches]
-        if any(one is not None for one in said) and not program.takes_bounds:
+        own = self.settings
+        if any(getattr(own, name) for name in _BOUNDS) and not self.program.takes_bounds:
             raise ValueError(
-                f"min_pixels, max_pixels and patches have no effect under --serve {program.name}: "
+                f"{', '.join(_BOUNDS)} have no effect under --serve {self.program.name}: "
                 "it takes no image bounds with a request. --serve vllm does"
             )
-        template = {**family.template, **self.settings.template}
+        template = {**self.family.template, **own.template}
         sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}
-        if family.keeps:
-            sent.update(program.keeps_tokens)
-        called = program.served_name(self.name, self.checkpoint)
-        limit = self.settings.max_new_tokens
-        made = server_model(self.name, called, self.space, sent, limit, self.row.name)
-        asked = made.manner
+        if self.family.keeps:
+            sent.update(self.program.keeps_tokens)
+        called = self.program.served_name(self.name, self.checkpoint)
+        limit, row = own.max_new_tokens, self.row.name
+        made = server_model(self.name, called, own.space, sent, limit, row)
         return replace(
             made,
             row=self.row,
-            space=self._space,
-            manner=lambda space: replace(asked(space), by_question=self._processor),
+            space=made.space if own.space is not None else partial(self._space, made.space),
+            manner=lambda space: replace(made.manner(space), by_question=self._processor),
         )
 
     def _bounds(self, question: Question) -> Bounds:
         """The image bounds in force; empty where they are the server's."""
-        assert self.row.local is not None
-        if PROGRAMS[self.serving.program].takes_bounds:
-            wanted = {
-                name: getattr(self.settings, name)
-                for name in ("min_pixels", "max_pixels", "patches")
-            }
-            return replace(self.row.local.bounds(question).overridden(wanted), two_step=False)
-        return Bounds()
+        if not self.program.takes_bounds:
+            return Bounds()
+        wanted = {name: getattr(self.settings, name) for name in _BOUNDS}
+        return replace(self.family.bounds(question).overridden(wanted), two_step=False)
 
     def _processor(self, question: Question) -> Mapping[str, Any]:
         """The field of a request that bounds what its images are resized to."""
-        assert self.row.local is not None
-        bounds, counted = self._bounds(question), self.row.local.pixels_counted
+        bounds, counted = self._bounds(question), self.family.pixels_counted
         if bounds.patches is not None:
             said: dict[str, Any] = {"crop_to_patches": True, "max_patches": bounds.patches}
         else:
-            areas = {"min_pixels": bounds.min_pixels, "max_pixels": bounds.max_pixels}
-            said = {name: area * counted for name, area in areas.items() if area is not None}
+            said = {name: area * counted for name, area in bounds.as_dict().items()}
         return {"mm_processor_kwargs": said} if said else {}
 
-    def _space(self, question: Question) -> Space:
-        said = settings_from({"space": self.space}).space
-        if said is not None:
-            return space_from(said)
-        space, bounds = self.row.space(question), self._bounds(question)
+    def _space(self, usual: Callable[[Question], Space], question: Question) -> Space:
+        """The row's space within the image bounds in force; ``usual`` where it says them or none
+        are known.
+        """
+        space = self.row.space(question)
         if space.kind != "smart_resize" or self.row.states_space:
             return space
-        if bounds.min_pixels is None or bounds.max_pixels is None:
-            bounds = processors_own(Path(self.checkpoint)) or bounds
-        if bounds.min_pixels is None or bounds.max_pixels is None:
-            return server_space(self.row.name, None)(question)  # says what to type
-        return space_within(space, bounds)
+        for bounds in (self._bounds(question), _own_bounds(Path(self.checkpoint))):
+            if bounds.min_pixels is not None and bounds.max_pixels is not None:
+                return space_within(space, bounds)
+        return usual(question)  # says what to type
 
     def describe(self, question: Question) -> Described:
         """What a run of it is, as far as is known without asking the hub."""
         found, space = self.chat().describe(question, [])
-        settings = dict(found.settings)
-        if self.serving.arguments:
-            settings["server arguments"] = list(self.serving.arguments)
-        if self.settings.dtype is not None:
-            settings["dtype"] = self.settings.dtype
+        more = {"server arguments": list(self.serving.arguments), "dtype": self.settings.dtype}
         return Described(
             replace(
                 found,
                 checkpoint=self.checkpoint,
                 revision=known_revision(self.checkpoint, self.settings.revision),
-                settings=settings,
-                server=PROGRAMS[self.serving.program].described,
+                settings={**found.settings, **{k: v for k, v in more.items() if v}},
+                server=self.program.described,
             ),
             space,
         )
 
     def key(self) -> dict[str, Any]:
         """What is part of its calls' keys: another program may answer otherwise."""
-        said = {
-            one.name: value
-            for one in fields(self.settings)
-            if (value := getattr(self.settings, one.name))
-        }
+        said = {name: value for name, value in asdict(self.settings).items() if value}
         known = known_revision(self.checkpoint, self.settings.revision) or self.checkpoint
         return {**given_key(said, known), "server": self.serving.program}
 
@@ -206,8 +167,8 @@ def _revision_at_hub(checkpoint: str, wanted: str | None) -> str | None:
     return None
 
 
-def processors_own(checkpoint: Path) -> Bounds | None:
-    """The image bounds that a checkpoint's own files say; None where there are none here."""
+def _own_bounds(checkpoint: Path) -> Bounds:
+    """The image bounds that a checkpoint's own files say; empty where there are none here."""
     for name in ("preprocessor_config.json", "processor_config.json"):
         with suppress(OSError, ValueError, AttributeError):
             said = json.loads((checkpoint / name).read_text(encoding="utf-8"))
@@ -215,7 +176,7 @@ def processors_own(checkpoint: Path) -> Bounds | None:
             size = said.get("size") or {}
             least = said.get("min_pixels") or size.get("shortest_edge")
             return Bounds(least, said.get("max_pixels") or size.get("longest_edge"))
-    return None
+    return Bounds()
 
 
 def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
@@ -224,7 +185,6 @@ def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
     Raises:
         ValueError: no row says how it is run, its checkpoint is not there, or a setting cannot be.
     """
-    given = dict(entry.settings)
     if entry.checkpoint is not None:
         row = row_of_checkpoint(entry.name, entry.checkpoint, entry.row)
         checkpoint = entry.checkpoint
@@ -233,27 +193,27 @@ def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
     else:
         near = nearest(entry.name, local_names())
         raise ValueError(f"no model {entry.name!r} on this machine{near}")
-    given = {**{k: v for k, v in row.settings.items() if k != "space"}, **given}
+    limit, given = token_limit({**row.settings, "space": entry.space, **entry.settings})
+    for name in given.keys() & _ELSEWHERE.keys():
+        raise ValueError(f"{name} has no effect under --serve: {_ELSEWHERE[name]}")
     checkpoint = str(given.pop("model_path", checkpoint))
-    return ServedModel(entry.name, checkpoint, row, serving, ServedSettings.of(given), entry.space)
+    settings = config_from(RunSettings, {**given, "max_new_tokens": limit})
+    return ServedModel(entry.name, checkpoint, row, serving, settings)
 
 
 class ServedBackend:
     """Answers calls by servers that are started when the first call comes.
 
-    They go on for the next items, and end when another model's servers start, or
-    :func:`.serving.end` says so.
+    They live on until another model's servers start, or :func:`.serving.end` says so.
 
     Args:
         model: who is served.
         log_folder: the servers' logs go there.
         calls: at a time to each server.
-        service: how they are asked: the fields of :class:`.http_backend.Service` beside who.
+        service: further fields of :class:`.http_backend.Service`.
     """
 
-    def __init__(
-        self, model: ServedModel, log_folder: Path, calls: int, service: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, model: ServedModel, log_folder: Path, calls: int, **service: Any) -> None:
         self._model = model
         self._log_folder = log_folder
         self._calls = calls
@@ -332,8 +292,8 @@ class ServedHost:
         return {}
 
     def backend(self, entry: ModelEntry) -> Backend:
-        inference, how = self._inference, {"timeout": self._inference.timeout}
-        return ServedBackend(self._model(entry), self._log_folder, inference.threads, how)
+        how = self._inference
+        return ServedBackend(self._model(entry), self._log_folder, how.threads, timeout=how.timeout)
 
     def _model(self, entry: ModelEntry) -> ServedModel:
         return served_model(entry, self._serving)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run
 from .models import FindItReplay
-from .served import FindItServed, served_arguments
+from .served import FindItServed
 
 
 def preflight(wanted: WantedRuns) -> None:
@@ -110,9 +110,16 @@ def add_served(entry: ModelEntry, args: Namespace, serving: Serving) -> None:
         args: the command line: ``work_dir``, where logs go, and ``timeout``.
         serving: how it is served.
     """
-    more: dict[str, Any] = {"timeout": args.timeout or 600.0, "retry": 6}
-    given = served_arguments(entry, serving, Path(args.work_dir) / "servers")
-    supported_VLM[entry.name] = partial(FindItServed, **given, **more)
+    supported_VLM[entry.name] = partial(
+        FindItServed,
+        model=entry.name,
+        log_folder=f"{args.work_dir}/servers",
+        serve=asdict(serving),
+        checkpoint=entry.checkpoint,
+        row=entry.row,
+        timeout=args.timeout or 600.0,
+        retry=6,
+    )
 
 
 def add_provider(entry: ModelEntry, args: Namespace) -> None:

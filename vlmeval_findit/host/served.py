@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..core.config import config_from
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..engine.backend import Backend
 from ..engine.config import ModelEntry
 from ..engine.served import ServedBackend, ServedModel, served_model
 from ..engine.server_programs import Serving
-from ..engine.serving import serve
-from .api import _ChatAPI, settings_of
+from ..engine.serving import serve as started
+from .api import ApiSettings, _ChatAPI, settings_of
 
+_LOGS = "outputs/servers"
 _OF_CALLS = ("retry", "timeout")
 
 
@@ -23,14 +25,12 @@ class FindItServed(_ChatAPI):
 
     Args:
         model: the name by which results go.
+        log_folder: where the servers' logs go.
+        serve: the program, or the fields of :class:`..engine.server_programs.Serving`.
         checkpoint: a folder or an identifier (default: that of the name).
         row: the row of the model table that it is run like (default: that of the name).
-        serve: the program, a row of :data:`..engine.serving.PROGRAMS`.
-        gpus, tensor_parallel, server_arguments: as of :class:`..engine.serving.Serving`.
-        log_folder: where the servers' logs go.
         space: the coordinate space, where the row's is not meant.
-        settings: the fields of :class:`..engine.served.ServedSettings`; ``retry`` and ``timeout``
-            of calls.
+        settings: as of a model in this process; ``retry`` and ``timeout`` of calls.
 
     Raises:
         ServingError: a server does not come up.
@@ -39,64 +39,46 @@ class FindItServed(_ChatAPI):
 
     takes_space = True
 
-    def __init__(self, model: str, log_folder: str = "outputs/servers", **given: Any) -> None:
-        served, calls = _served(model, given)
-        living = serve(served.servers(Path(log_folder)))
-        super().__init__(served.chat(), living, settings_of(calls))
+    def __init__(self, model: str, log_folder: str = _LOGS, **arguments: Any) -> None:
+        served, calls = _served(model, **arguments)
+        super().__init__(served.chat(), started(served.servers(Path(log_folder))), calls)
 
     @classmethod
-    def backend(cls, calls: int, model: str, log_folder: str = "", **given: Any) -> Backend:
+    def backend(cls, calls: int, log_folder: str = _LOGS, **arguments: Any) -> Backend:
         """Who answers a run with the constructor's arguments, so many calls at a time."""
-        served, how = _served(model, given)
-        said = settings_of(how)
-        servers = max(len(served.serving.devices()), 1)
-        service = {"timeout": said.timeout, "policy": said.policy}
-        return ServedBackend(served, Path(log_folder), max(calls // servers, 1), service)
+        served, how = _served(**arguments)
+        each = max(calls // len(served.serving.devices()), 1)
+        service = {"timeout": how.timeout, "policy": how.policy}
+        return ServedBackend(served, Path(log_folder), each, **service)
 
     @classmethod
-    def describe(
-        cls, question: Question, model: str, log_folder: str = "", **given: Any
-    ) -> Described:
+    def describe(cls, question: Question, **arguments: Any) -> Described:
         """What a run with the constructor's arguments is; nothing is started."""
-        return _served(model, given)[0].describe(question)
+        return _served(**arguments)[0].describe(question)
 
     @classmethod
-    def on_this_machine(
-        cls, found: Answering, model: str, log_folder: str = "", **given: Any
-    ) -> Answering:
+    def on_this_machine(cls, found: Answering, **arguments: Any) -> Answering:
         """The same with what the hub says."""
-        return _served(model, given)[0].on_this_machine(found)
+        return _served(**arguments)[0].on_this_machine(found)
 
     @classmethod
-    def asked_with(cls, model: str, log_folder: str = "", **given: Any) -> dict[str, Any]:
+    def asked_with(cls, **arguments: Any) -> dict[str, Any]:
         """What of the constructor's arguments is part of every call's key."""
-        return _served(model, given)[0].key()
+        return _served(**arguments)[0].key()
 
 
-def _served(model: str, given: Mapping[str, Any]) -> tuple[ServedModel, dict[str, Any]]:
+def _served(
+    model: str,
+    log_folder: str = _LOGS,
+    serve: str | Mapping[str, Any] = "vllm",
+    checkpoint: str | None = None,
+    row: str | None = None,
+    space: str | Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> tuple[ServedModel, ApiSettings]:
     """The model, and the settings of its calls."""
-    rest = dict(given)
-    calls = {name: rest.pop(name) for name in _OF_CALLS if name in rest}
-    serving = Serving(
-        rest.pop("serve", "vllm"),
-        rest.pop("gpus", None),
-        rest.pop("tensor_parallel", 1),
-        tuple(rest.pop("server_arguments", ())),
-    )
+    calls = {name: settings.pop(name) for name in _OF_CALLS if name in settings}
+    serving = config_from(Serving, {"program": serve} if isinstance(serve, str) else serve)
     serving.check()
-    said = {name: rest.pop(name, None) for name in ("checkpoint", "row", "space")}
-    return served_model(ModelEntry(model, settings=rest, **said), serving), calls
-
-
-def served_arguments(entry: ModelEntry, serving: Serving, log_folder: Path) -> dict[str, Any]:
-    """The arguments of :class:`FindItServed` for a model of a command line."""
-    return {
-        "model": entry.name,
-        "checkpoint": entry.checkpoint,
-        "row": entry.row,
-        "serve": serving.program,
-        "gpus": serving.gpus,
-        "tensor_parallel": serving.tensor_parallel,
-        "server_arguments": list(serving.arguments),
-        "log_folder": str(log_folder),
-    }
+    entry = ModelEntry(model, settings, checkpoint=checkpoint, row=row, space=space)
+    return served_model(entry, serving), settings_of(calls)
