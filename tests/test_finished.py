@@ -151,22 +151,12 @@ def set_field(**fields: Any) -> Callable[[World], None]:
     return lambda world: world.fields.update(fields)
 
 
-def settings(**given: Any) -> Callable[[World], None]:
-    def change(world: World) -> None:
-        world.entry = ModelEntry("FullImage", settings=given)
-
-    return change
+def set_world(**fields: Any) -> Callable[[World], None]:
+    return lambda world: world.__dict__.update(fields)
 
 
 def entry(**given: Any) -> Callable[[World], None]:
-    def change(world: World) -> None:
-        world.entry = ModelEntry("FullImage", **given)
-
-    return change
-
-
-def revision(world: World) -> None:
-    world.revision = "r2"
+    return set_world(entry=ModelEntry("FullImage", **given))
 
 
 def gone(ending: str) -> Callable[[World], None]:
@@ -242,12 +232,14 @@ CASES: Mapping[str, tuple[Change, int, str]] = {
     "the truth": (lambda world: table_with(world, "50", "51"), 0, "IdentityError"),
     "the words": (reworded, 0, "IdentityError"),
     "the words, forced": (both(reworded, set_field(force=True)), 2, ""),
-    "a setting": (settings(top_p=0.5), 0, "IdentityError"),
-    "a setting, forced": (both(settings(top_p=0.5), set_field(force=True)), 2 * ROWS, ""),
+    "a setting": (entry(settings={"top_p": 0.5}), 0, "IdentityError"),
+    "a setting, forced": (
+        both(entry(settings={"top_p": 0.5}), set_field(force=True)), 2 * ROWS, "",
+    ),
     "reads like": (entry(reads_like="Gemma-3"), 0, "SpaceError"),
     "the space": (entry(space="unit"), 0, "IdentityError"),
     "the space, by the environment": (env("FINDIT_SPACE", "unit"), 0, "IdentityError"),
-    "the checkpoint": (revision, 0, "IdentityError"),
+    "the checkpoint": (set_world(revision="r2"), 0, "IdentityError"),
     "forced": (set_field(force=True), 0, ""),
     "fewer rows": (set_field(limit=3), 0, "IdentityError"),
     "log-probabilities": (set_field(confidences=True), 2 * ROWS, ""),

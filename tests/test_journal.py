@@ -23,6 +23,7 @@ from vlmeval_findit.engine.calls import _sha256
 from vlmeval_findit.engine.journal import lines as lines_of
 from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
 from vlmeval_findit.engine.journal.lines import as_line
+from vlmeval_findit.engine.journal.lookup import JournalView
 from vlmeval_findit.engine.journal.reading import records
 from vlmeval_findit.engine.journal.writer import Journal, NotOursError
 
@@ -107,21 +108,6 @@ def test_a_file_that_was_cut_anywhere_keeps_its_whole_records(
         assert len(list(records(path))) == complete + 1
 
 
-def test_a_spoilt_line_in_the_middle_costs_only_itself(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "calls.jsonl"
-    with Journal(path) as journal:
-        journal.append([record("a")])
-    with path.open("ab") as f:
-        f.write(b'{"key": 5}\nnot json\n\n')
-    with Journal(path) as journal:
-        journal.append([record("b")])
-    with Journal(path) as journal:
-        assert {"a", "b"} == {name for name in "ab" if key(name) in journal}
-    assert "3 lines are no records" in caplog.text
-
-
 # --- what is read ---------------------------------------------------------------------------------
 
 
@@ -166,6 +152,9 @@ SPOILT = {
     "the checksum": lambda line: line[:-4] + (b"0" if line[-4:-3] != b"0" else b"1") + line[-3:],
     "two lines in one": lambda line: line[:-1] + line,
     "a NUL": lambda line: line.replace(b"[5", b"\0[5"),
+    "no JSON": lambda line: b"no json\n",
+    "no record": lambda line: b'{"key": 5}\n',
+    "nothing": lambda line: b"\n",
 }
 
 
@@ -281,10 +270,9 @@ FOREIGN = {
 def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    with pytest.raises(JournalError, match="does not begin with a record of a journal"):
-        Journal(path)
-    with pytest.raises(JournalError, match="does not begin with a record of a journal"):
-        list(records(path))
+    for opens in (Journal, JournalView, lambda path: list(records(path))):
+        with pytest.raises(JournalError, match="does not begin with a record of a journal"):
+            opens(path)
     assert path.read_bytes() == content
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock beside it"
 

@@ -60,14 +60,28 @@ class Index:
 
     def lines(self, key: str) -> list[Line]:
         """The lines of a call, in their order."""
-        wanted, table, found = _bytes_of(key), self._table, []
+        return [self._line(number, key) for number in self._numbers(key)]
+
+    def serves(self, key: str, *, confidences: bool) -> bool:
+        """Whether a line of a call is an answer, and one with log-probabilities if they are wanted.
+
+        Every call asks it several times, so that no line is made of it.
+        """
+        wanted = _CONFIDENCES if confidences else 0
+        for number in self._numbers(key):
+            if self._lengths[number - 1] & (_FAILED | wanted) == wanted:
+                return True
+        return False
+
+    def _numbers(self, key: str) -> list[int]:
+        wanted, table, found = _bytes_of(key), self._table, list[int]()
         if wanted is None:
-            return []
+            return found
         last = len(table) - 1
         slot = hash(wanted) & last
         while number := table[slot]:
             if self._keys.startswith(wanted, 32 * number - 32):
-                found.append(self._line(number, key))
+                found.append(number)
             slot = slot + 1 & last
         return found
 

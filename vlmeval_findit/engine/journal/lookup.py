@@ -70,10 +70,7 @@ class JournalView:
     def serves(self, key: str, *, confidences: bool) -> bool:
         """Whether a call is answered, and was asked with log-probabilities where wanted."""
         # Of the answers to a call one that was asked for with them always stands.
-        return any(
-            not line.failed and (line.confidences or not confidences)
-            for line in self._index.lines(key)
-        )
+        return self._index.serves(key, confidences=confidences)
 
     def replies(self, key: str) -> list[str]:
         """The texts of all answers that stood for a call, one after the other."""
