@@ -80,8 +80,7 @@ class Simulation:
     policy: Policy = field(default_factory=Policy)
     seed: int = 0
     events: Mapping[float, Callable[[Scheduler, float], None]] = field(default_factory=dict)
-    most_steps: int = 10**6
-    longest: float = 1e5
+    servers_may_come: bool = False
 
     def __post_init__(self) -> None:
         self.finished: list[Finished] = []
@@ -94,12 +93,13 @@ class Simulation:
         limits = {name: limit for name, (limit, _) in self.servers.items()}
         started = {name: limit for name, limit in limits.items() if not name.startswith("later")}
         scheduler = self.scheduler = Scheduler(iter(self.items), started, self.policy, self.seed)
+        scheduler.servers_may_come = self.servers_may_come
         rng, events = random.Random(self.seed), sorted(self.events)
         flying: list[tuple[float, int, Assignment, Reply]] = []
         known: defaultdict[str, set[str]] = defaultdict(set)
         in_flight: Counter[str] = Counter()
         number = 0
-        for _ in range(self.most_steps):
+        for _ in range(10**6):
             while (begun := scheduler.next(self.now)) is not None:
                 name, image = begun.server.name, begun.item.image
                 in_flight[name] += 1
@@ -121,7 +121,7 @@ class Simulation:
             times += [at for at in (wake, *events[:1]) if at is not None]
             assert times, "it waits for nothing"
             self.now = min(times)
-            assert self.now < self.longest, "it goes on for ever"
+            assert self.now < 1e5, "it goes on for ever"
             while events and events[0] <= self.now:
                 self.events[events[0]](scheduler, self.now)
                 del events[0]
