@@ -24,7 +24,7 @@ from .finished import code_sha256
 from .outcome import Outcome, Policy
 from .plan import WorkItem
 from .ray_cluster import cluster, import_ray, replicas
-from .ray_replica import Ready, Words
+from .ray_replica import Ready
 from .scheduler import Assignment, Scheduler
 
 log = logging.getLogger(__name__)
@@ -47,15 +47,15 @@ _COMES_BACK = 900.0
 
 @dataclass(slots=True, eq=False)
 class _Actor:
-    """An actor, and how it did; ``machine`` is empty until it is ready."""
+    """An actor, and how it did."""
 
     name: str
     handle: Any
-    machine: str = ""
+    machine: str = "a machine of the cluster"
     deaths: int = 0
 
     def __str__(self) -> str:
-        return f"{self.name} on {self.machine}" if self.machine else self.name
+        return f"{self.name} on {self.machine}"
 
 
 @dataclass(slots=True, eq=False)
@@ -118,19 +118,14 @@ class _Run:
     async def results(self) -> AsyncGenerator[WorkResult, None]:
         """Yield answers as they come home, until nothing more does."""
         loop = asyncio.get_running_loop()
+
+        def told() -> None:
+            loop.call_soon_threadsafe(self._stop)
+
         for actor in self._actors.values():
             self._go(self._start(actor))
-        told = False
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(self._home.put_nowait, None)
-
-        with self._cancel.on_request(wake):
+        with self._cancel.on_request(told):
             while not self._cancel.now:
-                if self._cancel.requested and not told:
-                    told = True
-                    for actor in self._actors.values():
-                        actor.handle.stop.remote()
                 self._begin()
                 for result in self._ended():
                     yield result
@@ -153,6 +148,11 @@ class _Run:
         """Wait for nothing any more."""
         for task in self._tasks:
             task.cancel()
+
+    def _stop(self) -> None:
+        for actor in self._actors.values():
+            actor.handle.stop.remote()
+        self._home.put_nowait(None)
 
     def _go(self, coroutine: Any) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
@@ -186,7 +186,6 @@ class _Run:
                     "on all machines of the cluster"
                 )
             actor.machine = found.machine
-            self._say(actor, found.words)
             self._scheduler.add_server(actor.name, 1)
         finally:
             self._starting -= 1
@@ -211,10 +210,6 @@ class _Run:
             self._scheduler.remove_server(actor.name, time.monotonic(), "it died")
         self._go(self._start(actor, again=True))
 
-    def _say(self, actor: _Actor, words: Iterable[Words]) -> None:
-        for level, line in words:
-            log.log(level, "%s: %s", actor, line)
-
     # --- calls ------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -234,7 +229,8 @@ class _Run:
             ask = actor.handle.ask.options(num_returns="streaming")
             async for reference in ask.remote(work_of(item)):
                 home = await reference
-                self._say(actor, home.words)
+                for level, line in home.words:
+                    log.log(level, "%s: %s", actor, line)
                 self._came(left, home.answers, actor)
         except self._ray.exceptions.RayActorError as error:
             death, reason = error, f"its replica died ({type(error).__name__})"
@@ -243,9 +239,8 @@ class _Run:
         remaining = WorkItem(left.calls, item.shares_images)
         if not left.calls or (self._cancel.requested and not reason):
             outcome = Outcome.ANSWERED
-        elif reason or not left.failed:
+        elif reason:
             outcome = Outcome.FAILED
-            reason = reason or "fewer answers than calls"
         else:
             outcome, reason = self._all_failed(assignment, left), left.failed[-1].error or ""
         self._scheduler.ended(assignment, outcome, time.monotonic(), reason, remaining=remaining)

@@ -85,9 +85,8 @@ def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]
     with ExitStack() as undo:
         handles = []
         for _ in range(inference.replicas or max(1, int(room))):
-            how["scheduling_strategy"] = (
-                _one_machine(needs, undo) if inference.gpus > 1 else "SPREAD"
-            )
+            if inference.gpus > 1:
+                how["scheduling_strategy"] = _one_machine(needs, undo)
             handle = remote.options(**how).remote(load, environment)
             undo.callback(ray.kill, handle)
             handles.append(handle)

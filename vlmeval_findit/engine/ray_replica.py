@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -39,26 +40,22 @@ store of the cluster, for everybody on it to read: keys and headers of servers a
 """
 
 
-class Words(NamedTuple):
-    """What a replica logged: the level, and one line."""
-
-    level: int
-    line: str
-
-
 class Home(NamedTuple):
-    """What comes home at a time: answers, in the order of the messages, and words."""
+    """What comes home at a time."""
 
     answers: tuple[Answer, ...]
-    words: tuple[Words, ...]
+    """In the order of the messages."""
+
+    words: list[tuple[int, str]]
+    """What the replica logged: level and line."""
 
 
 class Ready(NamedTuple):
-    """A replica that has loaded its model: its machine, the hash of its package, and its words."""
+    """A replica that has loaded its model."""
 
     machine: str
     code: str
-    words: tuple[Words, ...]
+    """The hash of its package."""
 
 
 class Replica:
@@ -82,32 +79,22 @@ class Replica:
     async def ready(self) -> Ready:
         """Load the model, unless it is loaded, and say who is there."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._loaded)
-        return Ready(socket.gethostname(), code_sha256(), self._heard.taken())
+        return Ready(socket.gethostname(), code_sha256())
 
     async def ask(self, work: Work) -> AsyncIterator[Home]:
         """Yield the answers to the messages; fewer, if it is stopped."""
-        loop, queue = asyncio.get_running_loop(), asyncio.Queue[tuple[Answer, ...] | None]()
+        answers: deque[Answer] = deque()
 
         def run() -> None:
-            try:
-                for answers in answers_in_turn(self._loaded(), work, lambda: self._stopped):
-                    loop.call_soon_threadsafe(queue.put_nowait, answers)
-            finally:
-                loop.call_soon_threadsafe(queue.put_nowait, None)
+            for some in answers_in_turn(self._loaded(), work, lambda: self._stopped):
+                answers.extend(some)
 
-        running = loop.run_in_executor(self._thread, run)
-        came = await queue.get()
-        while came is not None:
-            together = came
-            try:
-                async with asyncio.timeout(_TOGETHER):
-                    while (came := await queue.get()) is not None:
-                        together += came
-            except TimeoutError:
-                pass
-            yield Home(together, self._heard.taken())
-            if came is not None:
-                came = await queue.get()
+        running = asyncio.get_running_loop().run_in_executor(self._thread, run)
+        while not running.done() or answers:
+            await asyncio.wait([running], timeout=_TOGETHER)
+            if answers:
+                together = tuple(answers.popleft() for _ in range(len(answers)))
+                yield Home(together, self._heard.taken())
         await running
 
     async def stop(self) -> None:
@@ -115,8 +102,7 @@ class Replica:
         self._stopped = True
 
     def _loaded(self) -> Asker:
-        if self._asker is None:
-            self._asker = self._load()
+        self._asker = self._asker or self._load()
         return self._asker
 
 
@@ -125,11 +111,11 @@ class _Heard(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._words: list[Words] = []
+        self._words: list[tuple[int, str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._words.append(Words(record.levelno, quoted(record.getMessage(), 2000)))
+        self._words.append((record.levelno, quoted(record.getMessage(), 2000)))
 
-    def taken(self) -> tuple[Words, ...]:
-        words, self._words = tuple(self._words), []
+    def taken(self) -> list[tuple[int, str]]:
+        words, self._words = self._words, []
         return words
