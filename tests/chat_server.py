@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
-from vlmeval_findit.models.http.holding import WORDS
+from vlmeval_findit.models.http.schema import WORDS
 
 
 @dataclass(frozen=True)

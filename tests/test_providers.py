@@ -40,10 +40,10 @@ from vlmeval_findit.engine.http_backend import Service
 from vlmeval_findit.models.http.chat import openrouter_model, provider_model
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
-from vlmeval_findit.models.http.holding import WORDS
 from vlmeval_findit.models.http.providers import table
 from vlmeval_findit.models.http.providers.endpoints import Ready, provider_endpoints
 from vlmeval_findit.models.http.providers.table import Provider
+from vlmeval_findit.models.http.schema import WORDS
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.prices import GPT_5_4
 
@@ -480,14 +480,6 @@ def test_addresses_that_are_refused(name: str, given: str | None, why: str) -> N
     with pytest.raises(ValueError, match=why) as refused:
         provider_endpoints(name, given, Ready.TO_DESCRIBE)
     assert "hidden-secret" not in str(refused.value)
-
-
-def test_an_absent_package_of_a_plug_in_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = Provider("mine", lambda *_: {}, "http://a/v1", package="no_such_package_here.at_all")
-    monkeypatch.setattr(table, "PROVIDERS", {**table.PROVIDERS, "mine": row})
-    with pytest.raises(ValueError, match=r"pip install no_such_package_here\.at_all"):
-        provider_endpoints("mine")
-    assert provider_endpoints("mine", None, Ready.TO_DESCRIBE), "Nothing is asked."
 
 
 def test_names_are_the_providers_own_or_the_users() -> None:

@@ -225,7 +225,7 @@ class FindItProvider(_ChatAPI):
 
     Raises:
         SpaceError: the coordinate space is not known.
-        ValueError: no such provider, no key, no client package; a setting cannot be used.
+        ValueError: no such provider, no key; a setting cannot be used.
     """
 
     takes_space = True

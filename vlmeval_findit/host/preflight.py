@@ -158,7 +158,7 @@ def share_budget(
     """Let the models over HTTP of a run spend from one budget, within one time a call.
 
     Raises:
-        ValueError: a key or a client package is missing; or a limit for models that cost nothing
+        ValueError: a key is missing; or a limit for models that cost nothing
             here.
     """
     made = {model: entry_of(model) for model in models}

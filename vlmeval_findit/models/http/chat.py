@@ -21,7 +21,6 @@ from ..table import MODELS, find_model
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .estimate import load_of
-from .holding import First, first_question
 from .images import SentImage, WantedImage, wanted_images
 from .payload import (
     Beginning,
@@ -32,7 +31,7 @@ from .payload import (
     server_manner,
 )
 from .providers.table import OPENROUTER, find_provider
-from .schema import unwrapped
+from .schema import First, first_question, unwrapped
 from .services import served_as, server_space, template_fields
 
 LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
@@ -77,7 +76,7 @@ class ChatModel:
         return request(message, question, space, self.manner(space), beginning, images)
 
     def first(self, asked: Request, question: Question) -> First | None:
-        """The request that shows whether replies are held to a format (:mod:`.holding`); None where
+        """The request that shows whether replies are held to a format (:mod:`.schema`); None where
         they are free.
         """
         root = self.manner(self.space(question)).schema_root

@@ -15,12 +15,12 @@ from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS
-from .holding import First, check, was_free
 from .images import EncodedImages
 from .logprobs import FIELDS, refuses_logprobs
 from .model_server import ModelServer
 from .payload import Beginning, Request
 from .refusals import explained, is_unknown
+from .schema import First, check, was_free
 from .spending import Budget
 
 

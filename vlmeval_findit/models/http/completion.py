@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,9 +67,8 @@ class CallError(Exception):
 
     def of_another(self) -> CallError:
         """The same for a call that failed because of it, which is not charged for it."""
-        after, passes, ends = self.retry_after, self.transient, self.hopeless
-        same = CallError(str(self), self.status, retry_after=after, transient=passes, hopeless=ends)
-        same.alike = self.alike
+        same = copy(self)
+        same.cost, same.worked_on = 0.0, False
         return same
 
 

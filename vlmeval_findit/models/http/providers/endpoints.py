@@ -17,7 +17,7 @@ class Ready(Enum):
     """What an endpoint is wanted for."""
 
     TO_ASK = "to ask"
-    """Key and client package have to be there."""
+    """The key has to be there."""
     TO_DESCRIBE = "to describe"
     """Nothing is sent."""
 
@@ -41,15 +41,13 @@ def provider_endpoints(
         limit_field: as of :class:`..endpoint.Endpoint` (None: the provider's).
 
     Raises:
-        ValueError: no such provider, no key, no client package; an address or a header cannot be
-            used.
+        ValueError: no such provider, no key; an address or a header cannot be used.
     """
     provider = find_provider(name)
     if isinstance(urls, str):
         urls = [url.strip() for url in urls.split(",")]
     own = list(urls or ())
     if ready is Ready.TO_ASK:
-        provider.check_package()
         key = _key(provider, needed=not own) if key is None else key
     given = header_lines(headers)
     return [

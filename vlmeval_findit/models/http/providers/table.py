@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ....core.plugin_table import Table
@@ -63,7 +62,6 @@ class Provider:
         keys: environment variables of its key; the first that is set counts (none: it takes none).
         address_variable: the environment variable that names another address.
         version: the last part of its addresses; one that is given without gets it.
-        package: the module that a function imports (empty: none beside what we need anyway).
         limit_field: of a body, for the limit of the reply's tokens.
         schema_root: what it takes as a JSON schema (None: it holds replies to none).
         gives_logprobs: whether it may give log-probabilities.
@@ -78,28 +76,11 @@ class Provider:
     keys: tuple[str, ...] = ()
     address_variable: str = ""
     version: str = ""
-    package: str = ""
     limit_field: str = LIMIT_FIELDS[0]
     schema_root: SchemaRoot | None = None
     gives_logprobs: bool = False
     states_costs: bool = False
     relays: bool = False
-
-    def check_package(self) -> None:
-        """Refuse where the package that its function imports is absent.
-
-        Raises:
-            ValueError: it is; the message says how to get it.
-        """
-        try:
-            found = not self.package or find_spec(self.package) is not None
-        except ModuleNotFoundError:  # not even the package that it is a part of
-            found = False
-        if not found:
-            raise ValueError(
-                f"the provider {self.name} is asked through the package {self.package}, which is "
-                f"not installed: pip install {self.package}"
-            )
 
 
 OPENROUTER = "openrouter"
