@@ -8,17 +8,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.calls import ImageHashes, Keying
 from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.engine.dry_run import count, sweep_groups
-from vlmeval_findit.engine.journal.lookup import JournalView
-from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.models.http.chat import openrouter_model
 from vlmeval_findit.models.http.estimate import Load, image_tokens
 from vlmeval_findit.models.http.images import SentImage
@@ -43,12 +39,15 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("lmu")
 
 
-def dry_run(lmu: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def dry_run(
+    lmu: Path, *arguments: str, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     hidden = ("FINDIT_", "OPENROUTER_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
     return subprocess.run(
-        [sys.executable, "-c", OFFLINE, "--dry-run", *arguments],
+        [sys.executable, "-c", OFFLINE, *arguments, "--dry-run"],
         env={**env, "LMUData": str(lmu)},
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
@@ -146,7 +145,7 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
     path = tmp_path / "sweep.yaml"
     path.write_text(SWEEP)
     (tmp_path / "outputs").mkdir()
-    done = sub_command(lmu, tmp_path, "sweep", str(path))
+    done = dry_run(lmu, "sweep", str(path), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them to be made" in done.stdout
     (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", done.stdout, re.MULTILINE)
@@ -157,60 +156,15 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
     assert weighed.endswith(f"; $0.00 in, at most ${price:.2f} out")
     assert f"prices are those of {AS_OF} where none were given" in done.stdout
     assert "FullImage over HTTP" not in done.stdout
-    served = sub_command(lmu, tmp_path, "sweep", str(path), "--endpoints", "http://127.0.0.1:9/v1")
+    served = dry_run(
+        lmu, "sweep", str(path), "--endpoints", "http://127.0.0.1:9/v1", folder=tmp_path
+    )
     assert served.stdout.count(" over HTTP: 6 calls, 6 images") == 2
-    searched = sub_command(
-        lmu, tmp_path, "search", "--model", "GPT-5.4", "--dataset", "Demo", "--limit", "2"
+    searched = dry_run(
+        lmu, "search", "--model", "GPT-5.4", "--dataset", "Demo", "--limit", "2", folder=tmp_path
     )
     assert "over HTTP: 38 calls, 38 images" in searched.stdout
     assert "19 cells, 38 queries, 1 images, 38 model calls, 38 of them" in searched.stdout
-
-
-def test_finished_calls_are_not_weighed(
-    lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LMUData", str(lmu))
-    sweep = replace(parse_sweep(SWEEP), journal=tmp_path / "calls.jsonl")
-    chats = {"GPT-5.4": openrouter_model("GPT-5.4")}
-    groups = sweep_groups(sweep, {"GPT-5.4": {}, "FullImage": {}}, chats)
-    made = [
-        (cell, Keying(cell, ImageHashes())(row))
-        for cell in groups[0].cells
-        for row in cell.rows[:2]
-    ]
-    lines: list[dict[str, Any]] = [
-        {
-            "key": one.key,
-            "model": "GPT-5.4",
-            "settings": dict(cell.settings),
-            "prompt_sha256": one.prompt_sha256,
-            "image_sha256": list(one.image_sha256),
-            "reply": "[]",
-            "extra_records": None,
-            "error": None,
-        }
-        for cell, one in made
-    ]
-    lines[0]["error"] = "no"
-    with Journal(sweep.journal) as journal:
-        journal.append(lines)
-    ours, floor = count(groups, sweep.journal).counts
-    assert (ours.calls, ours.finished, floor.finished) == (6, 3, 0)
-    assert ours.load is not None
-    assert ours.load.calls == 3
-    assert floor.load is None
-    # Asked with log-probabilities, the calls are those of before, and their answers say too little.
-    with_them = replace(sweep, confidences=True)
-    groups = sweep_groups(with_them, {"GPT-5.4": {}, "FullImage": {}}, chats)
-    with Journal(sweep.journal) as journal:
-        journal.append([{**lines[-1], "confidences": True}])
-    ours = count(groups, sweep.journal).counts[0]
-    assert (ours.calls, ours.finished) == (6, 1)
-    # No reply is read.
-    with monkeypatch.context() as patch:
-        patch.setattr(JournalView, "_raw", None)
-        assert count(groups, sweep.journal).counts[0].finished == 1
-    assert count(groups, tmp_path / "none" / "calls.jsonl").counts[0].finished == 0
 
 
 def test_calls_without_their_images_are_counted_and_not_weighed(
@@ -218,25 +172,11 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
 ) -> None:
     monkeypatch.setenv("LMUData", str(lmu))
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
-    groups = sweep_groups(
-        parse_sweep(SWEEP),
-        {"GPT-5.4": {}, "FullImage": {}},
-        {"GPT-5.4": openrouter_model("GPT-5.4")},
-    )
+    sweep, settings = parse_sweep(SWEEP), {"GPT-5.4": {}, "FullImage": {}}
+    groups = sweep_groups(sweep, settings, {"GPT-5.4": openrouter_model("GPT-5.4")})
     dry = count(groups)
-    assert dry.counts[0].calls == 6
-    assert dry.counts[0].load == Load()
-    assert dry.missing == 1
-
-
-def sub_command(lmu: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    hidden = ("FINDIT_", "OPENROUTER_")
-    env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
-    return subprocess.run(
-        [sys.executable, "-c", OFFLINE, *arguments, "--dry-run"],
-        env={**env, "LMUData": str(lmu)},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    assert (dry.counts[0].calls, dry.counts[0].load, dry.missing) == (6, Load(), 1)
+    with_them = sweep_groups(replace(sweep, confidences=True), settings, {})
+    assert [cell.confidences for cell in (*groups[0].cells, *with_them[0].cells)] == [
+        *[False] * 2, *[True] * 2
+    ]  # fmt: skip
