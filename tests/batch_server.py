@@ -62,7 +62,6 @@ class Manners:
     forgets: int = 0
     hangs: str = "nothing"
     denies: bool = False
-    backwards: bool = True
     uploads: float = 0.0
 
 
@@ -129,7 +128,7 @@ class BatchServer:
             (key, body, fates.get(number, "succeeded"))
             for number, (key, body) in enumerate(batch.requests.items())
         ]
-        return found[::-1] if self.manners.backwards else found
+        return found[::-1]
 
     # --- OpenAI -----------------------------------------------------------------------------------
 

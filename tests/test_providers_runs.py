@@ -208,8 +208,13 @@ def test_a_sweep_may_ask_several_providers(
     ],
 )
 def test_what_contradicts_is_refused_before_the_first_call(
-    command: str, why: str, capsys: pytest.CaptureFixture[str]
+    command: str,
+    why: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # no outputs/ of before, where a finished sweep is looked for first
     if command.startswith("--"):
         require_host()
     assert main(command.split()) == 2

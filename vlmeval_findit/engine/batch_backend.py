@@ -239,8 +239,7 @@ class _Run:
                 id = await self._unless_cancelled(service.submit(batch, file), paid=True)
                 batch = self.ledger.note(batch, id=id)
             except CallError as error:
-                # A file alone costs nothing: no batch was made of it.
-                if 400 <= error.status < 500 or (service.takes_files and not batch.uploaded):
+                if 400 <= error.status < 500:
                     self.ledger.note(batch, ended=str(error))
                     raise
                 # The answer was lost: the batch may have been made, and is paid for then.

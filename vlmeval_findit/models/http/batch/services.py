@@ -298,8 +298,8 @@ class OpenAIBatches(_Http):
         if said not in ("completed", "expired", "cancelled", "failed"):
             return BatchStatus(said, done)
         files = (found.get(name) for name in ("output_file_id", "error_file_id"))
-        paths = (f"files/{quote(one, safe='')}/content" for one in files if isinstance(one, str))
-        results = tuple(paths)
+        ids = [quote(one, safe="") for one in files if isinstance(one, str)]
+        results = tuple(f"files/{one}/content" for one in ids)
         refused = _why(found.get("errors")) if said == "failed" and not results else ""
         return BatchStatus(said, done, results, refused)
 
