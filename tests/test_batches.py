@@ -226,7 +226,7 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
     [
         ("openai", 0.05, {"loses_reply": 1}, ""),
         ("anthropic", 0.05, {"loses_reply": 1}, ""),
-        ("openai", 2, {"loses_reply": 1, "hides": 1}, ""),
+        ("openai", 4, {"loses_reply": 1, "hides": 2}, ""),
         # How long an upload takes says nothing of when a batch is listed.
         ("openai", 0.05, {"loses_reply": 1, "hides": 1, "uploads": 0.2}, ""),
         ("openai", 0.05, {"falls_over": 2}, "fell over; asking again"),
