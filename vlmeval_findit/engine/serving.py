@@ -60,7 +60,6 @@ class LocalServer:
     ) -> None:
         # No key and no header of the environment's: they are for servers elsewhere.
         self.endpoint = Endpoint(url, label=name)
-        self.url = url
         self._log_file = log_file
         own = {} if devices is None else {"CUDA_VISIBLE_DEVICES": devices}
         log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -194,7 +193,7 @@ class LocalServers:
             if not server.is_alive:
                 raise ServingError(f"{self._said} {server.why_dead()}")
             try:
-                self._ask(server.url)
+                self._ask(server.endpoint.base_url)
                 return
             except HTTPError as error:
                 words = error.read(500).decode("utf-8", "replace")
