@@ -45,19 +45,19 @@ NOT_MADE = frozenset({Stop.SPENT, Stop.LATER, Stop.NOT_LOADED})
 
 
 class Answer(NamedTuple):
-    """What came of one message.
-
-    ``extra`` is what the model records with its reply, as VLMEvalKit's column ``extra_records``
-    holds it; ``error`` says why there is no answer (None: there is one); ``seconds`` is its share
-    of the time that its unit took.  ``stop`` says that this failure ends the run; a call that was
-    not made for it (:data:`NOT_MADE`) is none, and is kept nowhere.
-    """
+    """What came of one message."""
 
     text: str
     extra: Any = None
+    """What the model records with it, as VLMEvalKit's column ``extra_records`` holds it."""
     error: str | None = None
+    """Why there is no answer."""
     seconds: float = 0.0
+    """Its share of the time that the work took."""
     stop: Stop | None = None
+    """Why this failure ends the run; of a call that was not made (:data:`NOT_MADE`) nothing is
+    kept.
+    """
 
     @property
     def record(self) -> Mapping[str, Any]:

@@ -50,11 +50,7 @@ class Watcher(Protocol):
 class ResultSink:
     """Keeps the answers of a model's calls, and finishes each cell when its last call came home.
 
-    Cells are finished one after the other in a thread, while calls go on.  ``complete`` are the
-    places of the cells whose calls all came home, ``results`` what came out of those that are
-    finished.  ``error`` says why replies cannot be kept as they should, ``last`` is the answer
-    after which no further call should be made: what was made still is kept then, as far as it can
-    be.
+    Cells are finished one after the other in a thread, while calls go on.
 
     Args:
         journal: where answers go.
@@ -81,9 +77,13 @@ class ResultSink:
         self._finishing: asyncio.Task[None] | None = None
         self._problem: BaseException | None = None
         self.complete: list[int] = []
+        """The places of the cells whose calls all came home."""
         self.results: dict[int, Result] = {}
+        """What came out of those that are finished."""
         self.error: JournalError | None = None
+        """Why replies cannot be kept as they should; what comes home is, as far as it can be."""
         self.last: Answer | None = None
+        """The answer after which no further call should be made."""
 
     @property
     def ended(self) -> bool:

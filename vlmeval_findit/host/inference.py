@@ -180,14 +180,14 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> tuple[int, str |
     if not ranks.is_first:
         ranks.wait()
         with Journal(run.journal, shared=True) as journal:
-            _make_calls(run, model, how, Kept(journal, ranks, hashes))
+            _make_calls(run, model, how, journal, hashes)
         ranks.wait()
         return 0, None
     with Journal(run.journal) as journal:
         for path in dict.fromkeys((run.kept, run.output.path)):
             adopt(replace(run.output, path=path), journal, hashes)
         ranks.wait()
-        _make_calls(run, model, how, Kept(journal, ranks, hashes))
+        _make_calls(run, model, how, journal, hashes)
         ranks.wait()
         journal.catch_up()
         return _write(run, journal, hashes)
@@ -238,18 +238,11 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 # --- the calls ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Where this process keeps its answers, and which share of the rows is its."""
-
-    journal: Journal
-    ranks: Ranks
-    hashes: ImageHash
-
-
-def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
+def _make_calls(
+    run: HostRun, model: HostModel, how: How, journal: Journal, hashes: ImageHash
+) -> None:
     """Make this process's share of the calls that are left."""
-    journal, ranks = kept.journal, kept.ranks
+    ranks = Ranks.of_this_process()
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
 
@@ -275,7 +268,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, kept: Kept) -> None:
             outputs=[replace(run.output, cell=cell)],
             backend=backend,
             journal=journal,
-            hashes=kept.hashes,
+            hashes=hashes,
             unanswered=Unanswered(journal, cell.confidences, how.again),
             sizes=_SIZES,
             watcher=bar,

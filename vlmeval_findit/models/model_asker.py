@@ -66,10 +66,8 @@ class ModelAsker:
         return answers
 
     def _answers(self, work: Work) -> list[Answer]:
-        if len(work.messages) > 1:
-            together = self._together(work)
-            if together is not None:
-                return together
+        if len(work.messages) > 1 and (together := self._together(work)) is not None:
+            return together
         return [
             self._one(message, question, work.confidences)
             for message, question in zip(work.messages, work.questions, strict=True)
@@ -83,16 +81,16 @@ class ModelAsker:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
 
     def _one(self, message: Message, question: Question, confidences: bool) -> Answer:
-        batch = getattr(self._model, "generate_batch", None)
-        if confidences and batch is not None and _takes(batch):
-            ask = partial(batch, dataset=question.name, confidences=True)
-            return _timed(lambda: ask([host_message(message)]), 1)[0]
+        batch = self._way("generate_batch", question, confidences) if confidences else None
+        if batch is not None and "confidences" in batch.keywords:
+            return _timed(lambda: batch([host_message(message)]), 1)[0]
         said = {"message": host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
     def _together(self, work: Work) -> list[Answer] | None:
         """The answers to all messages at once; None where the model cannot, or failed to."""
-        ask = self._way(work)
+        name = "generate_variants" if work.shares_images else "generate_batch"
+        ask = self._way(name, work.questions[0], work.confidences)
         if ask is None:
             return None
         count = len(work.messages)
@@ -102,22 +100,14 @@ class ModelAsker:
         log.warning("%d messages at once failed (%s): one at a time", count, answers[0].error)
         return None
 
-    def _way(self, work: Work) -> Callable[[list[HostMessage]], Sequence[Any]] | None:
-        name = "generate_variants" if work.shares_images else "generate_batch"
+    def _way(self, name: str, question: Question, confidences: bool) -> partial[Any] | None:
+        """A way of asking several at once, told what it takes; None where the model has it not."""
         method = getattr(self._model, name, None)
         if method is None:
             return None
-        more: dict[str, Any] = {}
-        if "dataset" in inspect.signature(method).parameters:
-            more["dataset"] = work.questions[0].name
-        if work.confidences and _takes(method):
-            more["confidences"] = True
-        return partial(method, **more)
-
-
-def _takes(method: Callable[..., Any]) -> bool:
-    """Whether a way of asking can be told to record log-probabilities."""
-    return "confidences" in inspect.signature(method).parameters
+        given = {"dataset": question.name, **({"confidences": True} if confidences else {})}
+        taken = inspect.signature(method).parameters
+        return partial(method, **{key: value for key, value in given.items() if key in taken})
 
 
 def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
