@@ -550,6 +550,8 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
     stop = CancelToken()
 
     class Slow(FakeModel):
+        told: Any = staticmethod(lambda: False)
+
         def cancelled_by(self, told: Any) -> None:
             self.told = told
 
