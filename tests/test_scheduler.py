@@ -92,7 +92,7 @@ def test_every_item_is_answered_once_or_fails_with_its_reason(simulation: Simula
     """The simulation itself checks limits, that it ends, and that nothing wakes in vain."""
     simulation.run()
     looked_at = simulation.values
-    assert len(set(looked_at)) == len(looked_at)
+    assert looked_at == list(range(len(looked_at)))
     assert len(looked_at) == len(simulation.items) or simulation.scheduler.given_up
     for one in simulation.finished:
         assert (one.outcome is Outcome.ANSWERED) == (not one.reason)
@@ -431,6 +431,16 @@ def test_what_a_removed_server_had_goes_to_others() -> None:
     ).run()
     assert run.outcomes == {Outcome.ANSWERED: 200}
     assert run.calls["a"] < 20
+
+
+def test_what_nobody_is_there_for_waits_for_the_next_server() -> None:
+    events: dict[float, Any] = {
+        2.0: lambda run, now: run.remove_server("a", now),
+        5.0: lambda run, now: run.add_server("later", 4),
+    }
+    servers = {"a": (4, answers()), "later": (4, answers())}
+    run = Simulation(servers, images(20, 10), events=events, servers_may_come=True).run()
+    assert run.outcomes == {Outcome.ANSWERED: 200}
 
 
 def test_one_that_is_not_tried_again_is_retired_after_so_many_failures() -> None:
