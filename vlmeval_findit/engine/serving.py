@@ -196,7 +196,9 @@ class LocalServers:
                 self._ask(server.endpoint.base_url)
                 return
             except HTTPError as error:
-                words = error.read(500).decode("utf-8", "replace")
+                words = ""
+                with suppress(OSError, HTTPException):  # its connection may break
+                    words = error.read(500).decode("utf-8", "replace")
                 why = f"answers with HTTP {error.code}: {words}"
                 if error.code not in _LOADING:
                     break
