@@ -156,7 +156,7 @@ setup(
         "rich>=13",
         "requests>=2.31",
         "filelock>=4",
-        # The zstd of Python 3.14, for older ones: sealed parts of a journal.
+        # The zstd of Python 3.14, for older ones: a complete journal.
         "backports.zstd>=1; python_version < '3.14'",
         "matplotlib>=3.8",
         "jinja2>=3.1",

@@ -5,8 +5,8 @@ stands beside it is of three kinds:
 
 * models on this machine: pictures and text as the checkpoint's own processor wants them, batches,
   a prefix that variants of an image share, thoughts kept apart from replies;
-* models over HTTP, proprietary or on a server of one's own: the request, one asker with one retry
-  policy, several servers, and a limit on what calls may cost;
+* models over HTTP, proprietary or on a server of one's own: the request, one attempt at a server,
+  the services' own formats, batches, and a limit on what calls may cost;
 * for all of them, what is recorded with a reply: sizes, tokens, revision, cost.
 
 Whatever a model is, it gets a message and gives a reply; who runs it is not known here.

@@ -20,7 +20,7 @@ def chat(body, endpoint, timeout):
         with urllib.request.urlopen(request, timeout=timeout) as reply:
             said = json.load(reply)
     except urllib.error.HTTPError as error:
-        # 429 and 5xx may be answered later: the asker tries again.
+        # 429 and 5xx may be answered later: the call is tried again.
         later = error.code == 429 or error.code >= 500
         raise CallError(f"acme: {error.reason}", error.code, transient=later) from None
     except (OSError, ValueError) as error:
