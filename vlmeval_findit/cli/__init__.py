@@ -64,9 +64,10 @@ flags of ours, with --data:
   --confidences           record how probable the tokens of every reply were
   --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
   --max-usd DOLLARS       stop before models over an API cost more than this
+  --serve vllm            start the model as servers on this machine's GPUs, and ask those
   --base-url URL[,URL]    ask OpenAI-compatible servers; --model NAME, or NAME=THE_SERVERS_NAME
                           (key, if any: FINDIT_SERVER_KEY; also --timeout, --header, --extra-body)
-  --provider NAME         ask the model at openai, anthropic or google, with a key of your own
+  --provider NAME         ask the model at openai, anthropic, google or openrouter, with its key
 
 exit status: 0; 1 something failed (run again to go on); 2 refused; 3 spending limit or full disk;
              4 batches are still under way; 130 stopped; probe has its own (probe --help)

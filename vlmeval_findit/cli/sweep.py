@@ -128,8 +128,9 @@ def add_executor_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--endpoints",
         "--base-url",
-        metavar="URL,URL",
-        help="OpenAI-compatible servers of one model, up to and with /v1",
+        metavar="URL,URL|@FILE",
+        help="OpenAI-compatible servers of one model, up to and with /v1; @FILE: one a line, "
+        "followed while the file changes",
     )
     add_provider_flag(parser)
     parser.add_argument(
