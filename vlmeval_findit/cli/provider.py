@@ -10,8 +10,8 @@ from ..models.http.providers.table import find_provider
 from ..models.prices import prices_from
 
 PROVIDER_HELP = (
-    "ask the model there in its own protocol, with its key from the environment: openai, anthropic, "
-    "google or openrouter; with --base-url at that address"
+    "ask the model there in its own protocol, with its key from the environment: openai, "
+    "anthropic, google or openrouter; with --base-url at that address"
 )
 
 
