@@ -12,7 +12,7 @@ def chat(body, endpoint, timeout):
     """Ask once: from the body of a chat completion to its reply."""
     asked = {"model": body["model"], "messages": body["messages"]}
     request = urllib.request.Request(
-        f"{endpoint.url}/answers",
+        endpoint.at("answers"),
         json.dumps(asked).encode(),
         {"Content-Type": "application/json", "X-Acme-Key": endpoint.key},
     )
