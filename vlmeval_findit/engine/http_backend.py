@@ -7,6 +7,7 @@ on.  Whatever a server does is an answer, with an error or without; nothing is r
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -202,6 +203,8 @@ class _Run:
         """What came home: together what came in one turn of the loop."""
         with self._cancel.on_request(self._wake), self._budget.watched_by(self._wake):
             async with self._client, self._ending_tasks():
+                # A full collection would walk through all that is loaded, and hold up the loop.
+                gc.freeze()
                 while not self._cancel.now:
                     self._woken.clear()
                     may_begin = self._begin_calls()
@@ -255,6 +258,7 @@ class _Run:
         try:
             yield
         finally:
+            gc.unfreeze()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
