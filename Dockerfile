@@ -7,9 +7,9 @@ COPY . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.11-slim-bookworm
-# What OpenCV's wheels expect of the system.
+# What OpenCV's wheels expect of the system, and git, which names the revision of a clone.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libgl1 libglib2.0-0 \
+    && apt-get install --yes --no-install-recommends git libgl1 libglib2.0-0 \
     && rm -rf /var/lib/apt/lists/*
 ARG EXTRAS=demo,marks,video,confidences
 COPY --from=build /wheels /wheels

@@ -54,8 +54,7 @@ def version():
     raise ValueError("vlmeval_findit/__init__.py has no __version__")
 
 
-# VLMEvalKit asks for any OpenCV 4.7 or newer, but OpenCV 5 dropped the cascades and HOG that
-# OpenCV-Detector is made of, and draws other letters into marks.
+# VLMEvalKit asks for any OpenCV 4.7 or newer, but OpenCV 5 draws other letters into marks.
 OPENCV = "opencv-python>=4.8,<5"
 # Holds replies to a format's grammar (_constrained).
 GRAMMAR = "llguidance>=1.9"

@@ -11,12 +11,12 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import Message, text
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.backend import run_sync
-from vlmeval_findit.engine.calls import Call, Keyed
+from vlmeval_findit.engine.calls import Call
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, Service
-from vlmeval_findit.engine.outcome import Policy
 from vlmeval_findit.engine.plan import WorkItem
-from vlmeval_findit.models.http.chat import server_model
+from vlmeval_findit.engine.server import Policy
+from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 
 KEY = "sk-or-v1-c0ffee-SECRET"
@@ -30,7 +30,7 @@ def service(urls: str | Sequence[str], fields: dict[str, Any] | None = None, **h
     """Qwen3-VL behind servers."""
     urls = [urls] if isinstance(urls, str) else urls
     where = [Endpoint(url, KEY) for url in urls]
-    return Service(server_model("Qwen3-VL", fields=fields), where, **{"policy": QUICK, **how})
+    return Service(chat_model("Qwen3-VL", fields=fields), where, **{"policy": QUICK, **how})
 
 
 def ask(
@@ -56,9 +56,8 @@ def ask(
     messages = list(message) if isinstance(message, list) else [message] * calls
     made = []
     for number, said in enumerate(messages):
-        shown = (images[number],) if images else ()
-        cell = _Cell(said, question, confidences)
-        made.append(Call(Keyed(str(number), (), "", shown), cast(Any, cell), number))
+        cell = _Cell(said, question, confidences, (images[number],) if images else ())
+        made.append(Call(str(number), cast(Any, cell), number))
     came: dict[int, Answer] = {}
 
     async def run() -> None:
@@ -73,13 +72,31 @@ def ask(
     return [came[number] for number in sorted(came)]
 
 
-class _Cell:
-    """As much of a cell as a backend looks at."""
+class _Shown:
+    """The images of the message, whichever number it has."""
 
-    def __init__(self, message: Message, question: Any, confidences: bool) -> None:
+    def __init__(self, shown: tuple[str, ...]) -> None:
+        self._shown = shown
+
+    def __getitem__(self, at: int) -> int:
+        return at
+
+    def contents(self, number: int) -> tuple[str, ...]:
+        return self._shown
+
+
+class _Cell:
+    """As much of a cell of one message as a backend looks at, and of what it shows."""
+
+    rows = range(1 << 30)
+
+    def __init__(
+        self, message: Message, question: Any, confidences: bool, shown: tuple[str, ...]
+    ) -> None:
         self.question = question
         self.confidences = confidences
-        self.prompts = self
+        self.prompts = self.asked = self
+        self.images = _Shown(shown)
         self._message = message
 
     def message(self, row: int) -> Message:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import email
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from time import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from json_replies import JsonReplies, LocalServer
 
 Said = Callable[[Mapping[str, Any]], str]
 """From a chat body (or Anthropic's) to the answer."""
@@ -65,10 +66,11 @@ class Manners:
     uploads: float = 0.0
 
 
-class BatchServer:
+class BatchServer(LocalServer):
     """``with BatchServer() as server``: takes batches and chats at ``server.url``."""
 
     def __init__(self, said: Said = one_box, **manners: Any) -> None:
+        super().__init__(self._handler())
         self.manners = Manners(**manners)
         self.asked: Counter[str] = Counter()
         self.single = 0
@@ -77,23 +79,6 @@ class BatchServer:
         self.paths: list[str] = []
         self.files: dict[str, bytes] = {}
         self._said = said
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
-
-    def __enter__(self) -> BatchServer:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ended.set()
-        self._server.shutdown()
-        self._server.server_close()
 
     def forget(self) -> None:
         """Be as at the start, at the same address."""
@@ -247,23 +232,21 @@ class BatchServer:
             raise ConnectionError
         return shown(batch)
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[JsonReplies]:
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(JsonReplies, BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 url = urlsplit(self.path)
                 self._answer(lambda: outer._get(url.path[3:], parse_qs(url.query)))
 
             def do_POST(self) -> None:
-                data = self.rfile.read(int(self.headers["Content-Length"]))
-                kind = self.headers["Content-Type"]
+                data, kind = self.read(), self.headers["Content-Type"]
                 self._answer(lambda: outer._post(self.path[3:], kind, data))
 
             def _answer(self, make: Callable[[], bytes | dict[str, Any]]) -> None:
                 with outer._lock:
-                    named = {name.lower(): value for name, value in self.headers.items()}
-                    outer.headers.append(named)
+                    outer.headers.append(self.named())
                     outer.paths.append(f"{self.command} {self.path}")
                     try:
                         if outer.manners.denies:
@@ -277,14 +260,7 @@ class BatchServer:
                         found, status = {"error": {"message": f"no {error}"}}, 404
                 if f"{self.command} {self.path}".startswith(outer.manners.hangs):
                     outer._ended.wait()
-                body = found if isinstance(found, bytes) else json.dumps(found).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *arguments: object) -> None:
-                pass
+                self.say(status, found)
 
         return Handler
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from typing import Any
+
+from json_replies import JsonReplies, LocalServer
 
 from vlmeval_findit.models.http.schema import WORDS
 
@@ -66,48 +69,22 @@ Script = Callable[[Asked, int], Answer]
 """From a request and its number (from 0) to the answer."""
 
 
-class ChatServer:
-    """``with ChatServer(script) as server``: answers at ``server.url`` until the end."""
+class ChatServer(LocalServer):
+    """Answers what a script says; ``asked`` are the requests."""
 
-    def __init__(self, script: Script, *, keeps_alive: bool = False) -> None:
-        self._keeps_alive = keeps_alive
-        self.connections = 0
+    path = "/api/v1"
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(self._handler())
         self.asked: list[Asked] = []
         self._script = script
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/api/v1"
-
-    def __enter__(self) -> ChatServer:
-        # The interval is what the end of a server takes.
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ended.set()
-        self._server.shutdown()
-        self._server.server_close()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[JsonReplies]:
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1" if outer._keeps_alive else "HTTP/1.0"
-
-            def setup(self) -> None:
-                super().setup()
-                with outer._lock:
-                    outer.connections += 1
-
+        class Handler(JsonReplies, BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                asked = Asked(self.path, headers, body)
+                asked = Asked(self.path, self.named(), json.loads(self.read()))
                 with outer._lock:
                     number = len(outer.asked)
                     outer.asked.append(asked)
@@ -121,9 +98,6 @@ class ChatServer:
                 self.send_header("Content-Length", str(len(answer.body)))
                 self.end_headers()
                 self.wfile.write(answer.body[: len(answer.body) // 2 if answer.drops else None])
-
-            def log_message(self, *arguments: object) -> None:
-                pass
 
         return Handler
 
@@ -150,3 +124,56 @@ HELD_REPLY = '{"word": "quokka"}'
 def in_turn(*answers: Answer) -> Script:
     """The answers one after the other, the last for ever."""
     return lambda asked, number: answers[min(number, len(answers) - 1)]
+
+
+IMAGE_TOKENS = 250
+"""Of every picture that a caching server reads."""
+
+
+class CachingServer(ChatServer):
+    """Keeps what it read of pictures, as vLLM and providers do: the beginnings of so many prompts.
+
+    ``reads`` and ``writes`` are the seconds for a picture that it does not have and for an answer;
+    what is asked while a picture is still being read is read once more.
+    """
+
+    def __init__(self, keeps: int = 4, reads: float = 0.05, writes: float = 0.01) -> None:
+        super().__init__(lambda asked, number: self._answer(asked.body))
+        self.read = self.cached = 0
+        self.pictures: set[str] = set()
+        self._keeps, self._reads, self._writes = keeps, reads, writes
+        self._kept: OrderedDict[str, None] = OrderedDict()
+
+    def _answer(self, body: Any) -> Answer:
+        start, pictures, words = beginning(body)
+        with self._lock:
+            known = start in self._kept
+            if known:
+                self._kept.move_to_end(start)
+        if not known:
+            time.sleep(self._reads)
+        with self._lock:
+            self._kept[start] = None
+            while len(self._kept) > self._keeps:
+                self._kept.popitem(last=False)
+            self.read += 0 if known else pictures
+            self.cached += pictures if known else 0
+            self.pictures.add(start)
+        time.sleep(self._writes)
+        tokens = IMAGE_TOKENS * pictures
+        return completion(
+            "[10, 20, 300, 900]",
+            usage={
+                "prompt_tokens": tokens + len(words) // 4,
+                "completion_tokens": 12,
+                "prompt_tokens_details": {"cached_tokens": tokens if known else 0},
+            },
+        )
+
+
+def beginning(body: Any) -> tuple[str, int, str]:
+    """Of a request: its content up to the last picture, how many there are, and the words after."""
+    content = body["messages"][0]["content"]
+    places = [at for at, part in enumerate(content) if part["type"] == "image_url"]
+    cut = places[-1] + 1 if places else 0
+    return json.dumps(content[:cut]), len(places), json.dumps(content[cut:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,17 +14,16 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.answering import Context
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.config import ModelEntry, Sweep
-from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.run import IMAGE_HASHES, Chosen, run_sweep
+from vlmeval_findit.engine.journal.view import records
 from vlmeval_findit.engine.sink import Planned
+from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_asker import ModelAsker
 from vlmeval_findit.runs.cell_result import Result
 from vlmeval_findit.runs.provenance import FINISHED, as_text
+from vlmeval_findit.sweeps.config import Sweep, parse_sweep
+from vlmeval_findit.sweeps.run import IMAGE_HASHES, run_sweep
 
 Message = list[dict[str, str]]
 
@@ -84,6 +84,11 @@ class FakeHost:
         return self._backend(self._model)
 
 
+def everywhere(host: Any) -> dict[str, Any]:
+    """One host for all models."""
+    return defaultdict(lambda: host)
+
+
 def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
     """A backend of a model object that so many threads ask at a time."""
     return lambda model: ThreadedBackend(lambda: ModelAsker(model), threads)
@@ -130,13 +135,11 @@ def demo_sweep(folder: Path, text: str = CONFIG, **fields: Any) -> Sweep:
 def go(
     sweep: Sweep,
     host: Any,
-    chosen: Chosen | None = None,
     stop: CancelToken | None = None,
     watcher: Silent | None = None,
 ) -> list[Result]:
     """Run a sweep in this process."""
-    context = Context(host, watcher or Silent(), stop or CancelToken())
-    return run_sweep(sweep, context, chosen)
+    return run_sweep(sweep, everywhere(host), watcher or Silent(), stop or CancelToken())
 
 
 def files(work_dir: Path) -> dict[str, str]:

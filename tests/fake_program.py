@@ -12,23 +12,82 @@ import argparse
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
+from typing import Any
+
+from json_replies import JsonReplies
+
+TESTS = Path(__file__).parent
+SCRIPT = f"""#!{sys.executable}
+import sys
+sys.path.insert(0, {str(TESTS)!r})
+from fake_program import main
+main()
+"""
 
 
 def install(folder: Path, *names: str) -> Path:
     """Put executables of these names into a folder, which goes onto the PATH."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        script = folder / name
-        script.write_text(f"#!{sys.executable}\n{Path(__file__).read_text(encoding='utf-8')}")
-        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        (folder / name).write_text(SCRIPT)
+        (folder / name).chmod(0o755)
     return folder
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """What programs recorded."""
+    return [json.loads(one) for one in path.read_text().splitlines()] if path.exists() else []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def ends(pids: list[int], seconds: float = 10.0) -> bool:
+    """Whether processes end in time."""
+    deadline = time.monotonic() + seconds
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(map(is_alive, pids))
+
+
+class Machine:
+    """Four GPUs, fake programs on the PATH, and what became of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        programs = install(folder / "env" / "bin", "vllm", "sglang")
+        self.environment = {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "CUDA_VISIBLE_DEVICES": "0,1,GPU-5b,3",
+            "FAKE_RECORD": str(folder / "record"),
+            "FAKE_CALLS": str(folder / "calls"),
+            "HF_HUB_OFFLINE": "1",
+        }
+
+    @property
+    def started(self) -> list[dict[str, Any]]:
+        """What servers were started with."""
+        return lines(self.folder / "record")
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls that were made, without those that show whether a server answers."""
+        return [one for one in lines(self.folder / "calls") if one["max_tokens"] > 4]
+
+    def ends(self, seconds: float = 10.0) -> bool:
+        """Whether all servers do, in time."""
+        return ends([one["pid"] for one in self.started], seconds)
 
 
 def _parsed() -> argparse.Namespace:
@@ -56,14 +115,14 @@ def main() -> None:
     given, fake = _parsed(), os.environ.get("FAKE", "")
     numbers = count(1)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(JsonReplies, BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self._say(200, {"data": [{"id": given.served_model_name}]})
+            self.say(200, {"data": [{"id": given.served_model_name}]})
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.read())
             _record("FAKE_CALLS", {**body, "messages": len(body["messages"])})
             if body["max_tokens"] > 4:
                 time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
@@ -71,22 +130,12 @@ def main() -> None:
                 print("CUDA error: an illegal memory access", flush=True)
                 os._exit(7)
             if fake == "refuses" or body["model"] != given.served_model_name:
-                self._say(500, {"error": {"message": "the engine is broken"}})
+                self.say(500, {"error": {"message": "the engine is broken"}})
                 return
             message = {"role": "assistant", "content": "[]"}
             choice = {"message": message, "finish_reason": "stop"}
             usage = {"prompt_tokens": 9, "completion_tokens": 1}
-            self._say(200, {"id": "1", "choices": [choice], "usage": usage})
-
-        def _say(self, status: int, values: object) -> None:
-            body = json.dumps(values).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: object) -> None:
-            pass
+            self.say(200, {"id": "1", "choices": [choice], "usage": usage})
 
     child = None
     if fake == "children":
@@ -108,7 +157,3 @@ def _record(variable: str, values: object) -> None:
     if path := os.environ.get(variable):
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(values) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from chat_server import ChatServer, completion
-from engine_fakes import FakeHost, Message, demo_sweep
+from engine_fakes import FakeHost, Message, demo_sweep, everywhere
 
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.config import Inference
-from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.backend import Inference, LocalBackend, ThreadedBackend
+from vlmeval_findit.engine.journal.view import records
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.model_asker import ModelAsker
 
@@ -145,6 +144,6 @@ def one_line(sweep: Sweep) -> str:
 if __name__ == "__main__":
     kind, folder = sys.argv[1], Path(sys.argv[2])
     answering = host(kind, folder, sys.argv[3])
-    status = run(demo_sweep(folder), answering, None, folder / "best.yaml")
+    status = run(demo_sweep(folder), everywhere(answering), folder / "best.yaml")
     print("ended", flush=True)
     sys.exit(status)

@@ -10,22 +10,24 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.task import FindItTask, load_task
-from vlmeval_findit.boxes.spaces import Space, reference_size
+from vlmeval_findit.boxes.spaces import Space, reference
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.messages import located
 from vlmeval_findit.core.places import image_folder
-from vlmeval_findit.models.http.payload import Manner, request
+from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.table import find_model
 
 
-def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[str, str]:
+def perfect_answers(
+    model: str, names: Iterable[str], provider: str | None = None
+) -> dict[str, str]:
     """By :func:`content` of a request, the reply that names every box of its row."""
     row = find_model(model)
     assert row is not None
-    answers = {}
+    chat, answers = chat_model(model, provider), {}
     for name in names:
         task = load_task(name)
         space = row.space(task.question)
@@ -33,27 +35,23 @@ def perfect_answers(model: str, names: Iterable[str], manner: Manner) -> dict[st
         for query in task.queries.values():
             reply = perfect_answer(task, query, space)
             parts = located(message(query, task.question), folder)
-            answers[content(request(parts, task.question, space, manner).body)] = reply
+            answers[content(chat.request(parts, task.question).body)] = reply
     return answers
 
 
 def perfect_answer(task: FindItTask, query: Query, space: Space, digits: int = 3) -> str:
     """The reply that names every box of a row, in a space."""
-    width, height = reference_size(space, query.width, query.height)
-    scale = (width / query.width, height / query.height)
-    return write(_said(query, scale), task.question.reply, digits=digits)
+    width, height, left, top = reference(space, query.width, query.height)
+    across, down = width / query.width, height / query.height
+    truth = query.truth
+    labels = truth.labels or [""] * len(truth.boxes)
+    said = [
+        Said((x1 * across + left, y1 * down + top, x2 * across + left, y2 * down + top), *rest)
+        for (x1, y1, x2, y2), *rest in zip(truth.boxes, labels, truth.frames, strict=True)
+    ]
+    return write(said, task.question.reply, digits=digits)
 
 
 def content(body: Any) -> str:
     """What a request asks, as a key."""
     return json.dumps(body["messages"], sort_keys=True)
-
-
-def _said(query: Query, scale: tuple[float, float]) -> list[Said]:
-    truth = query.truth
-    labels = truth.labels or [""] * len(truth.boxes)
-    across, down = scale
-    return [
-        Said((x1 * across, y1 * down, x2 * across, y2 * down), label, frame)
-        for (x1, y1, x2, y2), label, frame in zip(truth.boxes, labels, truth.frames, strict=True)
-    ]

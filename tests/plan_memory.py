@@ -16,11 +16,10 @@ from measured import peak_mib
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.core.places import Folder
-from vlmeval_findit.engine.calls import Cell, ImageHashes, Prompts, keys_of
+from vlmeval_findit.engine.calls import Cell, Prompts
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.plan import ItemSizes, make_plan, unfinished, work_items
-from vlmeval_findit.engine.run import Tables
-from vlmeval_findit.engine.unanswered import Unanswered, calls_left
+from vlmeval_findit.engine.plan import Plan, calls_left, unanswered
+from vlmeval_findit.engine.tables import Tables
 
 ROWS = 1000
 """Rows of each cell, each about a picture of its own."""
@@ -42,16 +41,14 @@ def main(count: int) -> dict[str, float]:
     """Counts what is left, cuts all of it into units, and makes the keys of every cell."""
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "calls.jsonl") as journal:
         asked, start = cells(Path(folder), count), time.process_time()
-        plan, unanswered = make_plan(asked, ImageHashes()), Unanswered(journal, False)
-        left = calls_left(plan, journal, unanswered)
+        plan = Plan(asked, unanswered(journal, False))
+        left = calls_left(plan, journal)
         waits, done = list(left.waits), 0
-        for unit in unfinished(
-            work_items(plan.calls, ItemSizes()), lambda call: call.key in unanswered
-        ):
+        for unit in plan:
             for at in (at for call in unit.calls for at in call.wanted_by):
                 waits[at] -= 1
                 if not waits[at]:
-                    done += sum(1 for _ in keys_of(plan.cells[at], plan.image_hash))
+                    done += sum(1 for _ in plan.cells[at].call_keys())
         return {"calls": left.left, "done": done, "took": time.process_time() - start}
 
 

@@ -10,8 +10,8 @@ from simulated_deployments import Fault
 
 from vlmeval_findit.data.probe.scenes import COUNT, probe_scene
 from vlmeval_findit.doctor.conventions import Convention
-from vlmeval_findit.doctor.densities import said
 from vlmeval_findit.doctor.evidence import Query
+from vlmeval_findit.doctor.reading import said
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -70,7 +70,7 @@ def numbers(
     if fault is not None:
         shares = shares * np.tile(fault.scale, 2) + np.tile(fault.offset, 2)
     frame = how.space.frame(np.array([size], float).T)
-    exact = said(shares[:, None], frame, how.order)[:, 0]
+    exact = said(shares[:, None], frame, how.order.numbers)[:, 0]
     # As models do: whole numbers, and three digits of fractions.
     unit = float(np.abs(frame.scale).max())
     return [round(float(n), 3 if unit <= 2 else 1 if unit <= 100 else 0) for n in exact]

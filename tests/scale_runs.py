@@ -16,8 +16,9 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine import answering, run
+from vlmeval_findit.engine import answering
 from vlmeval_findit.engine.journal import writer as journal
+from vlmeval_findit.sweeps import run
 
 PICTURES = 100
 
@@ -70,12 +71,12 @@ STAGES = {
     "journal opened": (journal.Journal, "__init__"),
     "prepared": (run, "_prepared"),
     "foreign refused": (run, "adopt"),
-    "planned": (answering, "make_plan"),
+    "planned": (answering, "Plan"),
     "left found": (answering, "calls_left"),
     "begun": (answering, "begin"),
     "recorded": (answering, "record_of"),
     "appended": (journal.Journal, "append"),
-    "finished": (answering, "finished"),
+    "finished": (answering.Engine, "finish"),
     "asked": (answering, "answer"),
 }
 """By what a stage is called, the function whose seconds are counted."""

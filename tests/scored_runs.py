@@ -13,13 +13,11 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.core.identity import Answering, Identity
-from vlmeval_findit.core.identity_file import write_identity
+from vlmeval_findit.core.identity import Answering, Identity, write_identity
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention
-from vlmeval_findit.doctor.densities import said
 from vlmeval_findit.doctor.evidence import Query
+from vlmeval_findit.doctor.reading import said
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -230,7 +230,7 @@ def _numbers(
     frame = how.space.frame(np.array([size], float).T)
     if fault is not None:
         boxes = boxes * np.tile(fault.scale, 2) + np.tile(fault.offset, 2)
-    numbers = said(boxes.T, frame.of(np.zeros(len(boxes), np.intp)), how.order).T
+    numbers = said(boxes.T, frame.of(np.zeros(len(boxes), np.intp)), how.order.numbers).T
     decimals = _DECIMALS.get(how.space.name, 0)
     if habit.coarse:
         step = habit.coarse * np.abs(frame.scale).max()

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vlmeval_findit.engine.outcome import Outcome, Policy
 from vlmeval_findit.engine.scheduler import Assignment, Finished, Scheduler
+from vlmeval_findit.engine.server import Outcome, Policy
 
 
 class Reply(NamedTuple):

@@ -16,11 +16,11 @@ from engine_fakes import demo_sweep, go
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.answering import StoppedError
+from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.config import Inference
 from vlmeval_findit.engine.servers import ServersHost
-from vlmeval_findit.models.http.address_file import AddressFile
 from vlmeval_findit.models.http.endpoint import Endpoint
+from vlmeval_findit.serving.addresses import AddressFile
 
 
 def names(followed: AddressFile) -> list[str]:

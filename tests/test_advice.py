@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.cli import COMMANDS, USAGE, main
-from vlmeval_findit.core.extras import EXTRAS
+from vlmeval_findit.core.command import EXTRAS
 from vlmeval_findit.core.settings import SettingsError, settings_from
 from vlmeval_findit.models.table import unknown_space
 
@@ -92,17 +92,17 @@ def test_extras_in_messages_are_those_of_setup() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     assert set(re.findall(r"\binstall\(['\"](\w+)['\"]\)", code)) <= there
     raw = [where for where, text in texts() if "vlmeval-findit[" in text]
-    raw = [where for where in raw if not where.startswith("vlmeval_findit/core/extras.py")]
-    assert raw == [], "core.extras.install says how: in a clone the package has another name"
+    raw = [where for where in raw if not where.startswith("vlmeval_findit/core/command.py")]
+    assert raw == [], "core.command.install says how: in a clone the package has another name"
 
 
 def test_in_a_clone_the_clone_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from vlmeval_findit.core import extras
+    from vlmeval_findit.core import command
 
-    monkeypatch.setattr(extras, "clone", lambda: Path("/some where/findit"))
-    assert extras.install("track") == "pip install -e '/some where/findit[track]'"
-    monkeypatch.setattr(extras, "clone", lambda: None)
-    assert extras.install("track") == "pip install 'vlmeval-findit[track]'"
+    monkeypatch.setattr(command, "clone", lambda: Path("/some where/findit"))
+    assert command.install("track") == "pip install -e '/some where/findit[track]'"
+    monkeypatch.setattr(command, "clone", lambda: None)
+    assert command.install("track") == "pip install 'vlmeval-findit[track]'"
 
 
 def test_how_a_space_is_said_is_true_of_every_command() -> None:

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.anatomy import F1Anatomy, event_sums, size_of
+from vlmeval_findit.benchmarks.findit.anatomy import CAUSES, F1Anatomy, event_sums, size_of
 from vlmeval_findit.benchmarks.findit.metrics import sums
 from vlmeval_findit.boxes import anatomy
-from vlmeval_findit.boxes.anatomy import Answered, dissect
-from vlmeval_findit.boxes.error_kinds import CAUSES, Event, Kind, Lacks, usually
-from vlmeval_findit.boxes.f1_prices import prices
+from vlmeval_findit.boxes.anatomy import Answered, Event, Kind, Lacks, dissect, prices
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
 from vlmeval_findit.core.anatomy import FAILED, UNREADABLE, WRONG, WrongAnswers, lost
@@ -59,7 +57,7 @@ def answered(
         [frame for _, _, frame in said] if video else [],
         reason,
     )
-    (matched,) = match([reading], [truth], [(1.0, 1.0)])
+    (matched,) = match([reading], [truth])
     rejected = not said and not true and reason is None
     return Answered(matched, reading, truth, cut, recoverable, rejected)
 
@@ -377,8 +375,8 @@ def test_whatever_is_said_the_counts_add_up(
 
 
 def test_what_an_event_leaves_out() -> None:
-    assert Event(Kind.LOCALISATION, 0, 0).lacks is usually(Kind.LOCALISATION) is Lacks.PAIR
-    assert Event(Kind.NO_RECTANGLE, 0).lacks is Lacks.BOX is not usually(Kind.NO_RECTANGLE)
+    assert Event(Kind.LOCALISATION, 0, 0).lacks is Kind.LOCALISATION.usually is Lacks.PAIR
+    assert Event(Kind.NO_RECTANGLE, 0).lacks is Lacks.BOX is not Kind.NO_RECTANGLE.usually
     assert event_sums([Event(Kind.NO_RECTANGLE, 0), Event(Kind.NO_RECTANGLE, 1, 0)]) == {
         "lost: no rectangle": 2,
         "lost: no rectangle (box)": 1,

@@ -119,7 +119,7 @@ def test_what_a_cut_reply_lacks(world: World, name: str, text: str, kind: str) -
     task = load(name)
     reply = Reply(0, text, Recorded(finish_reason="length"))
     settings = Settings(space={"kind": "grid1000"})
-    (row,) = benchmark_of(name).score("Model", task, [reply], settings, None).rows
+    (row,) = benchmark_of(name).score_batch("Model", task, [reply], settings, None).rows
     lost_objects = {one["kind"] for one in row.details["losses"] if one["object"] == 1}
     assert lost_objects == {kind}
 
@@ -437,6 +437,6 @@ def test_every_benchmark_of_the_house_has_one() -> None:
         assert sum(benchmark.anatomy.points({}).values()) == 0
     names = [one.name for one in benchmark_of("VPBench_Scenes_mini").anatomy.causes]
     assert names == [
-        "failed call", "empty", "truncated", "ambiguous", "no_choice", "not readable",
-        "wrong answer",
+        "failed call", "empty", "truncated", "truncated while thinking", "ambiguous", "no_choice",
+        "not readable", "wrong answer",
     ]  # fmt: skip

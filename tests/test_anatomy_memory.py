@@ -16,9 +16,8 @@ from toy_benchmark import guessing, letters
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import anatomy as command
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.row_table import RowTable
 from vlmeval_findit.core.run_files import run_of
-from vlmeval_findit.core.scored_row import ScoredRow
+from vlmeval_findit.core.scored_row import RowTable, ScoredRow
 from vlmeval_findit.runs.scored_run import Keep, Run, detailed, load_runs, with_details
 
 __all__ = ["letters", "world"]

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.engine.dry_run import count, sweep_groups
-from vlmeval_findit.models.http.chat import openrouter_model
-from vlmeval_findit.models.http.estimate import Load, image_tokens
-from vlmeval_findit.models.http.images import SentImage
-from vlmeval_findit.models.prices import AS_OF, OPUS_5_5
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.models.http.images import Request, SentImage
+from vlmeval_findit.models.http.spending import Load, image_tokens
+from vlmeval_findit.models.prices import AS_OF
+from vlmeval_findit.sweeps.config import parse_sweep
+from vlmeval_findit.sweeps.dry_run import count, sweep_groups
 
 OFFLINE = """
 import socket, sys
@@ -86,7 +88,8 @@ def test_limits_servers_and_unknown_models(lmu: Path) -> None:
     assert "  3 calls, 3 images" in limited.stdout
     served = dry_run(lmu, *data, "--model", "Qwen3-VL=tiny", "--base-url", "http://127.0.0.1:9/v1")
     assert "as tiny, {'kind': 'grid1000'}" in served.stdout
-    for model, why in (("Qwen3-VL", "no proprietary model"), ("my-own", "no model 'my-own'")):
+    unknown = "no name of openrouter's for Qwen3-VL: say it"
+    for model, why in (("Qwen3-VL", unknown), ("my-own", "no model 'my-own'")):
         refused = dry_run(lmu, *data, "--model", model)
         assert refused.returncode == 2
         assert why in refused.stderr
@@ -110,13 +113,14 @@ def test_show_and_models_say_how_a_model_is_asked(
 
 def test_what_a_cache_reads_is_priced_apart() -> None:
     """4 dollars a million tokens, 5 to keep them."""
-    one = Load(calls=1, tokens_in=3000, tokens_out_at_most=100, tokens_beginning=2000)
-    first = one.priced(OPUS_5_5, shared=True)
-    assert first.usd_in == pytest.approx((2000 * 5 + 1000 * 4) / 1e6)
-    assert first.usd_out_at_most == pytest.approx(100 * 20 / 1e6)
-    alone = one.priced(OPUS_5_5, shared=False)
-    assert alone.usd_in == pytest.approx(3000 * 4 / 1e6), "of one call nothing is kept"
-    assert one.priced(None, shared=True) == one
+    question = parse("FindIt_Demo_xyxy_json")
+    message = (text("a" * 4 * 2000), image("a.png"), text("a" * 4 * 1000))
+    model = chat_model("Claude-Opus-5.5", "openrouter", max_tokens=100)
+    shared, alone = (
+        model.at_most(message, question, Request({}, ()), shared=shared) for shared in (True, False)
+    )
+    assert shared == pytest.approx((2000 * 5 + 1000 * 4 + 100 * 20) / 1e6)
+    assert alone == pytest.approx((3000 * 4 + 100 * 20) / 1e6), "of one call nothing is kept"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,7 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
     monkeypatch.setenv("LMUData", str(lmu))
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
     sweep, settings = parse_sweep(SWEEP), {"GPT-5.4": {}, "FullImage": {}}
-    groups = sweep_groups(sweep, settings, {"GPT-5.4": openrouter_model("GPT-5.4")})
+    groups = sweep_groups(sweep, settings, {"GPT-5.4": chat_model("GPT-5.4", "openrouter")})
     dry = count(groups)
     assert (dry.counts[0].calls, dry.counts[0].load, dry.missing) == (6, Load(), 1)
     with_them = sweep_groups(replace(sweep, confidences=True), settings, {})

@@ -12,17 +12,14 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
 from vlmeval_findit.core.messages import Part, image, text
+from vlmeval_findit.models.http.chat import chat_model, server_name, server_space
 from vlmeval_findit.models.http.images import as_they_are, for_provider
-from vlmeval_findit.models.http.payload import openrouter_manner, request, server_manner
-from vlmeval_findit.models.http.services import server_name, server_space
 from vlmeval_findit.models.scene_cache import JPEG_QUALITY
-from vlmeval_findit.models.table import MODELS, find_model
+from vlmeval_findit.models.table import find_model
 
 PASCAL = parse("FindIt_Pascal_xyxy_json")
 SCENES = parse("FindIt_HRInsDet_hard_xyxy_json")
 VIDEO = parse("FindIt_RoboTools_f4_xyxy_json")
-
-ENTRIES = ("GPT-5.4", "Claude-Sonnet-4.5", "Gemini-2.5-Flash", "GPT-6-Astra", "Claude-Opus-5.5")
 
 
 def picture(folder: Path, name: str, size: tuple[int, int], **save: Any) -> Path:
@@ -42,14 +39,6 @@ def content_of(body: Any) -> list[dict[str, Any]]:
     (message,) = body["messages"]
     assert message["role"] == "user"
     return list(message["content"])
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A scene as large as those of HR-InsDet."""
-    path = tmp_path_factory.mktemp("scene") / "scene.jpg"
-    Image.new("RGB", (8192, 6144), "teal").save(path)
-    return path
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -135,27 +124,18 @@ def test_a_server_gets_the_bytes_of_the_file(tmp_path: Path) -> None:
 def test_the_scene_limit_is_not_for_support_shots(tmp_path: Path) -> None:
     shot = picture(tmp_path, "shot.png", (3000, 60))
     scene = picture(tmp_path, "scene.png", (8192, 615))
-    space = MODELS["GPT-6 Astra"].space(SCENES)
-    manner = openrouter_manner(MODELS["GPT-6 Astra"].api)  # type: ignore[arg-type]
-    parts = [text("one"), image(str(shot)), text("Scene:"), image(str(scene)), text("find")]
-    asked = request(parts, SCENES, space, manner)
+    model = chat_model("GPT-6-Astra", "openrouter")
+    parts = (text("one"), image(str(shot)), text("Scene:"), image(str(scene)), text("find"))
+    asked = model.request(parts, SCENES)
     # 615 * 1824 / 8192 = 136.93: scene limits round, the sender's limit truncates.
     assert [one.sent for one in asked.images] == [(3000, 60), (1824, 137)]
     assert [one.mime for one in asked.images] == ["image/jpeg", "image/png"]
-    assert reference_size(space, 8192, 615) == (1824, 137), "scoring divides by what was sent"
+    assert reference_size(model.space(SCENES), 8192, 615) == (1824, 137), (
+        "scoring divides by what was sent"
+    )
     # A row of the hard set without a support shot: the one image is the scene.
-    alone = request([image(str(scene)), text("find")], SCENES, space, manner)
+    alone = model.request((image(str(scene)), text("find")), SCENES)
     assert [one.sent for one in alone.images] == [(1824, 137)]
-
-
-@pytest.mark.parametrize("entry", ENTRIES)
-def test_scenes_of_hr_insdet_by_model(scene: Path, entry: str) -> None:
-    row = find_model(entry)
-    assert row is not None
-    assert row.api is not None
-    asked = request([image(str(scene))], SCENES, row.space(SCENES), openrouter_manner(row.api))
-    expected = (1824, 1368) if entry == "GPT-6-Astra" else (4096, 3072)
-    assert asked.images[0].sent == expected
 
 
 # --- requests -------------------------------------------------------------------------------------
@@ -167,7 +147,7 @@ def test_texts_and_images_keep_their_places(tmp_path: Path) -> None:
     for number, path in enumerate(paths):
         parts += [text(f"Frame {number}:"), image(path)]
     parts.append(text("Find it."))
-    asked = request(parts, VIDEO, Space("grid1000"), server_manner("m", Space("grid1000")))
+    asked = chat_model("m", space="grid1000").request(tuple(parts), VIDEO)
     content = content_of(asked.body)
     assert [entry["type"] for entry in content] == ["text", "image_url"] * 4 + ["text"]
     assert [entry["text"] for entry in content if "text" in entry] == [
@@ -215,12 +195,9 @@ def test_proprietary_models_are_asked_as_in_section_7(
 ) -> None:
     row = find_model(entry)
     assert row is not None
-    assert row.api is not None
     assert row.entry == entry
     path = str(picture(tmp_path, "a.png", (20, 10)))
-    body = request(
-        [image(path), text("x")], PASCAL, row.space(PASCAL), openrouter_manner(row.api)
-    ).body
+    body = chat_model(entry, "openrouter").request((image(path), text("x")), PASCAL).body
     limit = 8000 if not fields else 768
     rest = {key: body[key] for key in body if key != "messages"}
     assert rest == {
@@ -233,23 +210,11 @@ def test_proprietary_models_are_asked_as_in_section_7(
     assert shown["image_url"].get("detail") == ("high" if entry == "GPT-5.4" else None)
 
 
-def test_servers_are_asked_greedily_and_take_more_fields(tmp_path: Path) -> None:
-    path = str(picture(tmp_path, "a.png", (20, 10)))
-    manner = server_manner("ck", Space("grid1000"), {"top_k": 1})
-    body = request([image(path)], PASCAL, Space("grid1000"), manner).body
-    assert {key: body[key] for key in body if key != "messages"} == {
-        "model": "ck",
-        "max_tokens": 768,
-        "temperature": 0.0,
-        "top_k": 1,
-    }
-
-
 def test_spaces_of_pixels_as_sent_are_sent_by_the_providers_rule() -> None:
     for kind in ("pixels", "openai_high", "claude_standard", "claude_highres"):
-        assert server_manner("m", Space(kind)).images is for_provider
+        assert chat_model("m").image_rule(Space(kind)) is for_provider
     for kind in ("grid1000", "unit"):
-        assert server_manner("m", Space(kind)).images is as_they_are
+        assert chat_model("m").image_rule(Space(kind)) is as_they_are
 
 
 # --- servers' names and spaces --------------------------------------------------------------------

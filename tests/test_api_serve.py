@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +13,9 @@ import pytest
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 
 from vlmeval_findit.core.messages import PartKind
-from vlmeval_findit.engine.server_programs import Serving
-from vlmeval_findit.engine.serving import LocalServers
 from vlmeval_findit.models.model_asker import host_message
+from vlmeval_findit.serving.processes import LocalServers
+from vlmeval_findit.serving.programs import Serving
 
 pytestmark = pytest.mark.host
 
@@ -38,7 +39,9 @@ def url(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     logs = tmp_path_factory.mktemp("serve")
     with closing(LocalServers(how, str(checkpoint), "Qwen3-VL", logs)) as running:
         running.start()
-        yield running.living()[0].base_url
+        while not (found := running.living()):
+            time.sleep(0.1)
+        yield found[0].url
 
 
 def expected_reply(checkpoint: Path, message: list[dict[str, str]]) -> str:
@@ -91,7 +94,7 @@ def test_a_server_answers_what_the_model_answers(
     assert path.with_name(f"{path.stem}_score.csv").is_file()
 
     monkeypatch.setenv("LMUData", str(lmu))
-    from vlmeval_findit.benchmarks.findit.task import load_task
+    from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
     from vlmeval_findit.engine.calls import prompts_of
 
     prompts = prompts_of(load_task(DATA))

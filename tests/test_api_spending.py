@@ -13,7 +13,7 @@ from chat_server import NEVER, ChatServer, completion, in_turn
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine.http_backend import Service
-from vlmeval_findit.models.http.chat import server_model
+from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget, SpendingError
 from vlmeval_findit.models.prices import Prices, prices_from
@@ -110,7 +110,7 @@ def test_a_limit_holds_with_many_calls_at_once() -> None:
 
 def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
     prices = Prices(1.0, 1000.0, cached=1.0, written=1.0, least=0)
-    model = replace(server_model("Qwen3-VL"), prices=prices)
+    model = replace(chat_model("Qwen3-VL"), prices=prices)
     budget = Budget(5.0)
     with ChatServer(in_turn(NEVER)) as server:
         twice = replace(QUICK, attempts=2)

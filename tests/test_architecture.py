@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -15,28 +14,15 @@ import numpy as np
 import pytest
 from host_runs import require_host
 from PIL import Image
+from recipes import ROOT, recipe
 
 pytestmark = pytest.mark.host
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-RECIPE = PAGE[PAGE.index("## Add a benchmark") : PAGE.index("## Add a metric")]
+FILES, COMMANDS = recipe("Add a benchmark")
 COLOURS = ("red", "green", "blue", "white")
 REPLIES = ("A", "B.", "(C)", "A", "nothing of it", "D")
 """Right, right, right, wrong, not readable, wrong: rows 0 to 5 have the answers ABCBAA."""
 ANSWERS = "ABCBAA"
-
-
-def files_of_the_recipe() -> dict[str, str]:
-    """What the page says to write: file name -> content."""
-    found = re.findall(r"^`(vlmeval_findit/[^`]+)`:\n\n```python\n(.*?)^```", RECIPE, re.M | re.S)
-    assert [Path(name).name for name, _ in found] == ["__init__.py", "benchmark.py"]
-    return dict(found)
-
-
-def commands_of_the_recipe() -> list[str]:
-    (block,) = re.findall(r"^```sh\n(.*?)^```", RECIPE, re.M | re.S)
-    return [line.removeprefix("python ") for line in block.strip().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +34,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "vlmeval_findit", folder / "vlmeval_findit", ignore=ignored)
     shutil.copy(ROOT / "run_findit.py", folder)
     before = set(folder.rglob("*.py"))
-    for name, content in files_of_the_recipe().items():
+    for name, content in FILES.items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         assert path not in before
@@ -62,11 +48,12 @@ def make_data(folder: Path) -> None:
     pictures.mkdir()
     with (folder / "Colours_Small.tsv").open("w", encoding="utf-8", newline="") as f:
         rows = csv.writer(f, delimiter="\t")
-        rows.writerow(("index", "picture", "options", "answer"))
+        rows.writerow(("index", "images", "cluster", "options", "answer"))
         for index, answer in enumerate(ANSWERS):
             shade = np.full((32, 48, 3), 40 * index, np.uint8)
             Image.fromarray(shade).save(pictures / f"{index}.png")
-            rows.writerow((index, f"{index}.png", "|".join(COLOURS), answer))
+            name = f"{index}.png"
+            rows.writerow((index, json.dumps([name]), name, json.dumps(COLOURS), answer))
     said = [{"index": at, "prediction": reply} for at, reply in enumerate(REPLIES)]
     (folder / "replies.json").write_text(json.dumps(said))
 
@@ -89,9 +76,10 @@ def run(house: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def lived_in(house: Path) -> Path:
     """The house after all commands of the recipe: what is done once may be done twice."""
-    for command in commands_of_the_recipe():
+    assert COMMANDS[0] == "python run_findit.py check Colours_Small"
+    for command in COMMANDS:
         for _ in range(2):
-            done = run(house, *command.split())
+            done = run(house, *command.split()[1:])
             assert done.returncode == 0, done.stdout + done.stderr
     return house
 
@@ -134,7 +122,7 @@ def test_nothing_else_was_touched(house: Path) -> None:
     """The recipe adds a folder: every other file is that of the repository."""
     ours = {path.relative_to(ROOT) for path in (ROOT / "vlmeval_findit").rglob("*.py")}
     there = {path.relative_to(house) for path in (house / "vlmeval_findit").rglob("*.py")}
-    added = {Path(name) for name in files_of_the_recipe()}
+    added = {Path(name) for name in FILES}
     assert there - ours == added
     for name in ours:
         assert (ROOT / name).read_bytes() == (house / name).read_bytes(), name

@@ -28,7 +28,7 @@ OVERLAP, INSIDE = Judging.BY_OVERLAP, Judging.BY_LYING_INSIDE
 
 
 def matched(query: Query, judged: Judging = OVERLAP) -> Matched:
-    return match([query[0]], [query[1]], [(1.0, 1.0)], judged)[0]
+    return match([query[0]], [query[1]], None, judged)[0]
 
 
 def sparsely(query: Query, judged: Judging = OVERLAP, cells: int = 7) -> Matched:
@@ -235,7 +235,7 @@ def test_a_query_is_assigned_by_its_whole_table_up_to_the_limit(
         return Reading(apart(boxes), [], [], None), Truth(tuple(apart(objects)), (0,) * objects)
 
     queries = [query(3, 4), query(4, 3), query(13, 1), query(12, 1), query(0, 20)]
-    together = match(*map(list, zip(*queries, strict=True)), [(1.0, 1.0)] * 5)
+    together = match(*map(list, zip(*queries, strict=True)))
     assert calls == [13]
     assert together == [matched(one) for one in queries]
 
@@ -244,9 +244,9 @@ def test_batches_end_where_their_pairs_are_too_many(monkeypatch: pytest.MonkeyPa
     queries = [scattered(seed, labelled=True) for seed in range(40)]
     readings, truths = map(list, zip(*queries, strict=True))
     most = max(len(r.boxes) * len(t.boxes) for r, t in queries)
-    before = match(readings, truths, [(1.0, 1.0)] * 40)
+    before = match(readings, truths)
     monkeypatch.setattr(matching, "_PAIRS", most)
-    assert match(readings, truths, [(1.0, 1.0)] * 40) == before
+    assert match(readings, truths) == before
 
 
 def test_a_thousand_objects_and_four_thousand_boxes_need_little_memory() -> None:

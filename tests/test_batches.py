@@ -14,22 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_server import BatchServer, Manners, chat, one_box
+from batch_server import BatchServer, Manners, one_box
 from engine_fakes import answered_keys, files
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
 from vlmeval_findit.engine.batch_backend import _waits
-from vlmeval_findit.engine.journal.errors import DiskFullError
-from vlmeval_findit.engine.journal.lookup import JournalView
-from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.models.http.batch.services import (
-    AnthropicBatches,
-    BatchFiles,
-    BatchService,
-    OpenAIBatches,
-)
+from vlmeval_findit.engine.journal.view import JournalView, records
+from vlmeval_findit.engine.journal.writer import DiskFullError, Journal
+from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
 from vlmeval_findit.models.http.completion import CallError
 
 NAMES = ("openai", "anthropic")
@@ -47,23 +40,24 @@ PRICED = SWEEP.replace("{name: Mine, space: grid1000, served: org/mine}", "GPT-5
 CALLS = 12
 
 Capsys = pytest.CaptureFixture[str]
+Caplog = pytest.LogCaptureFixture
 
 KILLED = """
 import os, signal, sys
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
-from vlmeval_findit.engine.batch_ledger import Ledger
+from vlmeval_findit.engine.batch_backend import Ledger
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.models.http.batch.services import AnthropicBatches, OpenAIBatches
+from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
 
 def die(*arguments, **more):
     os.kill(os.getpid(), signal.SIGKILL)
 
 at = sys.argv.pop(1)
 if at == "intended":
-    OpenAIBatches.upload = AnthropicBatches.submit = die
+    BatchService.upload = AnthropicBatches.submit = die
 elif at == "noted":
-    OpenAIBatches.status = AnthropicBatches.status = die
+    BatchService.status = AnthropicBatches.status = die
 elif at == "collecting":
     append, count = Journal.append, []
     def appended(journal, made):
@@ -236,12 +230,25 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
     ],
 )
 def test_whatever_a_service_does_its_batch_is_made_once_and_found(
-    kind: str, poll: float, manners: dict[str, Any], said: str, tmp_path: Path, capsys: Capsys
+    kind: str, poll: float, manners: dict[str, Any], said: str, tmp_path: Path, caplog: Caplog
 ) -> None:
     with BatchServer(**manners) as server:
         text = SWEEP.replace("poll: 0.05", f"poll: {poll}")
         assert main(batched(tmp_path, server, kind, text=text)) == 0
-        assert said in capsys.readouterr().err
+        assert said in caplog.text
+        assert_paid_once(server)
+
+
+def test_a_service_that_fell_over_is_asked_by_the_next_run(tmp_path: Path) -> None:
+    class FallsOver(BatchServer):
+        def _post(self, *request: Any) -> dict[str, Any]:
+            if len(self.paths) == 1:
+                raise ConnectionError
+            return super()._post(*request)
+
+    with FallsOver() as server:
+        assert main(batched(tmp_path, server, "openai")) == 4
+        assert main(batched(tmp_path, server, "openai")) == 0
         assert_paid_once(server)
 
 
@@ -317,7 +324,7 @@ def test_a_call_that_failed_does_not_stand_for_one_without_an_answer(
             self.manners.refused = "too many" if batch.id == "batch_1" else ""
             return super()._openai(batch)
 
-    monkeypatch.setattr(OpenAIBatches, "requests", 8)
+    monkeypatch.setattr(BatchService, "requests", 8)
     with Second(fates={0: "expired"}) as server:
         given = batched(tmp_path, server, "openai")
         assert main(given) == 1
@@ -353,57 +360,21 @@ def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Cap
         assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
-def worked(path: Path, leave_out: int = 0) -> None:
-    """What ``vllm run-batch`` leaves."""
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    made = [
-        {
-            "id": "v",
-            "custom_id": one["custom_id"],
-            "response": {"status_code": 200, "request_id": "r", "body": chat(one_box(one["body"]))},
-            "error": None,
-        }
-        for one in lines[leave_out:]
-    ]
-    text = "".join(json.dumps(one) + "\n" for one in made[::-1])
-    path.with_name(f"{path.stem}.results.jsonl").write_text(text + '{"torn": ' * (leave_out > 0))
-
-
-def test_files_for_a_program_without_a_server(tmp_path: Path, capsys: Capsys) -> None:
-    given = command(tmp_path, "--batch", "files")
-    for _ in range(2):
-        assert main(given) == 4
-        (path,) = (tmp_path / "calls.jsonl.batch-files").iterdir()
-        said = capsys.readouterr().err
-        assert f"vllm run-batch -i {path} -o {path.with_suffix('.results.jsonl')}" in said
-        assert "--model org/mine" in said
-    worked(path, leave_out=3)
-    assert main(given) == 4
-    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS - 3
-    worked(path)
-    assert main(given) == 0
-    assert main(given) == 0
-    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
-    with BatchServer() as server:
-        assert main(command(tmp_path, "--endpoints", server.url)) == 0
-        assert not server.paths
-
-
 def test_limits_split_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OpenAIBatches, "requests", 5)
+    monkeypatch.setattr(BatchService, "requests", 5)
     with BatchServer() as server:
         assert main(batched(tmp_path / "number", server, "openai")) == 0
         assert [len(one.requests) for one in server.batches.values()] == [5, 5, 2]
         largest = max(map(len, server.files["file-0"].splitlines(keepends=True)))
         server.forget()
         size = int(2.5 * largest)
-        monkeypatch.setattr(OpenAIBatches, "size", size)
+        monkeypatch.setattr(BatchService, "size", size)
         assert main(batched(tmp_path / "size", server, "openai")) == 0
         assert all(len(data) <= size for data in server.files.values())
         assert len(server.asked) == CALLS
         assert set(server.asked.values()) == {1}
         server.forget()
-        monkeypatch.setattr(OpenAIBatches, "size", 100)
+        monkeypatch.setattr(BatchService, "size", 100)
         assert main(batched(tmp_path / "none", server, "openai")) == 1
         assert not server.batches
     assert "too large for a batch" in next(records(tmp_path / "none" / "calls.jsonl"))["error"]
@@ -436,9 +407,8 @@ def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
     [
         (["--batch", "openai"], "--batch openai is for one server"),
         (["--batch", "openai", "--endpoints", "http://a/v1,http://b/v1"], "for one server"),
-        (["--batch", "files", "--endpoints", "http://a/v1"], "asks no server"),
-        (["--batch", "files", "--executor", "ray"], "--executor has no effect"),
-        (["--batch", "files", "--threads", "3"], "--threads has no effect"),
+        (["--batch", "openai", "--executor", "ray"], "--executor has no effect"),
+        (["--batch", "openai", "--threads", "3"], "--threads has no effect"),
         (["--batch", "anthropic", "--endpoints", "http://a/v1", "--confidences"], "gives none"),
         (["--batch", "openai", "--endpoints", "http://a/v1", "--max-usd", "1"], "not known"),
     ],
@@ -570,14 +540,6 @@ def test_a_race_in_batches_goes_round_by_round(kind: str, tmp_path: Path) -> Non
         assert len(server.paths) == asked
 
 
-def test_a_search_is_batched_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    given = ["search", "--model", "Qwen3-VL", "--dataset", "Demo", "--limit", "2"]
-    with BatchServer() as server:
-        assert main([*given, "--endpoints", server.url, "--batch", "openai"]) == 0
-        assert_paid_once(server, batches=2)  # one a stage
-
-
 def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> None:
     seen: list[int] = []
 
@@ -595,24 +557,13 @@ def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> No
         assert len(server.asked) == 2 * CALLS
 
 
-def test_files_of_all_models_are_written_at_once(tmp_path: Path) -> None:
-    given = command(tmp_path, "--batch", "files", text=TWO_MODELS)
-    assert main(given) == 4
-    paths = list((tmp_path / "calls.jsonl.batch-files").iterdir())
-    assert len(paths) == 2
-    worked(paths[0])
-    assert main(given) == 4
-    worked(paths[1])
-    assert main(given) == 0
-
-
-def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, capsys: Capsys) -> None:
+def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: Caplog) -> None:
     with BatchServer() as server:
         given = batched(tmp_path, server, "openai", "--confidences")
         assert main(given) == 0
         (batch,) = server.batches.values()
         assert all(body["logprobs"] is True for body in batch.requests.values())
-        assert "its replies are kept without log-probabilities" in capsys.readouterr().err
+        assert "its replies are kept without log-probabilities" in caplog.text
         assert all(one["confidences"] for one in records(tmp_path / "calls.jsonl"))
         asked = len(server.paths)
         assert main(given) == 0
@@ -620,44 +571,23 @@ def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, capsys: 
         assert len(server.paths) == asked
 
 
-def test_files_that_a_killed_run_did_not_write_are_written(tmp_path: Path) -> None:
-    patient = SWEEP.replace("poll: 0.05", "poll: 3600")
-    given = command(tmp_path, "--batch", "files", text=patient)
-    assert main(given) == 4
-    (path,) = (tmp_path / "calls.jsonl.batch-files").iterdir()
-    journal = tmp_path / "calls.jsonl"
-    intended = journal.read_bytes().splitlines(keepends=True)[0]
-    journal.write_bytes(intended)
-    assert main(given) == 4
-    assert list(path.parent.iterdir()) == [path], "killed before it was noted"
-    journal.write_bytes(intended)
-    path.unlink()
-    assert main(given) == 4
-    (path,) = path.parent.iterdir()
-    worked(path)
-    assert main(given) == 0
-
-
 def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: Capsys) -> None:
-    given = command(tmp_path)
-    path = tmp_path / "sweep.yaml"
-    path.write_text(SWEEP + "batch: files\n")
-    assert main(given) == 4
-    path.write_text(SWEEP + "batch: opneai\n")
-    assert main(given) == 2
+    with BatchServer() as server:
+        assert main(command(tmp_path, "--endpoints", server.url, text=SWEEP + "batch: openai")) == 0
+        assert_paid_once(server)
+    assert main(command(tmp_path, text=SWEEP + "batch: opneai\n")) == 2
     assert "line 8: no batch interface 'opneai': did you mean openai?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("service", "line", "message"),
     [
-        (OpenAIBatches, {}, "no reply"),
-        (OpenAIBatches, {"response": [], "error": 7}, "7"),
-        # vllm run-batch: a status without a body, and the error a text.
-        (BatchFiles, {"response": {"status_code": 400}, "error": "too long"}, "too long"),
-        (OpenAIBatches, {"response": {"status_code": 200, "body": [1]}}, "not a JSON object"),
-        (OpenAIBatches, {"response": {"status_code": 500, "body": "down"}}, "HTTP 500: down"),
-        (OpenAIBatches, {"response": {"status_code": "?", "body": {"a": 1}}}, "no reply"),
+        (BatchService, {}, "no reply"),
+        (BatchService, {"response": [], "error": 7}, "7"),
+        (BatchService, {"response": {"status_code": 400}, "error": "too long"}, "too long"),
+        (BatchService, {"response": {"status_code": 200, "body": [1]}}, "not a JSON object"),
+        (BatchService, {"response": {"status_code": 500, "body": "down"}}, "HTTP 500: down"),
+        (BatchService, {"response": {"status_code": "?", "body": {"a": 1}}}, "no reply"),
         (AnthropicBatches, {}, "without a result"),
         (AnthropicBatches, {"result": {"type": "canceled"}}, "the request is canceled"),
         (AnthropicBatches, {"result": {"type": "errored", "error": {}}}, "no reply"),

@@ -13,7 +13,7 @@ from scored_runs import World, failing, saying
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import best_marks
 from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.table import write_table
+from vlmeval_findit.benchmarks.vpbench.tables import write_table
 from vlmeval_findit.leaderboard.best_marks import find_best_marks
 from vlmeval_findit.marks.style import Shape
 
@@ -40,7 +40,7 @@ def query(index: int, shape: str, colour: str, answer: str = "A", absent: bool =
         kind=Kind.REFERENCE,
         absent=absent,
         source="mine",
-        photograph=f"{index}.jpg",
+        cluster=f"{index}.jpg",
     )
 
 

@@ -13,8 +13,7 @@ from scored_runs import World, saying, speaking
 
 from vlmeval_findit.benchmarks.findit import PREFIX
 from vlmeval_findit.benchmarks.findit.variant import grid
-from vlmeval_findit.core.contradictions import continued
-from vlmeval_findit.core.identity import Answering
+from vlmeval_findit.core.identity import Answering, continued
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.leaderboard.formats import FormatError, choose

@@ -16,8 +16,8 @@ from scored_runs import World, failing, speaking
 
 from vlmeval_findit.cli.leaderboard import _board_tables, _print_board
 from vlmeval_findit.cli.printing import print_rows
+from vlmeval_findit.core.spelling import visible
 from vlmeval_findit.core.statistics import INTERVALS
-from vlmeval_findit.core.visible import visible
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.files import write_board
 from vlmeval_findit.leaderboard.text import as_latex, as_markdown

@@ -14,8 +14,7 @@ from pathlib import Path
 import fake_program
 import pytest
 import yaml
-from test_serve_command import _lines
-from test_serving import ends
+from fake_program import ends, lines
 
 FOLDER = Path(__file__).resolve().parent.parent / "configs" / "cluster"
 
@@ -84,10 +83,10 @@ def cluster(tmp_path: Path) -> dict[str, str]:
 
 
 def no_server_is_left(folder: Path) -> None:
-    started = _lines(folder / "record")
+    started = lines(folder / "record")
     assert ends([one["pid"] for one in started])
     time.sleep(1.5)  # longer than SECONDS_BEFORE_AGAIN
-    assert _lines(folder / "record") == started, "none is started again"
+    assert lines(folder / "record") == started, "none is started again"
 
 
 def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: P
     )
     assert job.stdout is not None
     assert job.stdout.readline() == "two\n"
-    started = _lines(tmp_path / "record")
+    started = lines(tmp_path / "record")
     assert sorted(one["cuda"] for one in started) == ["0,1", "2,3"]
     assert all(
         one["argv"][1:4] == ["org/model", "--served-model-name", "Qwen3-VL"] for one in started
@@ -109,7 +108,7 @@ def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: P
     assert len(said) == 2
     assert all(one.startswith("http://") and one.endswith("/v1") for one in said)
     assert job.wait(30) == 0
-    assert len(_lines(tmp_path / "record")) == 3
+    assert len(lines(tmp_path / "record")) == 3
     no_server_is_left(tmp_path)
     assert len(list(tmp_path.glob("servers-7-*.log"))) == 2
 

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chat_server import Answer, Asked, ChatServer, completion
-from perfect_answers import content, perfect_answers
 from scored_runs import WIDTH, World, grid, query, two_labels, world
 
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.confidences import DEFINITIONS, confidences
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.reply_format import ReplyFormat
@@ -30,12 +28,9 @@ from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
-from vlmeval_findit.models.http.payload import server_manner
-from vlmeval_findit.models.table import find_model
 from vlmeval_findit.runs.average_precision import Evaluator
 from vlmeval_findit.runs.boxes_of_rows import ConfidenceError, RowBoxes, boxes_of_rows
 from vlmeval_findit.runs.calibration import (
-    Bin,
     best_threshold,
     calibration_error,
     curve,
@@ -313,17 +308,6 @@ def test_weights_are_pictures_that_come_again(world: World) -> None:
     assert doubled.ap[0] == pytest.approx(weighted.ap[0], abs=1e-9)
 
 
-def test_ties_are_in_the_order_of_pictures_and_of_the_reply(world: World) -> None:
-    """The same run gives the same figures, whatever the order of its file."""
-    many(world, 8)
-    path = write_run(world, NAME, noisy(np.random.default_rng(4), lambda hit: 0.5))
-    first = judged(path)
-    assert by_name(first)["mean"].ranked == by_name(judged(path))["mean"].ranked
-    tied = by_name(first)["mean"]
-    assert {round(one.confidence, 4) for one in tied.bins} == {0.5}
-    assert len(tied.curve.thresholds) == 1
-
-
 def test_queries_of_one_picture_are_one_witness(world: World) -> None:
     """The same answers about a quarter of the pictures have wider intervals."""
 
@@ -418,12 +402,6 @@ def test_nothing_to_find_is_said() -> None:
         Evaluator(CocoBoxes({}, {}))
 
 
-def test_a_run_of_failed_calls_has_none(world: World) -> None:
-    many(world, 4)
-    with pytest.raises(ConfidenceError, match="none of its boxes has a confidence"):
-        judged(write_run(world, NAME, lambda one: None))
-
-
 # --- calibration ----------------------------------------------------------------------------------
 
 
@@ -454,20 +432,6 @@ def test_calibration_worked_by_hand() -> None:
     off = (0 + 0.1 + 0.45 + 4 * abs(0.94 - 0.75)) / 7
     assert calibration_error(bins) == pytest.approx(off)
     assert calibration_error([]) is None
-
-
-def test_a_calibrated_model_has_a_small_error_and_a_boastful_one_a_large() -> None:
-    generator = np.random.default_rng(0)
-    confidence = generator.random(20_000)
-    picture = np.arange(20_000) % 500
-    hit = generator.random(20_000) < confidence
-    honest = RowBoxes(confidence, hit, picture, np.full(500, 40.0))
-    boastful = RowBoxes(np.sqrt(confidence), hit, picture, np.full(500, 40.0))
-    error, more = (calibration_error(reliability(one)) for one in (honest, boastful))
-    assert error is not None
-    assert more is not None
-    assert error < 0.02
-    assert more == pytest.approx(1 / 6, abs=0.02), "mean of the root of x, less that of x"
 
 
 def test_f1_by_threshold_is_that_of_the_boxes_kept() -> None:
@@ -614,68 +578,4 @@ def test_without_pycocotools_it_says_what_to_install(
         judged(run)
 
 
-def test_bins_are_plain_values(run: Path) -> None:
-    made = judged(run)
-    for one in made.by_definition:
-        assert all(isinstance(value, (int, float)) for bin_ in one.bins for value in bin_)
-        assert isinstance(one.bins[0], Bin)
-        assert sum(bin_.boxes for bin_ in one.bins) + one.unsure == made.boxes
-
-
 # --- from a server to the table -------------------------------------------------------------------
-
-
-def test_from_a_server_to_average_precision(
-    world: World,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """A model that says everything, and a box too many first: sure of what is there only."""
-    row, asked_for = find_model("Qwen3-VL"), load_task(LABELS).question
-    assert row is not None
-    manner = server_manner("Qwen3-VL-8B", row.space(asked_for))
-    answers = perfect_answers("Qwen3-VL", [LABELS], manner)
-    how = asked_for.reply
-
-    def script(asked: Asked, number: int) -> Answer:
-        boxes = json.loads(answers[content(asked.body)])
-        reply = json.dumps([{"label": "cat", "bbox": [900, 900, 999, 999]}, *boxes])
-        known = by_character(reply, how, [0.25] + [0.75] * len(boxes))
-        said = [
-            {"token": token, "logprob": logprob, "bytes": None}
-            for token, logprob in zip(reply, known.logprobs, strict=True)
-        ]
-        if not asked.body.get("logprobs"):
-            return completion(reply)
-        return completion(reply, choices=[
-            {"finish_reason": "stop", "message": {"role": "assistant", "content": reply},
-             "logprobs": {"content": said}}
-        ])  # fmt: skip
-
-    monkeypatch.chdir(tmp_path)
-    Path("sweep.yaml").write_text(
-        "models: [Qwen3-VL-8B]\ndatasets: [Pascal_multilabel]\n"
-        "representations: [xyxy]\noutputs: [json]\n"
-    )
-    with ChatServer(script) as server:
-        address = server.url.replace("/api/v1", "/v1")
-        given = ["sweep", "sweep.yaml", "--endpoints", address]
-        assert main(given) == 0
-        (path,) = Path("outputs").rglob(f"*_{LABELS}.json")
-        assert main(["confidences", str(path)]) == 2, "nobody asked for them"
-        assert main([*given, "--confidences"]) == 0
-        assert len(server.asked) == 2 * 5
-    capsys.readouterr()
-    assert main(["confidences", "outputs", "--json", "all.json"]) == 0
-    (told,) = json.loads(Path("all.json").read_text())
-    mean = told["by_definition"][0]
-    assert told["boxes"] == 5 * 3
-    assert mean["unsure"] == 0
-    assert mean["ranked"]["ap50"]["value"] == pytest.approx(100)
-    assert told["as_output"]["ap50"]["value"] < 80
-    assert [bin_[2:] for bin_ in mean["bins"]] == [
-        [5, pytest.approx(0.25, abs=1e-4), 0.0], [10, pytest.approx(0.75, abs=1e-4), 1.0],
-    ]  # fmt: skip
-    assert mean["threshold"]["f1"] == pytest.approx(100)
-    assert f"{told['model']} on {LABELS}" in capsys.readouterr().out

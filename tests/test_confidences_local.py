@@ -26,7 +26,7 @@ from tiny_checkpoints import build  # noqa: E402
 
 from vlmeval_findit.models.local import runner as runners  # noqa: E402
 from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
-from vlmeval_findit.models.local.chosen_logprobs import ChosenLogprobs  # noqa: E402
+from vlmeval_findit.models.local.logits import ChosenLogprobs  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 

@@ -6,26 +6,20 @@ import json
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asking import ask, service
-from asking import one as one_call
 from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
 
-from vlmeval_findit.core.identity_file import read_identity
-from vlmeval_findit.core.prediction_reader import XLSX_CELL_LIMIT, read_predictions
-from vlmeval_findit.core.prediction_writer import write_rows
+from vlmeval_findit.core.identity import read_identity
+from vlmeval_findit.core.predictions import XLSX_CELL_LIMIT, read_predictions, write_rows
 from vlmeval_findit.core.replies import Recorded
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
-from vlmeval_findit.core.work import Stop
-from vlmeval_findit.engine.config import Inference, Sweep
-from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.run import UnfinishedError
+from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.sweeps.config import Sweep, parse_sweep
+from vlmeval_findit.sweeps.run import UnfinishedError
 
 CONFIG = """
 models: Qwen3-VL
@@ -182,17 +176,6 @@ def test_where_one_of_two_servers_refuses_the_other_answers() -> None:
         assert len(one.asked) == 1
 
 
-def test_a_refusal_stops_and_without_the_flag_nothing_is_asked_for() -> None:
-    with ChatServer(refuses) as server:
-        answer = one_call(service(server.url), confidences=True)
-        assert answer.stop is Stop.HOPELESS
-        assert "it gives no log-probabilities: run without --confidences" in str(answer.error)
-        assert len(server.asked) == 1
-        answer = one_call(service(server.url))
-        assert answer.error is None
-        assert "logprobs" not in server.asked[-1].body
-
-
 def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
     sweep = one_format(sweep)
 
@@ -225,37 +208,6 @@ def test_a_sweeps_file_may_say_it() -> None:
     assert parse_sweep(f"{CONFIG}confidences: true\n").confidences
     with pytest.raises(ValueError, match="should be true or false"):
         parse_sweep(f"{CONFIG}confidences: mean\n")
-
-
-def test_a_journal_keeps_the_answer_that_says_more(tmp_path: Path) -> None:
-    def line(reply: str, **more: Any) -> dict[str, Any]:
-        from vlmeval_findit.engine.calls import _sha256
-
-        parts: list[Any] = ["m", {}, "p", ["i"]]
-        names = ("model", "settings", "prompt_sha256", "image_sha256")
-        record = {"key": _sha256(parts), **dict(zip(names, parts, strict=True))}
-        return {**record, "reply": reply, "extra_records": None, "error": None, **more}
-
-    lines = [
-        line("", error="no"),
-        line("old"),
-        line("new", confidences=True),
-        line("late"),
-        line("later", confidences=True),
-        line("", error="no", confidences=True),
-    ]
-    path = tmp_path / "calls.jsonl"
-    key = lines[0]["key"]
-    with Journal(path) as journal:
-        served = []
-        for one in lines:
-            journal.append([one])
-            served.append([journal.serves(key, confidences=wish) for wish in (False, True)])
-    assert served == [[False, False], [True, False], *[[True, True]] * 4]
-    with Journal(path) as journal:
-        assert journal[key]["reply"] == "new"
-        assert journal.replies(key) == ["old", "new"]
-    assert len(list(records(path))) == 6
 
 
 def test_a_sheet_leaves_them_out_whole_and_says_so(

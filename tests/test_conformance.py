@@ -1,132 +1,363 @@
-"""Agreement with the release's own scorer, and what the command says where there is none."""
+"""Agreement with the references' own scorers, and what the command says where there is none."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conformance import refl4
+from conformance.__main__ import main
+from conformance.cases import tried
 
-from vlmeval_findit.conformance import main
+Case = dict[str, Any]
+Run = Callable[..., tuple[int, str]]
 
-pytestmark = pytest.mark.shared
+FILES = {
+    "findit": "scoring_cases.jsonl.gz",
+    "ref-l4": "ref_l4_public.jsonl.gz",
+    "self-retrieval": "d3_public.jsonl.gz",
+    "vp-bench": "vpbench_extract_public.jsonl",
+    "vp-bench-render": "vpbench_render_public.jsonl.gz",
+    "doctor": "doctor_public.jsonl.gz",
+}
+
+REF_L4: Case = {
+    "case": "one",
+    "split": "all",
+    "annotations": [{"id": 1, "bbox": [0, 0, 10, 10], "ori_category_id": "o365_1", "split": "val"}],
+    "predictions": [{"id": 1.0, "pred_bbox": [0, 0, 10, 6], "format": "xywh"}],
+    "authors": {"raises": {"type": "ZeroDivisionError", "why": "no_medium"}},
+    "better": {"figures": {"acc_0.5": 100.0, "macc": 20.0, "medium_acc": None}},
+}
+VP_BENCH: Case = {
+    "case": "x",
+    "reply": "Answer: D",
+    "options": {"D": "cow"},
+    "answer": "D",
+    "authors": {"letter": "A"},
+    "sensible": {"letter": "D", "why": None},
+}
+LINE: Case = {
+    "case": "line",
+    "shape": "box",
+    "variant": "none",
+    "line_width": 1,
+    "colours": ["contrast"],
+    "width": 6,
+    "height": 4,
+    "background": [[0, 0, 6, 4, [128, 128, 128]]],
+    "marks": [{"bbox": [1.9, 1.2, 3.5, 0.4], "polygons": []}],
+    "authors": {
+        # Columns 1 to 4 of row 1.
+        "changed": {"size": [4, 6], "counts": [5, 1, 3, 1, 3, 1, 3, 1, 6]},
+        "extent": [1, 1, 4, 1],
+        "frequent": [[[255, 0, 0], 4]],
+        "colours_used": ["red"],
+        "colours_true_lab": ["blue"],
+    },
+}
 
 
-def lines(cases: Path) -> list[str]:
-    with gzip.open(cases, "rt", encoding="utf-8") as f:
-        return f.read().splitlines()
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Try cases; the exit status and what was printed."""
+
+    def run_(protocol: str, *cases: Case, subsets: Path | None = None) -> tuple[int, str]:
+        path = tmp_path / "cases.jsonl"
+        path.write_text("\n\n".join(map(json.dumps, cases)), encoding="utf-8")
+        more = [] if subsets is None else ["--subsets", str(subsets)]
+        status = main(["--protocol", protocol, "--cases", str(path), *more])
+        return status, "".join(capsys.readouterr())
+
+    return run_
 
 
-def run(cases: Path, subsets: Path) -> int:
-    return main(["--cases", str(cases), "--subsets", str(subsets)])
+@pytest.fixture
+def public(shared: Path) -> Callable[[str], list[Case]]:
+    """Reads the public cases of a protocol."""
+
+    def cases(protocol: str) -> list[Case]:
+        path = shared / "parity" / FILES[protocol]
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    return cases
 
 
-def test_all_cases_agree(cases: Path, subsets: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(cases, subsets) == 0
-    assert capsys.readouterr().out == "5184/5184 cases agree\n"
+def with_change(case: Case, change: Case) -> Case:
+    """A case with other values; those of dictionaries join what stands there."""
+    merged = {k: {**case[k], **v} if isinstance(v, dict) else v for k, v in change.items()}
+    return case | merged
 
 
+# --- the public cases -----------------------------------------------------------------------------
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("protocol", "says"),
+    [
+        ("findit", "5184/5184 cases agree\n"),
+        ("ref-l4", "51/51 cases agree\n"),
+        ("self-retrieval", "69/69 cases agree\n"),
+        ("vp-bench", "158/158 cases agree\n"),
+        ("vp-bench-render", "92/92 cases agree\n"),
+    ],
+)
+def test_all_cases_agree(
+    protocol: str, says: str, shared: Path, subsets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if protocol == "vp-bench-render":
+        pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+    path = shared / "parity" / FILES[protocol]
+    status = main(["--protocol", protocol, "--cases", str(path), "--subsets", str(subsets)])
+    assert (status, capsys.readouterr().out) == (0, says)
+
+
+@pytest.mark.shared
+def test_the_doctor_agrees(public: Callable[[str], list[Case]], run: Run) -> None:
+    """With every sixth case, as they take a second each; all of them with the command."""
+    status, said = run("doctor", *public("doctor")[::6])
+    assert status == 0
+    assert said.startswith("12/12 verdicts are allowed; 0 alarms where none is due;")
+
+
+@pytest.mark.shared
+def test_ref_l4_agrees_but_for_rounding(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refl4, "TOLERANCE", 1e-12)
+    found = tried(shared / "parity" / FILES["ref-l4"], refl4.difference)
+    assert found[:3] == (51, 51, [])
+
+
+@pytest.mark.shared
+def test_marks_are_the_very_pixels(public: Callable[[str], list[Case]]) -> None:
+    pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+    from conformance.vpbench_render import compared
+
+    ious = [compared(case)[0] for case in public("vp-bench-render")]
+    assert ious.count(None) == 3
+    assert {iou for iou in ious if iou is not None} == {1.0}
+
+
+# --- differences ----------------------------------------------------------------------------------
+
+
+@pytest.mark.shared
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         pytest.param({"tp": 7}, "tp is 1, should be 7", id="count"),
         pytest.param({"format_ok": False}, "format_ok is True, should be False", id="adherence"),
-        pytest.param({"ious": [0.9534]}, "IoU of box 0 is 0.953468", id="IoU beyond 1e-5"),
+        pytest.param({"ious": [0.9534]}, "ious is [0.953468", id="IoU beyond 1e-5"),
         pytest.param(
-            {"boxes": [[446.08, 236.985, 640.0, 417.181]]}, "boxes are", id="box beyond 1e-3 pixels"
+            {"boxes": [[446.08, 236.985, 640.0, 417.181]]}, "boxes is", id="box beyond 1e-3 pixels"
         ),
     ],
 )
-def test_one_difference_is_found_and_shown(
-    change: dict[str, object],
-    says: str,
-    cases: Path,
-    subsets: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+def test_a_difference_of_findit(
+    change: Case, says: str, public: Callable[[str], list[Case]], subsets: Path, run: Run
 ) -> None:
-    found = next(
-        line
-        for line in lines(cases)
-        if '"expected": {"format_ok": true, "ious": [0.9534680843353271]' in line
-    )
-    case = json.loads(found)
-    case["expected"] |= change
-    path = tmp_path / "cases.jsonl"
-    path.write_text(f"{found}\n\n{json.dumps(case)}\n")
-    assert run(path, subsets) == 1
-    out = capsys.readouterr().out
-    assert f"cases.jsonl, line 3: {says}" in out
-    assert out.endswith("1/2 cases agree\n")
+    case = next(c for c in public("findit") if c["expected"]["ious"] == [0.9534680843353271])
+    status, said = run("findit", case, with_change(case, {"expected": change}), subsets=subsets)
+    assert status == 1
+    assert f"cases.jsonl, line 3: {says}" in said
+    assert said.endswith("1/2 cases agree\n")
 
 
 @pytest.mark.parametrize(
-    ("edit", "says"),
+    ("protocol", "change", "says"),
+    [
+        ("ref-l4", {"better": {"figures": {"macc": 20.1}}}, "macc is 20.0, should be 20.1"),
+        (
+            "ref-l4",
+            {"better": {"figures": {"medium_acc": 0.0}}},
+            "medium_acc is None, should be 0.0",
+        ),
+        ("ref-l4", {"better": {"figures": {"acc_0.6": 0.0}}}, "no acc_0.6 here"),
+        ("ref-l4", {"better": {"refuse": "no_id"}}, "scored, should be refused as no_id"),
+        (
+            "ref-l4",
+            {"split": "test", "better": {"refuse": "no_id"}},
+            "refused (annotations: none of 1 annotations is of the split test (empty_split)), "
+            "should be refused as no_id",
+        ),
+        (
+            "ref-l4",
+            {"split": "test"},
+            "refused (annotations: none of 1 annotations is of the split",
+        ),
+        (
+            "ref-l4",
+            {"corrected_classes": {"class_macc": 1.0}},
+            "corrected class_macc is 20.0, should be 1.0",
+        ),
+        (
+            "ref-l4",
+            {"better": "same", "authors": {"figures": {}, "rounded": [1.0]}},
+            "rounded is [100.0, 0.0, 0.0, 20.0, 100.0, 20.0, None, None, None, None, 100.0, 20.0]",
+        ),
+        ("vp-bench", {"authors": {"letter": "B"}}, "authors: letter is 'A', should be 'B'"),
+        ("vp-bench", {"sensible": {"why": "empty"}}, "sensible: why is None, should be 'empty'"),
+        ("vp-bench", {"sensible": {"correct": False}}, "sensible: correct is True, should be"),
+    ],
+)
+def test_a_difference(protocol: str, change: Case, says: str, run: Run) -> None:
+    case = {"ref-l4": REF_L4, "vp-bench": VP_BENCH}[protocol]
+    status, said = run(protocol, case, case | change)
+    assert status == 1
+    assert f"cases.jsonl, line 3, case {case['case']}: {says}" in said
+    assert said.endswith("1/2 cases agree\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
     [
         pytest.param(
-            lambda c: c.pop("response"), "line 1: 'response' is missing", id="no response"
+            {"changed": {"size": [4, 6], "counts": [5, 1, 3, 1, 14]}},
+            "the pixels overlap by 0.500, should be 0.9 or more",
+            id="pixels",
         ),
         pytest.param(
-            lambda c: c.update(dataset="pascale"),
-            "line 1: no subset 'pascale': did you mean pascal?",
-            id="unknown subset",
+            {"extent": [1, 1, 8, 1]},
+            "the extent is [1, 1, 4, 1], should be [1, 1, 8, 1]",
+            id="extent",
         ),
-        pytest.param(lambda c: c.update(row=1000), "has no row 1000", id="unknown row"),
         pytest.param(
-            lambda c: c["kwargs"].update(rescale_mode="standart"),
-            "line 1: no coordinate space 'standart'",
-            id="unknown space",
+            {"colours_used": ["blue"]},
+            "colours as published is ['red'], should be ['blue']",
+            id="colour as published",
+        ),
+        pytest.param(
+            {"colours_true_lab": ["red"]},
+            "colours by true Lab is ['blue'], should be ['red']",
+            id="colour by true Lab",
+        ),
+        pytest.param(
+            {"frequent": [[[254, 0, 0], 4]]},
+            "0 pixels are [254, 0, 0], should be 4",
+            id="another colour",
         ),
     ],
 )
-def test_a_line_that_is_no_case_is_named(
-    edit: object,
-    says: str,
-    cases: Path,
-    subsets: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+def test_a_difference_of_drawn_marks(change: Case, says: str, run: Run) -> None:
+    pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+    status, said = run("vp-bench-render", LINE, with_change(LINE, {"authors": change}))
+    assert status == 1
+    assert f"cases.jsonl, line 3, case line: {says}" in said
+
+
+def test_where_the_published_code_raises_ours_draws(run: Run) -> None:
+    pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+    raises = {"raises": {"type": "IndexError", "why": "fifth contrast mark"}}
+    assert run("vp-bench-render", LINE | {"authors": raises})[0] == 0
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("kind", "change", "says"),
+    [
+        ("features", {"authors": {"both_percent": 99.0}}, "both_percent is 28.57, should be 99.0"),
+        ("features", {"authors": {"right": {"0": [0, 0.5]}}}, "right is"),
+        ("features", {"better": "refuse: no"}, "scored, should be refused"),
+        ("reply", {"sensible": {"left": "x"}}, "should be 'x'"),
+        ("reply", {"sensible": {"why": "empty"}}, "why is None, should be 'empty'"),
+        ("file", {"better": {"unknown": ["1"]}}, "unknown is [], should be ['1']"),
+    ],
+)
+def test_a_difference_of_self_retrieval(
+    kind: str, change: Case, says: str, public: Callable[[str], list[Case]], run: Run
 ) -> None:
-    case = json.loads(lines(cases)[0])
-    edit(case)
-    path = tmp_path / "cases.jsonl"
-    path.write_text(json.dumps(case))
-    assert run(path, subsets) == 1
-    assert says in capsys.readouterr().err
+    case = next(one for one in public("self-retrieval") if one["kind"] == kind)
+    status, said = run("self-retrieval", with_change(case, change))
+    assert (status, says in said) == (1, True)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"allowed": ["none"]}, "line 1: other (unit/xyxy), should be none"),
+        ({"alarm": False}, "1/1 verdicts are allowed; 1 alarms where none is due"),
+    ],
+)
+def test_a_verdict_that_is_not_allowed(
+    change: Case, says: str, public: Callable[[str], list[Case]], run: Run
+) -> None:
+    status, said = run("doctor", with_change(public("doctor")[0], {"expect": change}))
+    assert (status, says in said) == (1, True)
+
+
+# --- what cannot be tried -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("protocol", "case", "says"),
+    [
+        ("ref-l5", {}, "no protocol 'ref-l5': did you mean ref-l4?"),
+        ("findit", {}, "--subsets DIR says where"),
+        ("ref-l4", [], "line 1: "),
+        ("ref-l4", {}, "line 1: 'better' is missing"),
+        ("ref-l4", REF_L4 | {"split": "dev"}, "line 1: no split 'dev'"),
+        ("vp-bench-render", LINE | {"shape": "bocks"}, "'bocks' is not a valid Shape"),
+        (
+            "vp-bench-render",
+            LINE | {"variant": "rund"},
+            "no variant 'rund' of box: did you mean round?",
+        ),
+        ("vp-bench-render", LINE | {"marks": [{"polygons": []}]}, "'bbox' is missing"),
+        ("vp-bench-render", LINE | {"colours": ["red", "red"]}, "2 colours for 1 regions"),
+        ("vp-bench-render", LINE | {"background": [[1, 2]]}, "line 1: "),
+        ("self-retrieval", {"kind": "replies"}, "no kind of case 'replies': did you mean reply"),
+        ("self-retrieval", {"kind": "file", "captions": [], "uids": 3}, "line 1: "),
+        ("doctor", {"expect": {}}, "line 1: 'declared' is missing"),
+        (
+            "doctor",
+            {"declared": {"name": "?", "space": {"kind": "grid100"}}},
+            "no coordinate space",
+        ),
+    ],
+)
+def test_what_is_no_case_is_named(protocol: str, case: Case, says: str, run: Run) -> None:
+    if protocol == "vp-bench-render":
+        pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+    status, said = run(protocol, case)
+    assert status == 1
+    assert said.startswith("error: ")
+    assert says in said
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"response": None}, "line 1: 'response' is missing"),
+        ({"dataset": "pascale"}, "line 1: no subset 'pascale': did you mean pascal?"),
+        ({"row": 1000}, "has no row 1000"),
+        ({"kwargs": {"rescale_mode": "standart"}}, "line 1: no coordinate space 'standart'"),
+    ],
+)
+def test_a_line_that_is_no_case_of_findit(
+    change: Case, says: str, public: Callable[[str], list[Case]], subsets: Path, run: Run
+) -> None:
+    case = with_change(public("findit")[0], change)
+    case = {key: value for key, value in case.items() if value is not None}
+    status, said = run("findit", case, subsets=subsets)
+    assert (status, says in said) == (1, True)
 
 
 def test_a_torn_file_and_an_empty_one_are_no_agreement(
-    subsets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "cases.jsonl"
-    path.write_text('{"dataset": "pas')
-    assert run(path, subsets) == 1
-    assert "cases.jsonl, line 1" in capsys.readouterr().err
-    path.write_text("")
-    assert run(path, subsets) == 1
-    assert run(tmp_path / "none.jsonl", subsets) == 1
-
-
-# --- which protocol -------------------------------------------------------------------------------
-
-
-def test_ref_l4_agrees(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = shared / "parity" / "ref_l4_public.jsonl.gz"
-    assert main(["--protocol", "ref-l4", "--cases", str(path)]) == 0
-    assert capsys.readouterr().out == "51/51 cases agree\n"
-
-
-@pytest.mark.parametrize(
-    ("protocol", "says"),
-    [
-        ("ref-l5", "no protocol 'ref-l5': did you mean ref-l4?"),
-        ("findit", "--subsets DIR says where"),
-    ],
-)
-def test_what_is_missing_is_said(
-    protocol: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "cases.jsonl").write_text("")
-    assert main(["--protocol", protocol, "--cases", str(tmp_path / "cases.jsonl")]) == 1
-    assert says in capsys.readouterr().err
+    for text in ('{"dataset": "pas', ""):
+        path.write_text(text)
+        assert main(["--protocol", "ref-l4", "--cases", str(path)]) == 1
+    said = capsys.readouterr()
+    assert "cases.jsonl, line 1" in said.err
+    assert said.out == "0/0 cases agree\n"
+    assert main(["--protocol", "ref-l4", "--cases", str(tmp_path / "none.jsonl")]) == 1

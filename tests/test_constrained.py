@@ -27,13 +27,12 @@ from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant, grid
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.boxes.reply_format import ReplyFormat
-from vlmeval_findit.boxes.reply_schema import schema_of
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import Said, schema_of, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.calls import settings_of
-from vlmeval_findit.models.http.chat import openrouter_model
+from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import Completion
 from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwrapped
 from vlmeval_findit.models.local import runner
@@ -180,7 +179,7 @@ def test_twins_are_different_calls_over_the_same_words() -> None:
 
 
 def test_openai_is_asked_for_an_object_and_the_list_is_taken_out_of_it() -> None:
-    model = openrouter_model("GPT-5.4")
+    model = chat_model("GPT-5.4", "openrouter")
     body = model.request((text("where?"),), HELD).body
     assert body["response_format"]["json_schema"]["schema"]["type"] == "object"
     assert body["provider"] == {"require_parameters": True}
@@ -246,7 +245,7 @@ class TestDecoding:
 
     def test_a_library_that_is_not_there_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "llguidance", None)
-        from vlmeval_findit.models.local.grammar import grammar_tokenizer
+        from vlmeval_findit.models.local.logits import grammar_tokenizer
 
         with pytest.raises(ValueError, match=r"_constrained: llguidance .* pip install"):
             grammar_tokenizer(None, 100, (1,))

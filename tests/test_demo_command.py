@@ -52,11 +52,11 @@ def test_it_shows_scores_the_best_format_and_a_report(fresh: FreshVenv) -> None:
     formats = yaml.safe_load((work / "best_formats.yaml").read_text())
     liked = {}
     for model, best in BEST.items():
-        ranked = formats["models"][model]["averages"]
+        ranked = formats["models"][model]["FindIt"]["averages"]
         found = ranked[0]["format"]
-        liked[model] = asked_as(found.replace(" ", "_"))
-        assert found.startswith(f"{best} ")
-        assert f"{model}: best format {found}" in out
+        liked[model] = asked_as(found)
+        assert found.startswith(f"{best}_")
+        assert f"{model}: best format on FindIt {found}" in out
         assert {(name, model) for name in liked[model]} <= scored
         assert ranked[0]["F1@0.5"] > ranked[-1]["F1@0.5"] + LEAST_BETWEEN
     (each,) = (line for line in out.splitlines() if line.startswith("Each in one format: "))

@@ -29,7 +29,7 @@ WITH_EXAMPLES = {
 
 def test_there_are_examples() -> None:
     assert len(WITH_EXAMPLES) >= 4
-    assert "vlmeval_findit.core.thinking" in WITH_EXAMPLES
+    assert "vlmeval_findit.core.replies" in WITH_EXAMPLES
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)

@@ -21,9 +21,8 @@ from vlmeval_findit.benchmarks.refl4.annotations import Split
 from vlmeval_findit.benchmarks.refl4.table import prepare, read_release
 from vlmeval_findit.boxes.records import Reading, Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.identity import Answering
-from vlmeval_findit.core.identity_file import read_identity, write_identity
-from vlmeval_findit.core.prediction_reader import read_predictions
+from vlmeval_findit.core.identity import Answering, read_identity, write_identity
+from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.doctor import check
@@ -31,8 +30,9 @@ from vlmeval_findit.doctor.conventions import Convention
 from vlmeval_findit.doctor.evidence import Query
 from vlmeval_findit.doctor.of_run import NotBoxesError, RunReplies, figures_read_in, replies_of_run
 from vlmeval_findit.runs.new_identity import run_identity
+from vlmeval_findit.runs.opening import check_replies
 from vlmeval_findit.runs.results import write_score
-from vlmeval_findit.runs.score import score, score_file
+from vlmeval_findit.runs.score import score_file, score_rows
 from vlmeval_findit.runs.scored_run import load_run
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
@@ -111,7 +111,7 @@ def test_a_wrong_space_is_said_with_what_the_score_would_be(
     assert told["evidence"]["fit"]["x"]["scale"] == pytest.approx(1, abs=0.05)
     read_as = {line["convention"]: line["F1@0.5"] for line in told["read_as"]}
     assert read_as["pixels/xyxy"] > read_as["grid1000/xyxy"] + 30
-    assert told["inflation"][0]["points"] > 30
+    assert told["inflation"]["2 spaces"] > 30
 
 
 @pytest.mark.parametrize("order", ["xyxy", "xywh"])
@@ -297,5 +297,6 @@ def test_of_a_reply_with_very_many_boxes_a_few_are_kept(deployment: Deployment) 
     replies[0]["prediction"] = _reply([[1, 2, 3, 4]] * 5000)
     path.write_text(json.dumps(replies), encoding="utf-8")
     task = benchmarks.load(NAME)
-    run_ = score("Model", task, read_predictions(path), Settings(), read_identity(path))
+    opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
+    run_ = score_rows(opened)
     assert max(len(query.said) for query in run_.sample) == 50

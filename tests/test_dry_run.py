@@ -21,19 +21,18 @@ from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.core.question import Task
-from vlmeval_findit.engine.calls import Call, Cell, ImageHashes, Prompts
-from vlmeval_findit.engine.dry_run import Count, Group, count
-from vlmeval_findit.engine.journal.lookup import JournalView
+from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
+from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.engine.journal.writer import Journal
-from vlmeval_findit.engine.plan import make_plan
+from vlmeval_findit.engine.plan import Plan
 from vlmeval_findit.models.http.chat import (
     ChatModel,
-    openrouter_model,
-    provider_model,
-    server_model,
+    chat_model,
 )
-from vlmeval_findit.models.http.estimate import Load, load_of
+from vlmeval_findit.models.http.images import for_provider
+from vlmeval_findit.models.http.spending import Load, load_of
 from vlmeval_findit.models.prices import OPUS_5_5
+from vlmeval_findit.sweeps.dry_run import Count, Group, count
 
 QUESTIONS = [
     "FindIt_Demo_xyxy_json",
@@ -48,12 +47,12 @@ QUESTIONS = [
 LABELS = ["cat", 'the "left" one', "Größe\n…", "\u2028 猫 \U0001f408", "lone \ud83d", ""]
 
 CHATS = [
-    openrouter_model("GPT-5.4"),
-    openrouter_model("Claude-Opus-5.5"),
-    replace(openrouter_model("Claude-Opus-5.5"), prices=replace(OPUS_5_5, least=9)),
-    provider_model("google", "Gemini-2.5-Flash"),
-    server_model("Qwen3-VL", space={"kind": "grid1000", "scene_max_size": 40}),
-    server_model("Own", space="pixels", max_tokens=99),
+    chat_model("GPT-5.4", "openrouter"),
+    chat_model("Claude-Opus-5.5", "openrouter"),
+    replace(chat_model("Claude-Opus-5.5", "openrouter"), prices=replace(OPUS_5_5, least=9)),
+    chat_model("Gemini-2.5-Flash", "google"),
+    chat_model("Qwen3-VL", space={"kind": "grid1000", "scene_max_size": 40}),
+    chat_model("Own", space="pixels", max_tokens=99),
 ]
 
 
@@ -70,7 +69,9 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def cell_of(model: str, name: str, folder: Path, draw: random.Random) -> Cell:
+def cell_of(
+    model: str, name: str, folder: Path, draw: random.Random, images: Images | None = None
+) -> Cell:
     """Some rows over some pictures."""
     variant = parse(name)
     whole = ["a.png", "again.png", "a.jpg", "b.png", "grey.png", "wide.png"]
@@ -87,13 +88,14 @@ def cell_of(model: str, name: str, folder: Path, draw: random.Random) -> Cell:
         for at in range(draw.randint(0, 12))
     }
     task = Task(name, variant, folder / "none.tsv", queries)
-    prompts = Prompts(task, Folder("Demo", folder, "test"), message)
+    prompts = Prompts(task, Folder("Demo", folder, "test"), message, images)
     return Cell(model, prompts, tuple(queries), ())
 
 
 def groups_of(folder: Path, draw: random.Random) -> list[Group]:
     """Models over cells that some of them share, some with settings of their own."""
-    shared = [cell_of("", draw.choice(QUESTIONS), folder, draw) for _ in range(4)]
+    images = Images()
+    shared = [cell_of("", draw.choice(QUESTIONS), folder, draw, images) for _ in range(4)]
     groups = []
     for at, chat in enumerate((*CHATS, None)):
         cells = [
@@ -104,10 +106,14 @@ def groups_of(folder: Path, draw: random.Random) -> list[Group]:
     return groups
 
 
+def all_calls(group: Group) -> list[Call]:
+    """Those of every row."""
+    return [Call("", cell, at) for cell in group.cells for at in range(len(cell.rows))]
+
+
 def counted_slowly(group: Group, finished: JournalView | None) -> Count:
     """The same by making every call and every request."""
-    plan = make_plan(group.cells, ImageHashes())
-    calls = list(plan.calls)
+    calls = list(Plan(group.cells).calls())
     left = [
         call
         for call in calls
@@ -116,22 +122,22 @@ def counted_slowly(group: Group, finished: JournalView | None) -> Count:
     load = None if group.chat is None else load_slowly(left, group.chat).paid(group.share)
     done = len(calls) - len(left)
     queries = sum(len(cell.rows) for cell in group.cells)
-    images = len({path for shown in plan.shown for path in shown})
+    images = len({path for call in all_calls(group) for path in call.images})
     return Count(group.name, len(group.cells), queries, images, len(calls), done, load)
 
 
 def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:
-    pictures = Counter(call.asked.image_sha256 for call in calls)
+    pictures = Counter(call.image_sha256 for call in calls)
     seen, total = Counter[Any](), Load()
     for call in calls:
-        question, over = call.cell.question, call.asked.image_sha256
+        question, over = call.cell.question, call.image_sha256
         place, seen[over] = seen[over], seen[over] + 1
         space = chat.space(question)
         try:
             asked = chat.request(call.message, question)
         except OSError:
             continue
-        limit = chat.manner(space).max_tokens or question.max_new_tokens
+        limit = chat.max_tokens(question)
         one = replace(load_of(asked, call.message, space, limit), size=len(json.dumps(asked.body)))
         if place:
             one = replace(one, tokens_again=one.tokens_beginning)
@@ -158,13 +164,7 @@ def test_the_count_is_that_of_every_call(
     groups = groups_of(pictures, draw)
     found = count(groups, tmp_path / "none" / "calls.jsonl")
     assert rounded(found.counts) == rounded([counted_slowly(one, None) for one in groups])
-    files = {
-        path
-        for group in groups
-        for cell in group.cells
-        for row in cell.rows
-        for path in cell.prompts.images(row)
-    }
+    files = {path for one in groups for call in all_calls(one) for path in call.images}
     assert found.images == len(files)
     assert found.missing == sum(not path.is_file() for path in files)
     # Of some calls the journal has answers, of some with log-probabilities, of some failures.
@@ -173,7 +173,7 @@ def test_the_count_is_that_of_every_call(
     groups = [replace(one, cells=tuple(c)) for one, c in zip(groups, asks, strict=True)]
     with Journal(journal) as written:
         for group in groups:
-            calls = list(make_plan(group.cells, ImageHashes()).calls)
+            calls = list(Plan(group.cells).calls())
             written.append([record(call, draw) for call in calls if draw.random() < 0.6])
     with JournalView(journal) as view:
         slow = [counted_slowly(one, view) for one in groups]
@@ -188,8 +188,8 @@ def record(call: Call, draw: random.Random) -> dict[str, Any]:
         "key": call.key,
         "model": call.cell.model,
         "settings": dict(call.cell.settings),
-        "prompt_sha256": call.asked.prompt_sha256,
-        "image_sha256": list(call.asked.image_sha256),
+        "prompt_sha256": call.prompt_sha256,
+        "image_sha256": list(call.image_sha256),
         "reply": "[]",
         "extra_records": None,
         "error": draw.choice([None, None, "no"]),
@@ -212,19 +212,21 @@ def test_a_message_is_made_once_for_all_models(
     assert len(made) == len(cell.rows) > 0
 
 
-def test_an_image_is_encoded_once_for_all_that_send_it_alike(pictures: Path) -> None:
+def test_an_image_is_encoded_once_for_all_that_send_it_alike(
+    pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cell = cell_of("", "FindIt_Demo_xyxy_json", pictures, random.Random(3))
     encoded: list[Path] = []
-    chat = openrouter_model("GPT-5.4")
 
     def rule(path: Path, limit: int | None) -> Any:
         encoded.append(path)
-        return chat.manner(space).images(path, limit)
+        return for_provider(path, limit)
 
-    space = chat.space(cell.question)
-    counted = replace(chat, manner=lambda space: replace(chat.manner(space), images=rule))
-    count([Group(name, (replace(cell, model=name),), counted) for name in ("M", "N")])
-    assert sorted(encoded) == sorted({p for row in cell.rows for p in cell.prompts.images(row)})
+    monkeypatch.setattr("vlmeval_findit.models.http.chat.for_provider", rule)
+    model = chat_model("GPT-5.4", "openrouter")
+    count([Group(name, (replace(cell, model=name),), model) for name in ("M", "N")])
+    shown = {p for at in range(len(cell.rows)) for p in Call("", cell, at).images}
+    assert sorted(encoded) == sorted(shown)
 
 
 class Terminal(StringIO):

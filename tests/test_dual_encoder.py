@@ -15,9 +15,13 @@ import pytest
 from host_runs import REPOSITORY
 from PIL import Image
 
-from vlmeval_findit.models.dual_encoder.encoder import EncoderError, Padding
+from vlmeval_findit.models.dual_encoder.encoder import (
+    ENCODERS,
+    EncoderError,
+    Padding,
+    checkpoint_of,
+)
 from vlmeval_findit.models.dual_encoder.kept import FOLDER, KeptFeatures
-from vlmeval_findit.models.dual_encoder.table import ENCODERS, checkpoint_of
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -27,8 +31,7 @@ import tiny_encoders  # noqa: E402
 import transformers as hf  # noqa: E402
 
 from vlmeval_findit.models.dual_encoder import towers as towers_module  # noqa: E402
-from vlmeval_findit.models.dual_encoder.loading import named_encoder  # noqa: E402
-from vlmeval_findit.models.dual_encoder.towers import Towers  # noqa: E402
+from vlmeval_findit.models.dual_encoder.towers import Towers, named_encoder  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -211,8 +214,8 @@ def test_a_name_stands_for_its_checkpoint() -> None:
 def test_the_table_needs_neither_torch_nor_transformers() -> None:
     code = (
         "import sys; sys.path.insert(0, '.');"
-        "from vlmeval_findit.models.dual_encoder import encoder, table;"
-        "assert table.ENCODERS; print({'torch', 'transformers'} & {*sys.modules})"
+        "from vlmeval_findit.models.dual_encoder import encoder;"
+        "assert encoder.ENCODERS; print({'torch', 'transformers'} & {*sys.modules})"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
@@ -229,7 +232,7 @@ def test_an_identifier_is_what_the_hub_s_cache_has_at_its_commit(
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(commit)
     code = (
-        "from vlmeval_findit.models.dual_encoder.loading import named_encoder, Padding\n"
+        "from vlmeval_findit.models.dual_encoder.towers import named_encoder, Padding\n"
         "encoder = named_encoder('owner/siglip')\n"
         "print(encoder.facts['identifier'], encoder.facts['revision'])\n"
         "print(encoder.texts(['a dog'], Padding.AS_TRAINED).vectors.shape)\n"

@@ -11,17 +11,20 @@ from typing import Any
 import pytest
 from own_data import ANNOTATIONS, IMAGE_IDS, data_folder, make_images, write_coco
 
-from vlmeval_findit.benchmarks.findit.task import FindItTask as Task
-from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.table import write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask as Task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.vpbench.query import VPQuery
+from vlmeval_findit.benchmarks.vpbench.tables import write_table
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 
 LETTERS = VPQuery(
-    *(1, "Which?", ("a.png",), "", "Which?", (("A", "a cat"), ("B", "a dog")), "A", "1", ("box",)),
-    *((), Kind.REFERENCE, False, "mine"),
-    photograph="a.jpg",
+    index=1,
+    images=("a.png",),
+    cluster="a.jpg",
+    question="Which?",
+    options=(("A", "a cat"), ("B", "a dog")),
+    answer="A",
 )
 
 

@@ -247,7 +247,7 @@ def test_ref_l4_comes_from_two_places() -> None:
     [
         ("coco_train: http://a/", "did you mean coco_train2014"),
         ("findit: ftp://a/", "is not an http"),
-        ("findit: 5", "sources.findit: 5 is no text"),
+        ("findit: 5", "sources: findit: 5 should be text"),
     ],
 )
 def test_a_wrong_address_names_its_key(

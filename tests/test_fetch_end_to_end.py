@@ -43,7 +43,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> subprocess.Completed
 
 
 def score_of(folder: Path, dataset: str) -> dict[str, str]:
-    path = folder / "outputs" / "OpenCV-Detector" / f"OpenCV-Detector_{dataset}_score.csv"
+    path = folder / "outputs" / "FullImage" / f"FullImage_{dataset}_score.csv"
     with path.open(newline="") as f:
         return next(csv.DictReader(f))
 
@@ -66,7 +66,7 @@ def test_fetch_pascal_and_run_it(tmp_path: Path, web: Web) -> None:
     assert "in none of VOCtest_06-Nov-2007.tar" in fetched.stdout
     assert len(list((tmp_path / "lmu" / "images" / "Pascal").glob("*.jpg"))) == len(photographs)
     name = "FindIt_Pascal_xyxy_json"
-    model = ["--model", "OpenCV-Detector", "--skip-missing-images", "--work-dir", "outputs"]
+    model = ["--model", "FullImage", "--skip-missing-images", "--work-dir", "outputs"]
     done = run(tmp_path, "--data", name, *model)
     assert done.returncode == 0, done.stderr[-2000:]
     row = score_of(tmp_path, name)
@@ -78,10 +78,10 @@ def test_import_run_export(tmp_path: Path) -> None:
     given = ["--coco", str(instances), "--images", str(images), "--name", "MyData"]
     assert run(tmp_path, "import", *given).returncode == 0
     name = "FindIt_MyData_multilabel_xyxy_json"
-    done = run(tmp_path, "--data", name, "--model", "OpenCV-Detector", "--work-dir", "outputs")
+    done = run(tmp_path, "--data", name, "--model", "FullImage", "--work-dir", "outputs")
     assert done.returncode == 0, done.stderr[-2000:]
     assert score_of(tmp_path, name)["scored"] == "2"
-    answers = tmp_path / "outputs" / "OpenCV-Detector" / f"OpenCV-Detector_{name}.json"
+    answers = tmp_path / "outputs" / "FullImage" / f"FullImage_{name}.json"
     exported = run(tmp_path, "export-coco", str(answers))
     assert exported.returncode == 0, exported.stderr
     assert "score 1" in exported.stdout

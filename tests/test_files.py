@@ -67,7 +67,6 @@ def test_what_a_kill_left_is_known_by_its_name(tmp_path: Path) -> None:
         assert left_behind(temporary) == "M_x.csv"
     assert left_behind(path) is None
     assert left_behind(tmp_path / ".M_x.csv") is None
-    assert left_behind(tmp_path / ".M_x.csv.k_3k_a9z") == "M_x.csv", "of a version before 0.2"
 
 
 def test_equal_content_leaves_the_file_alone(tmp_path: Path) -> None:

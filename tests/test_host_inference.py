@@ -17,25 +17,21 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from engine_fakes import Killed
 from host_runs import environment, require_host, run
 
-from vlmeval_findit.core.identity import IdentityError
-from vlmeval_findit.core.identity_file import read_identity
-from vlmeval_findit.core.prediction_reader import read_predictions
+from vlmeval_findit.core.identity import IdentityError, read_identity
+from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.engine.journal import writer as journal_module
-from vlmeval_findit.engine.journal.errors import DiskFullError
-from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.view import records
+from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.runs.score import score_file
 
 pytestmark = pytest.mark.host
 
 DATA = "FindIt_Demo_xyxy_json"
 ROWS = 19
-
-
-class Killed(BaseException):
-    """What kill -9 is to a process, to a test in one process."""
 
 
 class Model:

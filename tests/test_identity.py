@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.contradictions import continued, contradictions
-from vlmeval_findit.core.identity import Answering, Identity, IdentityError
-from vlmeval_findit.core.identity_file import (
+from vlmeval_findit.core.identity import (
+    Answering,
+    Identity,
+    IdentityError,
     as_values,
+    continued,
+    contradictions,
     from_values,
     read_identity,
     write_identity,
 )
-from vlmeval_findit.core.row_ranges import rows_from, rows_text
+from vlmeval_findit.core.question import rows_from, rows_text
 from vlmeval_findit.core.run_files import RunFiles
 
 WHO = Answering(
@@ -191,32 +194,10 @@ def test_a_file_that_says_the_same_is_not_touched(tmp_path: Path) -> None:
     assert path.stat().st_ino != before[1]
 
 
-def test_the_record_of_a_run_before_0_2_is_read(tmp_path: Path) -> None:
-    path = tmp_path / f"{STEM}.json"
-    values = {
-        "prompts": "findit-own-1",
-        "prompt_hash": "ab",
-        "table_sha256": "cd",
-        "left_out": [3],
-        "space": None,
-    }
-    (tmp_path / f"{STEM}_asked.json").write_text(json.dumps(values))
-    run = read_identity(path)
-    assert run is not None
-    assert (run.model, run.dataset, run.prompt_hash, run.left_out) == (
-        "Qwen3-VL", "FindIt_Pascal_xyxy_json", "ab", (3,),
-    )  # fmt: skip
-    now = replace(RUN, prompt_hash="ab", table_sha256="cd")
-    assert contradictions(run, now) == []
-    write_identity(RunFiles(path).identity, RUN)
-    assert read_identity(path) == RUN
-
-
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"])
-@pytest.mark.parametrize("ending", ["_identity.json", "_asked.json"])
-def test_a_record_that_is_none_is_named(tmp_path: Path, ending: str, content: str) -> None:
-    (tmp_path / f"{STEM}{ending}").write_text(content)
-    with pytest.raises(IdentityError, match=rf"{ending}: not the record of a run"):
+def test_a_record_that_is_none_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / f"{STEM}_identity.json").write_text(content)
+    with pytest.raises(IdentityError, match="not the record of a run"):
         read_identity(tmp_path / f"{STEM}.json")
 
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import EpsImagePlugin, Image
 
 from vlmeval_findit.api.drawing import draw
-from vlmeval_findit.benchmarks.findit.baselines import see
+from vlmeval_findit.benchmarks.findit.benchmark import full_image
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.records import Truth
@@ -267,8 +267,8 @@ def test_a_picture_as_large_as_its_annotations_say_works(file: Callable[[bytes],
     assert as_they_are(path).sent == SIZE
     assert make(CachedScene(path, (24, 16)))
     assert len(thumbnails([path])) == 1
-    sight = see((image(str(path)), text("find")), parse("FindIt_Pascal_xyxy_json"))
-    assert (sight.frames[0].width, sight.frames[0].height) == SIZE
+    _, record = full_image((image(str(path)), text("find")), parse("FindIt_Pascal_xyxy_json"))
+    assert record.images[0]["sent"] == list(SIZE)
 
 
 @pytest.mark.usefixtures("small_limit")

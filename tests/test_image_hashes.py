@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.core import file_hashes
-from vlmeval_findit.core.file_hashes import SETTLED_NS
-from vlmeval_findit.core.files import file_sha256
-from vlmeval_findit.engine.calls import unread
-from vlmeval_findit.engine.image_hashes import RememberedHashes
+from vlmeval_findit.core import files
+from vlmeval_findit.core.files import SETTLED_NS, file_sha256
+from vlmeval_findit.engine.calls import Images, unread
 
 OLD = b"an old picture"
 
@@ -28,7 +26,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(path.name)
         return file_sha256(path)
 
-    monkeypatch.setattr(file_hashes, "file_sha256", noted)
+    monkeypatch.setattr(files, "file_sha256", noted)
     return names
 
 
@@ -46,10 +44,10 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def after(first: RememberedHashes) -> RememberedHashes:
+def after(first: Images) -> Images:
     """Those of the next run."""
     first.save()
-    return RememberedHashes(first._path)
+    return Images(first._path)
 
 
 def rewritten(path: Path, data: bytes = b"new") -> None:
@@ -75,13 +73,13 @@ def test_a_changed_picture_is_read_again(
     change: Callable[[Path], None], picture: Path, read: list[str], later: Callable[[], None]
 ) -> None:
     later()
-    first = RememberedHashes(picture.with_name("hashes"))
-    assert first(picture) == first(picture) == file_sha256(picture)
+    first = Images(picture.with_name("hashes"))
+    assert first.sha256(picture) == first.sha256(picture) == file_sha256(picture)
     assert len(read) == 1
-    assert after(first)(picture) == file_sha256(picture)
+    assert after(first).sha256(picture) == file_sha256(picture)
     assert len(read) == 1, "nothing changed"
     change(picture)
-    assert after(first)(picture) == file_sha256(picture)
+    assert after(first).sha256(picture) == file_sha256(picture)
     assert len(read) == 2
 
 
@@ -89,9 +87,9 @@ def test_what_was_written_just_before_it_was_read_is_not_remembered(
     picture: Path, read: list[str]
 ) -> None:
     """On a clock of two seconds another content could follow at the same time."""
-    first = RememberedHashes(picture.with_name("hashes"))
-    first(picture)
-    after(first)(picture)
+    first = Images(picture.with_name("hashes"))
+    first.sha256(picture)
+    after(first).sha256(picture)
     assert len(read) == 2
 
 
@@ -99,11 +97,11 @@ def test_a_picture_that_became_unreadable_is_forgotten(
     picture: Path, later: Callable[[], None]
 ) -> None:
     later()
-    first = RememberedHashes(picture.with_name("hashes"))
-    first(picture)
+    first = Images(picture.with_name("hashes"))
+    first.sha256(picture)
     picture.unlink()
     again = after(first)
-    assert unread(again(picture))
+    assert unread(again.sha256(picture))
     picture.mkdir()
     again = after(first)
-    assert unread(again(picture))
+    assert unread(again.sha256(picture))

@@ -17,10 +17,15 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.models.http import payload
-from vlmeval_findit.models.http.chat import server_model
-from vlmeval_findit.models.http.images import EncodedImages, SentImage, WantedImage, as_they_are
-from vlmeval_findit.models.http.payload import pieces
+from vlmeval_findit.models.http import chat
+from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.models.http.images import (
+    EncodedImages,
+    SentImage,
+    WantedImage,
+    as_they_are,
+    pieces,
+)
 
 QUESTION = parse("FindIt_Demo_xyxy_json")
 
@@ -49,22 +54,7 @@ class Encoder:
 
 
 def wanted(rule: Any, *names: str) -> list[WantedImage]:
-    return [WantedImage(rule, Path(name), None) for name in names]
-
-
-def test_prompts_that_come_together_share_one_encoding() -> None:
-    rule = Encoder()
-
-    async def run() -> None:
-        images = EncodedImages()
-        asked = [asyncio.ensure_future(images.all(wanted(rule, "a", "b"))) for _ in range(20)]
-        await asyncio.sleep(0)
-        rule.let_go.set()
-        assert len({id(shown) for found in asked for shown in await found}) == 2
-        images.close()
-
-    asyncio.run(run())
-    assert rule.seen == {Path("a"): 1, Path("b"): 1}
+    return [WantedImage(rule, name, None) for name in names]
 
 
 def test_what_was_used_last_is_kept_up_to_a_size() -> None:
@@ -119,7 +109,7 @@ def test_a_body_in_pieces_is_the_whole_body_and_copies_no_image(scene: Path) -> 
         text("?"),
         image(str(scene)),
     )
-    model = server_model("Qwen3-VL")
+    model = chat_model("Qwen3-VL")
     whole = model.request(message, QUESTION)
     marked = model.request(message, QUESTION, images=whole.images)
     parts = pieces(marked.body, marked.images)
@@ -129,10 +119,6 @@ def test_a_body_in_pieces_is_the_whole_body_and_copies_no_image(scene: Path) -> 
     assert sum(map(len, parts[::2])) < 2000, "what is written anew is small"
 
 
-def test_no_text_has_the_mark_of_an_image(scene: Path) -> None:
-    assert len(payload._MARK) > 32, "drawn when the program starts"
-
-
 def test_a_run_encodes_each_image_once(scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
@@ -140,7 +126,7 @@ def test_a_run_encodes_each_image_once(scene: Path, monkeypatch: pytest.MonkeyPa
         seen.append(path)
         return as_they_are(path, limit)
 
-    monkeypatch.setattr(payload, "as_they_are", rule)
+    monkeypatch.setattr(chat, "as_they_are", rule)
     message = (image(str(scene)), text("where?"))
     with ChatServer(in_turn(completion())) as server:
         answers = ask(service(server.url), 40, message, images=["scene"] * 40, at_once=8)

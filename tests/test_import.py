@@ -13,18 +13,14 @@ import pytest
 from own_data import CATEGORIES, coco_values, make_images, write_coco
 
 from vlmeval_findit.benchmarks import is_question
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
 from vlmeval_findit.benchmarks.findit.names import forget_names, parse
-from vlmeval_findit.benchmarks.findit.places import find_table
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
 from vlmeval_findit.boxes.records import Ignored
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.image_checks import rows_to_leave_out
-from vlmeval_findit.core.own_images import DatasetFileError
-from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.core.places import DatasetFileError, image_folder, own_datasets_file
 from vlmeval_findit.core.table_files import TableError
 
 
@@ -127,7 +123,7 @@ def test_a_table_that_was_edited_is_refused(tmp_path: Path, images: Path) -> Non
     assert import_coco(tmp_path, images) == 0
     path = find_table("MyData")
     path.write_text(path.read_text().replace("cat", "dog"))
-    with pytest.raises(TableError, match=r"make it anew with: .* import --replace --name MyData"):
+    with pytest.raises(TableError, match=r"make it again with: .* import --replace --name MyData"):
         load_task("FindIt_MyData_xyxy_json")
     assert load_task("FindIt_MyData_multilabel_xyxy_json").queries
 

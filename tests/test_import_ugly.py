@@ -13,10 +13,8 @@ import pytest
 from own_data import coco_values, make_images
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.names import forget_names
-from vlmeval_findit.benchmarks.findit.places import find_table
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.own.annotations import (
     AnnotationError,

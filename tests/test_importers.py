@@ -17,19 +17,15 @@ from own_data import data_folder
 from published_stand_ins import HEIGHT, WIDTH
 from scored_runs import World, grid, speaking
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family, own_datasets
-from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import import_sets, main
-from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.image_checks import rows_to_leave_out
-from vlmeval_findit.core.places import image_folder
-from vlmeval_findit.core.plugin_table import Table
-from vlmeval_findit.core.plugins import FILES_VARIABLE, Group
-from vlmeval_findit.core.table_facts import meta_path
+from vlmeval_findit.core.places import image_folder, own_datasets_file
+from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, Table
+from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.importers.importer import Counts, Importer
 from vlmeval_findit.data.importers.table import IMPORTERS
 from vlmeval_findit.data.own.naming import check_name
@@ -243,8 +239,8 @@ def test_groundingme_and_its_rejections(
     assert first.label == "the discriminative thing, which is number 11"
     assert first.truth.boxes == ((10, 20, 60, 60),)
     assert (first.images, second.images) == (("11.jpg",), ("12.png",))
-    assert first.slices == {"subtask": "Discriminative", "aspect": "colour"}
-    assert second.slices == {"subtask": "Limited"}
+    assert first.tags == {"subtask": "Discriminative", "aspect": "colour"}
+    assert second.tags == {"subtask": "Limited"}
     assert third.truth.boxes == ()
     # A perfect answer to a rejection is an empty list, a wrong one a box.
     right = run(tmp_path, name, lambda query: True, "Right")
@@ -393,7 +389,7 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert queries[0].truth.boxes == ((10, 20, 60, 60),) == queries[1].truth.boxes
     assert queries[3].images == ("COCO_train2014_000000000001.jpg",)
-    assert queries[3].slices == {"category": "person", "supercategory": "person"}
+    assert queries[3].tags == {"category": "person", "supercategory": "person"}
     assert DATASETS["RefCOCO-M"].family is Family.REFEXP
     assert run(tmp_path, name, lambda query: query.index != 2).figures["F1@0.5"] == 75
     # A point lies in an object's mask, here the upper half of its box, and not just in the box.

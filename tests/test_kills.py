@@ -11,16 +11,34 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
-from engine_fakes import CALLS, answered_keys, demo_sweep, files, go
-from killed_sweep import HOSTS, SECONDS
+from engine_fakes import CALLS, FakeHost, FakeModel, answered_keys, demo_sweep, files, go
+
+from vlmeval_findit.engine.backend import Inference, LocalBackend, ThreadedBackend
+from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.model_asker import ModelAsker
 
 HERE = Path(__file__).parent
 KILLS = 3
+SECONDS = 0.01
+"""Of a call: slow enough to be killed in the middle."""
+
+
+def asker(*anything: Any) -> ModelAsker:
+    return ModelAsker(FakeModel(lambda number, text: time.sleep(SECONDS)))
+
+
+HOSTS: dict[str, Callable[[str], Any]] = {
+    "local": lambda url: FakeHost(None, lambda _: LocalBackend(asker)),
+    "threads": lambda url: FakeHost(None, lambda _: ThreadedBackend(asker, 3)),
+    "http": lambda url: ServersHost([url], Inference(threads=3)),
+}
+"""By the kind of backend the host; the URL is of a server."""
 
 
 def slow(asked: Asked, number: int) -> Answer:
@@ -67,7 +85,7 @@ def killed(kind: str, folder: Path, url: str, answers: int, more: float) -> int:
     places = [str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, str(HERE / "killed_sweep.py"), kind, str(folder), url],
+            [sys.executable, __file__, kind, str(folder), url],
             stdout=said,
             stderr=said,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
@@ -79,3 +97,8 @@ def killed(kind: str, folder: Path, url: str, answers: int, more: float) -> int:
     process.kill()
     process.wait()
     return journal.read_bytes().count(b"\n")
+
+
+if __name__ == "__main__":  # the sweep that is killed
+    kind, folder, url = sys.argv[1:]
+    go(demo_sweep(Path(folder)), HOSTS[kind](url))

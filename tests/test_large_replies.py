@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
-from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 
 BYTES, BOXES = 10_000_000, 200_000
 HERE = Path(__file__).parent

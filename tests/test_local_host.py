@@ -23,7 +23,7 @@ from host_runs import (
 )
 
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.view import records
 from vlmeval_findit.models.table import MODELS, local_names
 
 torch = pytest.importorskip("torch")
@@ -63,9 +63,8 @@ def few_tokens(host: SimpleNamespace, checkpoints: dict[str, str], **more: Any) 
 def test_every_name_is_ours_and_none_of_the_hosts_is_shadowed(host: SimpleNamespace) -> None:
     for name, (row, identifier) in local_names().items():
         entry = host.config.supported_VLM[name]
-        assert entry.func.__name__ == row.local.class_name, f"{name} is the host's own"
+        assert entry.func is host.vlm.FindItLocalModel, f"{name} is the host's own"
         assert entry.keywords == {"model_path": identifier, "row": row.name}
-        assert getattr(host.vlm, row.local.class_name) is entry.func
     assert "FindIt" not in repr(host.config.supported_VLM["Qwen3-VL-8B-Instruct"])
 
 
@@ -232,15 +231,7 @@ def test_two_checkpoints_of_one_family_side_by_side(
     assert "on cpu, float32" not in done.stdout, "no model was loaded"
 
 
-NAMES = {
-    "Qwen3-VL": "Qwen3-VL",
-    "Qwen2.5-VL": "Qwen2.5-VL-7B",
-    "Qwen3.5": "Qwen3.5-9B",
-    "Qwen3.5-nothink": "Qwen3.5-9B-nothink",
-    "GLM-4.6V": "GLM-4.6V-Flash-nothink",
-    "Gemma 4": "Gemma4-E4B",
-    "InternVL3": "InternVL3-8B-hf",
-}
+NAMES = {row: next(iter(MODELS[row].local.checkpoints)) for row in FAMILIES}
 """A name that people type, for every row of which there is a tiny checkpoint."""
 
 
@@ -264,7 +255,7 @@ def both_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     config = {
         "model": {
             NAMES[row]: {
-                "class": MODELS[row].local.class_name,
+                "class": "FindItInternVL3" if row == "InternVL3" else "FindItLocalModel",
                 "model_path": built[row],
                 "row": row,
                 "batch_size": 1,

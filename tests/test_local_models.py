@@ -32,7 +32,8 @@ from vlmeval_findit.models.local.runner import (
     spoken,
 )
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.runs.score import score
+from vlmeval_findit.runs.opening import check_replies
+from vlmeval_findit.runs.score import score_rows
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -108,7 +109,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row", SHOWN)
 def test_images_stand_at_their_places_and_thinking_is_switched(row: str) -> None:
     encoder = ready(row)._loaded.encoder
     message = (text("a"), image("1"), text("b"), image("2"), text("c"))
@@ -147,7 +148,11 @@ def test_a_placeholder_in_a_text_is_refused() -> None:
 # --- sizes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", ROWS)
+SIDES = {"Qwen3-VL": 32, "Qwen3.5": 32, "Qwen2.5-VL": 28, "GLM-4.6V": 28, "Gemma 4": 48}
+"""Pixels of the side of an image feature."""
+
+
+@pytest.mark.parametrize("row", [*SIDES, "InternVL3"])
 def test_sizes_are_those_of_the_image_features(row: str) -> None:
     """What is recorded is what the tokens were made of."""
     model = ready(row)
@@ -158,12 +163,11 @@ def test_sizes_are_those_of_the_image_features(row: str) -> None:
     width, height = sizes["processed"]
     how = plan(MODELS[row], VARIANT, RunSettings())
     encoded = model._loaded.encoder.encode(message, Pictures(how.bounds), how.bounds)
-    patch = {"Qwen2.5-VL": 28, "GLM-4.6V": 28, "Gemma 4": 48}.get(row, 32)
     if row == "InternVL3":
         tiles = (width // 112) * (height // 112)
         assert sum(encoded.types) == 16 * (tiles + (tiles > 1))
     else:
-        assert sum(encoded.types) == (width // patch) * (height // patch)
+        assert sum(encoded.types) == (width // SIDES[row]) * (height // SIDES[row])
     assert 0.8 < (width / height) / (640 / 360) < 1.25
     assert record.tokens == {"prompt": len(encoded.ids), "reply": record.tokens["reply"]}
     assert set(record.model) == {"row", "identifier", "revision", "processor_revision"}
@@ -218,8 +222,9 @@ def test_perfect_boxes_of_a_run_with_other_bounds_score_in_full() -> None:
     query = Query(0, "cat", 2000, 1500, ("a.png",), Truth((truth,), (0,)))
     task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
     reply = Reply(0, f'[{{"bbox": {said}}}]', Recorded(space=how.space))
-    assert score("Qwen2.5-VL-7B", task, [reply]).figures["mIoU"] > 99.9
-    assert score("Qwen2.5-VL-7B", task, [Reply(0, reply.text)]).figures["mIoU"] < 60
+    assert score_rows(check_replies("Qwen2.5-VL-7B", task, [reply])).figures["mIoU"] > 99.9
+    unrecorded = check_replies("Qwen2.5-VL-7B", task, [Reply(0, reply.text)])
+    assert score_rows(unrecorded).figures["mIoU"] < 60
 
 
 def test_the_first_resize_is_that_of_qwens_own_package() -> None:
@@ -359,7 +364,7 @@ def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
     assert answer.recorded.thought
     query = Query(0, "cat", 320, 200, ("a.png",), Truth(((1.0, 2.0, 3.0, 4.0),), (0,)))
     task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
-    run = score("Qwen3.5-9B", task, [Reply(0, answer.text, answer.recorded)])
+    run = score_rows(check_replies("Qwen3.5-9B", task, [Reply(0, answer.text, answer.recorded)]))
     assert run.rows[0].reason == Reason.TRUNCATED_THINKING.value
 
 

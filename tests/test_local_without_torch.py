@@ -20,8 +20,10 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.families import Bounds
 from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_of_memory
 from vlmeval_findit.models.local.device import Machine, choose
+from vlmeval_findit.models.local.layout import Grid, ImageLayout, LayoutError, Positions
 from vlmeval_findit.models.local.pictures import Picture, Pictures, expected_length, limited
-from vlmeval_findit.models.local.resize import LAYOUTS, LayoutError, resize_of
+from vlmeval_findit.models.local.run_settings import RunSettings
+from vlmeval_findit.models.local.runner import plan
 from vlmeval_findit.models.table import MODELS, find_model, local_names
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -227,16 +229,24 @@ def test_what_is_given_goes_before_what_would_be_chosen() -> None:
     assert dataclasses.astuple(placed) == ("cuda:1", "float32", "eager", False)
 
 
-def test_every_family_names_a_layout_and_an_unknown_one_is_an_error() -> None:
-    families = [row.local for row in MODELS.values() if row.local is not None]
-    assert {family.layout for family in families} == set(LAYOUTS)
-    other = dataclasses.replace(families[0], layout="spiral")
-    with pytest.raises(LayoutError, match=r"no layout 'spiral' \(there are: grid, positions"):
-        resize_of(other, None, Bounds())
-
-
-@pytest.mark.parametrize("layout", ["grid", "positions"])
-def test_features_of_another_layout_are_an_error(layout: str) -> None:
+@pytest.mark.parametrize("layout", [Grid, Positions])
+def test_features_of_another_layout_are_an_error(layout: type[ImageLayout]) -> None:
     shown = [Picture(Image.new("RGB", (4, 4)), (4, 4), (4, 4))]
     with pytest.raises(LayoutError, match="the processor returned no image_"):
-        LAYOUTS[layout](SimpleNamespace(patch_size=16), Bounds(1, 2), 1).processed(shown, {})
+        layout(SimpleNamespace(patch_size=16), Bounds(1, 2), 1).processed(shown, {})
+
+
+@pytest.mark.parametrize(
+    ("row", "bound", "instead"),
+    [
+        ("InternVL3", "max_pixels", r" \(there are: patches\)"),
+        ("Qwen3-VL", "patches", r" \(there are: max_pixels, min_pixels\)"),
+        ("Gemma 4", "patches", ""),
+    ],
+)
+def test_a_bound_that_the_processor_does_not_take_is_refused(
+    row: str, bound: str, instead: str
+) -> None:
+    settings = RunSettings(**{bound: 9})
+    with pytest.raises(ValueError, match=f"{bound}: .* {row} takes no such bound{instead}$"):
+        plan(MODELS[row], parse("FindIt_Pascal_xyxy_json"), settings)

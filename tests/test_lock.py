@@ -17,7 +17,7 @@ from filelock import SoftFileLease
 
 from vlmeval_findit.core import lock as locks
 from vlmeval_findit.core.lock import Lock, LockedError, Watch, alone, is_held
-from vlmeval_findit.engine.journal.errors import lock_path
+from vlmeval_findit.engine.journal.writer import lock_path
 
 WHY = "one at a time"
 

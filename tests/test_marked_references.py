@@ -18,10 +18,17 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit import marked_pictures
-from vlmeval_findit.benchmarks.findit.marked_pictures import LONGEST, marked, path_of, window
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.marked_pictures import (
+    LONGEST,
+    Origin,
+    Reference,
+    marked,
+    path_of,
+    references,
+    window,
+)
 from vlmeval_findit.benchmarks.findit.query import Query, Sighting
-from vlmeval_findit.benchmarks.findit.references import Origin, Reference, references
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.benchmarks.findit.variant import MARKS
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.places import PlaceError
@@ -209,12 +216,12 @@ def images(tmp_path: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 def test_the_demonstration_marks_the_other_photograph_or_the_shot(images: Path) -> None:
     queries = list(load_task(DEMO).queries.values())
-    assert [q.slices["reference"] for q in queries] == [Origin.SHOT.value] * 4 + [
+    assert [q.tags["reference"] for q in queries] == [Origin.SHOT.value] * 4 + [
         Origin.WHOLE_SHOT.value
     ] * 3
     plain = load_task("FindIt_Demo_insdet_xyxy_json").queries
     assert [q.truth for q in queries] == [q.truth for q in plain.values()]
-    assert all(q.slices == {} for q in plain.values())
+    assert all(q.tags == {} for q in plain.values())
     sizes = [Image.open(images / q.support[0]).size for q in queries]
     assert sizes[0] == (256, 256), "of a photograph of 741 x 497"
     # The headlight, in the photograph that is not asked about.
@@ -260,7 +267,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(images: Path) -> None:
 
 def test_rendered_shots_are_marked_where_they_are() -> None:
     queries = load_task("FindIt_Scenes_mini_insdet_xyxy_json_vp-oval").queries
-    assert {q.slices["reference"] for q in queries.values()} == {Origin.SHOT.value}
+    assert {q.tags["reference"] for q in queries.values()} == {Origin.SHOT.value}
     assert len({q.support for q in queries.values()}) == len(queries) == 50
 
 

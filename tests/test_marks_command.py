@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.marks.grid import grid
-from vlmeval_findit.marks.style import COLOURS, STYLES
+from vlmeval_findit.cli.marks import _CELL as CELL
+from vlmeval_findit.marks.style import COLOURS, STYLES, grid
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,8 +50,6 @@ def test_it_imports_no_model(flags: list[str], forbidden: set[str], tmp_path: Pa
 
 def test_the_sheet_shows_all_marks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
-    from vlmeval_findit.marks.sheet import CELL
-
     path = tmp_path / "sheet.png"
     assert main(["marks", "--contact-sheet", str(path)]) == 0
     assert capsys.readouterr().out == f"{path}: 405 marks\n"
@@ -64,44 +62,3 @@ def test_the_sheet_shows_all_marks(tmp_path: Path, capsys: pytest.CaptureFixture
     again = tmp_path / "again.png"
     main(["marks", "--contact-sheet", str(again)])
     assert again.read_bytes() == path.read_bytes()
-
-
-@pytest.mark.parametrize("box", ["600,0,40,30", None])
-def test_the_sheet_shows_a_picture_of_your_own(box: str | None, tmp_path: Path) -> None:
-    pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
-    picture, path = tmp_path / "mine.jpg", tmp_path / "sheet.png"
-    Image.new("RGB", (640, 400), (250, 200, 10)).save(picture)
-    flags = ["--picture", str(picture), *(["--box", box] if box else [])]
-    assert main(["marks", "--contact-sheet", str(path), *flags]) == 0
-    pixels = np.asarray(Image.open(path)).astype(int)
-    assert np.count_nonzero(np.abs(pixels - (250, 200, 10)).max(axis=2) < 9) > 100_000
-
-
-@pytest.mark.parametrize(
-    ("flags", "says"),
-    [
-        (["--box", "1,2,3,4"], "--box belongs to a --picture"),
-        (["--picture", "x.png"], "--picture belongs to a --contact-sheet"),
-        (["--contact-sheet", "a.png", "--picture", "x.png", "--box", "1,2,3"], "a box is x,y,w,h"),
-    ],
-)
-def test_flags_that_do_not_fit(
-    flags: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["marks", *flags])
-    assert says in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("box", ["700,10,20,20", "10,10,0,20", "10,10,-5,20"])
-def test_a_box_that_the_picture_does_not_show(
-    box: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
-    picture = tmp_path / "mine.png"
-    Image.new("RGB", (64, 40)).save(picture)
-    sheet = tmp_path / "sheet.png"
-    flags = ["--contact-sheet", str(sheet), "--picture", str(picture), "--box", box]
-    assert main(["marks", *flags]) == 2
-    assert "error: a" in capsys.readouterr().err
-    assert not sheet.exists()

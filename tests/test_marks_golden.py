@@ -13,9 +13,9 @@ import pytest
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from vlmeval_findit.marks.grid import Entry, grid  # noqa: E402
 from vlmeval_findit.marks.region import Region  # noqa: E402
 from vlmeval_findit.marks.render import draw_marks  # noqa: E402
+from vlmeval_findit.marks.style import Style, grid  # noqa: E402
 
 GOLDEN = Path(__file__).parent / "golden" / "marks.txt"
 
@@ -36,15 +36,11 @@ REGIONS = (
 )
 
 
-def checksum(entry: Entry) -> str:
-    drawn = draw_marks(PICTURE, REGIONS, entry.style, entry.colour)
-    return hashlib.sha256(drawn.pixels.tobytes()).hexdigest()[:16]
-
-
-def line(entry: Entry) -> str:
-    style = entry.style
-    words = (style.shape.value, style.variant or "-", f"{style.width} px", entry.colour)
-    return f"{', '.join(words)}: {checksum(entry)}"
+def line(style: Style, colour: str) -> str:
+    drawn = draw_marks(PICTURE, REGIONS, style, colour)
+    checksum = hashlib.sha256(drawn.pixels.tobytes()).hexdigest()[:16]
+    words = (style.shape.value, style.variant or "-", f"{style.width} px", colour)
+    return f"{', '.join(words)}: {checksum}"
 
 
 def is_alike_everywhere(name: str) -> bool:
@@ -55,7 +51,7 @@ def is_alike_everywhere(name: str) -> bool:
 
 def test_every_mark_of_the_grid_is_drawn_as_ever() -> None:
     expected = GOLDEN.read_text(encoding="utf-8").splitlines()
-    ours = [line(entry) for entry in grid()]
+    ours = [line(*entry) for entry in grid()]
     names = [name.partition(":")[0] for name in ours]
     assert names == [name.partition(":")[0] for name in expected]
     assert [name for name in ours if name not in expected and is_alike_everywhere(name)] == []
@@ -77,4 +73,4 @@ def test_only_lines_of_three_and_four_pixels_look_the_same() -> None:
 
 
 if __name__ == "__main__":
-    print("\n".join(map(line, grid())))
+    print("\n".join(line(*entry) for entry in grid()))

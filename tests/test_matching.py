@@ -17,6 +17,7 @@ from vlmeval_findit.boxes.assignment import assign
 from vlmeval_findit.boxes.matching import iou, match, plain_label
 from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.boxes.spaces import ToPixels
 
 A: Corners = (0, 0, 10, 10)
 HALF: Corners = (0, 0, 10, 5)
@@ -34,8 +35,8 @@ def truth(*boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = (
     return Truth(boxes, tuple(frames) or (0,) * len(boxes), tuple(labels))
 
 
-def one(said: Reading, true: Truth, scale: tuple[float, float] = (1.0, 1.0)) -> Matched:
-    return match([said], [true], [scale])[0]
+def one(said: Reading, true: Truth, to_pixels: ToPixels | None = None) -> Matched:
+    return match([said], [true], to_pixels and [to_pixels])[0]
 
 
 # --- IoU ------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ def test_one_query(said: Reading, true: Truth, ious: list[float], hits: list[boo
 
 
 def test_boxes_are_scaled_by_axis() -> None:
-    result = one(reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), (0.5, 0.25))
+    result = one(reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), ToPixels(0.5, 0.25))
     assert result == Matched([[50, 50, 150, 100]], [1.0], [True], [0], ())
 
 
@@ -238,7 +239,7 @@ def test_frames_are_matched_one_by_one() -> None:
 
 def test_an_empty_batch() -> None:
     assert match([], [], []) == []
-    assert match([reading()], [truth()], [(1, 1)]) == [Matched([], [], [], [], ())]
+    assert match([reading()], [truth()]) == [Matched([], [], [], [], ())]
 
 
 @st.composite
@@ -287,8 +288,7 @@ def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) ->
     """Query by query the cheapest assignment; and the same in batches of any size."""
     found = data.draw(st.lists(queries(labelled, frames), max_size=6))
     said, true = [r for r, _ in found], [t for _, t in found]
-    scales = [(1.0, 1.0)] * len(found)
-    results = match(said, true, scales)
+    results = match(said, true)
     for r, t, matched in zip(said, true, results, strict=True):
         assert matched.boxes == [list(box) for box in r.boxes]
         assert len(matched.ious) == len(matched.hits) == len(t.boxes)
@@ -299,7 +299,7 @@ def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) ->
     for size in (1, 2, 5):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(matching, "_BATCH", size)
-            assert match(said, true, scales) == results
+            assert match(said, true) == results
 
 
 def test_a_box_without_a_label_is_no_hit_where_labels_are_asked_for() -> None:
@@ -323,9 +323,6 @@ def test_the_match_says_which_box_took_which_object_and_whether_labels_agree() -
 
 
 def test_queries_without_labels_say_nothing_of_them_whoever_else_is_in_their_batch() -> None:
-    both = match(
-        [reading(A), reading(A, labels=["cat"])],
-        [truth(A), truth(A, labels=["cat"])],
-        [(1.0, 1.0)] * 2,
-    )
+    said = [reading(A), reading(A, labels=["cat"])]
+    both = match(said, [truth(A), truth(A, labels=["cat"])])
     assert [result.labels_agree for result in both] == [(), [True]]

@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import CALLS, CONFIG, FakeHost, Killed, demo_sweep, go
+from engine_fakes import CALLS, CONFIG, FakeHost, Killed, demo_sweep, everywhere, go
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.cli.sweep import results_of
 from vlmeval_findit.core.identity import Described
 from vlmeval_findit.core.places import image_folder
-from vlmeval_findit.core.prediction_reader import read_predictions
+from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.config import ModelEntry
-from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.run import UnfinishedError
+from vlmeval_findit.engine.journal.view import records
+from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_asker import answer_from
+from vlmeval_findit.sweeps.run import UnfinishedError
 
 
 class Asking:
@@ -140,7 +140,7 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
 
 
 ONE_CELL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
-TWO_MODELS = CONFIG.replace("FullImage", "[FullImage, OpenCV-Detector]")
+TWO_MODELS = CONFIG.replace("FullImage", "[FullImage, FindIt-Nano]")
 
 
 def stop_at(last: int, stop: Stop) -> Asking:
@@ -184,7 +184,7 @@ def test_cells_that_were_finished_before_the_end_are_written(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("stop", Stop)
 def test_the_other_models_go_on(stop: Stop, tmp_path: Path) -> None:
-    askers = {"FullImage": stop_at(3, stop), "OpenCV-Detector": Asking()}
+    askers = {"FullImage": stop_at(3, stop), "FindIt-Nano": Asking()}
 
     class Both(FakeHost):
         def backend(self, entry: ModelEntry) -> Backend:
@@ -192,9 +192,9 @@ def test_the_other_models_go_on(stop: Stop, tmp_path: Path) -> None:
 
     with pytest.raises(UnfinishedError) as unfinished:
         go(demo_sweep(tmp_path, TWO_MODELS), Both(None))
-    assert {result.model for result in unfinished.value.results} == {"OpenCV-Detector"}
+    assert {result.model for result in unfinished.value.results} == {"FindIt-Nano"}
     assert len(unfinished.value.results) == 8
-    assert askers["OpenCV-Detector"].calls == CALLS
+    assert askers["FindIt-Nano"].calls == CALLS
 
 
 @pytest.mark.parametrize("error", [OSError("no such checkpoint"), SystemExit("no GPU")])
@@ -216,14 +216,14 @@ def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
             return LocalBackend(lambda: load(entry.name))
 
     sweep = demo_sweep(tmp_path, TWO_MODELS)
-    results, status = results_of(sweep, Both(None), None)
+    results, status = results_of(sweep, everywhere(Both(None)))
     assert status == 1
-    assert {result.model for result in results} == {"OpenCV-Detector"}
+    assert {result.model for result in results} == {"FindIt-Nano"}
     assert len(results) == 8
     why = f"FullImage: stopped, it cannot be loaded: {type(error).__name__}: {error}"
     assert why in capsys.readouterr().err
     kept = list(records(tmp_path / "calls.jsonl"))
-    assert {record["model"] for record in kept} == {"OpenCV-Detector"}, "no call was made"
+    assert {record["model"] for record in kept} == {"FindIt-Nano"}, "no call was made"
 
 
 def test_a_model_that_ended_is_not_asked_in_the_next_stage(tmp_path: Path) -> None:

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from perfect_answers import perfect_answer
 
+from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.task import FindItTask, load_task
 from vlmeval_findit.boxes.spaces import Space, reference_size, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.doctor.conventions import SPACES, row_of
-from vlmeval_findit.models.http.services import server_space
+from vlmeval_findit.models.http.chat import server_space
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.table import MODELS, NANO, NANO_PX, SHIPPED, find_model
-from vlmeval_findit.runs.score import score
+from vlmeval_findit.runs.opening import check_replies
+from vlmeval_findit.runs.score import score_rows
 
 SCENES, PHOTOGRAPHS = "FindIt_Scenes_mini_xywh_json", "FindIt_Demo_xywh_json"
 SPACE = MODELS[NANO_PX].space(parse(SCENES))
@@ -73,11 +74,13 @@ def test_pixels_come_back_as_the_right_boxes(name: str) -> None:
         pytest.importorskip("skimage")
         pytest.importorskip("sklearn")
     task = load_task(name)
-    right = score(NANO_PX, task, replies(task)).figures
+    right = score_rows(check_replies(NANO_PX, task, replies(task))).figures
     assert right["F1@0.5"] == 100.0
     # Of a photograph, which is shrunk, a whole pixel is several.
     assert (right["mIoU"] or 0.0) > (99.9 if name == SCENES else 85.0)
-    wrong = score(NANO_PX, task, replies(task), Settings("grid1000", force=True)).figures
+    wrong = score_rows(
+        check_replies(NANO_PX, task, replies(task), Settings("grid1000", force=True))
+    ).figures
     assert (wrong["F1@0.5"] or 0.0) < 1.0
 
 

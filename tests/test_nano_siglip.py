@@ -27,9 +27,8 @@ from training.dual_encoder.train import Training  # noqa: E402
 from vlmeval_findit.data.rendered.drawing import Rng  # noqa: E402
 from vlmeval_findit.data.rendered.pairs import CHANGES, scene_pair  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS  # noqa: E402
-from vlmeval_findit.models.dual_encoder.loading import named_encoder  # noqa: E402
-from vlmeval_findit.models.dual_encoder.table import NANO_SIGLIP, checkpoint_of  # noqa: E402
-from vlmeval_findit.models.dual_encoder.towers import Towers  # noqa: E402
+from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP, checkpoint_of  # noqa: E402
+from vlmeval_findit.models.dual_encoder.towers import Towers, named_encoder  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

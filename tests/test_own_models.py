@@ -18,12 +18,12 @@ from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.core.identity_file import read_identity
-from vlmeval_findit.engine.config_file import parse_sweep
-from vlmeval_findit.models.http.payload import server_manner
-from vlmeval_findit.models.http.services import server_name
-from vlmeval_findit.models.kept_models import add
+from vlmeval_findit.core.identity import read_identity
+from vlmeval_findit.models.http.chat import server_name
+from vlmeval_findit.models.local.layout import Grid
+from vlmeval_findit.models.own_models import add
 from vlmeval_findit.models.table import MODELS, find_model, local_names
+from vlmeval_findit.sweeps.config import parse_sweep
 
 QUESTION = parse("FindIt_Demo_xyxy_json")
 SAVED = """\
@@ -94,7 +94,7 @@ def test_a_checkpoint_runs_like_another_model(tmp_path: Path) -> None:
     row = find_model("FT-v2")
     assert row is not None
     assert row.local is not None
-    assert row.local.class_name == "FindItQwen3VL"
+    assert row.local.layout is Grid
     assert row.space(QUESTION) == MODELS["Qwen3-VL"].space(QUESTION)
     assert MODELS["hub"].settings == {"max_new_tokens": 99, "space": "pixels"}
     api = MODELS["newer"].api
@@ -155,8 +155,9 @@ UGLY = {
         "no setting 'dtyp': did you mean dtype?",
     "- {name: a, like: Qwen3-VL, settings: {dtype: x}}": "with a checkpoint",
     "- {name: a, space: unit, names: '('}": "unterminated subpattern",
-    "- {name: Qwen3-VL, space: unit}": "Qwen3-VL is a name of Qwen3-VL, a row of the",
+    "- {name: Qwen3-VL, space: unit}": "Qwen3-VL is a name of Qwen3-VL, a row of vlmeval_findit",
     "- {name: qwen3-vl-8b, space: unit}": "qwen3-vl-8b is a name of Qwen3-VL",
+    "- {name: a, space: unit, names: 'a|Qwen.*'}": "its names a|Qwen.* have Qwen2.5-VL",
     "- {name: a, space: unit}\n- {name: a, space: pixels}": "a stands twice",
     "- {name: old, space: unit}": "there is a model old: --replace describes it anew",
 }
@@ -228,8 +229,7 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
     name = QUESTION.name
     assert main(["models", "--add", file_of(SAVED)]) == 0
     file_of(f"models: [plates]\ndatasets: [{name}]\nlimit: 2\n", "sweep.yaml")
-    manner = server_manner("acme/Plates-7B", Space("unit"))
-    answers = perfect_answers("plates", [name], manner)
+    answers = perfect_answers("plates", [name])
     path = tmp_path / "outputs" / "plates" / f"plates_{name}.json"
     with ChatServer(lambda asked, _: completion(answers[content(asked.body)])) as server:
         sweep = ["sweep", "sweep.yaml", "--endpoints", server.url]

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
-from vlmeval_findit.benchmarks.findit.places import find_table
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import places
-from vlmeval_findit.core.own_images import DatasetFileError
-from vlmeval_findit.core.places import is_looked_in, table_folders
-from vlmeval_findit.core.table_facts import made_of
+from vlmeval_findit.core.places import DatasetFileError, is_looked_in, table_folders
+from vlmeval_findit.core.table_files import made_of
 from vlmeval_findit.data.demo.tables import demo_tables
 from vlmeval_findit.data.demo.tables import ensure as ensure_demo
 from vlmeval_findit.data.rendered import tables as rendered

@@ -31,14 +31,26 @@ from vlmeval_findit.benchmarks import (
 from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, Axes
 from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
-from vlmeval_findit.boxes.spaces import KINDS, Space, SpaceError, reference_size, space_from
+from vlmeval_findit.boxes.spaces import (
+    KINDS,
+    Space,
+    SpaceError,
+    reference,
+    reference_size,
+    space_from,
+)
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
-from vlmeval_findit.core.contradictions import contradictions
-from vlmeval_findit.core.identity import PROVIDER, Identity
-from vlmeval_findit.core.identity_file import as_values, from_values, read_identity
+from vlmeval_findit.core.identity import (
+    PROVIDER,
+    Identity,
+    as_values,
+    contradictions,
+    from_values,
+    read_identity,
+)
 from vlmeval_findit.core.question import QuestionError
-from vlmeval_findit.models.http.payload import server_manner
+from vlmeval_findit.models import row_checks
 from vlmeval_findit.models.table import MODELS, find_model
 from vlmeval_findit.runs.plugins import tables
 
@@ -114,9 +126,9 @@ def test_rows_of_ours_ask_no_plugin() -> None:
     assert len(light) > 300
     code = (
         "from importlib import import_module\n"
-        "from vlmeval_findit.core import plugin_table\n"
+        "from vlmeval_findit.core import plugins\n"
         "def refuse(group): raise AssertionError(f'{group} asked')\n"
-        "plugin_table.offered = refuse\n"
+        "plugins.offered = refuse\n"
         f"for name in {[one.removesuffix('.__init__') for one in light]}:\n"
         "    import_module(name)\n"
         "import vlmeval_findit as findit\n"
@@ -140,7 +152,7 @@ HEAD = (
     "GRID = lambda question: Space('grid1000')\n"
     "same = lambda n: tuple(n)\n"
 )
-FAMILY = "LocalFamily('{0}', {{'{2}': 'a/b'}}, processors_own, '{1}')"
+FAMILY = "LocalFamily({{'{0}': 'a/b'}}, {1})"
 
 BROKEN = {
     "no python": ("MODELS = (", None, "SyntaxError"),
@@ -160,21 +172,20 @@ BROKEN = {
         "MODELS = ModelRow('A', 'A', lambda q: Space('grid100'))", "models", "mean grid1000?",
     ),
     "a space that is no function": ("MODELS = ModelRow('A', 'A', Space('unit'))", "models", "call"),
-    "a class": (
-        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('FindItQwen3', 'grid', 'A')})",
-        "models", "no class_name 'FindItQwen3': did you mean FindItQwen35?",
-    ),
     "a layout": (
-        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('FindItQwen3VL', 'x', 'A')})",
-        "models", "no layout 'x'",
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('A', 'layout=7')})",
+        "models", "its layout is 7, and should be a subclass of ImageLayout",
+    ),
+    "bounds": (
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('A', 'qwen3_bounds')})",
+        "models", "ImageLayout takes no max_pixels, min_pixels",
     ),
     "a checkpoint": (
-        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('FindItQwen3VL', 'grid', 'B')})",
+        f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('B', '')})",
         "models", "none of its names",
     ),
     "our checkpoint": (
-        "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local="
-        f"{FAMILY.format('FindItQwen3VL', 'grid', 'Qwen3-VL-8B')})",
+        "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local=" + FAMILY.format("Qwen3-VL-8B", "") + ")",
         "models", "Qwen3-VL-8B is a name of Qwen3-VL",
     ),
     "a space of ours": (
@@ -228,6 +239,22 @@ def test_what_cannot_be_used_is_said_once_and_left_out(
         assert not {"A", "s", "r"} & {*MODELS, *KINDS, *REPRESENTATIONS}
 
 
+def test_a_name_of_vlmevalkit_is_refused_with_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a file of rows, and of a model of one's own."""
+    monkeypatch.setattr(row_checks, "model_names", lambda: ["SmolVLM2"])
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    row = f"ModelRow('Smol', 'Smol(VLM2)?', GRID, local={FAMILY.format('SmolVLM2', '')})"
+    file = written(tmp_path / "smol.py", f"{HEAD}MODELS = {row}")
+    own = written(tmp_path / "own.yaml", "- {name: SmolVLM2, like: Qwen3-VL, checkpoint: a/b}")
+    for words in (["--plugin", str(file)], ["--add", str(own)]):
+        with known_here():
+            assert main(["models", *words]) == 2
+        assert "is the name of a model of VLMEvalKit" in capsys.readouterr().err
+    os.environ.pop(plugins.FILES_VARIABLE)
+
+
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_file_that_somebody_named_is_refused(
     what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -264,7 +291,7 @@ def test_of_two_of_one_name_the_first_counts_whatever_it_is(
     for first, second, size in ((mine, other, 512), (other, mine, 64)):
         with known_here(files=(first, second)):
             assert reference_size(Space("grid512"), 10, 10) == (size, size)
-            reference_size.cache_clear()
+            reference.cache_clear()
             assert main(["plugins"]) == 1
         out = capsys.readouterr().out
         assert out.count("broken: ") == 3
@@ -300,6 +327,8 @@ def test_a_flag_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_list_fits_a_terminal(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plugins"]) == 0
     assert "No plug-in adds a row" in capsys.readouterr().out
+    assert main(["check", "xxyy", "--plugin", str(mine)]) == 0
+    assert capsys.readouterr().out.endswith("all right\n")
     assert main(["plugins", "--plugin", str(mine)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[::2]] == [
@@ -318,7 +347,9 @@ def test_the_list_imports_neither_torch_nor_vlmeval(mine: Path) -> None:
     subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("size", [None, (0, 5), (1.0,), ("a", 2), (float("nan"), 1.0), 7])
+@pytest.mark.parametrize(
+    "size", [None, (0, 5), (1.0,), ("a", 2), (float("nan"), 1.0), 7, (1, 1, "a", 0)]
+)
 def test_a_size_that_no_number_can_refer_to_is_refused(size: object, tmp_path: Path) -> None:
     text = f"nan = float('nan')\nSPACES = Kind('odd', 'odd', 'odd', lambda s, p: {size!r})"
     odd = known_here(files=(written(tmp_path / "odd.py", HEAD + text),))
@@ -375,8 +406,7 @@ def asked_right(names: list[str]) -> ChatServer:
     """A server that names every box of the questions in the space of the package's model."""
     answers: dict[str, str] = {}
     for name in names:
-        manner = server_manner("plate-reader-1", Space("longer1000"))
-        answers |= perfect_answers("PlateReader", [name], manner)
+        answers |= perfect_answers("PlateReader", [name])
     return ChatServer(lambda asked, number: completion(answers.get(content(asked.body), "ABC")))
 
 
@@ -415,8 +445,7 @@ def test_its_provider_is_asked_in_its_protocol(
     name = "FindIt_Demo_xyxy_json"
     written(Path("sweep.yaml"), f"models: [PlateReader]\ndatasets: [{name}]\nlimit: 2\n")
     with known_here(site):
-        manner = server_manner("plate-reader-1", Space("longer1000"))
-        answers = perfect_answers("PlateReader", [name], manner)
+        answers = perfect_answers("PlateReader", [name])
 
         def script(asked: Asked, number: int) -> Answer:
             assert (asked.path[-8:], asked.headers["x-acme-key"]) == ("/answers", "a-key")

@@ -14,13 +14,11 @@ from PIL import Image
 from scored_runs import World
 from test_importers import all_images_are_there, bring, data_root, known, meta
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.places import find_table
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.data_root import own_datasets_file
 from vlmeval_findit.core.metric import figures
+from vlmeval_findit.core.places import own_datasets_file
 from vlmeval_findit.core.scored_row import add_up
 from vlmeval_findit.data.importers.importer import Counts
 from vlmeval_findit.data.importers.table import IMPORTERS
@@ -122,7 +120,7 @@ def test_screenspot_pro(
     assert all_images_are_there(name)
     assert DATASETS["ScreenSpot-Pro"].family is Family.REFEXP
     queries = load_task(name).queries
-    assert queries[0].slices == {
+    assert queries[0].tags == {
         "ui_type": "icon", "group": "Creative", "application": "blender", "platform": "windows"
     }  # fmt: skip
     points = {0: [(4, 4)], 1: [(149, 90)], 2: [(20, 15)], 3: []}
@@ -262,7 +260,7 @@ def test_refspatial(
     assert all_images_are_there(name)
     queries = load_task(name).queries
     assert queries[0].label == "the cup number 0"
-    assert queries[0].slices == {"category": "location", "step": "1"}
+    assert queries[0].tags == {"category": "location", "step": "1"}
     assert queries[0].truth.boxes == queries[2].truth.boxes == ((40, 20, 100, 60),)
     assert queries[1].truth.boxes == ((150, 90, 200, 100),)
     cases = (

@@ -20,29 +20,31 @@ from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, two_label
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of, parse
 from vlmeval_findit.benchmarks.findit import names
-from vlmeval_findit.benchmarks.findit.annotation_tables import TableError, read_table, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import (
+    TableError,
+    load_task,
+    read_table,
+    write_table,
+)
 from vlmeval_findit.benchmarks.findit.grid import Axes, axis_values, benchmark, formats, variants
 from vlmeval_findit.benchmarks.findit.metrics import METRICS, POINTING, RANKING
+from vlmeval_findit.benchmarks.findit.query import thin, thinned
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
-from vlmeval_findit.benchmarks.findit.task import load_task
-from vlmeval_findit.benchmarks.findit.thinning import thin, thinned
 from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, problem
-from vlmeval_findit.boxes import pointing
+from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.confidences import confidences
-from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.pointing import points_inside
+from vlmeval_findit.boxes.matching import match, points_inside
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
 from vlmeval_findit.boxes.reply_format import ReplyFormat
-from vlmeval_findit.boxes.reply_schema import schema_of
 from vlmeval_findit.boxes.representation import GRID, Judging
 from vlmeval_findit.boxes.salvage import salvage
+from vlmeval_findit.boxes.spaces import ToPixels
 from vlmeval_findit.boxes.spans import places
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import Said, schema_of, write
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.doctor.of_run import NotBoxesError, replies_of_run
-from vlmeval_findit.engine.config_file import parse_sweep
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.rle import RLEError, packed_mask
 from vlmeval_findit.publish.fiftyone_export import FiftyOneError, export
@@ -51,6 +53,7 @@ from vlmeval_findit.runs.best_format import rule
 from vlmeval_findit.runs.coco_boxes import collect
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.scored_run import load_runs
+from vlmeval_findit.sweeps.config import parse_sweep, questions_in
 
 __all__ = ["world"]
 
@@ -210,7 +213,7 @@ MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
     reading = Reading(at(*points), list(labels), [], None)  # type: ignore[arg-type]
-    (found,) = match([reading], [truth], [(1.0, 1.0)], Judging.BY_LYING_INSIDE)
+    (found,) = match([reading], [truth], None, Judging.BY_LYING_INSIDE)
     return found.hits
 
 
@@ -252,15 +255,15 @@ def test_one_point_finds_one_object_and_as_many_are_found_as_can_be() -> None:
 def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     truths = [MASKED, Truth((BOX,), (0,)), Truth((), ()), MASKED]
     readings = [Reading(at((40, 20), (15, 30)), [], [], None)] * 4  # type: ignore[arg-type]
-    scales = [(1.0, 1.0), (1.0, 2.0), (1.0, 1.0), (0.5, 0.5)]
-    together = match(readings, truths, scales, Judging.BY_LYING_INSIDE)
+    maps = [ToPixels(), ToPixels(1, 2), ToPixels(), ToPixels(0.5, 0.5)]
+    together = match(readings, truths, maps, Judging.BY_LYING_INSIDE)
     apart = [match([r], [t], [s], Judging.BY_LYING_INSIDE)[0]
-             for r, t, s in zip(readings, truths, scales, strict=True)]  # fmt: skip
+             for r, t, s in zip(readings, truths, maps, strict=True)]  # fmt: skip
     assert together == apart
     assert [one.hits for one in together] == [[True], [True], [], [False]]
     # Boxes are judged as ever, whatever masks there are.
     boxes = [Reading([BOX], [], [], None)] * 2
-    overlap = match(boxes, [MASKED, Truth((BOX,), (0,))], [(1.0, 1.0)] * 2)
+    overlap = match(boxes, [MASKED, Truth((BOX,), (0,))])
     assert [one.ious for one in overlap] == [[1.0], [1.0]]
 
 
@@ -268,11 +271,11 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
 def test_points_inside_are_counted_in_parts_of_any_size(
     pairs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pointing, "_PAIRS", pairs)
+    monkeypatch.setattr(matching, "_POINT_PAIRS", pairs)
     points = at((15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75))
     reading = Reading(points, [], [], None)  # type: ignore[arg-type]
     truth = Truth((BOX, (70.0, 70.0, 80.0, 80.0)), (0, 0), masks=(packed_mask(L_SHAPE), None))
-    (found,) = match([reading], [truth], [(1.0, 1.0)], Judging.BY_LYING_INSIDE)
+    (found,) = match([reading], [truth], None, Judging.BY_LYING_INSIDE)
     assert points_inside(found, reading, truth) == 4
 
 
@@ -474,8 +477,8 @@ def test_all_representations_are_those_of_the_paper() -> None:
 def test_a_sweep_never_compares_boxes_with_points() -> None:
     start = "models: FullImage\ndatasets: Demo\n"
     sweep = parse_sweep(start + "representations: point\nkeys: [point, point_2d]")
-    assert [str(one) for one in formats(sweep.stages[0])] == [
-        "point text", "point json", "point json point_2d"
+    assert [one.format for one in questions_in(sweep, "FullImage", 0)] == [
+        "point_text", "point_json", "point_json_point_2d"
     ]  # fmt: skip
     stages = "stages:\n- {representations: point, keys: [point]}\n- {representations: winner, "
     assert len(parse_sweep(start + stages + "keys: [point, point_2d]}").stages) == 2
@@ -531,16 +534,14 @@ def test_masks_go_through_tables(tmp_path: Path) -> None:
     assert mask is not None
     assert mask.packed == truth.masks[0].packed  # type: ignore[union-attr]
     assert (mask.covers(15, 30), mask.covers(40, 20)) == (True, False)
-    without = write_table(tmp_path, "W", [query(1)], {"source": "a test"}).path
-    assert "masks" not in without.read_text().splitlines()[0]
 
 
 @pytest.mark.parametrize(
     ("cell", "why"),
     [
-        ('["x"]', "not one mask, or null, for every box"),
-        ('{"a": 1}', "is not a list"),
-        ("[[7, null]]", "a mask is neither text nor null"),
+        ("[[null]]", "not one for every box"),
+        ('{"a": 1}', "should be a valid array"),
+        ("[[7, null]]", "should be a valid string: 7"),
     ],
 )
 def test_a_damaged_column_of_masks_is_named(tmp_path: Path, cell: str, why: str) -> None:

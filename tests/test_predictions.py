@@ -15,8 +15,11 @@ from vlmeval_findit.benchmarks.findit.scoring import read_reply
 from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.boxes.reply_format import ReplyFormat
-from vlmeval_findit.core.model_names import check_model_name
-from vlmeval_findit.core.prediction_reader import PredictionError, read_predictions
+from vlmeval_findit.core.predictions import (
+    PredictionError,
+    check_model_name,
+    read_predictions,
+)
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
 from vlmeval_findit.runs.prediction_names import split_name
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.core.prediction_reader import PredictionError, read_predictions
+from vlmeval_findit.core.predictions import PredictionError, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
+from vlmeval_findit.runs.opening import check_replies
 from vlmeval_findit.runs.results import write_score
-from vlmeval_findit.runs.score import score
+from vlmeval_findit.runs.score import score_rows
 
 ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} for i in range(50)]
 
@@ -291,7 +291,7 @@ def test_scores_of_odd_records_are_valid_json(tmp_path: Path, task: Any, field: 
         record = {"space": {"kind": "pixels"}, field: value}
         row = {"index": 0, "prediction": "[1, 2, 30, 40]", "extra_records": {"findit": record}}
         path.write_text(json.dumps([row]))
-        run = score("m", task, read_predictions(path))
+        run = score_rows(check_replies("m", task, read_predictions(path)))
         assert run.sums["tp"] == 1
         write_score(run, path)
         strict(path.with_name(f"{path.stem}_provenance.json").read_text())

@@ -15,10 +15,9 @@ from PIL import Image
 from probe_server import answering, seen, sent
 from simulated_deployments import Fault, convention
 
-from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.cli import main
-from vlmeval_findit.doctor import probe as doctor_probe
-from vlmeval_findit.engine.config_file import read_sweep
+from vlmeval_findit.sweeps.config import read_sweep
 
 SMART = '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'
 
@@ -32,8 +31,6 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _here(lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMUData", str(lmu))
     monkeypatch.chdir(tmp_path)
-    # Errors of scale and offset are not looked at here.
-    monkeypatch.setattr(doctor_probe, "RESAMPLED", 5)
     for name in ("FINDIT_SPACE", "FINDIT_FORCE", "FINDIT_IMAGES", "FINDIT_TABLES"):
         monkeypatch.delenv(name, raising=False)
 
@@ -79,7 +76,8 @@ def probe(server: ChatServer | str, *flags: str) -> int:
         ("pixels", "original/xyxy", 0, "confirmed"),
         ("pixels", "limit1280/xyxy", 1, "pixels after shrinking to 1280"),
         (None, "unit/xyxy", 0, "the answers are fractions of width and height"),
-        (None, "letterbox448/xyxy", 1, "mend the deployment"),
+        (None, "letterbox448/xyxy", 0, "pixels of the picture padded to 448 x 448"),
+        (None, "crop1000/xyxy", 1, "mend the deployment"),
         (None, "pixels/yxyx", 1, "numbers come as yxyx, and xyxy was asked for"),
     ],
 )
@@ -232,7 +230,7 @@ def test_what_is_saved_is_accepted(
 @pytest.mark.parametrize(
     ("answers", "why"),
     [
-        ("letterbox1000/xyxy", "no coordinate space of ours is like this"),
+        ("crop1000/xyxy", "no coordinate space of ours is like this"),
         ("grid1000/xywh", "numbers come as xywh"),
     ],
 )

@@ -1,8 +1,7 @@
-"""``findit probe`` of FindIt-Nano: under a real ``transformers serve``, and on this machine."""
+"""``findit probe`` of FindIt-Nano on this machine; behind a server: test_serve_command.py."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -16,25 +15,6 @@ pytestmark = pytest.mark.host
 def probe(tmp_path: Path, *flags: str) -> tuple[int, str]:
     done = run(RUN_FINDIT, ["probe", *flags], tmp_path, environment(tmp_path / "lmu"))
     return done.returncode, done.stdout
-
-
-def test_a_served_model(one_thread: None, tmp_path: Path) -> None:
-    require_host()
-    for name in ("torch", "transformers", "fastapi", "uvicorn", "openai"):
-        pytest.importorskip(name, reason=f"{name} is absent: pip install 'transformers[serving]'")
-    flags = ["--model", NANO, "--serve", "transformers", "--gpus", "0"]
-    flags += ["--serve-args", "--device cpu --dtype float32"]
-    status, out = probe(tmp_path, *flags, "--limit", "30", "--json", "found.json")
-    assert status == 0, out
-    assert "declared thousandths of width and height, xyxy: confirmed" in out
-    found = json.loads((tmp_path / "found.json").read_text())
-    # It was taught nothing of strips, nor of pictures that are shrunk much: there it often errs.
-    assert found["answers"]["boxes"] >= 20
-    iou = {(one["width"], one["height"]): one["iou"] for one in found["sizes"]}
-    assert all(iou[size] > 0.5 for size in ((224, 224), (320, 240), (240, 320), (1600, 2400)))
-    status, out = probe(tmp_path, *flags, "--limit", "30", "--space", "unit")
-    assert status == 1, out
-    assert "ANOTHER CONVENTION" in out
 
 
 THOUSANDTHS = "thousandths of width and height, xyxy"

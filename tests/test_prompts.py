@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.benchmarks.findit import prompts, variant
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import json_example, message
 from vlmeval_findit.benchmarks.findit.query import Query
@@ -416,3 +417,16 @@ def test_a_clone_that_cannot_be_imported_is_an_error(clone) -> None:
     (folder / "findit" / "doc_utils.py").write_text("import torch_that_is_not_installed\n")
     with pytest.raises(PromptError, match="need torch and torchvision"):
         prompt_set()
+
+
+def test_words_follow_what_a_dataset_means_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces of a request are remembered by name: not beyond the dataset that they are of."""
+    name = "FindIt_Pascal_xyxy_json"
+    before = parse(name)
+    assert 'Find every instance of "dog"' in prompts.request(query_for(before), before)
+    expressions = replace(DATASETS["Pascal"], family=Family.REFEXP)
+    monkeypatch.setattr(variant, "DATASETS", {**DATASETS, "Pascal": expressions})
+    now = replace(before)
+    assert "that this expression describes" in prompts.request(query_for(now), now)
+    monkeypatch.undo()
+    assert 'Find every instance of "dog"' in prompts.request(query_for(before), before)

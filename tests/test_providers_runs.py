@@ -27,10 +27,9 @@ from provider_servers import (
 from test_providers import every_provider
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.boxes.spaces import reference_size
 from vlmeval_findit.cli import main
-from vlmeval_findit.models.http.payload import openrouter_manner
 from vlmeval_findit.models.http.providers import table
 from vlmeval_findit.models.table import find_model
 
@@ -190,7 +189,6 @@ def test_a_sweep_may_ask_several_providers(
         ("search --model Unknown=q --provider openai", "no model 'Unknown'"),
         ("search --model GPT-5.4=a --served b --provider openai", "which is openai's name"),
         ("search --model GPT-5.4 --provider openai --batch anthropic", "is another's"),
-        ("search --model GPT-5.4 --provider openai --batch files", "is another's"),
         ("search --model Gemini-2.5-Flash --provider google --batch openai", "is another's"),
         ("search --model GPT-5.4 --provider openai --executor ray", "--executor has no effect"),
         ("search --model GPT-5.4 --provider openai --base-url a:8000", "should begin with http"),
@@ -279,48 +277,6 @@ def test_a_probe_asks_a_provider(tmp_path: Path, capsys: pytest.CaptureFixture[s
     no_secret(tmp_path)
 
 
-PLUGIN = """
-from vlmeval_findit.models.http.completion import CallError
-from vlmeval_findit.models.http.providers.table import Provider
-
-FAILS = [CallError("busy", 503)]
-
-
-def chat(body, endpoint, timeout):
-    if FAILS:
-        raise FAILS.pop()
-    text = '[{"bbox_2d": [1, 2, 300, 400], "label": "cat"}]'
-    usage = {"prompt_tokens": 5, "completion_tokens": 1, "cost": 0.01}
-    choice = {"message": {"content": text}, "finish_reason": "stop"}
-    return {"choices": [choice], "usage": usage}
-
-
-MINE = Provider("mine", chat, "http://localhost/v1", states_costs=True)
-PROVIDERS = [MINE, Provider("broken", None, "nowhere")]
-"""
-
-
-def test_a_strangers_provider_is_a_row_and_gets_everything_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plugin = tmp_path / "mine.py"
-    plugin.write_text(PLUGIN)
-    monkeypatch.setenv("FINDIT_PLUGINS", str(plugin))
-    assert main(["plugins"]) == 1, "One is broken."
-    listed = capsys.readouterr().out
-    assert "providers       mine" in listed
-    assert "should begin with http" in listed
-    flags = ["--model", "Qwen3-VL=q3", "--provider", "mine"]
-    assert main(search(tmp_path, *flags, "--max-usd", "0.02", "--threads", "1")) == 3
-    assert "$0.0200" in capsys.readouterr().err
-    assert main(search(tmp_path, *flags)) == 0
-    identity = json.loads(next(tmp_path.rglob("*_identity.json")).read_text())
-    assert identity["answering"]["kind"] == "provider mine"
-    assert [*identity["plugins"]] == ["mine.py"]
-    calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
-    assert "cost_from" not in json.dumps(calls), "It says what calls cost."
-
-
 # --- VLMEvalKit -----------------------------------------------------------------------------------
 
 
@@ -339,7 +295,7 @@ def knowing(protocol: Protocol) -> Said:
     assert row is not None
     assert row.api is not None
     detail = row.api.image_detail
-    perfect = perfect_answers(protocol.model, [DATA], openrouter_manner(row.api))
+    perfect = perfect_answers(protocol.model, [DATA], "openrouter")
     third = dict(list(perfect.items())[::3])
 
     def said(parts: list[dict[str, Any]]) -> str:

@@ -257,8 +257,7 @@ def test_paths_in_replies(reply: str, published: str) -> None:
 def test_what_a_run_recorded_of_a_failed_call_names_no_path(
     world: World, out: Path, suffix: str
 ) -> None:
-    from vlmeval_findit.core.prediction_reader import read_predictions
-    from vlmeval_findit.core.prediction_writer import write_rows
+    from vlmeval_findit.core.predictions import read_predictions, write_rows
 
     path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     call = {"findit": {"call": {"error": "no /mnt/Jane Doe/cache: gone"}, "thought": "of /a/b/c"}}
@@ -279,8 +278,7 @@ def test_what_a_run_recorded_of_a_failed_call_names_no_path(
 
 
 def test_a_sheet_becomes_json_that_can_be_searched(world: World, out: Path) -> None:
-    from vlmeval_findit.core.prediction_reader import read_predictions
-    from vlmeval_findit.core.prediction_writer import write_rows
+    from vlmeval_findit.core.predictions import read_predictions, write_rows
 
     path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     rows = [{"index": r.index, "prediction": r.text} for r in read_predictions(path)]

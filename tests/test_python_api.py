@@ -21,8 +21,8 @@ from scored_runs import HEIGHT, WIDTH, World, failing, saying, speaking, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.api.drawing import LINES
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.boxes.writing import Said, write

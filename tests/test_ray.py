@@ -1,11 +1,11 @@
-"""A sweep over a local Ray cluster of two workers, one of which dies in the middle."""
+"""A sweep over a local Ray of two workers: who kills it loses nothing, and it leaves nothing."""
 
 from __future__ import annotations
 
 import os
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from engine_fakes import (
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.models.model_asker import ModelAsker
 
@@ -31,16 +31,13 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]
 
 HERE = Path(__file__).parent
 TWO = Inference(replicas=2, cpus=0.5)
+SMALL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
 
 
 @pytest.fixture(autouse=True)
 def _workers_find_us(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
-
-
-def ray_host(load: Callable[[], Any]) -> FakeHost:
-    return FakeHost(None, lambda _: RayBackend(load, TWO))
 
 
 def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
@@ -55,9 +52,6 @@ def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
     assert model.calls == 100 - RAY_REPLICAS * QUICK
     keys = answered_keys(own_tmp / "calls.jsonl")
     assert len(keys) == len(set(keys)) == 100
-
-
-POISONED = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
 
 
 # --- what it leaves -------------------------------------------------------------------------------
@@ -94,8 +88,8 @@ def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_
             handlers.append(signal.getsignal(signal.SIGTERM))
             super().answered(answers)
 
-    sweep = demo_sweep(tmp_path, POISONED)
-    go(sweep, ray_host(lambda: ModelAsker(FakeModel())), watcher=Watching())
+    host = FakeHost(None, lambda _: RayBackend(lambda: ModelAsker(FakeModel()), TWO))
+    go(demo_sweep(tmp_path, SMALL), host, watcher=Watching())
     assert heard == {"127.0.0.1"}
     assert set(handlers) == {before[1]}, "Ray's own handler of SIGTERM ends the process at once"
     assert not list(own_tmp.iterdir())

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.variant import grid
-from vlmeval_findit.boxes.reading import boxes as boxes_of
+from vlmeval_findit.boxes import reading as module
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason
 from vlmeval_findit.boxes.reply_format import (
@@ -720,7 +720,7 @@ odd_numbers = st.lists(st.one_of(a_number, odd), min_size=3, max_size=5)
             LABELS_VIDEO_JSON,
         ]
     ),
-    boxes=st.lists(four_numbers, min_size=boxes_of._FEW, max_size=20),
+    boxes=st.lists(four_numbers, min_size=1, max_size=20),
     odd_one=st.one_of(st.none(), odd_numbers),
     at=st.integers(0, 15),
     frame=st.integers(0, 1),
@@ -746,11 +746,8 @@ def test_many_boxes_at_once_are_what_they_are_one_by_one(
         )
         reply = f"[{', '.join(entries)}]"
     together = read(reply, how)
-    before = boxes_of._FEW
-    try:
-        boxes_of._FEW = 10**9
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_FEW", 10**9)
         one_by_one = read(reply, how)
-    finally:
-        boxes_of._FEW = before
     assert repr(together) == repr(one_by_one)
     assert together.boxes or together.reason is not None

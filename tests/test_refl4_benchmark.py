@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from refl4_stand_in import BOXES, TEST, VAL, rows, write_parquet
+from refl4_stand_in import BOXES, TEST, VAL, write_parquet
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS as FINDIT_DATASETS
 from vlmeval_findit.benchmarks.findit.variant import grid
-from vlmeval_findit.benchmarks.refl4.annotations import Annotation, Split, annotation, of_split
+from vlmeval_findit.benchmarks.refl4.annotations import Code, RefusedError, Split, annotation
 from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.refl4.figures import corrected_figures, figures
-from vlmeval_findit.benchmarks.refl4.judging import Judged, judge
-from vlmeval_findit.benchmarks.refl4.metrics import CORRECTED, TWELVE, row_slices, row_sums
-from vlmeval_findit.benchmarks.refl4.predictions import PredictedBox, answers_to, predictions_from
-from vlmeval_findit.benchmarks.refl4.refusals import Code, RefusedError
-from vlmeval_findit.benchmarks.refl4.sums import sums
 from vlmeval_findit.benchmarks.refl4.table import (
-    annotations_at,
+    DATASETS,
+    RefL4Variant,
     load_task,
     prepare,
     read_release,
@@ -34,9 +26,7 @@ from vlmeval_findit.benchmarks.refl4.table import (
     splits_in,
     unlike_release_of,
 )
-from vlmeval_findit.benchmarks.refl4.variant import DATASETS, RefL4Variant
 from vlmeval_findit.core.drawing import Role
-from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import FAILED, Reply
 from vlmeval_findit.core.scored_row import ScoredRow, totals
@@ -86,6 +76,7 @@ def test_a_question_travels_to_another_machine() -> None:
         ("FindIt_RefL4Full_val_xyxy_json_", "does not end in '_'"),
         ("FindIt_RefL4Full_val_multilabel_xyxy_json", "RefL4Full_val has no multi-label queries"),
         ("FindIt_RefL4Full_val_caption_xyxy_json", "RefL4Full_val has no captions"),
+        ("FindIt_RefL4Full_val_point_json", "is judged by overlap: point is"),
         ("FindIt_RefL4Full_val_f2_xyxy_json", "RefL4Full_val has images, not frames"),
         ("FindIt_RefL4Full_val_xyxy_text_bbox_2d", "text replies have neither"),
     ],
@@ -171,102 +162,12 @@ def test_a_row_that_nobody_could_be_asked_is_refused(
     assert not (tmp_path / "RefL4Full_val.tsv").exists()
 
 
-def test_annotations_are_found_in_every_form(tables: Path, tmp_path: Path) -> None:
-    wanted = tuple(annotation(row, "") for row in VAL)
-    for place in (None, tables, tables / "RefL4Full_all.tsv", tmp_path / "parquet"):
-        assert annotations_at(place, Split.VAL)[0] == wanted
-    with pytest.raises(RefusedError, match="no row is of the split test"):
-        annotations_at(tables / "RefL4Full_val.tsv", Split.TEST)
-
-
 def test_without_a_table_it_says_how_to_make_one() -> None:
     with pytest.raises(
         FileNotFoundError,
         match=r"fetch RefL4Full_val, or .* --ref-l4 DIR",
     ):
         load_task(NAME)
-
-
-# --- figures as ratios of sums --------------------------------------------------------------------
-
-
-def as_rows(judged: list[Judged]) -> list[ScoredRow]:
-    return [
-        ScoredRow(i, str(one.annotation.image_id), row_sums(one), slices=row_slices(one))
-        for i, one in enumerate(judged)
-    ]
-
-
-def assert_same_figures(judged: list[Judged]) -> None:
-    """Metrics on sums, metrics on arrays, and the authors' own order of operations."""
-    exact = sums(judged)
-    expected = {**figures(exact).named}
-    other = corrected_figures(exact)
-    expected |= {
-        "class_acc (corrected)": other.class_acc,
-        "class_macc (corrected)": other.class_macc,
-    }
-    scored = as_rows(judged)
-    total = totals(scored)
-    assert totals(scored) == total
-    metrics = (*TWELVE, *CORRECTED)
-    assert [metric.name for metric in metrics] == list(expected)
-    evidence = evidence_of(metrics, clustered(scored, "RefL4"))
-    for metric in metrics:
-        value = expected[metric.name]
-        for ours in (metric.value(total), evidence.figure(metric.name)):
-            assert ours == (None if value is None else pytest.approx(value, abs=1e-9)), metric.name
-
-
-NUMBERS = st.floats(-10, 700, width=32)
-SIDES = st.sampled_from([0.0, 1.0, 60.0, 127.9, 128.0, 200.0, 256.0, 257.0, 600.0])
-CATEGORY = st.sampled_from(["refcoco_16", "refcoco_37", "refcoco_6", "o365_57", "o365_1", "other"])
-
-
-@st.composite
-def judged_lists(draw: st.DrawFn) -> list[Judged]:
-    truths, answers = [], []
-    for number in range(draw(st.integers(1, 25))):
-        x, y, w, h = draw(NUMBERS), draw(NUMBERS), draw(SIDES), draw(SIDES)
-        truths.append(
-            Annotation(
-                number,
-                (x, y, w, h),
-                draw(CATEGORY),
-                draw(st.sampled_from([Split.VAL, Split.TEST])),
-                caption=draw(st.sampled_from([None, "a", "b " * 12, "c " * 30, "d " * 50])),
-                is_rewrite=draw(st.sampled_from([None, True, False])),
-                image_id=draw(st.integers(0, 6)),
-            )
-        )
-        shrink = draw(st.sampled_from([0.0, 0.4, 0.5, 0.52, 0.6, 0.8, 0.9, 1.0]))
-        answers.append(PredictedBox((x, y, x + w * shrink, y + h)))
-    return judge(truths, answers)
-
-
-@given(judged_lists())
-def test_metrics_on_sums_are_the_figures_of_the_protocol(judged: list[Judged]) -> None:
-    assert_same_figures(judged)
-
-
-@pytest.mark.shared
-def test_metrics_on_sums_agree_on_the_public_cases(shared: Path) -> None:
-    path = shared / "parity" / "ref_l4_public.jsonl.gz"
-    tried = 0
-    with gzip.open(path, "rt") as lines:
-        for case in map(json.loads, lines):
-            if "figures" not in case["authors"]:
-                continue
-            try:
-                truths = of_split(
-                    [annotation(row, "") for row in case["annotations"]], Split(case["split"])
-                )
-                answers = answers_to(truths, predictions_from(case["predictions"]))
-            except RefusedError:
-                continue
-            assert_same_figures(judge(truths, answers.answers))
-            tried += 1
-    assert tried > 20
 
 
 # --- scoring replies ------------------------------------------------------------------------------
@@ -284,7 +185,7 @@ def corners_of(row: dict[str, Any]) -> list[float]:
 def scored(replies: list[str]) -> tuple[Any, tuple[ScoredRow, ...]]:
     task = load_task(NAME)
     given_ = [Reply(row["id"], text) for row, text in zip(VAL, replies, strict=False)]
-    made = BENCHMARK.score("anybody", task, given_, Settings(space="pixels"), None)
+    made = BENCHMARK.score_batch("anybody", task, given_, Settings(space="pixels"), None)
     assert [space["kind"] for space in made.spaces] == ["pixels"]
     return task, made.rows
 
@@ -379,20 +280,6 @@ def test_boxes_that_are_no_numbers_are_misses_and_the_details_stay_json() -> Non
     assert [row.sums["hits_0.5"] for row in found] == [0, 0]
     for row in found:
         json.dumps(row.details, allow_nan=False)
-
-
-def test_a_size_that_no_expression_has_has_no_figure() -> None:
-    truths = [annotation(row, "") for row in rows("val", 0, 1)]
-    judged = judge(truths, [PredictedBox((0, 0, 1, 1))])
-    total = totals(as_rows(judged))
-    by_name = {metric.name: metric.value(total) for metric in BENCHMARK.metrics}
-    assert by_name["small_acc"] == 0.0
-    assert by_name["medium_acc"] is by_name["large_macc"] is None
-
-
-def test_nothing_scored_has_no_figure() -> None:
-    for metric in (*BENCHMARK.metrics, BENCHMARK.with_failures):
-        assert metric.value({}) is None
 
 
 # --- published ------------------------------------------------------------------------------------

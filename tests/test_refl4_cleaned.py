@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlmeval_findit.benchmarks.refl4.annotations import RefusedError
 from vlmeval_findit.benchmarks.refl4.cleaned import (
     KNOWN,
     SPLITS,
@@ -20,10 +21,8 @@ from vlmeval_findit.benchmarks.refl4.cleaned import (
     file_name,
     plain_id,
     read_reviews,
-    row,
     unlike_known,
 )
-from vlmeval_findit.benchmarks.refl4.refusals import RefusedError
 
 ENTRY = {"ann_id": 12, "caption": "the left cup", "caption_quality": 1}
 
@@ -101,20 +100,6 @@ def test_annotation_ids(value: object, expected: str | None) -> None:
     assert plain_id(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("outcome", "is_hit"),
-    [(True, True), (False, False), (0.5, False), (0.500001, True), (1, True), (0, False),
-     (float("nan"), False)],
-)  # fmt: skip
-def test_a_row_takes_a_hit_or_an_iou(outcome: bool | float, is_hit: bool) -> None:
-    assert row(7.0, "a", outcome) == Row("7", "a", is_hit)
-
-
-def test_a_row_needs_an_id() -> None:
-    with pytest.raises(RefusedError, match="no_id"):
-        row(float("nan"), "a", True)
-
-
 def test_both_accuracies_and_what_found_no_partner() -> None:
     reviews = [
         Review("1", "Left  Cup", False),
@@ -123,10 +108,10 @@ def test_both_accuracies_and_what_found_no_partner() -> None:
         Review("3", "nobody asked", True),
     ]
     rows = [
-        row(1, "left cup ", True),
-        row("1", "the bird", False),
-        row(2, "left cup", 0.4),
-        row(9, "left cup", True),
+        Row("1", "left cup ", True),
+        Row("1", "the bird", False),
+        Row("2", "left cup", False),
+        Row("9", "left cup", True),
     ]
     got = clean(rows, reviews)
     assert (got.rows, got.joined_rows, got.kept_rows) == (4, 3, 2)
@@ -143,14 +128,14 @@ def test_both_accuracies_and_what_found_no_partner() -> None:
 
 
 def test_neither_the_id_nor_the_expression_alone_is_a_partner() -> None:
-    got = clean([row(1, "a", True)], [Review("1", "b", False), Review("2", "a", False)])
+    got = clean([Row("1", "a", True)], [Review("1", "b", False), Review("2", "a", False)])
     assert (got.joined_rows, got.kept, len(got.reviews_without_row)) == (0, None, 2)
     assert got.lines(most=1)[-2:] == ["  1: b", "  and 1 more"]
 
 
 def test_an_expression_that_occurs_twice_takes_partners_in_order() -> None:
     reviews = [Review("1", "a", False), Review("1", "a", True)]
-    got = clean([row(1, "a", True), row(1, "a", False), row(1, "a", True)], reviews)
+    got = clean([Row("1", "a", hit) for hit in (True, False, True)], reviews)
     assert (got.joined_rows, got.kept_rows, got.kept) == (2, 1, 100.0)
     assert len(got.rows_without_review) == 1
     assert got.reviews_without_row == ()
@@ -168,7 +153,7 @@ PAIRS = st.tuples(st.integers(0, 5), st.sampled_from("abc"), st.booleans())
 def test_every_row_and_review_is_counted_once(
     mine: list[tuple[int, str, bool]], theirs: list[tuple[int, str, bool]]
 ) -> None:
-    rows = [row(*one) for one in mine]
+    rows = [Row(str(number), text, hit) for number, text, hit in mine]
     reviews = [Review(str(number), text, wrong) for number, text, wrong in theirs]
     got = clean(rows, reviews)
     assert got.joined_rows + len(got.rows_without_review) == len(rows)

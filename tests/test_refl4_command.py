@@ -18,6 +18,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.refl4 import annotations as known
 from vlmeval_findit.benchmarks.refl4.annotations import Known, Split
+from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.fetch import annotations as fetched
@@ -149,53 +150,49 @@ def test_fetch_keeps_no_annotations_of_another_number_of_rows(
 
 # --- files of others ------------------------------------------------------------------------------
 
+ALL = "FindIt_RefL4Full_all_xyxy_json"
 
+
+def convert(path: Path, name: str = ALL) -> int:
+    return main(["score", "--convert", "--dataset", name, str(path)])
+
+
+def figures_of(path: Path, name: str = ALL) -> dict[str, Any]:
+    """The figures of the run that was made of a file."""
+    found = path.with_name(f"{path.stem}_{name}_provenance.json")
+    return json.loads(found.read_text())["figures"]
+
+
+@pytest.fixture
+def prepared(parquet: Path) -> None:
+    assert main(["prepare", "--ref-l4", str(parquet), "--force"]) == 0
+
+
+@pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize("form", ["xywh", "xyxy"])
 def test_a_file_of_others_gets_the_twelve_figures_and_the_corrected_ones(
-    form: str, parquet: Path, tmp_path: Path, capsys: Capture
+    form: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "theirs.json", items(form))
-    assert score(path, "--annotations", parquet) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"acc_0.5 +50.00", said)
-    assert re.search(r"class_acc +50.00 +66.67", said), "bird is a bus there"
-    assert "not the authors' annotations: 8 expressions of val" in said
-    left = left_by(path)
-    assert list(left["rounded"].values())[:4] == [50.0, 50.0, 50.0, 50.0]
-    assert left["corrected rounded"] == {"class_acc": 66.67, "class_macc": 66.67}
-    assert set(left["slices"]) == {
-        "split",
-        "size",
-        "source",
-        "words",
-        "wording",
-        "class",
-        "corrected class",
-    }
-    assert left["intervals"]["acc_0.5"][0] < 50 < left["intervals"]["acc_0.5"][1]
-    assert set(left["annotations"]) == {"ref-l4-val.parquet", "ref-l4-test.parquet"}
-    assert "Wild Bird" not in said
-    assert score(path, "--annotations", parquet, "--per-class") == 0
-    again = capsys.readouterr().out
-    assert "Wild Bird" in again
-    assert left_by(path)["figures"] == left["figures"]
+    for _ in range(2):
+        assert convert(path) == 0
+    left = figures_of(path)
+    assert [left[name] for name in ("acc_0.5", "macc", "class_acc")] == [50, 50, 50]
+    assert left["class_acc_corrected"] == pytest.approx(200 / 3), "bird is a bus in the authors'"
 
 
-def test_what_is_missing_is_a_miss_and_what_is_too_much_is_counted(
-    parquet: Path, tmp_path: Path, capsys: Capture
-) -> None:
+@pytest.mark.usefixtures("prepared")
+def test_what_is_missing_is_a_miss_and_what_is_too_much_is_not_used(tmp_path: Path) -> None:
     said = [*items()[2:], {"id": 77, "pred_bbox": None, "format": "xyxy"}]
-    said[0] = {"id": said[0]["id"], "pred_bbox": None, "format": "xywh"}
+    said[1] = {"id": said[1]["id"], "pred_bbox": None, "format": "xywh"}
     path = written(tmp_path / "theirs.json", said)
-    assert score(path, "--annotations", parquet, "--split", "val") == 0
-    out = capsys.readouterr().out
-    assert "Ref-L4 val: 8 of 8 expressions answered" in out
-    assert "missed for want of a box: 2 no prediction" in out
-    assert "missed for want of a box: 1 null" in out
-    assert "13 predictions of no annotation" in out
-    assert left_by(path)["misses"] == {"no prediction": 2, "null": 1}
+    name = "FindIt_RefL4Full_val_xyxy_json"
+    assert convert(path, name) == 0
+    # Four of eight were right: one of them is missing now, and one is null.
+    assert figures_of(path, name)["acc_0.5"] == 25
 
 
+@pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -206,36 +203,42 @@ def test_what_is_missing_is_a_miss_and_what_is_too_much_is_counted(
         (lambda said: [one.update(id=str(one["id"])) for one in said], "no_prediction_id_matches"),
     ],
 )
-def test_a_refusal_names_file_row_key_and_code_and_others_are_scored(
-    change: Callable[[list[dict[str, Any]]], object],
-    code: str,
-    parquet: Path,
-    tmp_path: Path,
-    capsys: Capture,
+def test_a_refusal_names_file_row_key_and_code(
+    change: Callable[[list[dict[str, Any]]], object], code: str, tmp_path: Path, capsys: Capture
 ) -> None:
     said = items()
     change(said)
-    bad = written(tmp_path / "bad.json", said)
-    good = written(tmp_path / "good.json", items())
-    assert score(bad, good, "--annotations", parquet) == 1
-    found = capsys.readouterr()
-    assert f"({code})" in found.err
-    assert "bad.json" in found.err
-    assert not bad.with_name("bad_ref-l4.json").exists()
-    assert left_by(good)["figures"]["acc_0.5"] == 50.0
+    assert convert(written(tmp_path / "bad.json", said)) == 2
+    found = capsys.readouterr().err
+    assert f"({code})" in found
+    assert "bad.json" in found
+    assert not list(tmp_path.glob("bad_*"))
 
 
-def test_without_annotations_it_says_how_to_get_them(
-    parquet: Path, tmp_path: Path, capsys: Capture
-) -> None:
+@pytest.mark.usefixtures("prepared")
+def test_a_conversion_never_overwrites_other_replies(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path / "theirs.json", items())
-    assert score(path) == 1
-    assert (
-        "fetch RefL4Full_all, or python run_findit.py prepare --ref-l4 DIR"
-        in capsys.readouterr().err
-    )
-    assert score(path, "--annotations", tmp_path) == 1
-    assert "ref-l4-val.parquet" in capsys.readouterr().err
+    run = tmp_path / f"theirs_{ALL}.json"
+    run.write_text("[]")
+    assert convert(path) == 2
+    said = capsys.readouterr().err
+    assert f"{run}: is there with other replies" in said
+    assert f"run_findit.py score {run}" in said
+    assert run.read_text() == "[]"
+    run.unlink()
+    assert convert(path) == 0
+
+
+def test_what_a_conversion_needs(parquet: Path, tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path / "theirs.json", items())
+    assert main(["score", "--convert", str(path)]) == 2
+    assert "theirs.json: say with --dataset what it is about" in capsys.readouterr().err
+    assert convert(path) == 2
+    how = "fetch RefL4Full_all, or python run_findit.py prepare --ref-l4 DIR"
+    assert how in capsys.readouterr().err
+    write_table(tmp_path / "lmu", "Pascal", [Query(0, "cat", 9, 9, ("a",), Truth((), ()))], {})
+    assert convert(path, "FindIt_Pascal_xyxy_json") == 2
+    assert "FindIt knows no other layout than prediction files" in capsys.readouterr().err
 
 
 def test_an_unknown_protocol_has_a_nearest(tmp_path: Path, capsys: Capture) -> None:
@@ -267,16 +270,13 @@ def test_our_run_gets_the_same_figures_from_both_scores(
     house = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())["figures"]
     capsys.readouterr()
     assert score("--space", "pixels", path) == 0
-    left = left_by(path)
-    for name, value in left["figures"].items():
-        assert house[name] == (None if value is None else pytest.approx(value, abs=1e-9)), name
-    assert house["class_acc_corrected"] == pytest.approx(left["corrected"]["class_acc"])
-    assert left["answered"] == 6
-    assert left["failed calls"] == 2
-    assert left["figures"]["acc_0.5"] == pytest.approx(100 / 3)
-    assert left["acc_0.5 with failed calls as misses"] == 25.0
-    assert left["misses"] == {"not JSON": 2}
-    assert "2 failed calls, in none of these" in capsys.readouterr().out
+    left = left_by(path)["figures"]
+    for metric in BENCHMARK.all_metrics:
+        assert house[metric.key or metric.name] == left[metric.name]
+    assert left_by(path)["answered"] == 6
+    assert left["acc_0.5"] == pytest.approx(100 / 3)
+    assert left["acc_0.5 (failed calls as misses)"] == 25.0
+    assert "6 of 8 expressions answered" in capsys.readouterr().out
 
 
 def test_every_dataset_with_one_box_gets_them_without_classes(
@@ -293,9 +293,8 @@ def test_every_dataset_with_one_box_gets_them_without_classes(
     assert score("--space", "pixels", path) == 0
     left = left_by(path)
     assert left["figures"]["acc_0.5"] == pytest.approx(100 / 3)
-    assert left["figures"]["class_acc"] is left["corrected"]["class_macc"] is None
-    assert set(left["slices"]) == {"size", "words"}
-    assert re.search(r"class_acc +– +–", capsys.readouterr().out)
+    assert left["figures"]["class_acc"] is left["figures"]["class_macc (corrected)"] is None
+    assert re.search(r"class_acc +–", capsys.readouterr().out)
 
 
 def test_a_dataset_with_more_boxes_is_refused(

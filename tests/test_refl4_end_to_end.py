@@ -26,7 +26,7 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     cwd = tmp_path_factory.mktemp("finished")
-    arguments = ["--data", *BOTH, "--model", "FullImage", "OpenCV-Detector"]
+    arguments = ["--data", *BOTH, "--model", "FullImage", "FindIt-Nano"]
     done = run(RUN_FINDIT, arguments, cwd, environment(lmu))
     assert done.returncode == 0, done.stdout
     return cwd / "outputs"
@@ -90,9 +90,11 @@ def test_a_search_names_the_best_format_by_the_benchmarks_own_figures(
     for _ in range(2):
         done = run(RUN_FINDIT, [*words, "--limit", "3"], tmp_path, environment(lmu))
         assert done.returncode == 0, done.stdout
-    assert "FullImage: best format " in done.stdout
+    assert "FullImage: best format on Ref-L4 " in done.stdout
     assert "(acc_0.5 " in done.stdout
-    found = yaml.safe_load((tmp_path / "best_formats.yaml").read_text())["models"]["FullImage"]
+    found = yaml.safe_load((tmp_path / "best_formats.yaml").read_text())["models"]["FullImage"][
+        "Ref-L4"
+    ]
     assert found["tables"] == ["RefL4Full_val"]
     assert found["rule"].startswith("highest acc_0.5 (failed calls as misses)")
     assert set(found["averages"][0]) == {"format", "acc_0.5", "macc", "Adherence"}

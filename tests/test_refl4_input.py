@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from vlmeval_findit.benchmarks.refl4.annotations import (
     RELEASE,
     Annotation,
+    Code,
+    RefusedError,
     Split,
     annotation,
     of_split,
@@ -24,16 +26,13 @@ from vlmeval_findit.benchmarks.refl4.annotations import (
     read_parquet,
     unlike_release,
 )
-from vlmeval_findit.benchmarks.refl4.predictions import (
-    BoxOrder,
-    MissReason,
-    answers_to,
+from vlmeval_findit.benchmarks.refl4.converter import (
+    FORMATS,
+    boxes_of,
     predictions_from,
     read_box,
-    read_predictions,
+    replies_of,
 )
-from vlmeval_findit.benchmarks.refl4.refusals import Code, RefusedError
-from vlmeval_findit.benchmarks.refl4.scoring import score
 
 NAN, INF = math.nan, math.inf
 ROW: dict[str, Any] = {
@@ -80,13 +79,12 @@ def test_a_row_of_the_release() -> None:
         width=640,
         height=480,
     )
-    assert truth().words == 6
 
 
 def test_a_case_has_less() -> None:
     few = {key: ROW[key] for key in ("id", "bbox", "ori_category_id", "split")}
     one = annotation(few, "here")
-    assert (one.caption, one.words, one.is_rewrite, one.image_id) == (None,) * 4
+    assert (one.caption, one.is_rewrite, one.image_id) == (None,) * 3
     assert annotation({**few, "caption": NAN, "is_rewrite": NAN}, "here") == one
 
 
@@ -227,30 +225,27 @@ def test_counts_of_the_release() -> None:
         ([1, 2, 10**400, -(10**400)], "xyxy", (1, 2, INF, -INF)),
         (np.array([1, 2, 3, 4]).tolist(), "xyxy", (1, 2, 3, 4)),
         (list(np.array([1, 2, 3, 4], np.float32)), "xyxy", (1, 2, 3, 4)),
-        ([1, 2, 3, 4, 5], "xyxy", MissReason.WRONG_LENGTH),
-        ([1, 2, 3], "xyxy", MissReason.WRONG_LENGTH),
-        ([1, 2, 3], "xywh", MissReason.WRONG_LENGTH),
-        ([], "xyxy", MissReason.WRONG_LENGTH),
-        ([[1, 2, 3, 4]], "xyxy", MissReason.WRONG_LENGTH),
-        (None, "xywh", MissReason.NULL_BOX),
-        ("1,2,3,4", "xyxy", MissReason.NO_LIST),
-        ("1234", "xyxy", MissReason.NO_LIST),
-        ({"x1": 1, "y1": 2, "x2": 3, "y2": 4}, "xyxy", MissReason.NO_LIST),
-        (0, "xyxy", MissReason.NO_LIST),
-        (["1", "2", "3", "4"], "xyxy", MissReason.NOT_NUMBERS),
-        ([1, 2, 3, None], "xyxy", MissReason.NOT_NUMBERS),
-        ([1, 2, 3, True], "xyxy", MissReason.NOT_NUMBERS),
-        ([1, 2, 3, [4]], "xywh", MissReason.NOT_NUMBERS),
-        ([1, 2, 3, "4", 5], "xywh", MissReason.NOT_NUMBERS),
+        ([1, 2, 3, 4, 5], "xyxy", None),
+        ([1, 2, 3], "xyxy", None),
+        ([1, 2, 3], "xywh", None),
+        ([], "xyxy", None),
+        ([[1, 2, 3, 4]], "xyxy", None),
+        (None, "xywh", None),
+        ("1,2,3,4", "xyxy", None),
+        ("1234", "xyxy", None),
+        ({"x1": 1, "y1": 2, "x2": 3, "y2": 4}, "xyxy", None),
+        (0, "xyxy", None),
+        (["1", "2", "3", "4"], "xyxy", None),
+        ([1, 2, 3, None], "xyxy", None),
+        ([1, 2, 3, True], "xyxy", None),
+        ([1, 2, 3, [4]], "xywh", None),
+        ([1, 2, 3, "4", 5], "xywh", None),
     ],
 )
 def test_boxes_as_they_come(numbers: object, how: str, expected: object) -> None:
-    answer = read_box(numbers, BoxOrder(how))
-    if isinstance(expected, MissReason):
-        assert (answer.box, answer.reason) == (None, expected)
-    else:
-        assert (answer.box, answer.reason) == (expected, None)
-        assert all(type(value) is float for value in answer.box or ())
+    box = read_box(numbers, how)
+    assert box == expected
+    assert all(type(value) is float for value in box or ())
 
 
 JSON = st.recursive(
@@ -260,13 +255,10 @@ JSON = st.recursive(
 )
 
 
-@given(JSON, st.sampled_from(BoxOrder))
-def test_no_box_is_an_exception(numbers: object, how: BoxOrder) -> None:
-    answer = read_box(numbers, how)
-    assert (answer.box is None) == (answer.reason is not None)
-    said = predictions_from([{"id": 7, "pred_bbox": numbers, "format": how.value}])
-    got = score([truth()], said, Split.VAL)
-    assert sum(got.sums.misses.values()) == (answer.reason is not None)
+@given(JSON, st.sampled_from(FORMATS))
+def test_no_box_is_an_exception(numbers: object, how: str) -> None:
+    said = predictions_from([{"id": 7, "pred_bbox": numbers, "format": how}])
+    assert repr(boxes_of([truth()], said)) == repr([read_box(numbers, how)])
 
 
 # --- prediction lists -----------------------------------------------------------------------------
@@ -304,69 +296,48 @@ def test_lists_that_are_refused(items: object, code: str, says: str) -> None:
 
 def test_seven_is_seven() -> None:
     for asked, said in ((7, 7.0), (7.0, 7), ("007", "007")):
-        predictions = predictions_from([{**SAID, "id": said}])
-        assert score([truth(asked)], predictions, Split.VAL).figures.macc == 100
+        assert boxes_of([truth(asked)], predictions_from([{**SAID, "id": said}])) != [None]
 
 
 @pytest.mark.parametrize("said", ["7", 8, "007", 7.5])
 def test_predictions_of_something_else_are_refused(said: object) -> None:
     predictions = predictions_from([{**SAID, "id": said}], "f")
-    code, message = code_of(score, [truth()], predictions, Split.VAL, ("t", "f"))
+    code, message = code_of(boxes_of, [truth()], predictions, "f")
     assert code == "no_prediction_id_matches"
     assert f"{said!r} is not like 7" in message
 
 
-def test_predictions_of_the_other_split_only_are_refused() -> None:
-    predictions = predictions_from([{**SAID, "id": 8}])
-    code, _ = code_of(score, [truth(), truth(8, "test")], predictions, Split.VAL)
-    assert code == "no_prediction_id_matches"
-
-
-def test_without_any_prediction_everything_is_a_miss() -> None:
-    got = score([truth(), truth(8)], predictions_from([]), Split.VAL)
-    assert (got.figures.macc, got.figures.class_acc, got.unused) == (0, 0, 0)
-    assert dict(got.sums.misses) == {MissReason.NO_PREDICTION: 2}
-
-
-def test_unused_ids_and_misses_are_counted() -> None:
+def test_what_is_missing_is_no_box_and_what_is_too_much_is_not_used() -> None:
     items = [
         SAID,
         {"id": 8, "pred_bbox": None, "format": "xywh"},
         {"id": 9, "format": "xywh"},
         {"id": 10, "pred_bbox": [1, 2], "format": "xyxy"},
-        {"id": "7", "pred_bbox": [0, 0, 9, 9], "format": "xyxy"},
         {"id": 99, "pred_bbox": None, "format": "xyxy"},
     ]
     truths = [truth(number) for number in (7, 8, 9, 10, 11)]
-    got = score(truths, predictions_from(items), Split.VAL)
-    assert got.unused == 2
-    assert dict(got.sums.misses) == {
-        MissReason.NULL_BOX: 1,
-        MissReason.NO_BOX: 1,
-        MissReason.WRONG_LENGTH: 1,
-        MissReason.NO_PREDICTION: 1,
-    }
-    assert got.figures.acc_050 == 20
-    assert [one.annotation.id for one in got.judged] == [7, 8, 9, 10, 11]
-    answers = answers_to(truths, predictions_from(items)).answers
-    assert [a.reason for a in answers] == [one.reason for one in got.judged]
+    expected = [(1.5, 2.0, 31.5, 42.0), None, None, None, None]
+    assert boxes_of(truths, predictions_from(items)) == expected
+    assert boxes_of(truths, predictions_from([])) == [None] * 5
 
 
-def test_prediction_files(tmp_path: Path) -> None:
+def test_files_become_replies(tmp_path: Path) -> None:
     path = tmp_path / "said.json"
-    path.write_text("\ufeff" + json.dumps([SAID]), encoding="utf-8")
-    assert read_predictions(path)[7].box == (1.5, 2.0, 31.5, 42.0)
-    path.write_text('[{"id": 7, "pred_bbox": [NaN, 0, Infinity, 1], "format": "xyxy"}]')
-    assert score([truth()], read_predictions(path), Split.VAL).figures.acc_050 == 0
-    for text in ("", "{", '{"id": 7}\n{"id": 8}', "[" * 100_000):
-        path.write_text(text)
-        code, message = code_of(read_predictions, path)
-        assert code == "unreadable"
-        assert message.startswith("said.json: ")
-    path.write_bytes(b"\xff\xfe[]")
-    assert code_of(read_predictions, path)[0] == "unreadable"
-    with pytest.raises(FileNotFoundError):
-        read_predictions(tmp_path / "none.json")
+    said = {**SAID, "pred_bbox": [1.5, 2, 30, 40], "format": "xywh"}
+    path.write_text("\ufeff" + json.dumps([said]), encoding="utf-8")
+    (one, two) = replies_of(path, [truth(), truth(8)])
+    assert (one.index, json.loads(one.text)) == (7, [{"bbox": [1.5, 2.0, 31.5, 42.0]}])
+    assert one.recorded.space == {"kind": "pixels"}
+    assert (two.index, two.text, two.failed) == (8, "", False)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"id": 7}\n{"id": 8}', b"[" * 100_000, b"\xff[]"])
+def test_files_that_are_no_json(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "said.json"
+    path.write_bytes(content)
+    code, message = code_of(list, replies_of(path, [truth()]))
+    assert code == "unreadable"
+    assert message.startswith("said.json: ")
 
 
 def test_the_codes_of_the_cases() -> None:

@@ -8,44 +8,44 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.refl4.annotations import RELEASE, SIZES, Split
-from vlmeval_findit.benchmarks.refl4.categories import COCO, OBJECTS365
-from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, CORRECTED
-from vlmeval_findit.benchmarks.refl4.figures import NAMES
-from vlmeval_findit.benchmarks.refl4.published import (
-    PUBLISHED,
-    PUBLISHED_CLEANED,
-    OutputKind,
-    PublishedRow,
-)
+from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, COCO, CORRECTED, OBJECTS365
+from vlmeval_findit.benchmarks.refl4.protocol import TWELVE
+from vlmeval_findit.benchmarks.refl4.published import published
+from vlmeval_findit.benchmarks.refl4.table import table_name
 
+MASKS = " (tight boxes of masks)"
 TOTAL = sum(RELEASE.rows.values())
 
 
+def split_figures(split: Split) -> dict[str, dict[str, float]]:
+    return {one.model: dict(one.values) for one in published() if one.column == table_name(split)}
+
+
+WHOLE = split_figures(Split.ALL)
+
+
 def test_there_are_24_rows_of_18_box_and_6_mask_models() -> None:
-    assert len({row.model for row in PUBLISHED}) == len(PUBLISHED) == 24
-    assert [row.output for row in PUBLISHED] == [OutputKind.BOX] * 18 + [OutputKind.MASK] * 6
-    assert [row.model for row in PUBLISHED if row.class_acc is not None] == ["CogVLM-Grounding"]
-    assert all("2406.16866" in row.source for row in (*PUBLISHED, *PUBLISHED_CLEANED))
+    masks = [model.endswith(MASKS) for model in WHOLE]
+    assert masks == [False] * 18 + [True] * 6
+    assert [model for model in WHOLE if "class_acc" in WHOLE[model]] == ["CogVLM-Grounding"]
+    for found in WHOLE.values():
+        assert {*found, "class_acc"} == {metric.name for metric in TWELVE}
+    assert all("2406.16866" in one.where for one in published())
 
 
-@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row.model)
-def test_rows_agree_with_the_sizes_of_their_parts(row: PublishedRow) -> None:
-    named = row.named
-    assert list(named) == list(NAMES)
+@pytest.mark.parametrize("model", WHOLE)
+def test_rows_agree_with_the_sizes_of_their_parts(model: str) -> None:
+    found = WHOLE[model]
     for whole, part in (("acc_0.5", "acc"), ("macc", "macc")):
-        parts = [(named[f"{size}_{part}"], RELEASE.sizes[size]) for size in SIZES]
-        weighted = sum((value or 0) * count for value, count in parts) / TOTAL
-        assert weighted == pytest.approx(named[whole], abs=0.0101)
-    splits = row.macc_val * RELEASE.rows[Split.VAL] + row.macc_test * RELEASE.rows[Split.TEST]
-    assert splits / TOTAL == pytest.approx(row.macc, abs=0.0101)
-    assert row.acc_050 > row.acc_075 > row.acc_090
-
-
-def test_gains_of_cleaning_are_the_published_ones() -> None:
-    gains = [round(pair.kept - pair.original, 2) for pair in PUBLISHED_CLEANED]
-    assert (min(gains), max(gains), len(gains)) == (1.57, 3.08, 15)
-    assert {pair.model for pair in PUBLISHED_CLEANED if pair.fine_tuned} == {"ONE-PEACE", "OFA-L"}
-    assert len({(p.model, p.fine_tuned, p.dataset) for p in PUBLISHED_CLEANED}) == 15
+        parts = [(found[f"{size}_{part}"], RELEASE.sizes[size]) for size in SIZES]
+        assert sum(value * count for value, count in parts) / TOTAL == pytest.approx(
+            found[whole], abs=0.0101
+        )
+    splits = sum(
+        split_figures(split)[model]["macc"] * RELEASE.rows[split] for split in Split.ALL.parts
+    )
+    assert splits / TOTAL == pytest.approx(found["macc"], abs=0.0101)
+    assert found["acc_0.5"] > found["acc_0.75"] > found["acc_0.9"]
 
 
 def test_names_of_categories() -> None:
@@ -80,17 +80,11 @@ def test_rows_are_those_beside_the_clone(shared: Path) -> None:
         pytest.skip(f"no {path}")
     known = json.loads(path.read_text(encoding="utf-8"))
     ours = {
-        row.model: {
-            **{name: value for name, value in row.named.items() if value is not None},
-            "macc_val": row.macc_val,
-            "macc_test": row.macc_test,
-            "output": row.output.value,
+        model.removesuffix(MASKS): {
+            **found,
+            **{f"macc_{one.value}": split_figures(one)[model]["macc"] for one in Split.ALL.parts},
+            "output": "mask" if model.endswith(MASKS) else "box",
         }
-        for row in PUBLISHED
+        for model, found in WHOLE.items()
     }
     assert ours == known["ref_l4"]["rows"]
-    pairs: dict[str, dict[str, float]] = {}
-    for pair in PUBLISHED_CLEANED:
-        row = pairs.setdefault(f"{pair.model}{'*' * pair.fine_tuned}", {})
-        row |= {pair.dataset: pair.original, f"{pair.dataset} cleaned": pair.kept}
-    assert pairs == known["cleaned_refcoco"]["rows"]

@@ -14,12 +14,12 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.core.commits import commit_of
 from vlmeval_findit.core.messages import text
+from vlmeval_findit.core.vlmevalkit import git_revision
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-OTHER = "f" * 40
 QUERY = Query(0, "dog", 640, 480, ("1.jpg",), Truth((), ()))
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 Use = Callable[[Path], tuple[str, str]]
 
@@ -48,9 +48,17 @@ def clone(top: Path, source: str, says: str = "Find it.", package: bool = True) 
     if package:
         (folder / "__init__.py").touch()
     (folder / "doc_utils.py").write_text(f"def doc_to_text(doc, kwargs):\n    return {says!r}\n")
-    (top / ".git").mkdir()
-    (top / ".git" / "HEAD").write_text(COMMIT + "\n")
+    git("init", "-q", at=top)
+    git("commit", "-q", "--allow-empty", "-m", "one", at=top)
     return top
+
+
+def git(*arguments: str, at: Path) -> str:
+    who = ("-c", "user.name=n", "-c", "user.email=e@example.org")
+    done = subprocess.run(
+        ["git", *who, *arguments], cwd=at, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +73,8 @@ def test_both_states_are_found_and_their_commit_is_named(
     tmp_path: Path, use: Use, layout: str, given: str
 ) -> None:
     top = clone(tmp_path / "release", layout)
-    assert use(top / given) == (f"findit-release-{COMMIT[:12]}", "Find it.")
+    commit = git("rev-parse", "HEAD", at=top)[:12]
+    assert use(top / given) == (f"findit-release-{commit}", "Find it.")
 
 
 def test_a_folder_above_that_is_another_repository_is_not_the_clone(
@@ -79,10 +88,10 @@ def test_a_folder_above_that_is_another_repository_is_not_the_clone(
 def test_a_path_through_a_link_or_relative(
     tmp_path: Path, use: Use, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clone(tmp_path / "release", "src")
+    top = clone(tmp_path / "release", "src")
     (tmp_path / "link").symlink_to(tmp_path / "release" / "src")
     monkeypatch.chdir(tmp_path)
-    assert use(Path("link"))[0] == f"findit-release-{COMMIT[:12]}"
+    assert use(Path("link"))[0] == f"findit-release-{git_revision(top)}"
 
 
 @pytest.mark.parametrize("package", [True, False], ids=["a package", "a namespace"])
@@ -131,117 +140,20 @@ def test_the_clone_goes_before_what_is_on_the_path(tmp_path: Path, use: Use) -> 
     assert use(top)[1] == "The clone."
 
 
-# --- commits, read without git --------------------------------------------------------------------
-
-
-def git(folder: Path, **files: str) -> Path:
-    """A clone's ``.git``: files by name, with ``__`` for a slash and ``_dash_`` for a dash."""
-    for name, content in files.items():
-        path = folder / ".git" / name.replace("__", "/").replace("_dash_", "-")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    return folder
-
-
-PACKED = (
-    "# pack-refs with: peeled fully-peeled sorted \n"
-    f"{OTHER} refs/heads/main-old\n{OTHER} refs/tags/v1\n^{'a' * 40}\n{COMMIT} refs/heads/main\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("files", "commit"),
-    [
-        pytest.param({}, None, id="no repository"),
-        pytest.param({"HEAD": f"{COMMIT}\n"}, COMMIT, id="detached"),
-        pytest.param({"HEAD": "a" * 64}, "a" * 64, id="SHA-256"),
-        pytest.param(
-            {"HEAD": "ref: refs/heads/main\n", "refs__heads__main": f"{COMMIT}\n"}, COMMIT, id="ref"
-        ),
-        pytest.param(
-            {"HEAD": "ref: refs/heads/main\n", "packed_dash_refs": PACKED}, COMMIT, id="packed"
-        ),
-        pytest.param(
-            {
-                "HEAD": "ref: refs/heads/main\n",
-                "refs__heads__main": COMMIT,
-                "packed_dash_refs": PACKED.replace(COMMIT, OTHER),
-            },
-            COMMIT,
-            id="a loose reference goes before a packed one",
-        ),
-        pytest.param(
-            {"HEAD": "ref: a", "a": "ref: b", "b": "ref: c", "c": COMMIT}, COMMIT, id="a chain"
-        ),
-        pytest.param({"HEAD": "ref: HEAD"}, None, id="a circle"),
-        pytest.param({"HEAD": "ref: refs/heads/main\n"}, None, id="a branch without commits"),
-        pytest.param(
-            {"HEAD": "ref: refs/heads/new", "packed_dash_refs": PACKED}, None, id="not packed"
-        ),
-        pytest.param({"HEAD": "root:x:0:0\n"}, None, id="no commit"),
-        pytest.param({"HEAD": COMMIT.upper()}, None, id="no digits of git"),
-        pytest.param({"HEAD": COMMIT + "0"}, None, id="41 digits"),
-        pytest.param({"HEAD": ""}, None, id="empty"),
-        pytest.param({"config": ""}, None, id="no head"),
-    ],
-)
-def test_the_commit_of_a_clone(tmp_path: Path, files: dict[str, str], commit: str | None) -> None:
-    assert commit_of(git(tmp_path, **files)) == (commit and commit[:12])
-
-
-def test_a_head_that_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / ".git" / "HEAD").write_bytes(b"\xff\xfe\0")
-    assert commit_of(tmp_path) is None
-
-
-@pytest.mark.parametrize("absolute", [True, False])
-def test_a_worktree_shares_the_branches_of_its_clone(tmp_path: Path, absolute: bool) -> None:
-    main = git(tmp_path / "main", HEAD=f"ref: {OTHER}", refs__heads__side=COMMIT)
-    own = main / ".git" / "worktrees" / "side"
-    own.mkdir(parents=True)
-    (own / "HEAD").write_text("ref: refs/heads/side\n")
-    (own / "commondir").write_text("../..\n")
-    tree = tmp_path / "side"
-    tree.mkdir()
-    (tree / ".git").write_text(f"gitdir: {own if absolute else '../main/.git/worktrees/side'}\n")
-    assert commit_of(tree) == COMMIT[:12]
-    (main / ".git" / "refs" / "heads" / "side").unlink()
-    (main / ".git" / "packed-refs").write_text(f"{COMMIT} refs/heads/side\n")
-    assert commit_of(tree) == COMMIT[:12]
-
-
-@pytest.mark.parametrize("content", ["", "gitdir: nowhere", "somewhere"])
-def test_a_file_that_names_no_repository(tmp_path: Path, content: str) -> None:
-    (tmp_path / ".git").write_text(content)
-    assert commit_of(tmp_path) is None
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_git_itself_agrees(tmp_path: Path) -> None:
-    def run(*arguments: str, at: Path) -> str:
-        who = ("-c", "user.name=n", "-c", "user.email=e@example.org")
-        done = subprocess.run(
-            ["git", *who, *arguments], cwd=at, check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    top = tmp_path / "top"
-    top.mkdir()
-    run("init", "-q", at=top)
-    assert commit_of(top) is None
-    run("commit", "-q", "--allow-empty", "-m", "one", at=top)
-    assert commit_of(top) == run("rev-parse", "HEAD", at=top)[:12]
-    run("pack-refs", "--all", at=top)
-    assert commit_of(top) == run("rev-parse", "HEAD", at=top)[:12]
-    run("worktree", "add", "-q", "-b", "side", "../side", at=top)
-    run("commit", "-q", "--allow-empty", "-m", "two", at=tmp_path / "side")
-    assert commit_of(tmp_path / "side") == run("rev-parse", "HEAD", at=tmp_path / "side")[:12]
-    assert commit_of(tmp_path / "side") != commit_of(top)
-    run("checkout", "-q", "--detach", at=top)
-    assert commit_of(top) == run("rev-parse", "HEAD", at=top)[:12]
-
-
 def test_the_name_is_of_what_is_sent(tmp_path: Path, use: Use) -> None:
-    name, said = use(clone(tmp_path / "release", "src", "Find <image 1> it."))
-    assert (name, text(said).value) == (f"findit-release-{COMMIT[:12]}", " it.")
+    top = clone(tmp_path / "release", "src", "Find <image 1> it.")
+    name, said = use(top)
+    assert (name, text(said).value) == (f"findit-release-{git_revision(top)}", " it.")
+
+
+def test_a_folder_without_commits_and_a_worktree(tmp_path: Path) -> None:
+    assert git_revision(tmp_path) is None
+    git("init", "-q", "top", at=tmp_path)
+    top, side = tmp_path / "top", tmp_path / "side"
+    assert git_revision(top) is None
+    git("commit", "-q", "--allow-empty", "-m", "one", at=top)
+    git("worktree", "add", "-q", "../side", at=top)
+    git("commit", "-q", "--allow-empty", "-m", "two", at=side)
+    for clone_ in (top, side):
+        assert git_revision(clone_) == git("rev-parse", "HEAD", at=clone_)[:12]
+    assert git_revision(top) != git_revision(side)

@@ -13,14 +13,15 @@ import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.drawing import THRESHOLDS, curve, pairs, roles
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.visible import short, visible
+from vlmeval_findit.core.spelling import short, visible
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.gallery import gallery_data
@@ -122,7 +123,8 @@ def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:
 def test_plots_take_the_pages_colours_and_say_what_they_show() -> None:
     values = {("xyxy", "text"): 12.5, ("xywh", "text"): 14.25}
     axes = ("representation", "output")
-    shown = HeatMap("F1@0.5", axes, ("xyxy", "xywh"), ("text",), values, ("xyxy", "text"))
+    metric = Metric("F1@0.5", {}, {})
+    shown = HeatMap(metric, axes, ("xyxy", "xywh"), ("text",), values, ("xyxy", "text"))
     heat = heat_map("h0", "M", shown)
     named = heat_map("h0", "A <b> & more", shown)
     assert named.alt.startswith("A <b> & more: F1@0.5 by")
@@ -144,6 +146,25 @@ def test_plots_take_the_pages_colours_and_say_what_they_show() -> None:
     assert bare.alt.startswith("M: F1@0.5 by format; highest")
     assert "representation" in heat.svg
     assert "F1@0.5 (%)" in heat.svg
+
+
+def test_a_heat_map_of_a_metric_that_is_no_share_has_its_own_range() -> None:
+    error = Metric("MAE", {"error": 1}, {"asked": 1}, unit="objects", better=Better.LOWER)
+    values = {("count", "plain"): 2.5, ("count", "json"): 340.0}
+    shown = HeatMap(
+        error, ("", "format"), ("count",), ("plain", "json"), values, ("count", "plain")
+    )
+    assert [shown.norm(value) for value in values.values()] == [0, 1]
+    plot = heat_map("h1", "M", shown)
+    assert plot.alt == (
+        "M: MAE (objects, lower is better) by format; reported count plain with 2.5 objects, "
+        "highest 340.0 objects, lowest 2.5 objects"
+    )
+    assert "%" not in re.sub("<style.*?</style>", "", plot.svg, flags=re.DOTALL)
+    alike = replace(shown, values=dict.fromkeys(values, 0.0))
+    assert "NaN" not in heat_map("h2", "M", alike).svg
+    rate = replace(error, unit="%", name="Errors")
+    assert replace(shown, metric=rate).norm(50) == 0.5
 
 
 def test_outputs_of_a_heat_map_are_told_apart() -> None:

@@ -11,8 +11,8 @@ from scored_runs import World, failing, query, saying, speaking, world
 from test_report import LABELS, NOW, data_of
 from toy_benchmark import guessing, letters
 
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.drawing import draw
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.report.cards import choose_cards

@@ -15,9 +15,8 @@ from toy_benchmark import letters
 from vlmeval_findit.benchmarks.findit.benchmark import FindIt
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli import report as command
-from vlmeval_findit.core.row_table import RowTable
 from vlmeval_findit.core.run_files import run_of
-from vlmeval_findit.core.scored_row import ScoredRow
+from vlmeval_findit.core.scored_row import RowTable, ScoredRow
 from vlmeval_findit.leaderboard.board import Board, boards, make_board
 from vlmeval_findit.report import cards, differences, transcripts
 from vlmeval_findit.report.beside import write_page

@@ -7,12 +7,11 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.core.file_hashes import SETTLED_NS
+from vlmeval_findit.core.files import SETTLED_NS
 from vlmeval_findit.models import revision
 from vlmeval_findit.models.revision import REMEMBERED, fingerprint, known_revision, revision_of
 
@@ -44,9 +43,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     real = revision._sha256
 
-    def noted(path: Path, advance: Callable[[int], None]) -> str:
+    def noted(path: Path) -> str:
         names.append(path.name)
-        return real(path, advance)
+        return real(path)
 
     monkeypatch.setattr(revision, "_sha256", noted)
     return names
@@ -147,17 +146,23 @@ def test_a_checkpoint_that_is_being_written_is_refused(
     monkeypatch.setattr(revision, "_BLOCK", 1 << 20)
     weights = checkpoint / "model-1.safetensors"
 
-    def write_more(count: int) -> None:
-        weights.write_bytes(b"other weights")
+    states = []
 
+    def fstat(file: int) -> os.stat_result:
+        if states:
+            weights.write_bytes(b"other weights")
+        states.append(file)
+        return os.stat(file)
+
+    monkeypatch.setattr(revision.os, "fstat", fstat)
     with pytest.raises(ValueError, match=r"model-1\.safetensors changed while it was read"):
-        revision._sha256(weights, write_more)
+        revision._sha256(weights)
 
 
 def test_a_long_reading_is_announced(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(revision, "_WORTH_SHOWING", SIZE)
+    monkeypatch.setattr(revision, "_WORTH_SAYING", SIZE)
     with caplog.at_level(logging.INFO):
         fingerprint(checkpoint)
     assert "Hashing checkpoint: 0.0 GB, read once and remembered" in caplog.text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +16,14 @@ ROOMS = (
     "core",
     "boxes",
     "marks",
+    "serving",
     "models",
     "benchmarks",
     "doctor",
     "data",
     "runs",
     "engine",
+    "sweeps",
     "leaderboard",
     "report",
     "api",
@@ -34,14 +38,13 @@ COMMANDS = {
     "__init__": ("api", "runs"),
     "__main__": ("cli",),
     "_autoload": ("host",),
-    "conformance": ROOMS,
 }
 """Modules that lie in no room, and what they may import."""
 
 BY_NAME = {
     # A dataset's row names the part of data/ that makes its tables when they are first asked for.
     ("benchmarks", "data"): {
-        "benchmarks/findit/task.py",
+        "benchmarks/findit/annotation_tables.py",
         "benchmarks/selfretrieval/pairs.py",
         "benchmarks/vpbench/tables.py",
     },
@@ -114,3 +117,22 @@ def test_every_folder_is_a_room() -> None:
 )
 def test_every_kind_of_import_is_seen(text: str, rooms: set[str]) -> None:
     assert set(rooms_of(Path("core/module.py"), text)) == rooms
+
+
+def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
+    """Whatever is asked, it is answered alike; a sweep that is refused has waited for nothing."""
+    folder = PACKAGE / "engine"
+    paths = [path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py")]
+    modules = ["vlmeval_findit.engine." + ".".join(path.parts) for path in paths]
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    assert {"vlmeval_findit.engine.scheduler", "vlmeval_findit.runs.score"} <= found
+    assert not {"torch", "transformers", "vlmeval", "ray", "aiohttp.web", "sklearn"} & found
+    rooms = ("sweeps", "leaderboard", "report", "api", "publish", "host", "cli")
+    assert not {f"vlmeval_findit.{room}" for room in rooms} & found
+    # A benchmark's package says its prefix; its modules are what it is, and only the doctor, which
+    # looks at every score, must know one of them: FindIt's questions.
+    of_benchmarks = {one.split(".", 2)[2] for one in found if "findit.benchmarks." in one}
+    modules_of = {one for one in of_benchmarks if "." in one}
+    assert modules_of <= {"findit.variant", "findit.datasets"}

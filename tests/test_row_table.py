@@ -17,13 +17,21 @@ from toy_benchmark import guessing, letters
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.anatomy import WrongAnswers, with_events
-from vlmeval_findit.core.evidence import Clustered, clustered
+from vlmeval_findit.core.evidence import Clustered, clustered, evidence_of
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.row_table import RowTable, failures, sources, table_of, totals_of
 from vlmeval_findit.core.run_files import run_of
-from vlmeval_findit.core.scored_row import ScoredRow, totals
+from vlmeval_findit.core.scored_row import (
+    RowTable,
+    ScoredRow,
+    failures,
+    sources,
+    table_of,
+    totals,
+    totals_of,
+)
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.leaderboard.files import folder_of, write_board
+from vlmeval_findit.runs.details import line_of, row_of
 from vlmeval_findit.runs.scored_run import Keep, Run, RunError, load_run, load_runs
 
 __all__ = ["letters", "world"]
@@ -49,6 +57,11 @@ rows_of_a_run = st.lists(
         reason=st.none() | words,
         slices=st.dictionaries(words, words, max_size=2),
         details=st.just({"boxes": [[1, 2, 3, 4]]}),
+        parts=st.dictionaries(
+            st.tuples(st.just("part"), words),
+            st.dictionaries(words, numbers, min_size=1, max_size=2),
+            max_size=2,
+        ),
     ),
     max_size=8,
 )
@@ -62,7 +75,8 @@ def same(found: Any, expected: Any) -> bool:
 def in_order(row: ScoredRow) -> ScoredRow:
     """Of what is by name, the order says nothing."""
     sums, slices = (dict(sorted(one.items())) for one in (row.sums, row.slices))
-    return replace(row, sums=sums, slices=slices)
+    parts = {part: dict(sorted(one.items())) for part, one in sorted(row.parts.items())}
+    return replace(row, sums=sums, slices=slices, parts=parts)
 
 
 def as_lists(given: Clustered) -> Any:
@@ -82,24 +96,50 @@ def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> 
     assert same(dict(sorted(totals_of(table).items())), dict(sorted(totals(rows).items())))
     assert same(as_lists(clustered(table, "x")), as_lists(clustered(rows, "x")))
     assert (failures(table), sources(table)) == (failures(rows), sources(rows))
+    inside = np.array([at % 2 == 0 for at in range(len(rows))], dtype=bool)
+    assert same([in_order(row) for row in table.where(inside)], bare[::2])
 
 
 @pytest.mark.parametrize(
-    ("sums", "slices", "says"),
+    ("more", "says"),
     [
-        ({"asked": 1, "tp[class=a]": 1}, {}, "'tp', with slices={'class': 'a'}"),
-        ({"tp]": 1}, {}, "name it 'tp'"),
-        ({"tp": 1}, {"size[0": "small"}, "the kind of slices 'size[0'"),
-        ({"tp": 1}, {"size=0": "small"}, "the kind of slices 'size=0'"),
+        ({"sums": {"asked": 1, "tp[class=a]": 1}}, "'tp', with slices={'class': 'a'}"),
+        ({"sums": {"tp]": 1}}, "name it 'tp'"),
+        ({"slices": {"size[0": "small"}}, "the kind of slices 'size[0'"),
+        ({"slices": {"size=0": "small"}}, "the kind of slices 'size=0'"),
+        ({"slices": {"floor": 3}}, "the slice 'floor' is 3, no text: write '3'"),
+        ({"sums": {"error": float("nan")}}, "the sum 'error' is nan, no finite plain number"),
+        ({"sums": {"right": True}}, "the sum 'right' is True"),
+        ({"sums": {"iou": np.float64(0.5)}}, "the sum 'iou' is np.float64(0.5)"),
+        ({"parts": {("class", "a"): {"iou": None}}}, "the sum 'iou' is None"),
+        ({"parts": {("class", "a"): {}, ("size", "b"): {}}}, "parts are of one kind"),
+        ({"parts": {("class", "a"): {}}, "slices": {"class": "a"}}, "none of its slices: class"),
     ],
 )
-def test_names_that_would_be_taken_for_slices_are_refused(
-    sums: dict[str, float], slices: dict[str, str], says: str
-) -> None:
-    """0.2 took them: figures were wrong, and no reader took the run again."""
+def test_a_row_that_could_not_be_added_up_is_refused(more: dict[str, Any], says: str) -> None:
+    """0.2 took names in brackets: figures were wrong, and no reader took the run again."""
     with pytest.raises(ValueError, match="row 7: ") as refused:
-        ScoredRow(7, "a.png", sums, slices=slices)
+        ScoredRow(7, "a.png", **{"sums": {"tp": 1}, **more})
     assert says in str(refused.value)
+
+
+def test_the_classes_of_one_image_have_a_mean() -> None:
+    """Mean IoU over classes, with several of them in an image."""
+    mean_iou = Metric("mIoU", {"iou": 1}, {"there": 1}, over="class")
+
+    def image(index: int, **ious: float) -> ScoredRow:
+        parts = {("class", name): {"iou": iou, "there": 1} for name, iou in ious.items()}
+        return ScoredRow(index, f"{index}.jpg", {"answered": 1}, parts=parts)
+
+    said: list[dict[str, float]] = [{"dog": 1.0, "cat": 0.5}, {"dog": 0.5}, {"cat": 0.0}]
+    rows = [image(at, **one) for at, one in enumerate([*said, {"dog": 0.0}] * 3)]
+    assert totals(rows)["iou"] == 6
+    assert totals(rows)["answered"] == 12
+    assert mean_iou.value(totals(rows)) == pytest.approx((50 + 25) / 2)
+    for held in (rows, table_of(rows, rows), [row_of(line_of(row)) for row in rows]):
+        found = evidence_of((mean_iou,), clustered(held, "x"))
+        assert found.figure("mIoU") == pytest.approx(37.5)
+        assert found.influence.any()
 
 
 def test_events_that_need_details_are_counted_before_those_go() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from scored_runs import World, query, two_labels, world
 
-from vlmeval_findit.benchmarks.findit.rejection import Outcome, outcome
-from vlmeval_findit.benchmarks.findit.salvaging import SalvagedMatch
+from vlmeval_findit.benchmarks.findit.anatomy import CAUSES
+from vlmeval_findit.benchmarks.findit.metrics import Outcome, SalvagedMatch, outcome
 from vlmeval_findit.benchmarks.findit.scoring import MatchedReply, events_of, scored_row
-from vlmeval_findit.boxes.error_kinds import CAUSES, Kind
+from vlmeval_findit.boxes.anatomy import Kind
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Matched, Truth
 from vlmeval_findit.boxes.reply_format import ReplyFormat
@@ -276,7 +276,7 @@ def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyF
     )
     ((event,),) = events_of([one])
     assert event.kind is Kind.REJECTED
-    assert scored_row(one, is_video=True).sums[Outcome.REJECTED.sum] == 1
+    assert scored_row(one).sums[Outcome.REJECTED.sum] == 1
 
 
 def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:

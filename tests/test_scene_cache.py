@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.core.image_files import ImageFileError
+from vlmeval_findit.core.image_files import ImageFileError, from_bytes
 from vlmeval_findit.models import scene_cache
 from vlmeval_findit.models.scene_cache import CachedScene, SceneCache, SceneError, make
 
@@ -41,7 +41,7 @@ def test_a_scene_is_made_once_a_size_and_format(tmp_path: Path, made: list[Cache
     for _ in range(3):
         for size in ((80, 60), (40, 30)):
             for kind in ("PNG", "JPEG"):
-                assert cache.image(CachedScene(path, size, kind)).size == size
+                assert from_bytes(cache.encoded(CachedScene(path, size, kind))).size == size
     assert len(made) == 4
 
 
@@ -49,7 +49,7 @@ def test_png_keeps_exactly_the_pixels_of_a_run_without_the_cache(tmp_path: Path)
     path = photograph(tmp_path / "a.jpg")
     with Image.open(path) as picture:
         plain = picture.convert("RGB").resize((80, 60), Image.Resampling.LANCZOS)
-    cached = SceneCache(tmp_path / "cache").image(CachedScene(path, (80, 60)))
+    cached = from_bytes(SceneCache(tmp_path / "cache").encoded(CachedScene(path, (80, 60))))
     assert cached.tobytes() == plain.tobytes()
 
 
@@ -90,7 +90,9 @@ def test_the_limit_holds_after_every_scene(tmp_path: Path) -> None:
 
 def test_a_scene_larger_than_the_limit_is_served_and_not_kept(tmp_path: Path) -> None:
     cache = SceneCache(tmp_path / "cache", limit=100)
-    assert cache.image(CachedScene(photograph(tmp_path / "a.jpg"), (80, 60))).size == (80, 60)
+    assert from_bytes(
+        cache.encoded(CachedScene(photograph(tmp_path / "a.jpg"), (80, 60)))
+    ).size == (80, 60)
     assert cache.size() == 0
 
 
@@ -105,6 +107,7 @@ def test_threads_that_ask_at_once_make_it_once(tmp_path: Path, made: list[Cached
 PROCESS = """
 import sys
 from pathlib import Path
+from vlmeval_findit.core.image_files import from_bytes
 from vlmeval_findit.models import scene_cache
 folder, names = Path(sys.argv[1]), sys.argv[2:]
 real = scene_cache.make
@@ -114,7 +117,7 @@ def counted(scene):
 scene_cache.make = counted
 cache = scene_cache.SceneCache(folder, limit=10_000_000)
 for name in names * 3:
-    assert cache.image(scene_cache.CachedScene(Path(name), (80, 60))).size == (80, 60)
+    assert from_bytes(cache.encoded(scene_cache.CachedScene(Path(name), (80, 60)))).size == (80, 60)
 """
 
 

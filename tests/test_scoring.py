@@ -11,17 +11,15 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
 from vlmeval_findit.benchmarks.findit.metrics import F1_FAILED_MISSED, METRICS
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
-from vlmeval_findit.core.identity import Answering, Identity, IdentityError
-from vlmeval_findit.core.identity_file import write_identity
-from vlmeval_findit.core.prediction_reader import PredictionError
+from vlmeval_findit.core.identity import Answering, Identity, IdentityError, write_identity
+from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings, SettingsError, settings_from
@@ -173,7 +171,9 @@ def test_an_empty_reply_is_an_answer(predicted) -> None:
 
 
 def test_replies_to_another_table_are_refused(predicted) -> None:
-    with pytest.raises(PredictionError, match=r"SVG_xyxy_text: index 99 is not in .*SVG\.tsv \(4"):
+    with pytest.raises(
+        PredictionError, match=r"SVG_xyxy_text.json: index 99 is not .*SVG\.tsv \(4"
+    ):
         score_file(predicted(SVG, {99: RIGHT}))
 
 
@@ -580,3 +580,17 @@ def test_scoring_again_gives_the_same(scored) -> None:
         [path.name, RunFiles(path).identity.name, first.score.name, first.details.name,
          first.provenance.name]
     )  # fmt: skip
+
+
+def test_all_that_contradicts_is_said_at_once(predicted) -> None:
+    """One visit, one list: the name, the rows and the space of a run."""
+    path = predicted(SVG, [RIGHT, RIGHT])
+    record(path, {"kind": "unit"}, rows=(0,), model="Another")
+    with pytest.raises(IdentityError) as refused:
+        score_file(path, Settings("pixels"))
+    said = str(refused.value)
+    assert "model: recorded Another, now Qwen3-VL" in said
+    assert "rows: recorded 0, now also 1" in said
+    assert 'coordinate space: recorded {"kind": "unit"}, now {"kind": "pixels"}' in said
+    run = score_file(path, Settings("pixels", force=True))
+    assert len(run.forced) == 3

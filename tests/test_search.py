@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,25 +14,24 @@ import yaml
 from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
-from vlmeval_findit.benchmarks.findit.formats import Format, format_of
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.task import load_task
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.evidence import FEWEST
-from vlmeval_findit.engine.config import ModelEntry, search_sweep
+from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.runs.cell_result import Result, SearchError
 from vlmeval_findit.runs.format_file import (
+    BestFormats,
     averages,
     best_format,
-    format_text,
     outcome,
-    read_formats,
     write_formats,
 )
+from vlmeval_findit.sweeps.config import Sweep, in_best_formats, parse_sweep, search_sweep
 
 BEST = "FindIt_Demo_yxhw_json_bounding_box"
 
@@ -70,15 +70,15 @@ def searched(folder: Path, right: Sequence[str], limit: int = 8) -> tuple[list[R
 
 def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
     results, model = searched(tmp_path, [BEST, "FindIt_Demo_yxhw_text"])
-    assert best_format(results) == Format("yxhw", "text"), "text and the key tie: the grid's order"
+    assert best_format(results).format == "yxhw_text", "text and the key tie: the grid's order"
     results, model = searched(tmp_path / "b", [BEST, "FindIt_Demo_yxhw_json_bbox_2d"])
     assert model.calls == (16 + 3) * 8, "bbox_2d at the winner was asked in the first stage"
     assert {r.question.representation for r in results[16:]} == {"yxhw"}
-    assert best_format(results) == Format("yxhw", "json", "bbox_2d")
+    assert best_format(results).format == "yxhw_json_bbox_2d"
     assert results[0].rows == 8
     (tmp_path / "c").mkdir()
     results, _ = searched(tmp_path / "c", [BEST])
-    assert best_format(results).representation == "xyxy", "nothing in stage 1 led to it"
+    assert best_format(results).format.startswith("xyxy_"), "nothing in stage 1 led to it"
 
 
 def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
     places = (tmp_path / "search", tmp_path / "calls.jsonl")
     sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], 19, places)
     results = go(sweep, FakeHost(Partial([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])))
-    assert best_format(results) == Format("yxhw", "json", "bounding_box")
+    assert best_format(results).format == "yxhw_json_bounding_box"
     assert next(iter(averages(results)[0].figures.values())) == pytest.approx(100)
 
 
@@ -118,20 +118,20 @@ def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> Result:
 
 
 def first(*results: Result) -> str:
-    return format_text(averages(results)[0])
+    return averages(results)[0].format
 
 
 def test_ties_go_to_miou_then_adherence_then_the_grids_order() -> None:
     a, b = "FindIt_Demo_xyxy_text", "FindIt_Demo_xyxy_json"
-    assert first(result(a, 50), result(b, 51)) == "xyxy json"
-    assert first(result(a, 50), result(b, 50, miou=41)) == "xyxy json"
-    assert first(result(a, 50, adherent=90), result(b, 50)) == "xyxy json"
-    assert first(result(b, 50), result(a, 50)) == "xyxy text"
-    assert first(result(a, 0.1 + 0.2), result(b, 0.3, miou=41)) == "xyxy json", "equal but for bits"
-    assert first(result(b, 50.04), result(a, 50.01)) == "xyxy text", "printed alike"
+    assert first(result(a, 50), result(b, 51)) == "xyxy_json"
+    assert first(result(a, 50), result(b, 50, miou=41)) == "xyxy_json"
+    assert first(result(a, 50, adherent=90), result(b, 50)) == "xyxy_json"
+    assert first(result(b, 50), result(a, 50)) == "xyxy_text"
+    assert first(result(a, 0.1 + 0.2), result(b, 0.3, miou=41)) == "xyxy_json", "equal but for bits"
+    assert first(result(b, 50.04), result(a, 50.01)) == "xyxy_text", "printed alike"
     free = "FindIt_Demo_unconstrained_json"
-    assert first(result(free, 50, miou=40.04), result(b, 50)) == "xyxy json", "named formats first"
-    assert first(result(a, 60, missed=40), result(b, 50)) == "xyxy json", "failing is no gain"
+    assert first(result(free, 50, miou=40.04), result(b, 50)) == "xyxy_json", "named formats first"
+    assert first(result(a, 60, missed=40), result(b, 50)) == "xyxy_json", "failing is no gain"
 
 
 def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
@@ -141,8 +141,8 @@ def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
         result("FindIt_Pascal_yxyx_text", 99),
     ]  # fmt: skip
     ranked = averages(results)
-    found = [(format_text(one), next(iter(one.figures.values()))) for one in ranked]
-    assert found == [("xywh text", 55), ("xyxy text", 50)]
+    found = [(one.format, next(iter(one.figures.values()))) for one in ranked]
+    assert found == [("xywh_text", 55), ("xyxy_text", 50)]
     with pytest.raises(SearchError, match="no format was run on every table"):
         best_format([results[0], results[3]])
 
@@ -160,16 +160,18 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
     results, _ = searched(tmp_path, [BEST, "FindIt_Demo_yxhw_json_bbox_2d"], limit=19)
     path = tmp_path / "best_formats.yaml"
     report_formats(results, path)
-    assert "FullImage: best format yxhw json bbox_2d (F1@0.5 100.0)" in capsys.readouterr().out
-    assert read_formats(path) == {"FullImage": Format("yxhw", "json", "bbox_2d")}
-    said = yaml.safe_load(path.read_text())["models"]["FullImage"]
+    assert (
+        "FullImage: best format on FindIt yxhw_json_bbox_2d (F1@0.5 100.0)"
+        in capsys.readouterr().out
+    )
+    assert BestFormats(path).models == {"FullImage": {"FindIt": "yxhw_json_bbox_2d"}}
+    said = yaml.safe_load(path.read_text())["models"]["FullImage"]["FindIt"]
     assert len(said["cells"]) == 19
     for cell in said["cells"]:
         low, high = cell["F1@0.5 95 %"]
         assert low <= cell["F1@0.5"] <= high
         assert {"mIoU", "mIoU 95 %", "Adherence", "Adherence 95 %", "rows"} <= cell.keys()
-    sweep = demo_sweep(tmp_path)
-    made = go(sweep, FakeHost(FakeModel()), read_formats(path))
+    made = go(in_best_formats(demo_sweep(tmp_path), BestFormats(path)), FakeHost(FakeModel()))
     assert [r.question.name for r in made] == [
         "FindIt_Demo_yxhw_json_bbox_2d", "FindIt_Demo_multilabel_yxhw_json_bbox_2d",
     ]  # fmt: skip
@@ -178,10 +180,10 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_intervals_of_too_few_pictures_are_null_and_the_file_says_why(tmp_path: Path) -> None:
     results, _ = searched(tmp_path, [BEST], limit=8)
     path = tmp_path / "best_formats.yaml"
-    write_formats(path, {"FullImage": outcome(results, "p")})
+    write_formats(path, {"FullImage": {"FindIt": outcome(results, "p")}})
     said = yaml.safe_load(path.read_text())
     assert said["intervals"] == f"95 % over pictures; none where fewer than {FEWEST} pictures count"
-    cells = said["models"]["FullImage"]["cells"]
+    cells = said["models"]["FullImage"]["FindIt"]["cells"]
     assert [cell["F1@0.5 95 %"] for cell in cells] == [None] * 19, "eight queries of three pictures"
 
 
@@ -195,10 +197,10 @@ def test_any_name_comes_out_and_reads_back(
     none = dict.fromkeys(("F1@0.5", "mIoU", "Adherence"))
     monkeypatch.setattr("vlmeval_findit.runs.format_file.intervals_of", lambda result: none)
     path = tmp_path / "new" / "formats.yaml"
-    write_formats(path, {name: outcome([result("FindIt_Demo_xyxy_text")], "p")})
-    assert read_formats(path) == {name: Format("xyxy", "text")}
-    write_formats(path, {"other": outcome([result("FindIt_Demo_xyxy_json")], "p")})
-    assert set(read_formats(path)) == {name, "other"}
+    write_formats(path, {name: {"FindIt": outcome([result("FindIt_Demo_xyxy_text")], "p")}})
+    assert BestFormats(path).models == {name: {"FindIt": "xyxy_text"}}
+    write_formats(path, {"other": {"FindIt": outcome([result("FindIt_Demo_xyxy_json")], "p")}})
+    assert set(BestFormats(path).models) == {name, "other"}
 
 
 def test_models_of_earlier_searches_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,15 +208,21 @@ def test_models_of_earlier_searches_stay(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("vlmeval_findit.runs.format_file.intervals_of", lambda result: none)
     results = [result("FindIt_Demo_xyxy_text"), result("FindIt_Demo_xyxy_json")]
     path = tmp_path / "formats.yaml"
-    write_formats(path, {"A": outcome(results, "p"), "B": outcome(results, "p")})
-    write_formats(path, {"B": outcome([result("FindIt_Demo_cxcywh_json_cx-formula")], "p")})
-    assert read_formats(path) == {
-        "A": Format("xyxy", "text"),
-        "B": Format("cxcywh", "json", centre="formula"),
+    both = {"FindIt": outcome(results, "p")}
+    write_formats(path, {"A": both, "B": both})
+    other = outcome([result("FindIt_Demo_cxcywh_json_cx-formula")], "p")
+    write_formats(path, {"B": {"FindIt": other, "Letters": {"winner": "plain"}}})
+    write_formats(path, {"A": {"Ref-L4": {"winner": "xyxy_json"}}})
+    assert BestFormats(path).models == {
+        "A": {"FindIt": "xyxy_text", "Ref-L4": "xyxy_json"},
+        "B": {"FindIt": "cxcywh_json_cx-formula", "Letters": "plain"},
     }
     path.write_text("hello: world\n")
-    with pytest.raises(ConfigError, match="it is not written over"):
-        write_formats(path, {"A": outcome(results, "p")})
+    with pytest.raises(
+        ConfigError, match=r"line 1: .* should be a file that search or sweep wrote"
+    ):
+        write_formats(path, {"A": both})
+    assert path.read_text() == "hello: world\n"
 
 
 def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
@@ -223,7 +231,7 @@ def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
     entry, table = ModelEntry("FullImage"), all_tables()["Demo_insdet"]
     sweep = search_sweep(entry, table, 2, places, marks=("box", "point"))
     results = go(sweep, FakeHost(FakeModel()))
-    asked = [format_of(result.question) for result in results]
+    asked = [result.question for result in results]
     assert [made.mark for made in asked[:19]] == [None] * 19
     winner = best_format([result for result in results if result.question.mark is None])
     assert asked[19:] == [replace(winner, mark=mark) for mark in ("box", "point")]
@@ -232,46 +240,55 @@ def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
 
 
 def test_a_mark_can_win_and_is_left_out_where_nothing_can_be_marked(tmp_path: Path) -> None:
-    path = tmp_path / "formats.yaml"
-    path.write_text(WINNER + "{representation: xyxy, output: json, mark: oval}")
-    assert read_formats(path) == {"M": Format("xyxy", "json", mark="oval")}
-    chosen = {"FullImage": Format("xyxy", "json", mark="oval")}
     text = "models: FullImage\ndatasets: [Demo, Demo_insdet]\nlimit: 2"
-    results = go(demo_sweep(tmp_path, text), FakeHost(FakeModel()), chosen)
+    sweep = chosen(tmp_path, "xyxy_json_vp-oval", demo_sweep(tmp_path, text))
+    results = go(sweep, FakeHost(FakeModel()))
     assert [result.question.name for result in results] == [
         "FindIt_Demo_xyxy_json",
         "FindIt_Demo_insdet_xyxy_json_vp-oval",
     ]
 
 
-WINNER = "models:\n  M:\n    winner: "
+WINNER = "models:\n  FullImage:\n    FindIt:\n      winner: "
+
+
+def chosen(folder: Path, winner: str, sweep: Sweep) -> Sweep:
+    """The sweep in a format that a file says."""
+    path = folder / "formats.yaml"
+    path.write_text(WINNER + winner)
+    return in_best_formats(sweep, BestFormats(path))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("rule: x", "line 1: models is missing"),
+        ("intervals: x", "line 1: models is missing"),
         ("modles: {}", "line 1: no key 'modles': did you mean models?"),
-        ("models:\n  M: {tables: []}", "line 2: winner is missing"),
-        (WINNER + "{output: text}", "line 3: representation is missing"),
-        (WINNER + "{representation: xyxx, output: text}", "line 3: no representation 'xyxx'"),
-        (WINNER + "{representation: all, output: json, structure: decomposed}",
-         "line 3: all has no decomposed structure"),
-        (WINNER + "{representation: all, output: text, mark: bxo}", "line 3: no mark 'bxo'"),
-        (WINNER + "{representation: all, ouput: json}", "did you mean output?"),
+        ("models:\n  M: {FindIt: {tables: []}}", "line 2: winner is missing"),
+        ("models:\n  M: {FindIt: {winer: xyxy_text}}", "did you mean winner?"),
+        (WINNER + "xyxy", "line 4: FindIt_Demo_insdet_xyxy: the output format is missing"),
+        (WINNER + "xyxx_text", "no representation 'xyxx': did you mean"),
+        (WINNER + "all_json_decomposed", "line 4: FindIt_Demo_insdet_all_json_decomposed: all has"),
+        (WINNER + "all_text_vp-bxo", "no mark 'bxo': did you mean box?"),
+        (WINNER.replace("FindIt", "FindItt") + "all_json",
+         "no format of FindIt was chosen for 'FullImage' (there are: FindItt)"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "formats.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError) as refused:
-        read_formats(path)
-    assert message in str(refused.value)
+    sweep = parse_sweep("models: FullImage\ndatasets: Demo_insdet")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        in_best_formats(sweep, BestFormats(path))
 
 
 def test_a_model_without_a_format_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="search --model FullImage"):
-        go(demo_sweep(tmp_path), FakeHost(FakeModel()), {"Other": Format("xyxy", "text")})
+    path = tmp_path / "formats.yaml"
+    path.write_text("models: {Other: {FindIt: {winner: xyxy_text}}}")
+    with pytest.raises(
+        ValueError, match="search --model FullImage --dataset FindIt_Demo_xyxy_text"
+    ):
+        in_best_formats(demo_sweep(tmp_path), BestFormats(path))
 
 
 def test_another_checkpoint_is_part_of_every_key() -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
 
-from vlmeval_findit.models.dual_encoder.table import NANO_SIGLIP
+from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP
 
 pytestmark = pytest.mark.host
 

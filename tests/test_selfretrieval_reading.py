@@ -10,28 +10,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.selfretrieval.caption_files import (
-    CaptionFileError,
-    found_in,
-    read_values,
-    refuse_foreign,
-)
+from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.selfretrieval.captions import (
-    Why,
-    read,
-    read_unrecorded,
+    as_replies,
+    captions_in,
+    replies_of,
     side_of,
     why_of,
 )
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Side
-from vlmeval_findit.benchmarks.selfretrieval.scoring import read_reply
-from vlmeval_findit.core.replies import FAILED, Recorded, Reply
-from vlmeval_findit.core.thinking import split_thought
+from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, Side
+from vlmeval_findit.core.replies import FAILED, Recorded, Reply, split_thought
 
 L, R = "a cat", "a dog"
 BOTH = json.dumps({"left_image": L, "right_image": R})
 
-REPLIES: list[tuple[str | None, str | None, str | None, Why | None]] = [
+REPLIES: list[tuple[str, str | None, str | None, str | None]] = [
     (BOTH, L, R, None),
     (f"```json\n{BOTH}\n```", L, R, None),
     (f"[{BOTH}]", L, R, None),
@@ -44,39 +37,39 @@ REPLIES: list[tuple[str | None, str | None, str | None, Why | None]] = [
     ('{"left": "a cat"}\n{"right": "a dog"}', L, R, None),
     ('{"left": "no"} {"left_image": "a cat", "right": "a dog"}', L, R, None),
     ('{"left_image": "no", "left": "a cat", "right": "a dog"}', L, R, None),
-    ('{"left": "a cat", "right": "a dog"} {"left": null}', None, R, Why.NOT_TEXT),
+    ('{"left": "a cat", "right": "a dog"} {"left": null}', None, R, "not_text"),
     (f"<think>{{'left': 'no'}}</think>{BOTH}", L, R, None),
     (f"no thought was opened</think> {BOTH}", L, R, None),
-    (f"<think>{BOTH}</think>", None, None, Why.NO_JSON),
-    (f"<think>hm {BOTH}", None, None, Why.TRUNCATED),
-    (f"{BOTH} <think>or rather", None, None, Why.TRUNCATED),
-    (f"<think>a</think>{BOTH}<think>", None, None, Why.TRUNCATED),
-    (None, None, None, Why.FAILED),
-    ("Failed to obtain answer via API.", None, None, Why.FAILED),
+    (f"<think>{BOTH}</think>", None, None, "empty"),
+    (f"<think>hm {BOTH}", None, None, "truncated while thinking"),
+    (f"{BOTH} <think>or rather", None, None, "truncated while thinking"),
+    (f"<think>a</think>{BOTH}<think>", None, None, "truncated while thinking"),
+    ("Failed to obtain answer via API.", None, None, "failed call"),
     (f"Failed to obtain answer {BOTH}", L, R, None),
-    ("", None, None, Why.EMPTY),
-    (" \n\t", None, None, Why.EMPTY),
-    ("Left: a cat. Right: a dog.", None, None, Why.NO_JSON),
-    ('{"left_image": "a cat", "right_im', None, None, Why.NO_JSON),
-    ('["a cat", "a dog"]', None, None, Why.NO_JSON),
-    ("{}", None, None, Why.MISSING_KEY),
-    ('{"image_1": "a cat", "image_2": "a dog"}', None, None, Why.MISSING_KEY),
-    ('{"captions": {"left": "a cat", "right": "a dog"}}', None, None, Why.MISSING_KEY),
-    ('{"left_image": "a cat"}', L, None, Why.MISSING_KEY),
-    ('{"right_image": "a dog"}', None, R, Why.MISSING_KEY),
-    ('{"left": "a cat", "right": " "}', L, None, Why.EMPTY_CAPTION),
-    ('{"left": 3, "right": "a dog"}', None, R, Why.NOT_TEXT),
-    ('{"left": ["a cat"], "right": "a dog"}', None, R, Why.NOT_TEXT),
-    ('{"left": {"left": "a cat"}, "right": "a dog"}', None, R, Why.NOT_TEXT),
-    ('{"left": null, "right": ""}', None, None, Why.NOT_TEXT),
+    ("", None, None, "empty"),
+    (" \n\t", None, None, "empty"),
+    ("Left: a cat. Right: a dog.", None, None, "no_json"),
+    ('{"left_image": "a cat", "right_im', None, None, "no_json"),
+    ('["a cat", "a dog"]', None, None, "no_json"),
+    ("{}", None, None, "missing_key"),
+    ('{"image_1": "a cat", "image_2": "a dog"}', None, None, "missing_key"),
+    ('{"captions": {"left": "a cat", "right": "a dog"}}', None, None, "missing_key"),
+    ('{"left_image": "a cat"}', L, None, "missing_key"),
+    ('{"right_image": "a dog"}', None, R, "missing_key"),
+    ('{"left": "a cat", "right": " "}', L, None, "empty_caption"),
+    ('{"left": 3, "right": "a dog"}', None, R, "not_text"),
+    ('{"left": ["a cat"], "right": "a dog"}', None, R, "not_text"),
+    ('{"left": {"left": "a cat"}, "right": "a dog"}', None, R, "not_text"),
+    ('{"left": null, "right": ""}', None, None, "not_text"),
 ]
 
 
 @pytest.mark.parametrize(
     ("reply", "left", "right", "why"), REPLIES, ids=[str(r[0]) for r in REPLIES]
 )
-def test_replies(reply: str | None, left: str | None, right: str | None, why: Why | None) -> None:
-    found = read_unrecorded(reply)
+def test_replies(reply: str, left: str | None, right: str | None, why: str | None) -> None:
+    found = captions_in(Reply(0, reply))
+    assert why in (None, "failed call", *BENCHMARK.reasons)
     assert (found.left.caption, found.right.caption, why_of(found)) == (left, right, why)
     for said in found:
         assert (said.caption is None) == (said.why is not None)
@@ -89,28 +82,29 @@ CAPTIONS = st.text(min_size=1).filter(str.strip)
 def test_what_is_written_as_asked_is_read(left: str, right: str) -> None:
     reply = json.dumps({"left_image": left, "right_image": right})
     assume(split_thought(reply).answer == reply)
-    found = read(reply)
+    found = captions_in(Reply(0, reply))
     assert (found.left.caption, found.right.caption) == (left.strip(), right.strip())
 
 
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (Reply(0, "", Recorded(ends_in_thought=True)), Why.TRUNCATED),
-        (Reply(0, BOTH, Recorded(call={"error": "503"})), Why.FAILED),
+        (Reply(0, "", Recorded(ends_in_thought=True)), "truncated while thinking"),
+        (Reply(0, BOTH, Recorded(call={"error": "503"})), "failed call"),
         (Reply(0, BOTH, Recorded(finish_reason="length")), None),
-        (Reply(0, "", Recorded(finish_reason="stop")), Why.EMPTY),
+        (Reply(0, BOTH[:-1], Recorded(finish_reason="length")), "truncated"),
+        (Reply(0, "", Recorded(finish_reason="stop")), "empty"),
         (Reply(0, f"Failed to obtain answer: {BOTH}", Recorded(finish_reason="stop")), None),
-        (Reply(0, FAILED, Recorded(finish_reason="stop")), Why.NO_JSON),
-        (Reply(0, f"{FAILED} via API."), Why.FAILED),
+        (Reply(0, FAILED, Recorded(finish_reason="stop")), "no_json"),
+        (Reply(0, f"{FAILED} via API."), "failed call"),
     ],
     ids=[
-        *("only thought", "failed call", "cut behind the object", "empty"),
+        *("only thought", "failed call", "cut behind the object", "cut", "empty"),
         *("quoted", "said", "nothing recorded"),
     ],
 )
-def test_what_a_run_recorded_counts(reply: Reply, why: Why | None) -> None:
-    assert why_of(read_reply(reply)) is why
+def test_what_a_run_recorded_counts(reply: Reply, why: str | None) -> None:
+    assert why_of(captions_in(reply)) == why
 
 
 def test_keys_that_are_no_texts_are_of_no_picture() -> None:
@@ -118,9 +112,10 @@ def test_keys_that_are_no_texts_are_of_no_picture() -> None:
     assert side_of("LEFT_image") is Side.LEFT
 
 
-# --- caption files --------------------------------------------------------------------------------
+# --- captions of others ---------------------------------------------------------------------------
 
 LEFT, RIGHT = Side
+PAIRS = [Pair(at, uid, ("l.png", "r.png")) for at, uid in enumerate(("7", "8"))]
 
 
 @pytest.mark.parametrize(
@@ -140,9 +135,10 @@ LEFT, RIGHT = Side
     ids=str,
 )
 def test_a_pair_of_a_file(value: Any, missing: list[Side]) -> None:
-    found = found_in({"7": value, "x": {}}, ["7", "8"])
-    assert found.missing == (*(("7", side) for side in missing), ("8", LEFT), ("8", RIGHT))
-    assert found.unknown == ("x",)
+    (first, second), unknown = as_replies({"7": value, "x": {}}, PAIRS)
+    assert [side for side in Side if captions_in(first).of(side).caption is None] == missing
+    assert why_of(captions_in(second)) == "missing_key"
+    assert unknown == ("x",)
 
 
 def test_files_that_hold_no_captions_are_refused(tmp_path: Path) -> None:
@@ -152,12 +148,10 @@ def test_files_that_hold_no_captions_are_refused(tmp_path: Path) -> None:
         ("{", "no JSON"),
         ("\xff", "no JSON"),
         ("[" * 100_000, "no JSON"),
+        ('{"9": {}}', "none of its 1 uids is of a pair: the first is '9'"),
     ):
         path.write_text(content, encoding="latin-1")
-        with pytest.raises(CaptionFileError, match=says):
-            read_values(path)
-    path.write_text('\ufeff{"9": {}}', encoding="utf-8")
-    values = read_values(path)
-    with pytest.raises(CaptionFileError, match=r"none of its 1 uids is of a pair: '9' is not like"):
-        refuse_foreign(path, values, found_in(values, ["0"]))
-    refuse_foreign(path, {}, found_in({}, ["0"]))
+        with pytest.raises(ValueError, match=says):
+            replies_of(path, PAIRS)
+    path.write_text('\ufeff{"8": {}, "9": {}}', encoding="utf-8")
+    assert [reply.index for reply in replies_of(path, PAIRS)] == [0, 1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import re
@@ -20,20 +19,18 @@ from hypothesis import strategies as st
 from scored_runs import World
 from word_encoder import LONGEST, WordEncoder, install
 
-from vlmeval_findit import conformance
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.selfretrieval.captions import read
-from vlmeval_findit.benchmarks.selfretrieval.conformance import agreement
-from vlmeval_findit.benchmarks.selfretrieval.judging import judge
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, write_table
-from vlmeval_findit.benchmarks.selfretrieval.retrieval import (
+from vlmeval_findit.benchmarks.selfretrieval.captions import captions_in
+from vlmeval_findit.benchmarks.selfretrieval.judging import (
     ZeroLengthError,
     is_right,
     is_tie,
+    judge,
     similarities,
 )
-from vlmeval_findit.core.conformance import CaseError
+from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, write_table
 from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.text import as_markdown
@@ -103,61 +100,6 @@ def test_features_of_several_shapes_are_refused() -> None:
         similarities([[1, 2]], [[1, 2, 3]], [[1, 2, 3]])
     with pytest.raises(ValueError, match="not n x d"):
         similarities([1, 2], [[1, 2]], [[1, 2]])
-
-
-# --- the cases ------------------------------------------------------------------------------------
-
-
-@pytest.mark.shared
-def test_all_cases_agree(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cases = str(shared / "parity" / "d3_public.jsonl.gz")
-    assert conformance.main(["--protocol", "self-retrieval", "--cases", cases]) == 0
-    assert capsys.readouterr().out == "69/69 cases agree\n"
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("kind", "place", "value", "says"),
-    [
-        ("features", ("authors", "both_percent"), 99.0, "both_percent is 28.57, should be 99.0"),
-        ("features", ("authors", "right", "0"), [0, 0.5], "right is"),
-        ("features", ("better",), "refuse: no", "scored, should be refused"),
-        ("reply", ("sensible", "left"), "x", "should be 'x'"),
-        ("reply", ("sensible", "why"), "empty", "why is None, should be 'empty'"),
-        ("file", ("better", "unknown"), ["1"], "unknown is [], should be ['1']"),
-    ],
-)
-def test_one_difference_is_found(
-    kind: str, place: Sequence[str], value: Any, says: str, shared: Path, tmp_path: Path
-) -> None:
-    with gzip.open(shared / "parity" / "d3_public.jsonl.gz", "rt") as f:
-        case = next(one for one in map(json.loads, f) if one["kind"] == kind)
-    *inside, last = place
-    at = case
-    for key in inside:
-        at = at[key]
-    at[last] = value
-    path = tmp_path / "cases.jsonl"
-    path.write_text(json.dumps(case))
-    found = agreement(path)
-    assert (found.agreed, found.total) == (0, 1)
-    assert says in found.differences[0]
-
-
-@pytest.mark.parametrize(
-    ("case", "says"),
-    [
-        ({"kind": "replies"}, "no kind of case 'replies': did you mean reply"),
-        ({"kind": "reply"}, "'reply' is missing"),
-        ({"kind": "features", "pairs": [{"uid": 1, "text": 2, "image": 3}]}, "line 1: "),
-        ({"kind": "file", "captions": [], "uids": 3}, "line 1: "),
-    ],
-)
-def test_what_is_no_case(case: dict[str, Any], says: str, tmp_path: Path) -> None:
-    path = tmp_path / "cases.jsonl"
-    path.write_text(json.dumps(case))
-    with pytest.raises(CaseError, match=says):
-        agreement(path)
 
 
 # --- pairs through an encoder ---------------------------------------------------------------------
@@ -242,7 +184,7 @@ def test_figures_as_published_stand_beside_the_default(
 
 
 def test_an_encoder_is_not_asked_where_there_is_no_caption() -> None:
-    found = judge(PAIRS[:1], [read("")], Path("nowhere"), WordEncoder("none", {}))
+    found = judge(PAIRS[:1], [captions_in(Reply(0, ""))], Path("nowhere"), WordEncoder("none", {}))
     assert not any(one.right for one in found[0])
 
 
@@ -252,7 +194,9 @@ def test_a_feature_without_length_is_refused_by_name(tmp_path: Path) -> None:
             return super().images(paths) * np.float32(0)
 
     with pytest.raises(ZeroLengthError, match=r"its own picture \(uid u1, left\)"):
-        judge(PAIRS[1:2], [read(said("a", "b"))], tmp_path, Empty("none", DESCRIBED))
+        judge(
+            PAIRS[1:2], [captions_in(Reply(0, said("a", "b")))], tmp_path, Empty("none", DESCRIBED)
+        )
 
 
 # --- which encoder --------------------------------------------------------------------------------

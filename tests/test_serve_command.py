@@ -16,15 +16,14 @@ import fake_program
 import pytest
 from engine_fakes import files
 from host_runs import RUN_FINDIT, environment, predictions, replies, require_host, run
-from test_serving import ends
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.config import ModelEntry
 from vlmeval_findit.engine.served import ServedModel, served_model
-from vlmeval_findit.engine.server_programs import Serving
+from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.table import NANO_PX, SHIPPED
+from vlmeval_findit.serving.programs import Serving
 
 DATA = "FindIt_Demo_xyxy_json"
 SHOTS = "FindIt_Demo_insdet_xyxy_json"
@@ -36,19 +35,12 @@ limit: 4
 TWO = ("--gpus", "4", "--tensor-parallel", "2")
 
 
-class Machine:
-    """Four GPUs, fake programs on the PATH, and what became of them."""
+class Machine(fake_program.Machine):
+    """One with a checkpoint and a sweep of it."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        programs = fake_program.install(folder / "env" / "bin", "vllm", "sglang")
-        self.environment = {
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "CUDA_VISIBLE_DEVICES": "0,1,2,3",
-            "FAKE_RECORD": str(folder / "record"),
-            "FAKE_CALLS": str(folder / "calls"),
-            "HF_HUB_OFFLINE": "1",
-        }
+        super().__init__(folder)
+        self.environment["CUDA_VISIBLE_DEVICES"] = "0,1,2,3"  # VLMEvalKit knows numbers only
         self.checkpoint = folder / "checkpoint"
         self.checkpoint.mkdir()
         (self.checkpoint / "config.json").write_text("{}")
@@ -62,25 +54,12 @@ class Machine:
             old.rmdir()
         (site / f"vllm-{version}.dist-info").mkdir(parents=True)
 
-    @property
-    def started(self) -> list[dict[str, Any]]:
-        return _lines(self.folder / "record")
-
-    @property
-    def calls(self) -> list[dict[str, Any]]:
-        """The calls that were made, without those that show whether a server answers."""
-        return [one for one in _lines(self.folder / "calls") if one["max_tokens"] > 4]
-
     def sweep(self, *flags: str) -> list[str]:
         return ["sweep", str(self.folder / "sweep.yaml"), "--work-dir", str(self.out), *flags]
 
     @property
     def out(self) -> Path:
         return self.folder / "out"
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(one) for one in path.read_text().splitlines()] if path.exists() else []
 
 
 @pytest.fixture
@@ -107,7 +86,7 @@ def test_a_sweep_is_asked_of_servers_that_end_with_it(
     machine.upgrade("0.33.0")
     assert main(machine.sweep("--serve", "vllm", *TWO)) == 0
     assert len(machine.started) == 2
-    assert ends([one["pid"] for one in machine.started], 0.1), "ended before the command does"
+    assert machine.ends(0.1), "ended before the command does"
     assert len(machine.calls) == 8
     bounds = {"min_pixels": 200_704, "max_pixels": 1_605_632}
     assert all(one["mm_processor_kwargs"] == bounds for one in machine.calls)
@@ -158,7 +137,7 @@ def test_a_model_after_the_other(machine: Machine) -> None:
     )
     assert [one["argv"][3] for one in machine.started] == [*["Qwen3-VL"] * 2, *["Gemma4"] * 2]
     assert {tuple(one["argv"][-2:]) for one in machine.started} == {("--dtype", "half")}
-    assert ends([one["pid"] for one in machine.started], 0.1)
+    assert machine.ends(0.1)
 
 
 def test_a_server_that_does_not_start_ends_its_model(
@@ -170,7 +149,7 @@ def test_a_server_that_does_not_start_ends_its_model(
     assert "Qwen3-VL: stopped, it cannot be loaded: ServingError: --serve vllm: the server" in error
     assert "ended with status 3. The last lines of" in error
     assert "CUDA out of memory" in error
-    assert ends([one["pid"] for one in machine.started])
+    assert machine.ends()
 
 
 def test_servers_that_die_are_failed_calls_and_are_started_again(
@@ -197,7 +176,7 @@ def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
     ours.send_signal(number)
     assert ours.wait(30) == (130 if number != signal.SIGKILL else -number)
     assert 3 <= len(machine.calls) < 8
-    assert ends([one["pid"] for one in machine.started])
+    assert machine.ends()
     assert main(machine.sweep("--serve", "vllm", "--gpus", "1")) == 0
     went_on = files(machine.out / "Qwen3-VL")
     machine.out.rename(machine.folder / "before")
@@ -309,7 +288,7 @@ def test_a_run_of_the_host(flags: Sequence[str], machine: Machine, tmp_path: Pat
     done = run(RUN_FINDIT, [*asked, *flags], tmp_path, env)
     assert done.returncode == 0, done.stdout
     assert len(machine.started) == (2 if "--gpus" in flags else 4)
-    assert ends([one["pid"] for one in machine.started], 0.1)
+    assert machine.ends(0.1)
     assert len(machine.calls) == 3
     path = predictions(tmp_path / "outputs", "Qwen3-VL", DATA)
     assert len(replies(path)) == 3
@@ -327,7 +306,7 @@ def test_a_probe_and_a_search(machine: Machine, monkeypatch: pytest.MonkeyPatch)
     assert len(machine.calls) == 20
     assert main(["search", *model, "--dataset", "Scenes_mini", "--limit", "2"]) in (0, 1)
     assert len(machine.started) == 2, "the servers of a search serve both of its stages"
-    assert ends([one["pid"] for one in machine.started], 0.1)
+    assert machine.ends(0.1)
 
 
 @pytest.mark.host

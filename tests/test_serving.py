@@ -2,148 +2,137 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import fake_program
 import pytest
+from fake_program import Machine, ends
 
-from vlmeval_findit.engine import server_guard, serving
-from vlmeval_findit.engine.server_programs import PROGRAMS, Serving
-from vlmeval_findit.engine.serving import LocalServers, ServingError
+from vlmeval_findit.serving import guard
+from vlmeval_findit.serving.processes import LocalServer, LocalServers, ServingError
+from vlmeval_findit.serving.programs import PROGRAMS, Serving
 
 
 @pytest.fixture
-def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[dict[str, Any]]]:
-    """Fake programs on the PATH and four GPUs; what servers were started with."""
-    programs = fake_program.install(tmp_path / "bin", "vllm", "sglang")
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,GPU-5b,3")
-    monkeypatch.setenv("FAKE_RECORD", str(tmp_path / "record"))
-    return lambda: [json.loads(line) for line in (tmp_path / "record").read_text().splitlines()]
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    made = Machine(tmp_path)
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    yield made
+    assert made.ends()
 
 
-def servers(tmp_path: Path, how: Serving) -> LocalServers:
-    return LocalServers(how, "org/model", "Qwen3-VL", tmp_path / "servers")
+def servers(machine: Machine, how: Serving, **more: str) -> LocalServers:
+    made = LocalServers(how, "org/model", "Qwen3-VL", machine.folder / "servers", **more)
+    made.start()
+    return made
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+def until(seen: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
-def ends(pids: list[int], seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while any(map(is_alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not any(map(is_alive, pids))
+def living(running: LocalServers, count: int) -> list[LocalServer]:
+    until(lambda: len(running.living()) == count)
+    return running.living()
 
 
 @pytest.mark.parametrize("program", ["vllm", "sglang"])
-def test_servers_share_out_the_gpus(
-    program: str, started: Callable[[], list[dict[str, Any]]], tmp_path: Path
-) -> None:
+def test_servers_share_out_the_gpus(program: str, machine: Machine) -> None:
     how = Serving(program, 4, 2, ("--max-model-len", "8192"))
-    with closing(servers(tmp_path, how)) as running:
-        running.start()
-        urls = [one.base_url for one in running.living()]
-        assert [one.name for one in running.living()] == [f"{program} 0", f"{program} 1"]
-        assert len(set(urls)) == 2
-        record = started()
+    with closing(servers(machine, how, revision="abc", dtype="half")) as running:
+        found = living(running, 2)
+        assert [one.name for one in found] == [f"{program} 0", f"{program} 1"]
+        record = machine.started
         assert sorted(one["cuda"] for one in record) == ["0,1", "GPU-5b,3"]
-        assert {one["url"] for one in record} == set(urls)
+        assert {one["url"] for one in record} == {one.url for one in found}
         assert {one["parallel"] for one in record} == {2}
-        assert all(one["argv"][-2:] == ["--max-model-len", "8192"] for one in record)
+        more = ["--revision", "abc", "--dtype", "half", "--max-model-len", "8192"]
+        assert all(one["argv"][-6:] == more for one in record)
         assert len({os.getpgid(one["pid"]) for one in record} | {os.getpgrp()}) == 3
-    assert ends([one["pid"] for one in record])
-    assert sorted(path.name for path in (tmp_path / "servers").iterdir()) == [
-        "Qwen3-VL-0.log",
-        "Qwen3-VL-1.log",
-    ]
+    assert machine.ends(0.1)
+    names = {path.name for path in (machine.folder / "servers").iterdir()}
+    assert names == {"Qwen3-VL-0.log", "Qwen3-VL-1.log"}
 
 
 def test_a_server_that_answers_no_call_is_not_taken_for_ready(
-    started: Callable[[], list[dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE", "refuses")
+    running = servers(machine, Serving("vllm", 1))
     with pytest.raises(ServingError, match=r"answers with HTTP 500: .*the engine is broken"):
-        servers(tmp_path, Serving("vllm", 1)).start()
-    assert ends([one["pid"] for one in started()])
+        living(running, 1)
+    assert machine.ends()
 
 
+def test_starting_can_be_given_up(machine: Machine) -> None:
+    running = servers(machine, Serving("vllm", 1))
+    until(lambda: machine.started)
+    running.close()
+    assert machine.ends(0.1)
+    assert running.living() == []
+
+
+@pytest.mark.parametrize("victim", ["run", "guard"])
 @pytest.mark.parametrize("fake", ["stubborn", "children"])
 def test_nothing_is_left_when_we_are_killed(
-    fake: str,
-    started: Callable[[], list[dict[str, Any]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    fake: str, victim: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A guard that is killed itself leaves no server; its orphans are nobody's."""
     monkeypatch.setenv("FAKE", fake)
+    # The guard's own patience is too long for a test.
+    quick = machine.folder / "guard.py"
+    text = Path(guard.__file__).read_text(encoding="utf-8")
+    quick.write_text(text.replace("GRACE = 20.0", "GRACE = 1.0"), encoding="utf-8")
     code = f"""
-import sys, time
+import time
 from pathlib import Path
-from vlmeval_findit.engine import serving, server_guard
-LocalServers = serving.LocalServers
-running = LocalServers(serving.Serving("vllm", 1), "org/model", "M", Path({str(tmp_path)!r}))
+from vlmeval_findit.serving import guard, processes
+guard.__file__ = {str(quick)!r}
+how = processes.Serving("vllm", 1)
+running = processes.LocalServers(how, "org/model", "M", Path({str(machine.folder)!r}))
 running.start()
-print("ready", flush=True)
+while not running.living():
+    time.sleep(0.1)
+print(running._servers[0]._guard.pid, flush=True)
 time.sleep(600)
 """
-    # The guard's own patience is too long for a test.
-    guard = tmp_path / "guard.py"
-    text = Path(server_guard.__file__).read_text(encoding="utf-8")
-    guard.write_text(text.replace("GRACE = 20.0", "GRACE = 1.0"), encoding="utf-8")
-    code = f"import vlmeval_findit.engine.server_guard as g; g.__file__ = {str(guard)!r}\n{code}"
     ours = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert ours.stdout is not None
-    assert ours.stdout.readline() == "ready\n"
-    (record,) = started()
+    guarding = int(ours.stdout.readline())
+    (record,) = machine.started
+    if victim == "guard":
+        os.kill(guarding, signal.SIGKILL)
+        assert ends([record["pid"]])
     ours.kill()
     ours.wait()
+    if record["child"] and victim == "guard":
+        os.kill(record["child"], signal.SIGKILL)
     assert ends([pid for pid in (record["pid"], record["child"]) if pid])
 
 
-def test_starting_can_be_given_up(
-    started: Callable[[], list[dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_one_that_fails_leaves_its_work_to_the_others(
+    machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(serving, "_LOOK_SECONDS", 600.0)
-    running = servers(tmp_path, Serving("vllm", 1))
-
-    def never(url: str) -> None:
-        raise OSError("loading")
-
-    monkeypatch.setattr(running, "_ask", never)
-    threading.Timer(0.5, running.close).start()
-    with pytest.raises(ServingError, match="was told to end before it answered"):
-        running.start()
-    assert ends([one["pid"] for one in started()])
-
-
-def test_servers_that_died_are_no_addresses(
-    started: Callable[[], list[dict[str, Any]]], tmp_path: Path
-) -> None:
-    with closing(servers(tmp_path, Serving("vllm", 2))) as running:
-        running.start()
-        first, second = sorted(started(), key=lambda one: one["cuda"])
-        os.kill(first["pid"], signal.SIGKILL)
-        running._servers[0].wait()
-        assert [one.base_url for one in running.living()] == [second["url"]]
-        os.kill(second["pid"], signal.SIGKILL)
-        running._servers[1].wait()
-        with pytest.raises(ServingError, match="ended with SIGKILL"):
-            running.living()
+    with closing(servers(machine, Serving("vllm", 2))) as running:
+        first, second = living(running, 2)
+        pids = {one["url"]: one["pid"] for one in machine.started}
+        os.kill(pids[first.url], signal.SIGKILL)
+        assert living(running, 1) == [second]
+        until(lambda: "vllm 0 ended with SIGKILL. The last lines of" in caplog.text)
+        os.kill(pids[second.url], signal.SIGKILL)
+        with pytest.raises(ServingError, match="server of Qwen3-VL ended with SIGKILL"):
+            living(running, 2)
 
 
 def test_a_program_that_is_not_there_is_refused_with_what_to_type(
@@ -158,11 +147,7 @@ def test_a_program_that_is_not_there_is_refused_with_what_to_type(
         Serving("transformers").check()
 
 
-def test_the_version_is_that_of_the_executables_environment(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    fake_program.install(tmp_path / "bin", "vllm")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert PROGRAMS["vllm"].described == "vllm"
-    (tmp_path / "lib/python3.12/site-packages/vllm-0.33.1.dist-info").mkdir(parents=True)
-    assert PROGRAMS["vllm"].described == "vllm 0.33.1"
+def test_what_requests_call_a_model() -> None:
+    """A program that has no flag for the revision takes it with the checkpoint's name."""
+    assert PROGRAMS["vllm"].served_name("Mine", "org/model", "abc") == "Mine"
+    assert PROGRAMS["transformers"].served_name("Mine", "org/model", "abc") == "org/model@abc"

@@ -14,14 +14,17 @@ from vlmeval_findit.boxes.spaces import (
     Space,
     SpaceError,
     as_sent,
+    reference,
     reference_size,
     smart_resize,
     space_from,
     spaces_help,
+    to_pixels,
 )
 
 CHAT = Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True)
 SIMPLE = Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056)
+YOLO = Space("letterbox", side=640)
 
 
 def space(kind: str, scene_max_size: int | None = None) -> Space:
@@ -88,6 +91,9 @@ def space(kind: str, scene_max_size: int | None = None) -> Space:
         # Ties to even: 42 = 1.5 x 28 -> 56, 70 = 2.5 x 28 -> 56.
         (Space("smart_resize", min_pixels=1, max_pixels=10**9), (42, 70), (56, 56)),
         (Space("smart_resize", min_pixels=1, max_pixels=10**9), (1, 13), (28, 28)),
+        # A longer side of 640.
+        (YOLO, (500, 375), (640, 480)),
+        (YOLO, (100, 400), (160, 640)),
         # Patches of another size: 500/32 = 15.6 -> 512, 375/32 = 11.7 -> 384.
         (Space("smart_resize", min_pixels=1, max_pixels=10**9, factor=32), (500, 375), (512, 384)),
     ],
@@ -101,6 +107,21 @@ def test_the_size_that_numbers_refer_to(
     space: Space, size: tuple[int, int], expected: tuple[int, int]
 ) -> None:
     assert reference_size(space, *size) == expected
+
+
+@pytest.mark.parametrize(
+    ("side", "size", "corner"),
+    [(640, (500, 375), (0, 80)), (640, (100, 400), (240, 0)), (1, (400, 100), (0, 0.375))],
+)
+def test_a_letterbox_has_the_image_in_its_middle(
+    side: int, size: tuple[int, int], corner: tuple[float, float]
+) -> None:
+    found = reference(Space("letterbox", side=side), *size)
+    assert found[2:] == corner
+    # What is left of it and above it is outside of the image.
+    scale_x, scale_y, left, top = to_pixels(Space("letterbox", side=side), *size)
+    assert (found.left * scale_x + left, found.top * scale_y + top) == (0, 0)
+    assert ((side - corner[0]) * scale_x + left, (side - corner[1]) * scale_y + top) == size
 
 
 @pytest.mark.parametrize(
@@ -137,7 +158,7 @@ def test_names_of_the_release_are_aliases(release_name: str, kind: str) -> None:
 
 
 def test_settings_are_read_back() -> None:
-    for each in (CHAT, SIMPLE, space("grid1000"), space("pixels", 1824)):
+    for each in (CHAT, SIMPLE, YOLO, space("grid1000"), space("pixels", 1824)):
         assert space_from(each.as_dict()) == each
     assert space("grid1000").as_dict() == {"kind": "grid1000"}
 
@@ -154,6 +175,9 @@ def test_settings_are_read_back() -> None:
         ("smart_resize", "smart_resize needs the min_pixels and max_pixels that the run used"),
         ({"kind": "smart_resize", "min_pixels": 1}, "needs the min_pixels and max_pixels"),
         ({"kind": "smart_resize", "min_pixels": 0, "max_pixels": 1}, "needs the min_pixels"),
+        ("letterbox", "letterbox needs the side that the run used, for example side=640"),
+        ({"kind": "letterbox", "side": -1}, "side must be at least 1, not -1"),
+        ({"kind": "pixels", "side": 640}, "pixels has no side: leave it out"),
         ({"kind": "smart_resize", "min_pixels": 2, "max_pixels": 1}, "min_pixels 2 > max_pixels 1"),
         ({"kind": "smart_resize", "min_pixels": "2", "max_pixels": 1}, "coordinate space {"),
         ({"kind": "smart_resize", "min_pixels": 1, "max_pixels": 2, "factor": 0},
@@ -247,7 +271,7 @@ def test_openai_size_has_at_most_2500_patches(width: int, height: int) -> None:
 
 
 @given(
-    st.sampled_from([*(Space(kind) for kind in KINDS if kind != "smart_resize"), CHAT, SIMPLE]),
+    st.sampled_from([*(Space(row.name) for row in KINDS.values() if not row.needs), CHAT, SIMPLE]),
     st.one_of(st.none(), st.integers(1, 5000)),
     st.integers(1, 20_000),
     st.integers(1, 20_000),

@@ -23,23 +23,19 @@ from vlmeval_findit import benchmarks, cli
 from vlmeval_findit.benchmarks.vpbench import best_marks
 from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError, Choice, GoodMarks
 from vlmeval_findit.benchmarks.vpbench.query import VPQuery
-from vlmeval_findit.benchmarks.vpbench.stage2 import marking, phrases, pictures
-from vlmeval_findit.benchmarks.vpbench.stage2.question import QUESTIONS, Hint, Way
-from vlmeval_findit.benchmarks.vpbench.stage2.release import parts_in
-from vlmeval_findit.benchmarks.vpbench.stage2.row import TASKS, Marked, Role
-from vlmeval_findit.benchmarks.vpbench.stage2.table import prepare, read_table
-from vlmeval_findit.benchmarks.vpbench.stage2.task import for_model, load
-from vlmeval_findit.core.contradictions import contradictions
-from vlmeval_findit.core.identity import Answering
-from vlmeval_findit.core.identity_file import read_identity, write_identity
+from vlmeval_findit.benchmarks.vpbench.stage2 import asking
+from vlmeval_findit.benchmarks.vpbench.stage2.release import parts_in, prepare
+from vlmeval_findit.benchmarks.vpbench.stage2.row import TASKS, Marked, Role, rows_in
+from vlmeval_findit.benchmarks.vpbench.stage2.task import QUESTIONS, Way, for_model, load
+from vlmeval_findit.core.identity import Answering, contradictions, read_identity, write_identity
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.engine.calls import Cell, ImageHashes, Keying
-from vlmeval_findit.engine.run import Tables
+from vlmeval_findit.engine.calls import Call, Cell
+from vlmeval_findit.engine.tables import Tables
 from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.marks.style import COLOURS, Shape
 from vlmeval_findit.runs.intervals import compare
@@ -264,7 +260,7 @@ def test_a_damaged_file_of_best_marks_is_refused(text: str) -> None:
     ],
 )
 def test_spans_are_filled(question: str, phrases_: list[str], filled: str) -> None:
-    assert phrases.filled(question, phrases_) == filled
+    assert asking.filled(question, phrases_) == filled
 
 
 @pytest.mark.parametrize(
@@ -280,23 +276,23 @@ def test_spans_are_filled(question: str, phrases_: list[str], filled: str) -> No
 def test_places_in_words(
     box: tuple[float, float, float, float], field: str, shares: tuple[str, ...]
 ) -> None:
-    said = phrases.place(Marked(0, Role.DEFAULT, box), (100, 100))
+    said = asking.place(Marked(0, Role.DEFAULT, box), (100, 100))
     assert said.startswith(f"region at the {field} (from ")
     assert tuple(word.rstrip(")") for word in said.split() if "%" in word) == shares
 
 
 def test_without_a_span_a_place_stands_above_the_question() -> None:
-    row = replace(read_table(load("VPBench_Stage2_text").table)[0], label="What is it?")
-    asked = marking.in_words(row, Hint.NONE)
+    row = replace(rows_in(load("VPBench_Stage2_text").table)[0], label="What is it?")
+    asked = asking.in_words(row, False)
     assert asked.hint.startswith("The question is about the region at the centre")
     assert asked.question == "What is it?"
-    assert phrases.uneven(row)
+    assert asking.uneven(row)
 
 
 def test_subject_and_object_differ_in_every_colour() -> None:
     for colour in COLOURS:
-        assert marking.colour_of(Role.OBJECT, colour) != colour
-        assert marking.colour_of(Role.SUBJECT, colour) == colour
+        assert asking.colour_of(Role.OBJECT, colour) != colour
+        assert asking.colour_of(Role.SUBJECT, colour) == colour
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -314,7 +310,7 @@ def _changed(query: VPQuery, base: VPQuery) -> list[np.ndarray[Any, Any]]:
 @pytest.mark.usefixtures("best")
 def test_marked_pictures_differ_where_the_mark_is() -> None:
     task = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
-    for row in read_table(task.table):
+    for row in rows_in(task.table):
         query = task.queries[row.index]
         changed = _changed(query, task.of_all.queries[row.index])
         assert len(changed) == len(row.images)
@@ -350,7 +346,7 @@ def test_pictures_are_drawn_once_and_are_the_same_bytes_again(made: Path) -> Non
 @pytest.mark.usefixtures("best")
 def test_a_name_says_all_that_is_drawn() -> None:
     mark = Marked(0, Role.DEFAULT, (60.0, 40.0, 50.0, 50.0))
-    one = pictures.MarkedPicture("stage2/a.png", (mark,), Shape.BOX, ("red",))
+    one = asking.MarkedPicture("stage2/a.png", (mark,), Shape.BOX, ("red",))
     others = [
         replace(one, picture="stage2/b.png"),
         replace(one, shape=Shape.OVAL),
@@ -381,7 +377,7 @@ def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     benchmark = benchmarks.benchmark_of("VPBench_Stage2_bvp")
     task = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
     replies = [Reply(index, "A" if index % 2 else "what?") for index in task.queries]
-    rows_ = benchmark.score("Seer", task, replies, Settings(), None).rows
+    rows_ = benchmark.score_batch("Seer", task, replies, Settings(), None).rows
     silent = [row for row in rows_ if not task.queries[row.index].answer]
     assert len(silent) == 6
     assert all(row.sums == {"unscored": 1} and row.reason is None for row in silent)
@@ -435,7 +431,7 @@ def test_a_choice_is_named_by_shape_and_colour() -> None:
 
 @pytest.mark.usefixtures("best")
 def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> None:
-    tables, hashes = Tables(skip_missing=False), ImageHashes()
+    tables = Tables(skip_missing=False)
 
     def cell(model: str, name: str) -> Cell:
         return tables.cell(model, benchmarks.parse(name), None, {})
@@ -444,7 +440,7 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
         assert cell("Seer", name).prompts is cell("Other", name).prompts
     seer, other = (cell(model, "VPBench_Stage2_bvp") for model in ("Seer", "Other"))
     assert seer.prompts is cell("Seer", "VPBench_Stage2_bvp").prompts
-    shown = [Keying(one, hashes)(1) for one in (seer, other)]
+    shown = [Call("", one, one.rows.index(1)) for one in (seer, other)]
     assert shown[0].image_sha256 != shown[1].image_sha256
     assert shown[0].prompt_sha256 != shown[1].prompt_sha256
     runs = [run_identity(one.task, one.model, Answering(), one.rows, None) for one in (seer, other)]

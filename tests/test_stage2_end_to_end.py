@@ -12,7 +12,7 @@ from stage2_stand_in import Layout, rows, write_part
 
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.table import write_table
+from vlmeval_findit.benchmarks.vpbench.tables import write_table
 
 pytestmark = pytest.mark.host
 
@@ -45,7 +45,7 @@ def stage_1() -> list[VPQuery]:
                 kind=Kind.REFERENCE,
                 absent=False,
                 source="mine",
-                photograph="one.png",
+                cluster="one.png",
             )
         )
     return made

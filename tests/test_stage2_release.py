@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,15 @@ from stage2_stand_in import HEIGHT, SOURCES, WIDTH, Layout, boxes_of, picture, r
 from vpbench_stand_in import write_tsv
 
 from vlmeval_findit import cli
-from vlmeval_findit.benchmarks.vpbench.stage2 import release, table, values
-from vlmeval_findit.benchmarks.vpbench.stage2.boxes import (
-    Quad,
-    Reading,
-    as_xywh,
-    fits,
-    reading_of,
-)
-from vlmeval_findit.benchmarks.vpbench.stage2.row import Role
+from vlmeval_findit.benchmarks.vpbench.stage2 import release
+from vlmeval_findit.benchmarks.vpbench.stage2.release import reading_of
+from vlmeval_findit.benchmarks.vpbench.stage2.row import Role, Stage2Row, rows_in
 from vlmeval_findit.core.table_files import TableError
 
 
-def read(made: list[dict[str, Any]], folder: Path, layout: Layout, **types: Any) -> release.Release:
+def read(
+    made: list[dict[str, Any]], folder: Path, layout: Layout, **types: Any
+) -> tuple[list[Stage2Row], dict[str, str]]:
     path = write_part(folder, 0, made, layout, **types)
     return release.read_release([path], folder / "images")
 
@@ -40,18 +35,17 @@ def layout(request: pytest.FixtureRequest) -> Layout:
 
 def test_both_layouts_are_the_same_rows(tmp_path: Path) -> None:
     found = {one: read(rows(one), tmp_path / one.value, one) for one in Layout}
-    assert found[Layout.LISTS].rows == found[Layout.JSON].rows
-    assert found[Layout.LISTS].readings == found[Layout.JSON].readings
+    assert found[Layout.LISTS] == found[Layout.JSON]
 
 
 def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
-    found = read(rows(layout), tmp_path, layout)
-    assert [one.index for one in found.rows] == list(range(1, 19))
-    first = {one.source.value: one for one in reversed(found.rows)}
+    found, readings = read(rows(layout), tmp_path, layout)
+    assert [one.index for one in found] == list(range(1, 19))
+    first = {one.source.value: one for one in reversed(found)}
     assert set(first) == set(SOURCES)
     assert first["MIA"].options == (("A", "a car"), ("B", "a bus"), ("C", "a dog"), ("D", "a hat"))
     assert dict(first["emotic"].options).keys() == {"A", "B", "C"}
-    assert [one.answer for one in found.rows[:3]] == ["A", "B", ""]
+    assert [one.answer for one in found[:3]] == ["A", "B", ""]
     for source, one in first.items():
         assert [mark.box for mark in one.marks] == [tuple(box) for box in boxes_of(source, 0)]
         assert set(one.sizes) == {(WIDTH, HEIGHT)}
@@ -59,11 +53,7 @@ def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
     assert [mark.picture for mark in first["SD-100"].marks] == [0, 1]
     assert [mark.role for mark in first["SGG"].marks] == [Role.SUBJECT, Role.OBJECT]
     assert first["mapillary_vistas"].marks[0].outlines == ((60.0, 90.0, 85.0, 40.0, 110.0, 90.0),)
-    readings = {source.value: found.reading for source, found in found.readings.items()}
-    assert {s for s, one in readings.items() if one is Reading.XYXY} == {"emotic", "see_click"}
-    assert found.facts["rows without an answer"] == 6
-    assert found.facts["marks"] == 24
-    assert found.facts["marks without an outline"] == 21
+    assert {s for s, one in readings.items() if one == "xyxy"} == {"emotic", "see_click"}
 
 
 def test_two_pictures_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
@@ -75,60 +65,36 @@ def test_two_pictures_of_one_name_are_told_apart_by_their_folders(tmp_path: Path
         image=json.dumps({"a/x.jpg": picture(1), "b/x.jpg": picture(2)}),
         meta_bbox=json.dumps({name: {"default": box} for name, box in boxes.items()}),
     )
-    (found,) = read([made], tmp_path, Layout.JSON).rows
+    ((found,), _) = read([made], tmp_path, Layout.JSON)
     assert [mark.box[0] for mark in found.marks] == [60, 10]
 
 
 OUTLINE = [[40, 30], [90, 30], [65, 80]]
-FLAT = [40.0, 30.0, 90.0, 30.0, 65.0, 80.0]
+FLAT = (40.0, 30.0, 90.0, 30.0, 65.0, 80.0)
 
 
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        ({"data_file": None}, "no name"),
+        ({"data_file": None, "image": json.dumps({"MIA/0_0.jpg": picture(0)})}, "no name"),
         ({"meta_bbox": "[60, 40, 50, 50]"}, "one box, no list of boxes"),
-        ({"meta_bbox": '{"default": [[60, 40, 50, 50]]}'}, "no file, one picture"),
-        ({"meta_bbox": '{"other.jpg": {"default": [60, 40, 50, 50]}}'}, "one file of another name"),
-        ({"image": picture(0)}, "a picture that is no JSON"),
-        ({"image": f"data:image/png;base64,{picture(0)}"}, "a data address"),
         ({"image": json.dumps([picture(0)])}, "a list"),
-        ({"image": json.dumps({"MIA/0_0.jpg": {"default": picture(0)}})}, "a role"),
         ({"answer": "b"}, "a small letter"),
         ({"answer": "B."}, "a letter with a full stop"),
-        ({"answer": "a bus"}, "the option itself"),
-        ({"answer": "B. a bus"}, "letter and option"),
     ],
 )
 def test_the_same_said_otherwise(changed: dict[str, Any], what: str, tmp_path: Path) -> None:
     plain = read([row("MIA", 0, Layout.JSON, answer="B")], tmp_path / "plain", Layout.JSON)
     other = read([row("MIA", 0, Layout.JSON, **{"answer": "B", **changed})], tmp_path, Layout.JSON)
-    assert other.rows == plain.rows, what
+    assert other == plain, what
 
 
-@pytest.mark.parametrize("polygons", [[OUTLINE], [[OUTLINE]], OUTLINE, [FLAT], FLAT])
+@pytest.mark.parametrize("polygons", [[OUTLINE], [[OUTLINE]], OUTLINE])
 def test_polygons_are_flattened_from_whatever_depth(polygons: Any, tmp_path: Path) -> None:
     given = {"MIA/0_0.jpg": {"default": polygons}}
     made = row("MIA", 0, Layout.JSON, meta_polygon=json.dumps(given))
-    (found,) = read([made], tmp_path, Layout.JSON).rows
-    assert found.marks[0].outlines == (tuple(FLAT),)
-
-
-def test_structs_and_pictures_of_hugging_face_are_read(tmp_path: Path) -> None:
-    """A JSON object may come as a struct: every row then has the keys of all files."""
-    role = pa.struct([("default", pa.list_(pa.float64()))])
-    by_file = pa.struct([("MIA/0_0.jpg", role), ("MIA/1_0.jpg", role)])
-    held = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    made = [
-        row("MIA", at, Layout.JSON)
-        | {
-            "meta_bbox": {f"MIA/{at}_0.jpg": {"default": [60.0, 40.0, 50.0, 50.0]}},
-            "image": {"bytes": base64.b64decode(picture(at)), "path": None},
-        }
-        for at in range(2)
-    ]
-    found = read(made, tmp_path, Layout.JSON, meta_bbox=by_file, image=held)
-    assert [one.marks[0].box for one in found.rows] == [(60.0, 40.0, 50.0, 50.0)] * 2
+    ((found,), _) = read([made], tmp_path, Layout.JSON)
+    assert found.marks[0].outlines == (FLAT,)
 
 
 @pytest.mark.parametrize(
@@ -141,20 +107,25 @@ def test_structs_and_pictures_of_hugging_face_are_read(tmp_path: Path) -> None:
         ("MIA", {"answer": "E"}, "column answer: 'E' is no option: A, B, C, D"),
         ("emotic", {"answer": "D"}, "column answer: 'D' is no option: A, B, C"),
         ("MIA", {"image": None}, "column image: holds no picture"),
-        ("MIA", {"image": "no picture!"}, "column image: no base64"),
-        ("MIA", {"image": "aGVsbG8="}, "column image: no picture (begins"),
-        ("MIA", {"image": picture(1)[:200]}, "column image: the picture "),
+        ("MIA", {"image": "no picture!"}, "column image: holds no picture: neither a list"),
+        ("MIA", {"image": '["no picture!"]'}, "column image: no base64"),
+        ("MIA", {"image": '["aGVsbG8="]'}, "column image: no picture (begins"),
+        ("MIA", {"image": json.dumps([picture(1)[:200]])}, "column image: the picture "),
         ("MIA", {"meta_bbox": None}, "column meta_bbox: holds no box"),
         ("MIA", {"meta_bbox": "[[1, 2, 3]]"}, "column meta_bbox: [1, 2, 3] is no box of four"),
         ("MIA", {"meta_bbox": "[[1, 2"}, "column meta_bbox: is no JSON"),
-        ("MIA", {"meta_bbox": '{"MIA/0_0.jpg": {"thing": [1, 2, 3, 4]}}'}, "has a key 'thing'"),
+        (
+            "MIA",
+            {"meta_bbox": '{"MIA/0_0.jpg": {"thing": [1, 2, 3, 4]}}'},
+            "is no object with keys of default, sub",
+        ),
         ("MIA", {"meta_bbox": '{"a": {}, "b": {}}'}, "is about a, b, the pictures are MIA/0_0"),
-        ("MIA", {"meta_bbox": "[1, 2, NaN, 4]"}, "has a number that is not finite"),
-        ("MIA", {"meta_bbox": "[true, 2, 3, 4]"}, "is no list of boxes"),
+        ("MIA", {"meta_bbox": "[1, 2, NaN, 4]"}, "is no box of four"),
+        ("MIA", {"meta_bbox": "[true, 2, 3, 4]"}, "is no box of four"),
         ("SD-100", {"meta_bbox": "[[1, 2, 9, 9]]"}, "has no entry for each of 2 pictures"),
         ("MIA", {"meta_polygon": "[[1, 2], [3, 4]]"}, "column meta_polygon"),
-        ("MIA", {"meta_polygon": '{"subject": [[1, 2], [3, 4], [5, 6]]}'}, "which has no box"),
-        ("SGG", {"meta_polygon": '{"subject": "x"}'}, "is no list of polygons"),
+        ("MIA", {"meta_polygon": '{"MIA/0_0.jpg": {"subject": [[1, 2]]}}'}, "which has no box"),
+        ("SGG", {"meta_polygon": '{"SGG/0_0.jpg": {"subject": "x"}}'}, "is no list of polygons"),
     ],
 )
 def test_what_is_refused_names_file_row_and_column(
@@ -163,7 +134,7 @@ def test_what_is_refused_names_file_row_and_column(
     made = [row(source, 1, Layout.JSON), row(source, 0, Layout.JSON, **changed)]
     with pytest.raises(TableError) as error:
         read(made, tmp_path, Layout.JSON)
-    assert str(error.value).startswith("vp_bench_stage_2_meta.part0000.parquet, row 1, column ")
+    assert f"{tmp_path}/vp_bench_stage_2_meta.part0000.parquet, row 1, column " in str(error.value)
     assert says in str(error.value)
 
 
@@ -178,35 +149,34 @@ def test_a_box_within_its_picture_fits_the_way_that_it_was_written(
 ) -> None:
     x1, y1 = data.draw(st.integers(0, width - 1)), data.draw(st.integers(0, height - 1))
     x2, y2 = data.draw(st.integers(x1 + 1, width)), data.draw(st.integers(y1 + 1, height))
-    for reading in Reading:
-        written = (x1, y1, x2, y2) if reading is Reading.XYXY else (x1, y1, x2 - x1, y2 - y1)
-        assert as_xywh(written, reading) == (x1, y1, x2 - x1, y2 - y1)
-        assert fits(Quad(written, (width, height), "row 0"), reading)
+    for reading, box in {
+        "xyxy": (x1, y1, x2, y2),
+        "xywh": (x1, y1, x2 - x1, y2 - y1),
+    }.items():
+        found = reading_of("MIA", [(box, (width, height), "row 0")])
+        assert found in (reading, "xywh (both fit)")
 
 
 @pytest.mark.parametrize(
-    ("boxes", "reading", "either"),
+    ("boxes", "reading"),
     [
-        ([(10, 10, 20, 20)], Reading.XYWH, True),
-        ([(10, 10, 20, 20), (60, 60, 20, 20)], Reading.XYWH, False),
-        ([(10, 10, 20, 20), (60, 60, 90, 90)], Reading.XYXY, False),
-        ([(80, 10, 21, 20)], Reading.XYWH, False),
-        ([(60, 60, 101, 100)], Reading.XYXY, False),
+        ([(10, 10, 20, 20)], "xywh (both fit)"),
+        ([(10, 10, 20, 20), (60, 60, 20, 20)], "xywh"),
+        ([(10, 10, 20, 20), (60, 60, 90, 90)], "xyxy"),
+        ([(80, 10, 21, 20)], "xywh"),
+        ([(60, 60, 101, 100)], "xyxy"),
     ],
 )
-def test_the_reading_counts_that_keeps_all_boxes_inside(
-    boxes: list[tuple[float, ...]], reading: Reading, either: bool
-) -> None:
-    found = reading_of("MIA", [Quad(box, (100, 100), "row") for box in boxes])
-    assert (found.reading, found.either) == (reading, either)
+def test_the_reading_counts_that_keeps_all_boxes_inside(boxes: list[Any], reading: str) -> None:
+    assert reading_of("MIA", [(box, (100, 100), "row") for box in boxes]) == reading
 
 
 @pytest.mark.parametrize(
     "boxes", [[(60, 60, 20, 20), (60, 60, 90, 90)], [(0.1, 0.2, 0.5, 0.6)], [(-5, 0, 20, 20)]]
 )
-def test_boxes_that_no_reading_fits_are_refused(boxes: list[tuple[float, ...]]) -> None:
+def test_boxes_that_no_reading_fits_are_refused(boxes: list[Any]) -> None:
     """Boxes of both kinds, fractions of the picture, boxes outside."""
-    quads = [Quad(box, (100, 100), f"part, row {at}") for at, box in enumerate(boxes)]
+    quads = [(box, (100, 100), f"part, row {at}") for at, box in enumerate(boxes)]
     with pytest.raises(
         TableError, match=r"row .*, column meta_bbox: .* of MIA . do not fit as xywh"
     ):
@@ -220,9 +190,9 @@ def test_parts_are_read_in_the_order_of_their_numbers(tmp_path: Path, layout: La
     for number in (10, 9):
         made = [row("MIA", number, layout)]
         write_part(tmp_path, number, made, layout)
-    found = release.read_release(release.parts_in(tmp_path), tmp_path)
-    alone = read([row("MIA", 9, layout)], tmp_path / "alone", layout)
-    assert found.rows[0] == alone.rows[0]
+    found, _ = release.read_release(release.parts_in(tmp_path), tmp_path)
+    alone, _ = read([row("MIA", 9, layout)], tmp_path / "alone", layout)
+    assert found[0] == alone[0]
     write_part(tmp_path, 12, [row("MIA", 0, layout)], layout)
     with pytest.raises(TableError, match=r"part 0011 of .* is missing"):
         release.parts_in(tmp_path)
@@ -235,18 +205,12 @@ def test_one_part_may_be_named_and_other_files_are_none(tmp_path: Path) -> None:
     assert release.parts_in(tmp_path / "vp_bench_stage_1.parquet") == []
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda path: path.write_bytes(b"PAR1 no"), "no Parquet file"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-40]), "no Parquet file"),
-    ],
-)
-def test_a_damaged_part_is_refused(damage: Any, says: str, tmp_path: Path) -> None:
+def test_a_damaged_part_is_refused(tmp_path: Path) -> None:
     path = write_part(tmp_path, 0, rows(Layout.LISTS), Layout.LISTS)
-    damage(path)
-    with pytest.raises(TableError, match=says):
-        release.read_release([path], tmp_path)
+    for content in (b"PAR1 no", path.read_bytes()[:-40]):
+        path.write_bytes(content)
+        with pytest.raises(TableError, match="no Parquet file"):
+            release.read_release([path], tmp_path)
 
 
 def test_a_part_without_a_column_is_refused(tmp_path: Path) -> None:
@@ -254,7 +218,7 @@ def test_a_part_without_a_column_is_refused(tmp_path: Path) -> None:
 
     path = write_part(tmp_path, 0, rows(Layout.LISTS), Layout.LISTS)
     pq.write_table(pq.read_table(path).drop_columns(["meta_polygon", "D"]), path)
-    with pytest.raises(TableError, match="there is no column meta_polygon, D"):
+    with pytest.raises(TableError, match="no column 'meta_polygon'"):
         release.read_release([path], tmp_path)
     pq.write_table(pa.table({name: pa.array([], pa.string()) for name in release.COLUMNS}), path)
     with pytest.raises(TableError, match="there is no row"):
@@ -271,28 +235,31 @@ def test_a_table_is_what_was_read_and_the_same_bytes_again(
     lmu: Path, tmp_path: Path, layout: Layout
 ) -> None:
     part = write_part(tmp_path, 0, rows(layout), layout)
-    path = table.prepare(release.parts_in(tmp_path), lmu).path
+    path = release.prepare(release.parts_in(tmp_path), lmu).path
     assert path == lmu / "VPBench_Stage2.tsv"
-    expected = release.read_release([part], lmu / "images" / "VPBench").rows
-    assert table.read_table(path) == list(expected)
+    expected, _ = release.read_release([part], lmu / "images" / "VPBench")
+    assert rows_in(path) == expected
     before = {one: one.read_bytes() for one in lmu.rglob("*") if one.is_file()}
-    assert table.prepare([part], lmu).path == path
+    assert release.prepare([part], lmu).path == path
     assert {one: one.read_bytes() for one in lmu.rglob("*") if one.is_file()} == before
     facts = json.loads(path.with_suffix(".meta.json").read_text())
     assert facts["boxes"]["emotic"] == "xyxy"
     assert facts["boxes"]["MIA"] == "xywh"
     assert facts["spans unlike regions"] == []
     assert facts["queries"] == 18
+    assert facts["rows without an answer"] == 6
+    assert facts["marks"] == 24
+    assert facts["marks without an outline"] == 21
 
 
 @pytest.mark.parametrize(
     ("before", "after", "column"),
     [
-        ('[0,""default""', '[1,""default""', "marks"),
+        ('""picture"":0', '""picture"":1', "marks"),
         ('""default""', '""thing""', "marks"),
-        ("[[160,120]]", "[[160]]", "size"),
-        ("[[160,120]]", "[]", "size"),
-        ("stage2/", "../stage2/", "image"),
+        ("[[160,120]]", "[[160]]", "sizes"),
+        ("[[160,120]]", "[[1,1],[1,1]]", "sizes"),
+        ("stage2/", "../stage2/", "images"),
         ("\tA\tMIA", "\tE\tMIA", "answer"),
         ("\tMIA\n", "\tMIB\n", "source"),
     ],
@@ -301,20 +268,13 @@ def test_a_table_that_was_changed_names_line_and_column(
     before: str, after: str, column: str, lmu: Path, tmp_path: Path
 ) -> None:
     write_part(tmp_path, 0, rows(Layout.LISTS), Layout.LISTS)
-    path = table.prepare(release.parts_in(tmp_path), lmu).path
+    path = release.prepare(release.parts_in(tmp_path), lmu).path
     text = path.read_text()
     assert before in text
     path.write_text(text.replace(before, after, 1))
     path.with_suffix(".meta.json").unlink()
     with pytest.raises(TableError, match=f"line 2, column {column}: "):
-        table.read_table(path)
-
-
-def test_nothing_is_an_empty_cell() -> None:
-    cases: tuple[object, ...] = (None, float("nan"), "", "  ", [], {})
-    for nothing in cases:
-        assert values.is_absent(nothing)
-    assert not values.is_absent(0)
+        rows_in(path)
 
 
 def test_prepare_takes_both_stages_or_the_one_that_is_there(

@@ -238,7 +238,7 @@ def test_intervals_hold_their_figure() -> None:
 
 # --- what is no share -----------------------------------------------------------------------------
 
-MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, share=False)
+MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
 
 
 def of_errors(errors: Sequence[float], metric: Metric = MAE) -> Evidence:
@@ -260,7 +260,7 @@ def test_a_mean_error_has_students_interval() -> None:
             (np.mean(errors) - reach, np.mean(errors) + reach)
         )
     assert figure_intervals(of_errors([1.0] * (FEWEST - 1))) == {"MAE": None}
-    assert MAE.title == "MAE (not in percent, lower is better)"
+    assert MAE.title == "MAE (px, lower is better)"
 
 
 def test_differences_of_mean_errors_are_students() -> None:
@@ -276,7 +276,7 @@ def test_differences_of_mean_errors_are_students() -> None:
 
 def test_a_share_above_its_whole_is_refused() -> None:
     found = of_errors([2.0] * 7, Metric("MAE", {"error": 1}, {"asked": 1}))
-    with pytest.raises(ValueError, match=r"MAE is 200 %.*: write Metric\('MAE', …, share=False\)"):
+    with pytest.raises(ValueError, match=r"MAE is 200 %.*: write Metric\('MAE', …, unit=\"\"\)"):
         figure_intervals(found)
 
 

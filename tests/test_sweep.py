@@ -5,16 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, completion, in_turn
 from engine_fakes import (
     CALLS,
     CONFIG,
@@ -26,7 +22,6 @@ from engine_fakes import (
     answered_keys,
     demo_sweep,
     files,
-    forget,
     go,
     reply_to,
     threaded,
@@ -38,25 +33,27 @@ from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
 from vlmeval_findit.core.messages import text
-from vlmeval_findit.core.prediction_reader import PredictionError
+from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.work import CancelledError, Work
 from vlmeval_findit.engine.answering import StoppedError
+from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.config import Inference, ModelEntry
-from vlmeval_findit.engine.journal.errors import DiskFullError, JournalError
-from vlmeval_findit.engine.journal.reading import records
-from vlmeval_findit.engine.journal.writer import Journal, NotOursError
+from vlmeval_findit.engine.journal.view import JournalError, records
+from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_asker import ModelAsker
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, lmu_data: Path) -> dict[str, str]:
     """The files of a sweep that nothing happened to."""
     folder = tmp_path_factory.mktemp("undisturbed")
     model = FakeModel()
-    results = go(demo_sweep(folder), FakeHost(model))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(lmu_data))
+        results = go(demo_sweep(folder), FakeHost(model))
     assert len(results) == 8
     assert model.calls == CALLS == len(answered_keys(folder / "calls.jsonl"))
     return files(folder / "out")
@@ -127,18 +124,6 @@ def test_equal_calls_of_two_sweeps_are_paid_once(
     go(demo_sweep(tmp_path), FakeHost(model))
     assert model.calls == CALLS // 2
     assert files(tmp_path / "out") == undisturbed
-
-
-def test_a_limit_can_grow_and_pays_for_the_rest_only(
-    undisturbed: dict[str, str], tmp_path: Path
-) -> None:
-    go(demo_sweep(tmp_path, limit=5), FakeHost(FakeModel()))
-    model = FakeModel()
-    go(demo_sweep(tmp_path), FakeHost(model))
-    assert model.calls == CALLS - 8 * 5
-    assert files(tmp_path / "out") == undisturbed
-    with pytest.raises(IdentityError, match="rows: recorded 0-18, now 0-4"):
-        go(demo_sweep(tmp_path, limit=5), FakeHost(FakeModel()))
 
 
 def test_failures_are_recorded_retried_and_never_answers(
@@ -254,25 +239,12 @@ def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path
 # --- stopping -------------------------------------------------------------------------------------
 
 
-def test_asked_to_stop_it_keeps_what_is_on_its_way(
-    undisturbed: dict[str, str], tmp_path: Path
-) -> None:
-    stop = CancelToken()
-    model = FakeModel(lambda number, text: stop.request() if number == 10 else None)
-    host = FakeHost(model, threaded(2))
-    with pytest.raises(StoppedError, match="run again to go on"):
-        go(demo_sweep(tmp_path), host, stop=stop)
-    assert len(answered_keys(tmp_path / "calls.jsonl")) == model.calls < CALLS
-    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
-    assert files(tmp_path / "out") == undisturbed
-
-
-def fill_disk(patch: pytest.MonkeyPatch, journal: Path, *, reserve: bool) -> None:
+def fill_disk(patch: pytest.MonkeyPatch, journal: Path) -> None:
     """Have the disk be full once a journal is long, but for its reserve."""
     real, held = os.write, journal.with_name("calls.jsonl.reserve")
 
     def write(handle: int, data: bytes) -> int:
-        if len(data) > 200 and journal.stat().st_size > 8000 and (held.exists() or not reserve):
+        if len(data) > 200 and journal.stat().st_size > 8000 and held.exists():
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(handle, data)
 
@@ -284,54 +256,10 @@ def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
 ) -> None:
     model, journal = FakeModel(), tmp_path / "calls.jsonl"
     with monkeypatch.context() as patch:
-        fill_disk(patch, journal, reserve=True)
+        fill_disk(patch, journal)
         with pytest.raises(DiskFullError, match="the disk is full; every reply is kept"):
             go(demo_sweep(tmp_path), FakeHost(model, threaded(2)))
         assert len(answered_keys(journal)) == model.calls < CALLS
-    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
-    assert files(tmp_path / "out") == undisturbed
-
-
-def test_replies_that_find_no_room_at_all_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, journal = FakeModel(), tmp_path / "calls.jsonl"
-    with monkeypatch.context() as patch:
-        fill_disk(patch, journal, reserve=False)
-        with pytest.raises(DiskFullError) as full:
-            go(demo_sweep(tmp_path), FakeHost(model, threaded(4)))
-    assert full.value.lost == model.calls - len(answered_keys(journal)) > 0
-    assert f"{full.value.lost} replies could not be kept" in str(full.value)
-
-
-def test_replies_to_a_journal_that_was_replaced_are_in_it(tmp_path: Path) -> None:
-    journal = tmp_path / "calls.jsonl"
-
-    def take_away(number: int, text: str) -> None:
-        if number == 20:
-            journal.rename(tmp_path / "moved.jsonl")
-            shutil.copy(tmp_path / "moved.jsonl", journal)
-            (tmp_path / "moved.jsonl").unlink()
-
-    model = FakeModel(take_away)
-    with pytest.raises(NotOursError):
-        go(demo_sweep(tmp_path), FakeHost(model))
-    assert model.calls == 20
-    again = FakeModel()
-    go(demo_sweep(tmp_path), FakeHost(again))
-    assert again.calls == CALLS - 20
-
-
-def test_a_disk_that_is_full_for_result_files_stops_it_too(
-    undisturbed: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*anything: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("vlmeval_findit.engine.cell_files.write_score", full)
-        with pytest.raises(DiskFullError):
-            go(demo_sweep(tmp_path), FakeHost(FakeModel()))
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))
     assert files(tmp_path / "out") == undisturbed
 
@@ -359,37 +287,6 @@ def test_replies_of_others_are_not_written_over(tmp_path: Path) -> None:
         go(demo_sweep(tmp_path), FakeHost(model))
     assert model.calls == 0
     assert json.loads(path.read_text())[0]["prediction"] == "[1, 2, 3, 4]"
-
-
-def test_replies_to_other_prompts_are_not_mixed_in(tmp_path: Path) -> None:
-    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
-    recorded = next(tmp_path.glob("out/FullImage/*_Demo_xyxy_text_identity.json"))
-    recorded.write_text(json.dumps({**json.loads(recorded.read_text()), "prompt_hash": "others"}))
-    model = FakeModel()
-    with pytest.raises(IdentityError, match="hash of the prompts: recorded others, now"):
-        go(demo_sweep(tmp_path), FakeHost(model))
-    results = go(demo_sweep(tmp_path, force=True), FakeHost(model))
-    assert model.calls == 0, "the journal knows all answers"
-    assert len(results) == 8
-    provenance = json.loads(
-        recorded.with_name(recorded.name.replace("identity", "provenance")).read_text()
-    )
-    assert "hash of the prompts: recorded others" in provenance["forced"][0]
-    assert not list(tmp_path.rglob("*.replaced-*")), "the same replies replace nothing"
-
-
-def test_answers_that_lie_there_are_taken_into_the_journal(
-    undisturbed: dict[str, str], tmp_path: Path
-) -> None:
-    """A run that VLMEvalKit's runner began, or whose journal was lost, goes on and pays once."""
-    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
-    (tmp_path / "calls.jsonl").unlink()
-    forget(tmp_path / "out")
-    model = FakeModel()
-    go(demo_sweep(tmp_path), FakeHost(model))
-    assert model.calls == 0
-    assert files(tmp_path / "out") == undisturbed
-    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
 def test_what_is_forced_over_another_run_keeps_its_files_once(tmp_path: Path) -> None:
@@ -440,63 +337,6 @@ def test_a_missing_image_is_refused_before_the_first_call(
 # --- servers --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def servers() -> Iterator[Callable[..., list[ChatServer]]]:
-    """Makes servers of one sentence, each with the status that it answers with."""
-    reply = completion("[10, 20, 300, 900]", usage={"prompt_tokens": 5, "completion_tokens": 9})
-    with ExitStack() as stack:
-
-        def made(*statuses: int) -> list[ChatServer]:
-            answers = (replace(reply, status=status) for status in statuses)
-            return [stack.enter_context(ChatServer(in_turn(answer))) for answer in answers]
-
-        yield made
-
-
-def host_of(servers: list[ChatServer]) -> ServersHost:
-    return ServersHost([server.url for server in servers], Inference(threads=2))
-
-
-def test_calls_are_spread_over_servers(
-    servers: Callable[..., list[ChatServer]], tmp_path: Path
-) -> None:
-    sweep, both = demo_sweep(tmp_path), servers(200, 200)
-    go(replace(sweep, models=(replace(sweep.models[0], served="org/model"),)), host_of(both))
-    assert min(len(server.asked) for server in both) > CALLS // 4
-    assert sum(len(server.asked) for server in both) == CALLS
-    asked = both[0].asked[0].body
-    assert (asked["model"], asked["temperature"], asked["max_tokens"]) == ("org/model", 0, 768)
-    assert [part["type"] for part in asked["messages"][0]["content"]] == ["image_url", "text"]
-    record = next(records(tmp_path / "calls.jsonl"))
-    assert record["tokens"] == {"prompt": 5, "completion": 9}
-    assert record["settings"]["served"] == "org/model"
-    assert json.loads(record["extra_records"])["findit"]["space"] == {"kind": "grid1000"}
-
-
-def test_a_server_that_fails_is_passed_by(
-    servers: Callable[..., list[ChatServer]], tmp_path: Path
-) -> None:
-    results = go(demo_sweep(tmp_path), host_of(both := servers(503, 200)))
-    assert sum(result.failed for result in results) == 0
-    assert len(both[1].asked) == CALLS
-
-
-def test_failures_of_servers_are_recorded_with_their_calls(
-    servers: Callable[..., list[ChatServer]], tmp_path: Path
-) -> None:
-    go(demo_sweep(tmp_path, limit=1), host_of(both := servers(400, 400)))
-    made = list(records(tmp_path / "calls.jsonl"))
-    assert made
-    for record in made:
-        findit = json.loads(record["extra_records"])["findit"]
-        assert findit["call"]["error"] == record["error"]
-        assert findit["call"]["status"] == 400
-        assert findit["call"]["server"] in {server.url for server in both}
-        assert findit["images"][0]["sent"] == [512, 512]
-    # The fifth equal refusal of a server sends its call to the other one.
-    assert sum(len(server.asked) for server in both) - len(made) in (0, 1)
-
-
 def test_servers_need_a_space_from_the_sweep_the_environment_or_the_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -536,16 +376,6 @@ def test_another_space_cannot_be_said_of_a_model_that_records_its_own(
     assert model.calls == before, "nothing was asked"
 
 
-def test_the_journal_alone_makes_the_files(undisturbed: dict[str, str], tmp_path: Path) -> None:
-    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
-    for path in (tmp_path / "out" / "FullImage").iterdir():
-        path.unlink()
-    with Journal(tmp_path / "calls.jsonl") as journal:
-        assert len(journal) == CALLS
-    go(demo_sweep(tmp_path), FakeHost(None))
-    assert files(tmp_path / "out") == undisturbed
-
-
 def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
     stop = CancelToken()
 
@@ -577,10 +407,3 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
     results = go(sweep, FakeHost(model))
     assert 0 < kept < model.calls + kept == sum(result.rows for result in results)
     assert not any(result.failed for result in results)
-
-
-def test_a_queue_as_journal_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    sweep = demo_sweep(tmp_path)
-    os.mkfifo(sweep.journal)
-    with pytest.raises(JournalError, match="is no regular file"):
-        go(sweep, FakeHost(FakeModel()))

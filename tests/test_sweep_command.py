@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import csv
 import errno
-import os
-import signal
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, demo_sweep
+from engine_fakes import FakeHost, FakeModel, demo_sweep, everywhere
 
 from vlmeval_findit.cli import search, sweep
 from vlmeval_findit.cli.progress import State, SweepProgress
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.core.exit_status import INTERRUPTED
-from vlmeval_findit.core.visible import duration
+from vlmeval_findit.core.spelling import duration
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.engine.backend import LocalBackend
-from vlmeval_findit.engine.journal.errors import lock_path
-from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.view import records
+from vlmeval_findit.engine.journal.writer import lock_path
 
 
 def test_progress_shows_cells_calls_a_second_time_left_and_failures() -> None:
@@ -37,7 +34,7 @@ def test_a_bar_is_shown_on_a_terminal(
     progress = SweepProgress()
     assert progress._bar is not None
     monkeypatch.setattr("vlmeval_findit.cli.sweep.SweepProgress", lambda: progress)
-    assert run(demo_sweep(tmp_path), FakeHost(FakeModel()), None, tmp_path / "best.yaml") == 0
+    assert run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel())), tmp_path / "best.yaml") == 0
     assert progress.state.cells_done == 8
     assert progress.state.calls_done == 100
 
@@ -49,7 +46,9 @@ def test_failed_calls_are_an_exit_status(
         if number == 3:
             raise TimeoutError
 
-    assert run(demo_sweep(tmp_path), FakeHost(FakeModel(fail)), None, tmp_path / "b.yaml") == 1
+    assert (
+        run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel(fail))), tmp_path / "b.yaml") == 1
+    )
     shown = capsys.readouterr()
     # "scored" is what the file of a score calls so: the rows of the table that the run has.
     lines = {line.split()[0]: line.split()[-2:] for line in shown.out.splitlines() if "/" in line}
@@ -61,20 +60,7 @@ def test_failed_calls_are_an_exit_status(
     assert "1 calls failed; run the same command again" in shown.out
     assert "calls 100/100" in shown.err
     assert "failed 1" in shown.err
-    assert run(demo_sweep(tmp_path), FakeHost(FakeModel()), None, tmp_path / "b.yaml") == 0
-
-
-def test_the_first_ctrl_c_stops_between_calls(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    model = FakeModel(
-        lambda number, text: os.kill(os.getpid(), signal.SIGINT) if number == 5 else None
-    )
-    assert run(demo_sweep(tmp_path), FakeHost(model), None, tmp_path / "b.yaml") == INTERRUPTED
-    assert "calls on their way to servers are still kept" in capfd.readouterr().err
-    assert model.calls <= 6
-    assert signal.getsignal(signal.SIGINT) is before
+    assert run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel())), tmp_path / "b.yaml") == 0
 
 
 @pytest.mark.parametrize(("stop", "status"), [(Stop.SPENT, 3), (Stop.HOPELESS, 1)])
@@ -90,7 +76,8 @@ def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
             return False
 
     host = FakeHost(Ending(), lambda asker: LocalBackend(lambda: asker))
-    assert run(demo_sweep(tmp_path), host, None, tmp_path / "b.yaml") == status
+    hosts = everywhere(host)
+    assert run(demo_sweep(tmp_path), hosts, tmp_path / "b.yaml") == status
     assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
 
 
@@ -104,7 +91,7 @@ def test_a_journal_that_others_write_is_an_exit_status(
             lock_path(sweep.journal).write_text("filelock/2\npid=1\nhost=elsewhere\n")
 
     model = FakeModel(another_took_over)
-    assert run(sweep, FakeHost(model), None, tmp_path / "b.yaml") == 1
+    assert run(sweep, everywhere(FakeHost(model)), tmp_path / "b.yaml") == 1
     assert "something else writes this journal too" in capsys.readouterr().err
     assert model.calls == len(list(records(sweep.journal))) == 5
 
@@ -116,7 +103,7 @@ def test_a_full_disk_is_an_exit_status(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("vlmeval_findit.engine.cell_files.write_score", full)
-    assert run(demo_sweep(tmp_path), FakeHost(FakeModel()), None, tmp_path / "b.yaml") == 3
+    assert run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel())), tmp_path / "b.yaml") == 3
     assert "error: " in capsys.readouterr().err
 
 
@@ -125,7 +112,8 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for command in (sweep, search):
-        monkeypatch.setattr(command, "host_for", lambda *_: FakeHost(FakeModel()))
+        hosts = everywhere(FakeHost(FakeModel()))
+        monkeypatch.setattr(command, "hosts_for", lambda *_, hosts=hosts: hosts)
     (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
     sweep.main(["f.yaml", "--work-dir", "x"])
     wanted = ["--model", "FullImage", "--space", "pixels", "--dataset", "Demo", "--limit", "2"]

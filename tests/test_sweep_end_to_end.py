@@ -18,21 +18,20 @@ from engine_fakes import answered_keys, files
 from host_runs import RUN_FINDIT, STOCK, environment, figures, require_host, run
 
 from vlmeval_findit.engine.journal.writer import RESERVE
-from vlmeval_findit.runs.format_file import read_formats
+from vlmeval_findit.runs.format_file import BestFormats
 
 pytestmark = pytest.mark.host
 
-DETECTOR, FLOOR = "OpenCV-Detector", "FullImage"
-# Four queries whose pictures the detector is quick with, in 40 formats.
+MODEL = "FullImage"
 CONFIG = f"""
-models: [{DETECTOR}, {FLOOR}]
-datasets: [Demo_described]
+models: {MODEL}
+datasets: [Demo_described, Demo]
 representations: all
 outputs: all
 keys: [bbox, bbox_2d]
 structures: [per_box, nested]
 """
-CELLS, CALLS = 2 * 40, 2 * 40 * 4
+CELLS, CALLS = 2 * 40, 40 * (4 + 19)
 
 
 @pytest.fixture(scope="module")
@@ -122,14 +121,14 @@ def test_the_stock_runner_takes_the_files_as_its_own(
 ) -> None:
     name = "FindIt_Demo_described_yxyx_json_nested"
     work = finished / "outputs"
-    theirs = work / FLOOR / f"{FLOOR}_{name}.json"
+    theirs = work / MODEL / f"{MODEL}_{name}.json"
     before, score = theirs.read_bytes(), figures(theirs)
-    flags = ["--data", name, "--model", FLOOR]
+    flags = ["--data", name, "--model", MODEL]
     env = environment(lmu, PRED_FORMAT="json")
     evaluated = [*flags, "--mode", "eval", "--reuse", "--work-dir", str(work)]
     done = run(STOCK, evaluated, tmp_path, env)
     assert done.returncode == 0, done.stdout
-    status = json.loads(next(work.glob(f"{FLOOR}/**/status.json")).read_text())
+    status = json.loads(next(work.glob(f"{MODEL}/**/status.json")).read_text())
     entry = status["datasets"][name]
     assert not entry.get("skip_reason"), entry
     assert entry["metrics"]["F1@0.5"] == pytest.approx(score["f1"], abs=1e-3)
@@ -137,35 +136,35 @@ def test_the_stock_runner_takes_the_files_as_its_own(
     # And it writes the very bytes that we do.
     done = run(STOCK, [*flags, "--work-dir", str(tmp_path / "stock")], tmp_path, env)
     assert done.returncode == 0, done.stdout
-    assert (tmp_path / "stock" / FLOOR / theirs.name).read_bytes() == before
-    for path in (*work.glob(f"{FLOOR}/**/status.json"), *work.glob("logs/*")):
+    assert (tmp_path / "stock" / MODEL / theirs.name).read_bytes() == before
+    for path in (*work.glob(f"{MODEL}/**/status.json"), *work.glob("logs/*")):
         path.unlink()
 
 
 def test_search_finds_a_format_and_sweep_takes_it(
     finished: Path, lmu: Path, tmp_path: Path
 ) -> None:
-    flags = ["--model", DETECTOR, "--dataset", "Demo_described", "--limit", "3"]
+    flags = ["--model", MODEL, "--dataset", "Demo", "--limit", "3"]
     done = run(RUN_FINDIT, ["search", *flags], tmp_path, environment(lmu))
     assert done.returncode == 0, done.stdout
     path = tmp_path / "best_formats.yaml"
-    assert set(read_formats(path)) == {DETECTOR}
-    said = yaml.safe_load(path.read_text())["models"][DETECTOR]
+    assert set(BestFormats(path).models) == {MODEL}
+    said = yaml.safe_load(path.read_text())["models"][MODEL]["FindIt"]
     assert len(said["cells"]) == 19
-    assert f"{DETECTOR}: best format" in done.stdout
+    assert f"{MODEL}: best format" in done.stdout
     one = tmp_path / "one.yaml"
-    one.write_text(f"models: {DETECTOR}\ndatasets: [Demo_refexp, Demo_described]\nlimit: 3\n")
+    one.write_text(f"models: {MODEL}\ndatasets: [Demo_refexp, Demo]\nlimit: 3\n")
     done = run(
         RUN_FINDIT, ["sweep", "one.yaml", "--formats", str(path)], tmp_path, environment(lmu)
     )
     assert done.returncode == 0, done.stdout
-    assert len(list(tmp_path.glob(f"outputs/{DETECTOR}/*_score.csv"))) == 2
+    assert len(list(tmp_path.glob(f"outputs/{MODEL}/*_score.csv"))) == 2
     # The search had paid for three of the six calls.
     assert len(answered_keys(tmp_path / "outputs" / "calls.jsonl")) == 19 * 3 + 3
 
 
 def test_a_model_that_the_host_does_not_have_is_refused(lmu: Path, tmp_path: Path) -> None:
-    (tmp_path / "sweep.yaml").write_text(CONFIG.replace(FLOOR, "Qwen3-VL-7B-Instruct"))
+    (tmp_path / "sweep.yaml").write_text(CONFIG.replace(MODEL, "Qwen3-VL-7B-Instruct"))
     done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
     assert done.returncode == 2
     assert "line 2: no model 'Qwen3-VL-7B-Instruct': did you mean Qwen3-VL-" in done.stdout

@@ -15,14 +15,21 @@ import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.selfretrieval.caption_files import found_in
-from vlmeval_findit.benchmarks.selfretrieval.scoring import read_reply
+from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in
+from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair
 from vlmeval_findit.benchmarks.vpbench.reading import read as read_choice
 from vlmeval_findit.boxes.records import Reason, Truth
 from vlmeval_findit.cli import score as score_command
-from vlmeval_findit.core.replies import Recorded, Reply
+from vlmeval_findit.core.replies import (
+    CHANNEL,
+    THINK,
+    Recorded,
+    Reply,
+    opened_by,
+    read_reply,
+    split_thought,
+)
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.core.thinking import CHANNEL, THINK, opened_by, split_thought
 from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.local.run_settings import RunSettings
@@ -191,7 +198,9 @@ def test_confidences_are_of_the_answer() -> None:
 @pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
 def test_letters_and_captions_that_were_thought_of_are_none(thought: str) -> None:
     options = {"A": "cat", "B": "dog", "C": "cow"}
-    assert read_choice(f"It is A {thought} B", options).letter == "B"
+    spoken_ = Reply(0, f"It is A {thought} B")
+    assert read_reply(spoken_, lambda text: read_choice(text, options)) == "B"
     said = '{"left_image": "a", "right_image": "b"}'
-    assert read_reply(Reply(0, said.replace("a", "no") + thought + said)).left.caption == "a"
-    assert found_in({"7": thought + said}, ["7"]).captions["7"].right.caption == "b"
+    assert captions_in(Reply(0, said.replace("a", "no") + thought + said)).left.caption == "a"
+    (reply,), _ = as_replies({"7": thought + said}, [Pair(0, "7", ("l.png", "r.png"))])
+    assert captions_in(reply).right.caption == "b"

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.replies import Recorded, recorded
-from vlmeval_findit.core.thinking import split_thought
+from vlmeval_findit.core.replies import Recorded, recorded, split_thought
 from vlmeval_findit.core.token_logprobs import LEAST, TokenLogprobs, token_logprobs
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.http.logprobs import LogprobsError, refuses_logprobs, reply_logprobs

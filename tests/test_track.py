@@ -18,7 +18,7 @@ from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.api.frames import load_runs
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.extras import install
+from vlmeval_findit.core.command import install
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.publish.tracking import KEY, LOGGER, _is_left, _this_process, key_of, plain_name

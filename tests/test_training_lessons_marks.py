@@ -17,16 +17,15 @@ np = pytest.importorskip("numpy")
 from training import mark_lessons, pair_lessons  # noqa: E402
 from training.lessons import Numbers, Shares, scene_lesson  # noqa: E402
 from training.mark_lessons import Asked  # noqa: E402
+from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import captions as caption_reading  # noqa: E402
-from vlmeval_findit.benchmarks.selfretrieval import prompts as pair_prompts  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval.pairs import parse as parse_pairs  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench import prompts  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.benchmark import scored_row  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.question import parse  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.question import message, parse  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.reading import read  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.scoring import scored_row  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.table import read_table, write_table  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.tables import read_table, write_table  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
 from vlmeval_findit.data.rendered.pairs import PLACES, described, scene_pair  # noqa: E402
@@ -68,8 +67,8 @@ def test_a_lesson_asks_what_a_run_of_the_same_rows_would_ask(tmp_path: Path) -> 
     question = parse("VPBench_Scenes_mini")
     assert len(rows) == len(lesson.turns) == 8
     for row, turn in zip(rows, lesson.turns, strict=True):
-        assert prompts.message(row, question) == (*lesson.opening, messages.text(turn.request))
-        assert read(turn.reply, dict(row.options)).letter == row.answer == turn.reply
+        assert message(row, question) == (*lesson.opening, messages.text(turn.request))
+        assert read(turn.reply, dict(row.options)) == row.answer == turn.reply
         assert turn.numbers == 0
     assert len({turn.request for turn in lesson.turns}) > 4
 
@@ -287,7 +286,7 @@ def test_captions_of_a_pair_are_true_of_their_own_picture_only(size: tuple[int, 
     for seed in range(FIRST, FIRST + 25):
         lesson = pair_lessons.pair_lesson(seed, 4, size)
         (turn,) = lesson.turns
-        said = caption_reading.read(turn.reply)
+        said = caption_reading.captions_in(Reply(0, turn.reply))
         left, right = lesson.pictures
         assert {(s.width, s.height) for s in (left, right)} == {size}
         (one, box), (two, other_box) = turn.objects

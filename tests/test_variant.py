@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,7 @@ from vlmeval_findit.benchmarks.findit.variant import (
 )
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
-from vlmeval_findit.core.data_root import own_datasets_file
-from vlmeval_findit.core.own_images import OwnRow
+from vlmeval_findit.core.places import OwnRow, own_datasets_file
 
 GRID = list(grid(marks=(None, *MARKS)))
 HELD = list(grid(decodings=DECODINGS))
@@ -242,7 +241,7 @@ def test_a_name_that_was_none_is_looked_up_again(
     with pytest.raises(VariantError, match="no dataset 'Latecomer'"):
         parse(name)
     row = OwnRow(str(tmp_path))
-    own_datasets_file().write_text(json.dumps({"Latecomer": row.as_dict()}))
+    own_datasets_file().write_text(json.dumps({"Latecomer": asdict(row)}))
     assert parse(name).dataset == "Latecomer"
 
 

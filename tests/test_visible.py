@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from vlmeval_findit.core.visible import as_csv, short, visible
+from vlmeval_findit.core.spelling import as_csv, short, visible
 
 
 @pytest.mark.parametrize(

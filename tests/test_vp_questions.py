@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from vlmeval_findit.benchmarks.vpbench.kinds import is_absent, kind_of  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery, is_absent, kind_of  # noqa: E402  # noqa: E402
 from vlmeval_findit.data.vp_questions.annotated import (  # noqa: E402
     AnnotatedPicture,
     Classes,

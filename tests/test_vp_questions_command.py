@@ -12,11 +12,11 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.findit.names import forget_names
-from vlmeval_findit.benchmarks.vpbench.kinds import is_absent, kind_of
-from vlmeval_findit.benchmarks.vpbench.table import read_table
+from vlmeval_findit.benchmarks.vpbench.query import is_absent, kind_of
+from vlmeval_findit.benchmarks.vpbench.tables import read_table
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import decode
-from vlmeval_findit.core.table_facts import meta_path
+from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.vp_questions import sets
 from vlmeval_findit.data.vp_questions.sources import LONGEST_SIDE
 
@@ -88,7 +88,7 @@ def test_a_dataset_of_ones_own(
         assert is_absent(query.question, options[query.answer]) is query.absent
         assert not {"mask", "contour", "scribble"} & set(query.shapes)
         assert query.source == "Yard"
-        assert query.photograph in photographs
+        assert query.cluster in photographs
         sizes.add(decode(folder / query.images[0]).size)
     assert sizes == {(240, 200), (LONGEST_SIDE, round(LONGEST_SIDE / 1.2))}
     task = load("VPBench_Marks")

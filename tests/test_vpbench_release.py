@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,9 @@ import pytest
 from vpbench_stand_in import ROWS, picture, row, write_parquet, write_tsv
 
 from vlmeval_findit.benchmarks import load
-from vlmeval_findit.benchmarks.vpbench import release_files
-from vlmeval_findit.benchmarks.vpbench.kinds import is_absent, kind_of
-from vlmeval_findit.benchmarks.vpbench.query import HintColumn, Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.release import prepare
-from vlmeval_findit.benchmarks.vpbench.table import COLUMNS, read_table, write_table
+from vlmeval_findit.benchmarks.vpbench.query import HintColumn, Kind, VPQuery, is_absent, kind_of
+from vlmeval_findit.benchmarks.vpbench.release import prepare, rows_of
+from vlmeval_findit.benchmarks.vpbench.tables import read_table, write_table
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.table_files import TableError
 
@@ -162,7 +159,7 @@ def test_rows_are_read_one_by_one(lmu: Path) -> None:
     source = write_tsv(lmu / "stage.tsv", [row(1), row(2)])
     with source.open("a") as f:
         f.write("3\tcut")
-    rows = release_files.rows_of(source)
+    rows = rows_of(source)
     assert [next(rows).cells["index"], next(rows).cells["index"]] == ["1", "2"]
     with pytest.raises(TableError, match=r"line 4: 2 cells"):
         next(rows)
@@ -257,7 +254,7 @@ QUERY = VPQuery(
     kind=Kind.EXISTENCE,
     absent=True,
     source="Scenes",
-    photograph="scenes/7.png",
+    cluster="scenes/7.png",
 )
 
 
@@ -269,33 +266,22 @@ def test_a_table_gives_back_its_questions(tmp_path: Path) -> None:
     assert (facts["source"], facts["absent"], facts["kinds"]["existence"]) == ("here", 1, 1)
 
 
-def test_a_table_that_does_not_say_its_photographs_is_refused(tmp_path: Path) -> None:
-    """As 0.2 made them: every question counted as a picture of its own."""
+def test_a_table_of_0_2_is_refused_with_what_to_type(tmp_path: Path) -> None:
+    """Every question counted there as a picture of its own."""
     path = tmp_path / "VPBench_Mine.tsv"
-    path.write_text("\t".join(COLUMNS) + "\n")
-    with pytest.raises(TableError, match=r"missing: photograph.*; make it anew with: .*import"):
+    path.write_text("index\timage\tquestion\n")
+    with pytest.raises(TableError, match=r"missing: images, cluster.*; make it again with"):
         read_table(path)
-
-
-def test_stage_1_knows_no_photographs(tmp_path: Path) -> None:
-    path = write_table(tmp_path, "VPBench_Stage1", [QUERY], {}).path
-    assert read_table(path) == [replace(QUERY, photograph="")]
 
 
 @pytest.mark.parametrize(
     ("column", "cell", "says"),
     [
-        ("index", "x", "invalid literal"),
-        ("image", '["../a.jpg"]', "climbs out of its folder"),
-        ("image", "[]", "names no picture"),
         ("question", " ", "is empty"),
+        ("options", "[]", "there is no option"),
         ("answer", "B", "'B' is no option: AC"),
-        ("shape", "box", "Expecting value"),
-        ("properties", "[1]", "is not a list of str"),
-        ("kind", "riddle", "'riddle' is not a valid Kind"),
-        ("absent", "maybe", "maybe"),
-        ("hint_column", "x", "is not a valid HintColumn"),
-        ("photograph", "", "is empty"),
+        ("kind", "riddle", "should be 'existence'"),
+        ("cluster", "", "is empty"),
     ],
 )
 def test_a_damaged_table_is_named(tmp_path: Path, column: str, cell: str, says: str) -> None:

@@ -19,7 +19,7 @@ from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, needs_of
 from host_runs import REPOSITORY
 from own_data import ANNOTATIONS, make_images, write_coco
 
-from vlmeval_findit.core.extras import EXTRAS
+from vlmeval_findit.core.command import EXTRAS
 
 PACKAGE = REPOSITORY / "vlmeval_findit"
 COPIED = {f"vlmeval_findit/configs/{path.name}" for path in (REPOSITORY / "configs").glob("*.yaml")}

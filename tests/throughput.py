@@ -17,7 +17,7 @@ from measured import peak_mib
 from scale_runs import GRID
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.servers import ServersHost
 
 SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"

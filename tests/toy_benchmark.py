@@ -1,15 +1,14 @@
 """A benchmark of letters in place of boxes: what shows that nothing shared knows boxes.
 
-A picture shows an animal of some size; the answer is one letter.  ``Letters_<table>_<plain|json>``
-asks for it in two formats.
+A picture shows an animal of some size; the answer is one letter.
+``Letters_<table>_<plain|json|quoted>`` asks for it in three formats.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,19 +18,18 @@ import pytest
 from scored_runs import World
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.core.benchmark import BatchScore, Benchmark, PromptSet, Published
+from vlmeval_findit.core.benchmark import Benchmark, Published, Score
 from vlmeval_findit.core.drawing import Drawing, DrawnLine, DrawnPicture, Role
-from vlmeval_findit.core.identity import Identity
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.places import find_table
 from vlmeval_findit.core.question import QuestionError, Task
-from vlmeval_findit.core.replies import Reply
+from vlmeval_findit.core.replies import ParseFailure
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.core.table_files import PlainQuery, meta_path, read_table, write_table
 
 PREFIX = "Letters_"
-FORMATS = ("plain", "json")
+FORMATS = ("plain", "json", "quoted")
 ANIMALS = {"A": "cat", "B": "dog", "C": "cow"}
 
 
@@ -47,6 +45,8 @@ class Question:
     has_references = False
     frames = 1
     max_new_tokens = 16
+    in_boxes = False
+    reply_schema = None
 
     @property
     def name(self) -> str:
@@ -65,18 +65,12 @@ class Question:
         return "letter", self.format
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(PlainQuery):
     """One row; ``support`` is a picture of the animal itself where the table has one."""
 
-    index: int
-    label: str
-    images: tuple[str, ...]
-    support: tuple[str, ...]
     right: str
     size: str
-    width: int = 0
-    height: int = 0
 
 
 class Letters(Benchmark):
@@ -98,42 +92,38 @@ class Letters(Benchmark):
             raise QuestionError(f"{name}: a name is {PREFIX}<table>_<{'|'.join(FORMATS)}>")
         return Question(table, written)
 
+    def formats(self, question: Question) -> Sequence[Question]:
+        return [replace(question, format=written) for written in FORMATS]
+
     def listed(self) -> Sequence[str]:
         return [f"{PREFIX}Zoo_plain"]
 
     def load(self, name: str) -> Task[Any, Any]:
         question = self.parse(name)
         table = find_table(question.table, "a test makes it")
-        with table.open(encoding="utf-8", newline="") as f:
-            rows = list(csv.DictReader(f, delimiter="\t"))
-        queries = [
-            Query(
-                int(row["index"]),
-                "which animal",
-                (row["picture"],),
-                tuple(filter(None, (row["support"],))),
-                row["right"],
-                row["size"],
-            )
-            for row in rows
-        ]
+        queries: list[Query] = read_table(table, Query, "a test makes it")
         return Task(name, question, table, {query.index: query for query in queries})
 
-    def prompts(self) -> Sequence[PromptSet]:
-        return [PromptSet("letters-1", message)]
+    def message(self, query: Query, question: Question) -> Message:
+        options = ", ".join(f"{letter}: {animal}" for letter, animal in ANIMALS.items())
+        asked = f"Which animal? {options}. Answer as {question.format}."
+        return (image(query.images[0]), text(asked))
 
-    def score(
-        self,
-        model: str,
-        task: Any,
-        replies: Sequence[Reply],
-        settings: Settings,
-        run: Identity | None,
-    ) -> BatchScore:
-        return BatchScore(tuple(scored(task.queries[reply.index], reply) for reply in replies))
+    def read(self, text: str, query: Query) -> str | ParseFailure:
+        found = re.fullmatch(r"\W*([A-C])\W*", text)
+        return found[1] if found else ParseFailure("no letter")
+
+    def score(self, query: Query, answer: str | ParseFailure) -> Score:
+        right = int(answer == query.right)
+        giant = {"giants": 1, "right_giants": right} if query.size == "giant" else {}
+        return Score(
+            sums={"right": right, **giant},
+            slices={"animal": ANIMALS[query.right], "size": query.size},
+            details={"chosen": answer if isinstance(answer, str) else None},
+        )
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
-        query, chosen = task.queries[row.index], row.details["chosen"]
+        query, chosen = task.queries[row.index], row.details.get("chosen")
         lines = [DrawnLine(Role.TRUTH, f"{query.right}: {ANIMALS[query.right]}")]
         if chosen is not None:
             role = Role.HIT if chosen == query.right else Role.MISS
@@ -153,34 +143,6 @@ class Letters(Benchmark):
 LETTERS = Letters()
 
 
-def message(query: Query, question: Question) -> Message:
-    options = ", ".join(f"{letter}: {animal}" for letter, animal in ANIMALS.items())
-    return (image(query.images[0]), text(f"Which animal? {options}. Answer as {question.format}."))
-
-
-def scored(query: Query, reply: Reply) -> ScoredRow:
-    found = None if reply.failed else re.fullmatch(r"\W*([A-C])\W*", reply.answer)
-    chosen = found[1] if found else None
-    right = int(chosen == query.right)
-    giant = query.size == "giant"
-    answered = int(not reply.failed)
-    return ScoredRow(
-        index=query.index,
-        source=query.images[0],
-        sums={
-            "asked": 1,
-            "answered": answered,
-            "readable": int(chosen is not None),
-            "right": right,
-            **({"giants": answered, "right_giants": right} if giant else {}),
-        },
-        failed=reply.failed,
-        reason="failed call" if reply.failed else None if chosen else "no letter",
-        slices={"animal": ANIMALS[query.right], "size": query.size},
-        details={"chosen": chosen},
-    )
-
-
 def register(patch: pytest.MonkeyPatch) -> None:
     """Make it one of the benchmarks of the house, for a test."""
     letters = ModuleType("letters")
@@ -191,13 +153,20 @@ def register(patch: pytest.MonkeyPatch) -> None:
 
 def zoo(world: World, rows: int = 24, table: str = "Zoo", sizes: str = "small large") -> None:
     """A table: two questions a picture, every animal in turn; the first has a reference picture."""
-    with (world.folder / f"{table}.tsv").open("w", encoding="utf-8", newline="") as f:
-        out = csv.writer(f, delimiter="\t")
-        out.writerow(("index", "picture", "support", "right", "size"))
-        for index in range(rows):
-            size = sizes.split()[index % 5 % len(sizes.split())]
-            support = "1.jpg" if index == 0 else ""
-            out.writerow((index, f"{index // 2 % 6}.jpg", support, "ABC"[index % 3], size))
+    queries = [
+        Query(
+            index=index,
+            label="which animal",
+            images=(f"{index // 2 % 6}.jpg",),
+            cluster=f"{index // 2 % 6}.jpg",
+            support=("1.jpg",) if index == 0 else (),
+            right="ABC"[index % 3],
+            size=sizes.split()[index % 5 % len(sizes.split())],
+        )
+        for index in range(rows)
+    ]
+    write_table(table_file(world, table), Query, queries, {})
+    meta_path(table_file(world, table)).unlink()  # tests edit the table
 
 
 def guessing(chance: float) -> Any:

@@ -98,6 +98,7 @@ def make_clone(folder: Path) -> Path:
         if path.name not in ("run.py", "__main__.py", "__pycache__"):
             (package / path.name).symlink_to(path)
     (folder / "run.py").write_text(RUNNER)
-    (folder / ".git").mkdir()
+    for part in ("objects", "refs"):
+        (folder / ".git" / part).mkdir(parents=True)
     (folder / ".git" / "HEAD").write_text(f"{COMMIT}\n")
     return folder

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vlmeval_findit.benchmarks.findit import prompts
-from vlmeval_findit.benchmarks.findit.task import load_task
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.replies import Reply
@@ -19,7 +19,8 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import load_local
 from vlmeval_findit.models.table import MODELS, NANO, SHIPPED
-from vlmeval_findit.runs.score import RunScore, score
+from vlmeval_findit.runs.opening import check_replies
+from vlmeval_findit.runs.score import RunScore, score_rows
 
 FORMAT = "xyxy_json_bbox_2d"
 """The format that FindIt-Nano is asked most often in training."""
@@ -68,7 +69,7 @@ def evaluate(
                 Reply(index, answer.text, answer.recorded)
                 for (index, _), answer in zip(part, answers, strict=True)
             ]
-        done.append(score(model, task, replies, Settings()))
+        done.append(score_rows(check_replies(model, task, replies, Settings())))
     return done
 
 

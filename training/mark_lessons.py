@@ -14,7 +14,7 @@ from itertools import count as count_from
 from typing import NamedTuple
 
 from training.lessons import Lesson, Mark, Named, Placed, Turn
-from vlmeval_findit.benchmarks.vpbench import prompts
+from vlmeval_findit.benchmarks.vpbench import question as asking
 from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind, VPQuery
 from vlmeval_findit.benchmarks.vpbench.question import parse
 from vlmeval_findit.boxes.representation import Corners
@@ -67,7 +67,7 @@ def mark_lesson(seed: int, turns: int, count: tuple[int, int], size: tuple[int, 
         size: (width, height) of the scene in pixels.
     """
     asked = marked_questions(seed, turns, count, size)
-    opening = prompts.message(asked.queries[0], QUESTION)[:-1]
+    opening = asking.message(asked.queries[0], QUESTION)[:-1]
     both = zip(asked.posed, asked.queries, strict=True)
     made = tuple(turn(posed, query, asked.shown) for posed, query in both)
     return Lesson((asked.shown,), opening, made, asked.marks)
@@ -100,7 +100,7 @@ def turn(posed: Posed, query: VPQuery, shown: Scene) -> Turn:
     # Those of another colour come last; and of a mark that is not there, none is asked for.
     asked = () if slot.absence is Absence.TRUE else posed.marked[: slot.marks]
     objects = _placed(one.box for one in asked)
-    request = prompts.message(query, QUESTION)[-1].value
+    request = asking.message(query, QUESTION)[-1].value
     named = [Named(request.index(posed.question) + len(posed.question), objects)]
     for letter, option in query.options:
         line = f"\n{letter}. {option}"

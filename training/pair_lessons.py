@@ -12,7 +12,7 @@ from itertools import combinations
 
 from training.dual_encoder.lessons import ATTRIBUTES, phrase, values_of
 from training.lessons import Lesson, Spoken, Turn
-from vlmeval_findit.benchmarks.selfretrieval import prompts
+from vlmeval_findit.benchmarks.selfretrieval import benchmark as prompts
 from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, Side, parse
 from vlmeval_findit.data.rendered.pairs import ScenePair, scene_pair
 

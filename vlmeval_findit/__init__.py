@@ -14,7 +14,8 @@ Folders are rooms.  A room imports only itself and those above it (``tests/test_
 ``doctor``       in which coordinates a deployment really answers
 ``data``         downloads, datasets of one's own, the demonstration, rendered scenes
 ``runs``         scoring one run, the files that it leaves, reading them back
-``sweep``        the engine: cells, calls, the journal; runs, sweeps and the search on it
+``engine``       who answers calls and when, the journal, the files of a cell
+``sweeps``       models x tables x formats: settings, stages, races, dry runs
 ``leaderboard``  models x datasets, only of runs that can be compared
 ``report``       one page with plots and every answer on its picture
 ``api``          what other people's code imports

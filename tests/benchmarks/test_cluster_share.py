@@ -19,8 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_fakes import FakeHost, FakeModel, Message, Silent, answered_keys, demo_sweep, go
 from scale_runs import GRID, import_table
 
-from vlmeval_findit.engine.backend import LocalBackend
-from vlmeval_findit.engine.config import Inference
+from vlmeval_findit.engine.backend import Inference, LocalBackend
 from vlmeval_findit.models.model_asker import ModelAsker
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")

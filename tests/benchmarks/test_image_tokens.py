@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from caching_server import IMAGE_TOKENS, CachingServer
+from chat_server import IMAGE_TOKENS, CachingServer
 from engine_fakes import Silent, go
 
 from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.engine import http_backend
-from vlmeval_findit.engine.config import Inference, ModelEntry, search_sweep
+from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.plan import WorkItem
 from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.sweeps.config import search_sweep
 
 PICTURES, THREADS = 50, 8
 READS, WRITES = 0.1, 0.02
@@ -44,7 +46,7 @@ def search(folder: Path, pictures: int, keeps: int) -> Cost:
         go(sweep, host, watcher=watcher)
         seconds = time.perf_counter() - start
         assert not any(answer.error for answer in watcher.answers)
-        tokens = sum(server.image_tokens for server in servers)
+        tokens = IMAGE_TOKENS * sum(server.read for server in servers)
     return Cost(len(watcher.answers), tokens, seconds)
 
 

@@ -19,10 +19,9 @@ from typing import Any
 import pytest
 from measured import seconds
 
-from vlmeval_findit.engine.calls import _sha256
+from vlmeval_findit.engine.calls import key_of
 from vlmeval_findit.engine.journal import writer as journal_module
-from vlmeval_findit.engine.journal.lookup import JournalView
-from vlmeval_findit.engine.journal.reading import packed_path
+from vlmeval_findit.engine.journal.view import JournalView, packed_path
 from vlmeval_findit.engine.journal.writer import Journal
 
 FEW, CALLS, MILLION = 400, 50_000, 1_000_000
@@ -48,7 +47,7 @@ def record(at: int) -> dict[str, Any]:
     said = random.Random(at)
     words, images = hashed("words", row, variant), [hashed("image", row // 10)]
     return {
-        "key": _sha256(["M", SETTINGS, words, images]),
+        "key": key_of("M", SETTINGS, words, images),
         "model": "M",
         "settings": SETTINGS,
         "dataset": f"FindIt_Scale_{variant}",
@@ -80,7 +79,7 @@ def parse(path: Path) -> None:
 _OPENS = """
 import re, sys
 from pathlib import Path
-from vlmeval_findit.engine.journal.lookup import JournalView
+from vlmeval_findit.engine.journal.view import JournalView
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 before = peak()
 with JournalView(Path(sys.argv[1])):
@@ -113,7 +112,7 @@ def test_a_call_in_a_journal(
     keys = [record(at)["key"] for at in range(0, calls, max(1, calls // 2000))]
     with Journal(path, reserve=0) as journal:
         serving = seconds(lambda: [journal.serves(one, confidences=False) for one in keys])
-        reading = seconds(lambda: [journal[one] for one in keys])
+        reading = seconds(lambda: [journal.get(one) for one in keys])
         packing = seconds(journal.pack, repeat=1)
     packed = packed_path(path).stat().st_size
     with capsys.disabled():

@@ -42,7 +42,7 @@ truth = Truth(tuple(true), (0,) * objects,
               tuple(labels[i % 2] for i in range(objects)) if labels else ())
 matching._PAIRS = {"table": boxes * objects, "kept": min(matching._PAIRS, boxes * objects - 1)}[way]
 start = time.process_time()
-(found,) = matching.match([reading], [truth], [(1.0, 1.0)])
+(found,) = matching.match([reading], [truth])
 seconds = time.process_time() - start
 if way == "kept":
     dissect([Answered(found, reading, truth)])

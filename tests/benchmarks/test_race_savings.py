@@ -23,12 +23,12 @@ from simulated_races import RATES, races
 
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.statistics import ALPHA
-from vlmeval_findit.engine.config import ModelEntry, Race, search_sweep
-from vlmeval_findit.engine.config_file import grid_tables
+from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.runs.cell_result import Result
 from vlmeval_findit.runs.format_file import averages, race_calls
 from vlmeval_findit.runs.intervals import compare
 from vlmeval_findit.runs.scored_run import Run, load_run
+from vlmeval_findit.sweeps.config import Race, grid_tables, search_sweep
 
 SEEDS = range(10)
 QUERIES = 50
@@ -48,7 +48,7 @@ def replies(measures: bool, tmp_path: Path, request: pytest.FixtureRequest) -> P
 
 def searched(work_dir: Path, replies: Path, race: Race | None) -> list[Result]:
     """A search over recorded replies; what is not recorded is asked, and then is."""
-    from vlmeval_findit.engine.config import Inference
+    from vlmeval_findit.engine.backend import Inference
     from vlmeval_findit.host.sweep_host import VLMEvalKitHost
 
     table, places = grid_tables()["Scenes_mini"], (work_dir, replies / "calls.jsonl")

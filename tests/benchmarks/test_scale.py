@@ -25,7 +25,7 @@ from scale_runs import BOX, GRID, SIZE, Seconds, import_table, stages_timed
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.engine.journal.reading import records
+from vlmeval_findit.engine.journal.view import records
 
 ROWS, LEAST = 500, 20
 """Rows of the table when it is measured, and when it is only run; each is asked in 40 formats."""

@@ -21,8 +21,7 @@ from training.dual_encoder.losses import both_right
 from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.data.rendered.pairs import CHANGES, ScenePair, scene_pair
 from vlmeval_findit.data.rendered.scene import SPLITS
-from vlmeval_findit.models.dual_encoder.encoder import Padding
-from vlmeval_findit.models.dual_encoder.table import NANO_SIGLIP, checkpoint_of
+from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP, Padding, checkpoint_of
 from vlmeval_findit.models.dual_encoder.towers import Towers
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import dist
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..benchmarks.findit import drawing
@@ -15,7 +16,7 @@ from ..boxes.representation import Judging
 from ..core.drawing import DrawnBox, Role
 from ..core.image_files import decode
 from ..core.replies import Reply
-from ..core.visible import visible
+from ..core.spelling import visible
 from .pictures import Picture, in_memory, is_file
 from .reading import Read
 from .truths import Boxes
@@ -45,6 +46,9 @@ LINES: Mapping[Role, Line] = {
 """As ``report/templates/report.css`` has them: told apart without colours, too."""
 
 _SHADE = "#000000"
+
+_HATCH = 8
+"""Pixels between the lines across a region."""
 
 _ARM = 9
 """Pixels from the middle of a point's cross to its ends."""
@@ -104,24 +108,24 @@ def _boxes(
         )
     else:
         reading = Reading(list(truth_from(answer).boxes), [], [], None)
-    (matched,) = match([reading], [right], [(1.0, 1.0)], judged)
+    (matched,) = match([reading], [right], judged=judged)
     count = max((frame, *right.frames, *reading.frames)) + 1
     query = Query(0, "", *size, ("",) * count, right)
     found = MatchedReply(query, Reply(0, ""), reading, matched, judged=judged)
-    row = scored_row(found, is_video=False)
+    row = scored_row(found)
     return drawing.draw(query, row).pictures[frame].boxes
 
 
 def _draw_box(pen: ImageDraw.ImageDraw, one: DrawnBox, size: tuple[int, int]) -> None:
     line = LINES[one.role]
-    width, height = size
-    x1, y1, x2, y2 = one.box
-    # What a model said may be anywhere; what is far outside is outside.
-    x1, x2 = (min(max(x, -width), 2 * width) for x in (x1, x2))
-    y1, y2 = (min(max(y, -height), 2 * height) for y in (y1, y2))
-    sides = list(pairwise([(x1, y1), (x2, y1), (x2, y2), (x1, y2), (x1, y1)]))
+    (x1, y1), (x2, y2) = _points(one.box, size)
+    rings = [_points(outline, size) for outline in one.outlines]
+    rings = rings or [[(x1, y1), (x2, y1), (x2, y2), (x1, y2)]]
+    sides = [side for ring in rings for side in pairwise([*ring, ring[0]])]
     if (x1, y1) == (x2, y2):
         sides = [((x1 - _ARM, y1), (x1 + _ARM, y1)), ((x1, y1 - _ARM), (x1, y1 + _ARM))]
+    if one.outlines and one.role not in (Role.TRUTH, Role.IGNORED):
+        _hatch(pen, rings, line, size, rising=one.role is Role.HIT)
     if one.role is Role.TRUTH:
         for side in sides:
             pen.line(side, fill=_SHADE, width=line.width + 2)
@@ -136,12 +140,44 @@ def _draw_box(pen: ImageDraw.ImageDraw, one: DrawnBox, size: tuple[int, int]) ->
 Point = tuple[float, float]
 
 
+def _points(numbers: Sequence[float], size: tuple[int, int]) -> list[Point]:
+    """What a model said may be anywhere; what is far outside is outside."""
+    width, height = size
+    return [
+        (min(max(x, -width), 2 * width), min(max(y, -height), 2 * height))
+        for x, y in zip(numbers[::2], numbers[1::2], strict=True)
+    ]
+
+
+def _hatch(
+    pen: ImageDraw.ImageDraw,
+    rings: Sequence[Sequence[Point]],
+    line: Line,
+    size: tuple[int, int],
+    rising: bool,
+) -> None:
+    """Lines across a region, so that an answer is told from an object without colours."""
+    from PIL import Image, ImageChops, ImageDraw
+
+    inside = Image.new("1", size)
+    for ring in rings:
+        one = Image.new("1", size)
+        ImageDraw.Draw(one).polygon(ring, fill=1)
+        inside = ImageChops.logical_xor(inside, one)
+    lines = Image.new("1", size)
+    width, height = size
+    for x in range(-height, width + height, _HATCH):
+        ends = (x, height, x + height, 0) if rising else (x, 0, x + height, height)
+        ImageDraw.Draw(lines).line(ends, fill=1, width=1)
+    pen.bitmap((0, 0), ImageChops.logical_and(inside, lines), fill=line.colour)
+
+
 def _dashes(start: Point, end: Point, line: Line) -> Iterator[tuple[Point, Point]]:
-    """The pieces of a line that runs along an axis."""
+    """The pieces of a line."""
     if not line.gap:
         yield start, end
         return
-    length = abs(end[0] - start[0]) + abs(end[1] - start[1])
+    length = dist(start, end)
     at = 0.0
     while at < length:
         yield tuple(  # type: ignore[misc]

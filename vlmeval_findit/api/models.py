@@ -29,7 +29,7 @@ from .reading import Read, read
 
 if TYPE_CHECKING:
     from ..models.http.chat import ChatModel
-    from ..models.http.services import Endpoints
+    from ..models.http.endpoints import Endpoints
 
 Ask = Callable[[Message, Question], Reply]
 """From a message, its images files, to what came of it."""
@@ -229,11 +229,12 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
 def _served(
     name: str, base_url: str | Sequence[str], space: Any, key: str | None, row: str | None
 ) -> Model:
-    from ..models.http.chat import server_model
-    from ..models.http.services import endpoints, server_name
+    from ..models.http.chat import chat_model, server_name
+    from ..models.http.endpoints import endpoints
 
     own, served = server_name(name)
-    return _over_http(server_model(own, served, space, row=_listed(row)), endpoints(base_url, key))
+    model = chat_model(own, None, served, space, row=_listed(row))
+    return _over_http(model, endpoints(base_url, key))
 
 
 def _provided(
@@ -244,12 +245,12 @@ def _provided(
     key: str | None,
     row: str | None,
 ) -> Model:
-    from ..models.http.chat import provider_model
-    from ..models.http.providers.endpoints import Ready, provider_endpoints
+    from ..models.http.chat import chat_model
+    from ..models.http.endpoints import provider_endpoints
 
     short, _, served = name.partition("=")
-    model = provider_model(provider, short, served, space, row=_listed(row))
-    return _over_http(model, provider_endpoints(provider, base_url, Ready.TO_ASK, key))
+    model = chat_model(short, provider, served, space, row=_listed(row))
+    return _over_http(model, provider_endpoints(provider, base_url, key))
 
 
 def _listed(row: str | None) -> str | None:
@@ -259,11 +260,11 @@ def _listed(row: str | None) -> str | None:
 
 
 def _of_openrouter(name: str) -> Model:
-    from ..models.http.chat import openrouter_model
-    from ..models.http.providers.endpoints import provider_endpoints
+    from ..models.http.chat import chat_model
+    from ..models.http.endpoints import provider_endpoints
     from ..models.http.providers.table import OPENROUTER
 
-    return _over_http(openrouter_model(name), provider_endpoints(OPENROUTER))
+    return _over_http(chat_model(name, OPENROUTER), provider_endpoints(OPENROUTER))
 
 
 def _over_http(model: ChatModel, servers: Endpoints) -> Model:

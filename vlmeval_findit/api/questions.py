@@ -8,11 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..benchmarks.findit.annotation_tables import FindItTask
 from ..benchmarks.findit.datasets import Dataset
 from ..benchmarks.findit.datasets import Family as Family
 from ..benchmarks.findit.names import parse_format
 from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.task import FindItTask
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from ..core.question import Task

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from ..benchmarks.findit.metrics import Outcome, outcome
 from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.rejection import Outcome, outcome
 from ..benchmarks.findit.scoring import match_replies
 from ..boxes.records import Reason, Truth
 from ..boxes.representation import Corners, Judging
-from ..runs.score import checked
+from ..runs.opening import check_replies
 from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
 from .sizes import Size, sizes_of
 
@@ -99,7 +99,7 @@ def read(
     replies = replies_of([text])
     (whole,) = sizes_of([size], 1)
     task = task_of(variant, [Query(0, "", *whole, ("",) * frames, _NOTHING)])
-    settings, _ = checked("", task, replies, settings_of(space, replies), None)
+    settings = check_replies("", task, replies, settings_of(space, replies)).settings
     (one,), _ = match_replies("", task, replies, settings, None)
     return Read(
         tuple(map(tuple, one.matched.boxes)),  # type: ignore[arg-type]

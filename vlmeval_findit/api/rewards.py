@@ -9,16 +9,13 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.metrics import METRICS, POINTING, SUMS
-from ..benchmarks.findit.rejection import Outcome, outcome
-from ..benchmarks.findit.salvaging import salvaged_matches
+from ..benchmarks.findit.metrics import RULES, Outcome, outcome, salvaged_matches
 from ..benchmarks.findit.scoring import read_reply
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
 from ..boxes.reading import reader
 from ..boxes.records import Reading, Truth
-from ..boxes.representation import Judging
-from ..boxes.spaces import Space, scale_to_pixels, space_from
+from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.metric import Metric
 from ..core.replies import Reply
 from ..core.spelling import nearest
@@ -43,8 +40,8 @@ class By(Enum):
 
 
 _METRICS = {
-    judged: {by: metric for by in By for metric in metrics if metric.key == by.value}
-    for judged, metrics in ((Judging.BY_OVERLAP, METRICS), (Judging.BY_LYING_INSIDE, POINTING))
+    judged: {by: metric for by in By for metric in rule.metrics if metric.key == by.value}
+    for judged, rule in RULES.items()
 }
 
 
@@ -141,11 +138,9 @@ def _rewards(
     true = truths_of(truths, variant)
     read = reader(variant.reply)
     readings = [read_reply(reply, read) for reply in replies]
-    scale_of = {size: scale_to_pixels(space, *size) for size in {*sizes}}
-    scales = [scale_of[size] for size in sizes]
-    matched = match(readings, true, scales, variant.judged)
+    matched = match(readings, true, [to_pixels(space, *size) for size in sizes], variant.judged)
     metric = _METRICS[variant.judged][by]
-    counted = list(map(SUMS[variant.judged], readings, matched, true))
+    counted = list(map(RULES[variant.judged].sums, readings, matched, true))
     found = metric.values(_columns(metric, counted))
     if by is not By.ADHERENCE:
         empty = [at for at, truth in enumerate(true) if not truth.boxes]
@@ -167,7 +162,7 @@ def _rejected(replies: Sequence[Reply], readings: Sequence[Reading], variant: Va
         [variant.reply] * count,
         readings,
         [_NOTHING] * count,
-        [(1.0, 1.0)] * count,
+        [ToPixels()] * count,
     )
     found = [
         outcome(reply, reading, salvaged.get(at))

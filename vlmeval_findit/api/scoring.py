@@ -14,7 +14,8 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Truth
 from ..core.metric import Metric, figures
 from ..core.scored_row import ScoredRow
-from ..runs import score as runs_score
+from ..runs.opening import check_replies
+from ..runs.score import check_coordinates, score_rows
 from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
 from .sizes import Sizes, one_each, sizes_of
 from .truths import Boxes, truths_of
@@ -114,8 +115,8 @@ def score(
     said = replies_of(replies)
     queries = _queries(len(said), truths, sizes, pictures, variant)
     task = task_of(variant, queries)
-    made = runs_score.looked_at(runs_score.score("", task, said, settings_of(space, said), None))
-    return Score(made.rows, made.sums, made.doctor, BENCHMARK.judging(variant))
+    made = check_coordinates(score_rows(check_replies("", task, said, settings_of(space, said))))
+    return Score(made.rows, made.sums, made.doctor, BENCHMARK.of(variant))
 
 
 def _queries(

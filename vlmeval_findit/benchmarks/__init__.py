@@ -1,9 +1,7 @@
-"""One folder a benchmark, found by the prefix of a name.
+"""Benchmarks: one package each, found by the prefix of a dataset name.
 
-A package is a benchmark when it has a ``PREFIX``, and its module ``benchmark`` (or the package
-itself) an instance ``BENCHMARK`` (:class:`..core.benchmark.Benchmark`).  Ours are the folders below
-this one; nothing else lists them.  Others' are plug-ins, found in the same way.  Of two prefixes of
-ours that fit a name the longer one counts; a plug-in's fits no name of another's.
+A benchmark's package has a ``PREFIX`` and an instance ``BENCHMARK`` (its own, or in its module
+``benchmark``).  Ours are the folders below, others plug-ins; of our prefixes the longest counts.
 """
 
 from __future__ import annotations
@@ -18,16 +16,14 @@ from types import ModuleType
 from typing import Any
 
 from ..core.benchmark import Baseline, Benchmark
-from ..core.conformance import Protocols, Try
-from ..core.plugin_table import Table
-from ..core.plugins import Group
+from ..core.plugins import Group, Table
 from ..core.question import AnyTask, Question, QuestionError
 from ..core.spelling import nearest
 
 
 @cache
 def prefixes() -> Table[ModuleType]:
-    """The prefix of every benchmark and its package; of ours the longest first."""
+    """Map every prefix to its package; of ours the longest first."""
     found = {}
     for module in pkgutil.iter_modules(__path__):
         if module.ispkg:
@@ -39,7 +35,6 @@ def prefixes() -> Table[ModuleType]:
 
 
 def _problem(package: ModuleType) -> str | None:
-    """Why a plug-in's benchmark cannot be used."""
     prefix, known = package.PREFIX, prefixes()
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*_", prefix):
         return f"the prefix {prefix!r} should be letters, digits or '-', and '_' at its end"
@@ -70,7 +65,7 @@ def _made_of(package: ModuleType) -> Benchmark:
 
 
 def benchmarks() -> list[Benchmark]:
-    """Every benchmark: ours, then those of plug-ins."""
+    """List every benchmark: ours, then the plug-ins'."""
     return [_made_of(package) for package in _packages()]
 
 
@@ -82,32 +77,17 @@ def _ours() -> list[ModuleType]:
     return sorted(prefixes().ours.values(), key=lambda package: package.__name__)
 
 
-@cache
-def protocols() -> Protocols:
-    """The protocols that have case files, by name: those of every folder's ``conformance``."""
-    found: dict[str, Try] = {}
-    for module in pkgutil.iter_modules(__path__):
-        folder = f"{__name__}.{module.name}"
-        if module.ispkg and find_spec(f"{folder}.conformance") is not None:
-            found |= import_module(f"{folder}.conformance").PROTOCOLS
-    return dict(sorted(found.items()))
-
-
 def benchmark_of(asked: str | Question) -> Benchmark:
-    """The benchmark that a name or a question belongs to, with the figures of this question.
-
-    A name that is no question has the figures of most.
+    """Find the benchmark of a name or a question; for an invalid name, with the usual metrics.
 
     Raises:
-        QuestionError: it belongs to none.
+        QuestionError: no benchmark has this prefix.
     """
     if not isinstance(asked, str):
-        return _by_prefix(asked.name).judging(asked)
+        return _by_prefix(asked.name).of(asked)
     found = _by_prefix(asked)
-    if not found.others:
-        return found
     try:
-        return found.judging(found.parse(asked))
+        return found.of(found.parse(asked))
     except QuestionError:
         return found
 
@@ -117,7 +97,7 @@ def _by_prefix(name: str) -> Benchmark:
 
 
 def prefix_of(name: str) -> str:
-    """The prefix by which the benchmark of a name is found.
+    """Find the prefix of a name's benchmark.
 
     Raises:
         QuestionError: it belongs to none.
@@ -130,28 +110,28 @@ def prefix_of(name: str) -> str:
 
 
 def begins() -> list[str]:
-    """How names begin, for messages: a prefix that only goes on from another is not said."""
+    """List how names begin, for messages, without prefixes that only extend another."""
     known = sorted(prefixes())
     return [one for one in known if not any(one != p and one.startswith(p) for p in known)]
 
 
 def begins_with_prefix(text: str) -> bool:
-    """Whether a text begins as the names of a benchmark do; it need not be one of them."""
+    """Tell whether a text begins with a prefix; the name need not be valid."""
     return any(text.startswith(prefix) for prefix in prefixes())
 
 
 def is_meant(name: str) -> bool:
-    """The same of a name that may be typed wrong: ``FindIt-Pascal`` is meant to be ours."""
+    """Tell whether a name, perhaps mistyped, is meant to be ours: ``FindIt-Pascal`` is."""
     return any(name.startswith(prefix.rstrip("_")) for prefix in prefixes())
 
 
 def baselines() -> Mapping[str, Baseline]:
-    """The models without weights of every benchmark, by their names."""
+    """Map names to baselines, the models without weights, of every benchmark."""
     return {name: one for each in benchmarks() for name, one in each.baselines.items()}
 
 
 def baseline_named(name: str) -> Baseline:
-    """The baseline of a name.
+    """Find a baseline by its name.
 
     Raises:
         ValueError: there is none.
@@ -163,7 +143,7 @@ def baseline_named(name: str) -> Baseline:
 
 
 def baseline_for(name: str, question: Question) -> Baseline:
-    """The baseline of a name, which can answer the question.
+    """Find a baseline by its name, and check that it can answer the question.
 
     Raises:
         ValueError: there is none, or it cannot.
@@ -182,7 +162,7 @@ def baseline_for(name: str, question: Question) -> Baseline:
 
 
 def is_ours_entry(name: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an entry of a ``--config`` file's ``data`` is ours: by its class or its name."""
+    """Tell by class or name whether an entry of a ``--config`` file's ``data`` is ours."""
     by_class = any(str(entry.get("class")) in _classes_of(package) for package in _packages())
     return by_class or is_meant(str(entry.get("dataset", name)))
 
@@ -194,22 +174,22 @@ def _classes_of(package: ModuleType) -> frozenset[str]:
 
 
 def any_question() -> Question:
-    """Some question, for what is the same of all."""
+    """Return some question, for what is the same of all."""
     benchmark = _made_of(_ours()[0])
     return benchmark.parse(benchmark.listed()[0])
 
 
 def parse(name: str) -> Question:
-    """The question that a name stands for.
+    """Parse a name.
 
     Raises:
-        QuestionError: it is none; the message says what is nearest.
+        QuestionError: the name is not valid; the message says what is nearest.
     """
     return _by_prefix(name).parse(name)
 
 
 def is_question(name: object) -> bool:
-    """Whether a name asks something: decided by parsing it."""
+    """Tell whether a name is valid, by parsing it."""
     if not isinstance(name, str):
         return False
     try:
@@ -220,12 +200,12 @@ def is_question(name: object) -> bool:
 
 
 def load(name: str) -> AnyTask:
-    """The question of a name with the rows of its table; see :meth:`.Benchmark.load`."""
+    """Load a question's task with the rows of its table; see :meth:`.Benchmark.load`."""
     return _by_prefix(name).load(name)
 
 
 def name_after_model(stem: str) -> tuple[str, str] | None:
-    """(model, name of a question) in ``<model>_<name>``; None where it does not end in a name."""
+    """Split ``<model>_<name>``; None where it ends in no dataset name."""
     for prefix in prefixes():
         at = stem.rfind(f"_{prefix}")
         if at > 0 and is_question(stem[at + 1 :]):

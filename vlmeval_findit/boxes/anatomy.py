@@ -1,34 +1,109 @@
-"""What went wrong in a query: every box too many and every object too few has exactly one kind.
+"""Classify what went wrong in a query: each surplus box and each missed object has one kind.
 
-The score's own hits come first.  What is left is paired once more, frame by frame, as many pairs
-as there can be and of those the best; then whole videos are searched for the right box in another
-frame.  What is left then is a box too many, or an object that the reply does not have.
-
-A batch of queries is looked at together: all that costs is one comparison of the boxes that are no
-hits with the objects of their queries.
+The score's hits come first. The rest is paired once more, as many and as well as possible, frame by
+frame, then across a video's frames. What is left is surplus or missed. Queries are done in batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import chain, repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .assignment import assign
-from .error_kinds import NEAR, Event, Kind
-from .labels import label_numbers, plain_label
-from .matching import HIT, iou
+from .matching import HIT, iou, label_numbers, plain_label
 from .records import Matched, Reading, Reason, Truth
 
-_CELLS = 1 << 20
-"""Pairs of a box and an object that are compared at a time."""
+# --- kinds of errors ------------------------------------------------------------------------------
+
+NEAR = 0.1  # IoU from which a box that is no hit is taken for one of the object
+
+
+class Lacks(Enum):
+    """What an event leaves out of the score: that decides its price."""
+
+    PAIR = "pair"  # a box that is no hit and the object that it should have been
+    BOX = "box"  # a box too many
+    OBJECT = "object"  # an object too few
+    NOTHING = "nothing"
+
+
+class Kind(Enum):
+    """Why there is no hit, in display order; the value is its name for people."""
+
+    usually: Lacks  # What most of its events leave out
+    meaning: str
+
+    def __new__(cls, value: str, usually: Lacks = Lacks.NOTHING, meaning: str = "") -> Kind:
+        """A member whose value is its name alone."""
+        one = object.__new__(cls)
+        one._value_, one.usually, one.meaning = value, usually, meaning
+        return one
+
+    FAILED_CALL = "failed call", Lacks.OBJECT, "the call failed: there is no reply"
+    TRUNCATED = (
+        "truncated",
+        Lacks.OBJECT,
+        "the reply, or its thinking, was cut off before the object",
+    )
+    SALVAGEABLE = "salvageable", Lacks.OBJECT, "a tolerant reader finds it in a reply not as asked"
+    NOT_READABLE = (
+        "not readable",
+        Lacks.OBJECT,
+        "the reply is empty or not as asked, and holds no such box",
+    )
+    NO_RECTANGLE = (
+        "no rectangle",
+        Lacks.PAIR,
+        "a box was said, but its numbers make none, or it has no area",
+    )
+    WRONG_FRAME = (
+        "wrong frame",
+        Lacks.PAIR,
+        "the right box in another frame, or in one that is none",
+    )
+    LOCALISATION = "localisation", Lacks.PAIR, f"the right label, IoU from {NEAR} to below {HIT}"
+    WRONG_LABEL = "wrong label", Lacks.PAIR, f"the right place (IoU {HIT} or more), another label"
+    BOTH = "both", Lacks.PAIR, f"another label, and IoU from {NEAR} to below {HIT}"
+    DUPLICATE = "duplicate", Lacks.BOX, "one more box of an object that is found"
+    BACKGROUND = "background", Lacks.BOX, "a box where nothing asked for is"
+    MISSED = "missed", Lacks.OBJECT, "other boxes were said, none of this object"
+    REFUSED = "refused", Lacks.OBJECT, "no box was said, though there are objects"
+    FALSE_ALARM = "false alarm", Lacks.BOX, "a box, though there is nothing to find"
+    REJECTED = "rejected rightly", Lacks.NOTHING, "rightly no box: nothing to find; costs nothing"
+
+
+class Event(NamedTuple):
+    """One error: the places of its box and of its object in their query, where it has them."""
+
+    kind: Kind
+    box: int | None = None
+    object: int | None = None
+
+    @property
+    def lacks(self) -> Lacks:
+        """Return what it leaves out.
+
+        >>> Event(Kind.NO_RECTANGLE, None, 0).lacks
+        <Lacks.OBJECT: 'object'>
+        """
+        if self.box is None:
+            return Lacks.NOTHING if self.object is None else Lacks.OBJECT
+        return Lacks.BOX if self.object is None else Lacks.PAIR
+
+
+# --- telling them apart ---------------------------------------------------------------------------
+
+_CELLS = 1 << 20  # pairs of a box and an object that are compared at a time
 
 Indices = NDArray[np.intp]
 Same = Callable[[Indices, Indices], NDArray[np.bool_]]
 
+# Why an object is missing from a reply with this reason; with others: not readable
 _OF_REASON: Mapping[Reason | None, Kind] = {
     Reason.FAILED_CALL: Kind.FAILED_CALL,
     Reason.TRUNCATED: Kind.TRUNCATED,
@@ -38,27 +113,21 @@ _OF_REASON: Mapping[Reason | None, Kind] = {
     Reason.NOT_FINITE: Kind.NO_RECTANGLE,
     Reason.FRAME_OUT_OF_RANGE: Kind.WRONG_FRAME,
 }
-"""Why an object is missing from a reply that is not as asked; of others it is not readable."""
 
 
 class Answered(NamedTuple):
-    """One query with its answer.
-
-    ``cut`` says that a reply which adheres ended at its limit, so that boxes may be missing from
-    it.  ``recoverable`` are the places of objects that a tolerant reading of the reply would find.
-    ``rejected``: there is nothing to find, and the reply says so in the form that was asked for.
-    """
+    """One query with its answer."""
 
     matched: Matched
     reading: Reading
     truth: Truth
-    cut: bool = False
-    recoverable: Collection[int] = ()
-    rejected: bool = False
+    cut: bool = False  # A reply that adheres ended at its limit: boxes may be missing
+    recoverable: Collection[int] = ()  # Places of objects that lenient parsing finds
+    rejected: bool = False  # Nothing to find, and said so in the form asked for
 
 
 def dissect(queries: Sequence[Answered]) -> list[list[Event]]:
-    """The errors of each query; none where every box is a hit and every object found."""
+    """Return the errors of each query."""
     events = [_without_loss(one) for one in queries]
     open_ = [_Open(one) for one, done in zip(queries, events, strict=True) if done is None]
     _compare(open_)
@@ -75,8 +144,6 @@ def _without_loss(one: Answered) -> list[Event] | None:
 
 
 class _Near(NamedTuple):
-    """A box that is no hit and an object near which it is, and which has not been found."""
-
     box: int
     object: int
     iou: float
@@ -85,8 +152,6 @@ class _Near(NamedTuple):
 
 
 class _Open:
-    """A query with errors, while they are told apart."""
-
     def __init__(self, one: Answered) -> None:
         matched, reading = one.matched, one.reading
         self.one = one
@@ -110,7 +175,6 @@ class _Open:
         ]
 
     def _pairs(self) -> list[Event]:
-        """Boxes that are no hits with the objects that they should have been."""
         near, found = self.near, []
         if near:
             inside = _best([n for n in near if n.in_frame])
@@ -127,7 +191,6 @@ class _Open:
         return found
 
     def _left(self, found: Sequence[Event]) -> tuple[list[int], list[int]]:
-        """The boxes and the objects that no event is about."""
         boxes, objects = {one.box for one in found}, {one.object for one in found}
         return (
             [at for at in self.boxes if at not in boxes],
@@ -175,7 +238,6 @@ def _pair_kind(n: _Near) -> Kind:
 
 
 def _compare(queries: Sequence[_Open]) -> None:
-    """Find which boxes that are no hits are near which objects of their queries."""
     boxes = [[one.one.matched.boxes[at] for at in one.boxes] for one in queries]
     truths = [one.one.truth.boxes for one in queries]
     widths = np.fromiter(map(len, truths), dtype=np.intp, count=len(queries))
@@ -217,7 +279,6 @@ def _parts(width: Indices) -> Iterator[Indices]:
 
 
 def _agreement(queries: Sequence[_Open]) -> tuple[Same, Same]:
-    """Whether the labels and the frames of an open box and an object are the same."""
     readings, truths = [one.one.reading for one in queries], [one.one.truth for one in queries]
     sizes = [len(one.frames) for one in queries]
     begins = np.repeat(np.cumsum([0, *sizes])[:-1], [len(one.boxes) for one in queries])
@@ -258,3 +319,62 @@ def _best(found: list[_Near]) -> list[_Near]:
         table[place] = n
         cost[place] = -(one_more + n.iou + n.agree)
     return [table[place] for place in zip(*assign(cost), strict=True) if place in table]
+
+
+# --- what one error costs of an F1 (Aumann and Shapley's prices) ----------------------------------
+#
+# F1 is 2 T / (P + G), of T boxes found, P said and G true.  An error leaves out a box, an object or
+# a pair of both: were it fixed, a box too many would go (P - 1), an object too few would be found
+# (T + 1, P + 1), a pair would be a hit (T + 1).  Fixing all at once gives F1 = 1.  The price of an
+# error is what it adds on average while all are fixed in the same proportion, so that counts times
+# prices add up to 1 - F1 exactly, whatever the order and however errors are divided into kinds.
+
+Floats = NDArray[np.float64]
+
+
+class Prices(NamedTuple):
+    """Shares of 1 that one error takes from an F1: a wrong pair, a surplus box, a missed object."""
+
+    pair: Floats
+    box: Floats
+    object: Floats
+
+
+def prices(found: ArrayLike, said: ArrayLike, true: ArrayLike) -> Prices:
+    """Return the prices of a run's errors; without box and object nothing has a price.
+
+    ``found``: T, boxes that are hits; ``said``: P, all boxes; ``true``: G, all objects.
+
+    >>> [round(100 * float(price), 2) for price in prices(2, 7, 6)]
+    [16.01, 5.2, 10.81]
+    """
+    t, p, g = (np.asarray(n, dtype=float) for n in (found, said, true))
+    both = p + g
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # With a share s of all errors fixed F1 is 2 (t + s (g - t)) / (both (1 + s x)).
+        x = (g - p) / both
+        pair = 2 * _log_ratio(x) / both
+        box = t / (both * g) + 2 * (g - t) / both**2 * _log_excess(x)
+    nothing = np.zeros_like(both)
+    # Without an object F1 is 0 as long as there is a box: each of them takes its part of 1.
+    pair = np.where(g > 0, pair, nothing)
+    box = np.where(g > 0, box, np.divide(1.0, p, out=nothing.copy(), where=p > 0))
+    return Prices(pair, box, np.where(g > 0, pair - box, nothing))
+
+
+_NEAR_0 = 0.01  # below it quotients lose digits, and a few terms of a series are exact
+
+
+def _log_ratio(x: Any) -> Any:
+    """ln(1 + x) / x: the mean of 1 / (1 + s x) over s from 0 to 1."""
+    return np.where(np.abs(x) < _NEAR_0, _series(x, lambda k: 1 / (k + 1)), np.log1p(x) / x)
+
+
+def _log_excess(x: Any) -> Any:
+    """(ln(1 + x) - x / (1 + x)) / x²: the mean of s / (1 + s x)² over s from 0 to 1."""
+    direct = (np.log1p(x) - x / (1 + x)) / x**2
+    return np.where(np.abs(x) < _NEAR_0, _series(x, lambda k: (k + 1) / (k + 2)), direct)
+
+
+def _series(x: Any, term: Any) -> Any:
+    return sum(term(k) * (-x) ** k for k in range(10))

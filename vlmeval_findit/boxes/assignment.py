@@ -1,8 +1,7 @@
-"""Assignment: of a table of costs, and of very many boxes without one.
+"""Minimum-cost assignment: of a table of costs, or of very many boxes without one.
 
-A table of 20,000 boxes and 2,000 objects has forty million cells, nearly all of them of pairs that
-do not overlap.  :func:`assign_sparse` looks at it a few rows at a time, and keeps only those of its
-cells that a cheapest assignment can need.
+Of 20,000 boxes x 2,000 objects nearly all pairs do not overlap: :func:`assign_sparse` goes through
+them a few rows at a time, and keeps only the cells that a cheapest assignment can need.
 """
 
 from __future__ import annotations
@@ -16,16 +15,12 @@ Indices = NDArray[np.intp]
 Costs = NDArray[np.float32]
 Cells = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 
-CELLS = 1 << 18
-"""Cells that are looked at together."""
+CELLS = 1 << 18  # cells that are looked at together
 
 
 def assign(cost: Costs) -> tuple[Sequence[int], Sequence[int]]:
-    """The rows and columns of a minimum-cost assignment (Hungarian).
-
-    ``cost`` is (predictions, truths).  With one row or one column it is the first minimum, which is
-    what scipy returns too; only larger tables are worth its call.
-    """
+    """Return rows and columns of a minimum-cost assignment (Hungarian) of (predictions, truths)."""
+    # One row or column: the first minimum, as scipy gives; only larger tables are worth its call.
     rows, columns = cost.shape
     if rows == 1:
         return (0,), (int(cost.argmin()),)
@@ -40,18 +35,10 @@ def assign(cost: Costs) -> tuple[Sequence[int], Sequence[int]]:
 def assign_sparse(
     left: Indices, right: Indices, cost: Callable[[Indices, Indices], Costs]
 ) -> tuple[Indices, Indices]:
-    """The pairs of a minimum-cost assignment (Hungarian) of as many as there can be.
+    """Return the pairs of a minimum-cost assignment of as many as there can be.
 
-    It costs what that of the whole table costs; of several that cost the same it may be another.
-    Kept are at most as many cells as the square of the shorter side has.
-
-    Args:
-        left: (N,) what is assigned, N at least 1.
-        right: (M,) what it is assigned to, M at least 1.
-        cost: what pairs of the two cost, (K,) each, from -1 to 1.
-
-    Returns:
-        For each pair its element of ``left`` and of ``right``.
+    ``left`` (N,) and ``right`` (M,) are not empty; ``cost`` of pairs is (K,) from -1 to 1. Ties may
+    be another choice than the whole table's. Cells kept: at most the square of the shorter side.
     """
     if len(left) > len(right):
         others, ones = assign_sparse(right, left, lambda some, of: cost(of, some))
@@ -76,11 +63,10 @@ def assign_sparse(
 def _cells(
     left: Indices, right: Indices, cost: Callable[[Indices, Indices], Costs]
 ) -> Iterator[Cells]:
-    """Rows, columns and gains of the cells to keep; there are no more rows than columns.
+    """Yield rows, columns and gains (dearest of the row - cost) of the cells to keep.
 
-    The gain of a cell is what it costs less than the dearest of its row.  Every row is assigned, so
-    the dearest cells need not be kept: what no other row takes costs no more.  Nor need more of a
-    row than its ``rows`` cheapest: the other rows cannot take them all.
+    There are no more rows than columns. Dearest cells are not needed, as every row is assigned; nor
+    more of a row than its ``rows`` cheapest, as the other rows cannot take them all.
     """
     rows, columns = len(left), len(right)
     at_a_time = max(1, CELLS // columns)

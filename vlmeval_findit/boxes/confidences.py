@@ -17,27 +17,20 @@ Logprobs = tuple[float, ...]
 
 
 class Tokens(NamedTuple):
-    """The log-probabilities of the tokens that say a box; empty where there are none.
+    """The log-probabilities of the tokens that say a box; empty where there are none."""
 
-    ``numbers`` are those that overlap its numbers, ``label`` its label (None where boxes have
-    none), ``before`` what stands between the previous box and this one, where the reply goes on
-    instead of stopping.
-    """
-
-    numbers: Logprobs
-    label: Logprobs | None
-    before: Logprobs
+    numbers: Logprobs  # Overlap its numbers
+    label: Logprobs | None  # Overlap its label (None: no labels)
+    before: Logprobs  # Between the previous box and this one: the reply goes on instead of stopping
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One definition: its name, what it is in words, and its value of a box, 0 to 1.
-
-    The value is None where the box lacks what it is made of.
-    """
+    """One definition of a box's confidence."""
 
     name: str
     means: str
+    # A box's value, 0 to 1; None where the box lacks what it is made of
     of: Callable[[Tokens], float | None]
 
 
@@ -86,7 +79,7 @@ Confidences = Mapping[str, list[float | None]]
 def confidences(
     reply: str, how: ReplyFormat, reading: Reading, logprobs: TokenLogprobs
 ) -> Confidences:
-    """The confidences of the boxes of a reply; without definitions that none of its boxes has.
+    """Return the confidences of a reply's boxes, without definitions that none of them has.
 
     >>> from .reading import read
     >>> how = ReplyFormat("text", "xyxy")

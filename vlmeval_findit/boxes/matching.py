@@ -1,49 +1,41 @@
-"""IoU and assignment (protocol section 5).
+"""Replies against ground truth: IoU, labels, assignment, points (protocol section 5).
 
-Everything is vectorised over a batch of queries: boxes of all queries lie in one array, every
-(prediction, truth) pair of a query's frame becomes one row of a flat pair list, and only the
-assignment itself runs query by query.  That is what makes scoring thousands of short replies cost
-little more than reading them.
+For speed, boxes of a whole batch lie in one array, with a flat list of (prediction, truth) pairs;
+only the assignment runs query by query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
-from typing import NamedTuple
+import string
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, chain, pairwise, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .assignment import assign, assign_sparse
-from .labels import label_numbers
-from .labels import plain_label as plain_label
-from .pointing import lies_in
 from .records import NO_BOX, Matched, Reading, Truth
 from .representation import Judging
+from .spaces import ToPixels
 
-HIT = 0.5
-"""IoU from which a matched box counts as found."""
+HIT = 0.5  # IoU from which a matched box counts as found
 
-_BATCH = 1024
-"""Queries that are matched at a time."""
+_BATCH = 1024  # queries that are matched at a time
 
+# Pairs that are listed at a time; a query with more is assigned without such a list
 _PAIRS = 1 << 20
-"""Pairs that are listed at a time; a query that has more is assigned without such a list."""
 
 Array = NDArray[np.float32]
+Boxes = NDArray[Any]
 Indices = NDArray[np.intp]
 
 
-def iou(left: Array, right: Array) -> Array:
-    """IoU of box ``left[i]`` with box ``right[i]``, in 32-bit floats.
+def iou(left: Boxes, right: Boxes) -> Boxes:
+    """Return (N,) IoUs of ``left[i]`` with ``right[i]``, in their precision.
 
-    Args:
-        left: (N, 4) boxes (x1, y1, x2, y2); corners may be swapped, values may not be finite.
-        right: (N, 4) likewise.
-
-    Returns:
-        (N,) values; what is not finite counts as 0.
+    Both are (N, 4), (x1, y1, x2, y2); corners may be swapped; what is not finite counts as 0.
     """
     l1, t1, r1, b1 = left.T
     l2, t2, r2, b2 = right.T
@@ -52,7 +44,7 @@ def iou(left: Array, right: Array) -> Array:
         height = np.minimum(b1, b2) - np.maximum(t1, t2)
         both = np.maximum(width, 0) * np.maximum(height, 0)
         union = (r1 - l1) * (b1 - t1) + (r2 - l2) * (b2 - t2) - both
-        values: Array = both / union
+        values: Boxes = both / union
     values[~np.isfinite(values)] = 0
     return values
 
@@ -60,20 +52,18 @@ def iou(left: Array, right: Array) -> Array:
 def match(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
-    scales: Sequence[tuple[float, float]],
+    maps: Sequence[ToPixels] | None = None,
     judged: Judging = Judging.BY_OVERLAP,
 ) -> list[Matched]:
-    """Match each reading with its ground truth.
+    """Match each reading, in units of the reply, with its ground truth in pixels.
 
-    Args:
-        readings: boxes in the units of the replies.
-        truths: boxes in pixels of the original images, in frame order.
-        scales: per query the factors (x, y) from units of the reply to pixels.
-        judged: how an answer is held against an object.
+    ``maps`` turn units of the reply into pixels, per query (None: they are pixels).
     """
+    if maps is None:
+        maps = [ToPixels()] * len(readings)
     results: list[Matched] = []
     for part in _batches(readings, truths):
-        results += _match_batch(readings[part], truths[part], scales[part], judged)
+        results += _match_batch(readings[part], truths[part], maps[part], judged)
     for at, (reading, truth) in enumerate(zip(readings, truths, strict=True)):
         if truth.ignored and reading.boxes:
             places = _not_counted(results[at], reading, truth, judged)
@@ -84,32 +74,27 @@ def match(
 def _not_counted(
     matched: Matched, reading: Reading, truth: Truth, judged: Judging
 ) -> tuple[int, ...]:
-    """The places of boxes that are no hit but find an ignored object of their frame and label.
-
-    Any number of boxes may find the same one.
-    """
+    """Return the places of boxes that are no hit but find an ignored object (any number may)."""
     hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
-    frames = reading.frames or [0] * len(matched.boxes)
-    labels = [*map(plain_label, reading.labels)] or [""] * len(matched.boxes)
     waiting: dict[tuple[int, str], list[int]] = {}
-    for at, key in enumerate(zip(frames, labels, strict=True)):
+    for at, key in enumerate(_keys(matched.boxes, reading.frames, reading.labels)):
         if at not in hits:
             waiting.setdefault(key, []).append(at)
-    with np.errstate(over="ignore"):
-        said = np.array(matched.boxes, dtype=np.float64).astype(_PRECISION[judged])
+    said = _narrowed(np.array(matched.boxes, dtype=np.float64), judged)
     found: set[int] = set()
     for other in truth.ignored:
         places = waiting.get((other.frame, plain_label(other.label)), [])
-        box = np.tile(np.array(other.box, dtype=_PRECISION[judged]), (len(places), 1))
-        alone = Truth((other.box,), (0,), masks=(other.mask,))
-        value = _share if other.crowd and judged is Judging.BY_OVERLAP else _VALUES[judged]
-        values = value(said[places], box, [alone], np.zeros(len(places), dtype=np.intp))
+        box = np.tile(_narrowed(np.array(other.box, dtype=np.float64), judged), (len(places), 1))
+        if other.crowd and judged is Judging.BY_OVERLAP:
+            values = _share(said[places], box)
+        else:
+            alone = Truth((other.box,), (0,), masks=(other.mask,))
+            values = _values(judged, said[places], box, [alone], np.zeros_like(places, np.intp))
         found.update(at for at, hit in zip(places, (values >= HIT).tolist(), strict=True) if hit)
     return tuple(sorted(found))
 
 
 def _batches(readings: Sequence[Reading], truths: Sequence[Truth]) -> Iterator[slice]:
-    """As many queries at a time as their number and that of their pairs allow; at least one."""
     start = pairs = 0
     for at, (reading, truth) in enumerate(zip(readings, truths, strict=True)):
         more = len(reading.boxes) * len(truth.boxes)
@@ -124,118 +109,88 @@ def _batches(readings: Sequence[Reading], truths: Sequence[Truth]) -> Iterator[s
 def _match_batch(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
-    scales: Sequence[tuple[float, float]],
+    maps: Sequence[ToPixels],
     judged: Judging,
 ) -> list[Matched]:
     predicted = [len(reading.boxes) for reading in readings]
     expected = [len(truth.boxes) for truth in truths]
-    pixels = _in_pixels(readings, scales, predicted)
-    targets = _boxes(chain.from_iterable(truth.boxes for truth in truths))
-
+    pixels = _in_pixels(_boxes(reading.boxes for reading in readings), maps, predicted)
+    targets = _boxes(truth.boxes for truth in truths)
+    said, true = (_narrowed(boxes, judged) for boxes in (pixels, targets))
     labels = label_numbers(readings, truths)
-    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
-        said, true = (boxes.astype(_PRECISION[judged]) for boxes in (pixels, targets))
 
     def compare(left: Indices, right: Indices) -> _Compared:
-        ious = _VALUES[judged](said[left], true[right], truths, right)
-        if labels is None:
-            return _Compared(ious, None, np.float32(1) - ious)
-        agree = labels[0][left] == labels[1][right]
-        return _Compared(ious, agree, np.float32(1) - ious - agree)
+        ious = _values(judged, said[left], true[right], truths, right)
+        agree = None if labels is None else labels[0][left] == labels[1][right]
+        cost = np.float32(1) - ious
+        return _Compared(ious, agree, cost if agree is None else cost - agree)
 
-    groups = _Groups(readings, truths, predicted, expected, lambda *pairs: compare(*pairs).cost)
-    ious, agree, cost = compare(groups.left, groups.right)
-    hits = ious >= HIT if agree is None else (ious >= HIT) & agree
+    keys = _frame_keys(readings, truths, predicted, expected)
+    pairs = _Pairs(*keys, lambda left, right: compare(left, right).cost)
+    ious, agree, cost = compare(pairs.left, pairs.right)
+    chosen = pairs.assigned(cost)
+    columns = pairs.right[chosen]
 
     best = np.zeros(len(targets), dtype=np.float32)
-    found = np.zeros(len(targets), dtype=bool)
-    same = np.zeros(len(targets), dtype=bool)
-    chosen, columns = groups.assigned(cost)
     best[columns] = ious[chosen]
-    found[columns] = hits[chosen]
-    if agree is not None:
-        same[columns] = agree[chosen]
+    same = np.zeros(len(targets), dtype=bool)
+    same[columns] = True if agree is None else agree[chosen]
+    hits = (best >= HIT) & same
     # The place of a box among those of its own query.
     first = np.repeat(np.cumsum([0, *predicted[:-1]]), expected)
     taken = np.full(len(targets), NO_BOX)
-    taken[columns] = groups.left[chosen] - first[columns]
+    taken[columns] = pairs.left[chosen] - first[columns]
 
-    box_list, iou_list, hit_list = pixels.tolist(), best.tolist(), found.tolist()
-    taken_list = taken.tolist()
-    same_list = [] if agree is None else _of_labelled(same, readings, truths, expected)
-    results: list[Matched] = []
-    p = t = 0
-    for p_count, t_count in zip(predicted, expected, strict=True):
-        p_end, t_end = p + p_count, t + t_count
-        results.append(
-            Matched(
-                box_list[p:p_end],
-                iou_list[t:t_end],
-                hit_list[t:t_end],
-                taken_list[t:t_end],
-                same_list[len(results)] if same_list else (),
-            )
-        )
-        p, t = p_end, t_end
-    return results
+    agreeing: Iterable[Sequence[bool]] = repeat(())
+    if labels is not None:
+        both = zip(_parts(same.tolist(), expected), readings, truths, strict=True)
+        agreeing = [one if truth.labels or reading.labels else () for one, reading, truth in both]
+    found = (
+        _parts(pixels.tolist(), predicted),
+        *(_parts(each.tolist(), expected) for each in (best, hits, taken)),
+    )
+    return list(map(Matched, *found, agreeing))
 
 
-def _overlaps(said: Array, true: Array, truths: Sequence[Truth], objects: Indices) -> Array:
-    """The IoU of every pair; whatever masks there are."""
-    return iou(said, true)
+def _parts(values: list[Any], counts: Sequence[int]) -> list[list[Any]]:
+    return [values[a:b] for a, b in pairwise(accumulate(counts, initial=0))]
 
 
-def _share(said: Array, true: Array, truths: Sequence[Truth], objects: Indices) -> Array:
-    """Which share of each answer lies in the other box: what is compared with crowds."""
-    low, high = np.maximum(said[:, :2], true[:, :2]), np.minimum(said[:, 2:], true[:, 2:])
-    with np.errstate(all="ignore"):
-        inside = np.maximum(high - low, 0).prod(axis=1)
-        values: Array = inside / (said[:, 2:] - said[:, :2]).prod(axis=1)
-    values[~np.isfinite(values)] = 0
-    return values
-
-
-_PRECISION = {Judging.BY_OVERLAP: np.float32, Judging.BY_LYING_INSIDE: np.float64}
-"""Of the coordinates that are compared."""
-
-_VALUES: Mapping[Judging, Callable[..., Array]] = {
-    Judging.BY_OVERLAP: _overlaps,
-    Judging.BY_LYING_INSIDE: lies_in,
-}
-"""What a pair of an answer and an object is worth, 0 to 1: a hit from :data:`HIT` on."""
-
-
-def _of_labelled(
-    same: NDArray[np.bool_],
-    readings: Sequence[Reading],
-    truths: Sequence[Truth],
-    expected: Sequence[int],
-) -> list[Sequence[bool]]:
-    """Whether labels agree, query by query; nothing of one without labels, whoever is beside it."""
-    values = same.tolist()
-    found: list[Sequence[bool]] = []
-    start = 0
-    for reading, truth, count in zip(readings, truths, expected, strict=True):
-        found.append(values[start : start + count] if truth.labels or reading.labels else ())
-        start += count
-    return found
-
-
-def _boxes(boxes: Iterable[Sequence[float]]) -> NDArray[np.float64]:
-    flat = np.fromiter(chain.from_iterable(boxes), dtype=np.float64)
+def _boxes(boxes: Iterable[Sequence[Sequence[float]]]) -> NDArray[np.float64]:
+    flat = np.fromiter(chain.from_iterable(chain.from_iterable(boxes)), dtype=np.float64)
     return flat.reshape(-1, 4)
 
 
 def _in_pixels(
-    readings: Sequence[Reading], scales: Sequence[tuple[float, float]], counts: Sequence[int]
+    boxes: NDArray[np.float64], maps: Sequence[ToPixels], counts: Sequence[int]
 ) -> NDArray[np.float64]:
-    """All boxes of the batch, (P, 4), in pixels of their original images."""
-    boxes = _boxes(chain.from_iterable(reading.boxes for reading in readings))
-    per_query = np.fromiter(chain.from_iterable(scales), dtype=np.float64).reshape(-1, 2)
-    per_box = np.repeat(per_query, counts, axis=0)
+    each = np.fromiter(chain.from_iterable(maps), dtype=np.float64).reshape(-1, 2, 2)
+    scale, offset = np.repeat(np.tile(each, 2), counts, axis=0).swapaxes(0, 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # 1e300 is a number that a model can say
+        pixels: NDArray[np.float64] = boxes * scale + offset
+    return pixels
+
+
+def _narrowed(boxes: NDArray[np.float64], judged: Judging) -> Boxes:
     with np.errstate(over="ignore"):
-        scaled: NDArray[np.float64] = boxes * np.tile(per_box, 2)
-    return scaled
+        return boxes.astype(np.float32) if judged is Judging.BY_OVERLAP else boxes
+
+
+def _values(
+    judged: Judging, said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices
+) -> Array:
+    """What pairs of an answer and an object are worth, 0 to 1: a hit from :data:`HIT` on."""
+    return iou(said, true) if judged is Judging.BY_OVERLAP else lies_in(said, true, truths, objects)
+
+
+def _share(said: Boxes, true: Boxes) -> Boxes:
+    """Which share of each answer lies in the other box: what is compared with crowds."""
+    low, high = np.maximum(said[:, :2], true[:, :2]), np.minimum(said[:, 2:], true[:, 2:])
+    with np.errstate(all="ignore"):
+        inside = np.maximum(high - low, 0).prod(axis=1)
+        values: Boxes = inside / (said[:, 2:] - said[:, :2]).prod(axis=1)
+    values[~np.isfinite(values)] = 0
+    return values
 
 
 class _Compared(NamedTuple):
@@ -246,64 +201,50 @@ class _Compared(NamedTuple):
     cost: Array
 
 
-class _Groups:
-    """The (prediction, truth) pairs of a batch, frame by frame.
+class _Pairs:
+    """The (prediction, truth) pairs of a batch, grouped by frame, row by row of its table.
 
-    A group is one frame of one query that has both predictions and truths.  Pair k compares
-    prediction ``left[k]`` with truth ``right[k]``; the pairs of a group are consecutive, row by row
-    of its (predictions x truths) table.
-
-    Where those would be more than :data:`_PAIRS`, only the pairs that are assigned are listed, each
-    as a group of its own.  ``cost`` of predictions and truths is what pairs of them cost.
+    ``owners`` (P,) and ``targets`` (T,), ascending, number query and frame. Above :data:`_PAIRS`
+    only assigned pairs are listed, each as a group; ``cost`` prices them.
     """
 
     def __init__(
-        self,
-        readings: Sequence[Reading],
-        truths: Sequence[Truth],
-        predicted: Sequence[int],
-        expected: Sequence[int],
-        cost: Callable[[Indices, Indices], Array],
+        self, owners: Indices, targets: Indices, cost: Callable[[Indices, Indices], Array]
     ) -> None:
-        owners, targets = _frame_keys(readings, truths, predicted, expected)
         order = np.argsort(owners, kind="stable")
-        keys, firsts, counts = np.unique(owners[order], return_index=True, return_counts=True)
+        keys = owners[order]
         begins = np.searchsorted(targets, keys, side="left")
         widths = np.searchsorted(targets, keys, side="right") - begins
-        keep = widths > 0
-        firsts, counts, begins, widths = (a[keep] for a in (firsts, counts, begins, widths))
-
-        if (counts * widths).sum() > _PAIRS:
-            tables = zip(*(a.tolist() for a in (firsts, counts, begins, widths)), strict=True)
+        firsts = np.flatnonzero(np.diff(keys, prepend=-1) != 0)
+        counts = np.diff(firsts, append=len(keys))
+        if widths.sum() > _PAIRS:
+            tables = zip(
+                firsts.tolist(), counts.tolist(), begins[firsts], widths[firsts], strict=True
+            )
             pairs = [
                 assign_sparse(order[first : first + count], np.arange(begin, begin + width), cost)
                 for first, count, begin, width in tables
+                if width
             ]
-            order, begins = np.concatenate(pairs, axis=1)
-            firsts, counts = np.arange(len(order)), np.ones_like(order)
-            widths = counts
+            self.left, self.right = np.concatenate(pairs, axis=1)
+            self._sizes, self._widths = np.ones_like(self.left), np.ones_like(self.left)
+            return
+        self.left = np.repeat(order, widths)
+        ends = np.cumsum(widths)
+        self.right = np.arange(len(self.left)) - np.repeat(ends - widths - begins, widths)
+        self._sizes, self._widths = counts * widths[firsts], widths[firsts]
 
-        sizes = counts * widths
-        self.ends = np.concatenate(([0], np.cumsum(sizes)))
-        self.widths = widths
-        # Pair k of a group is row k // width, column k % width of its table.
-        inside = np.arange(self.ends[-1]) - np.repeat(self.ends[:-1], sizes)
-        width = np.repeat(widths, sizes)
-        self.left: Indices = order[np.repeat(firsts, sizes) + inside // width]
-        self.right: Indices = np.repeat(begins, sizes) + inside % width
-
-    def assigned(self, cost: Array) -> tuple[list[int], list[int]]:
-        """The pairs that are assigned, and the truth of each."""
-        chosen: list[int] = []
-        for (start, end), width in zip(
-            pairwise(self.ends.tolist()), self.widths.tolist(), strict=True
+    def assigned(self, cost: Array) -> list[int]:
+        ends = np.cumsum(self._sizes)
+        chosen: list[int] = (ends[self._sizes == 1] - 1).tolist()
+        more = self._sizes > 1
+        for end, size, width in zip(
+            *(each[more].tolist() for each in (ends, self._sizes, self._widths)), strict=True
         ):
-            if end - start == 1:
-                chosen.append(start)
-                continue
+            start = end - size
             rows, columns = assign(cost[start:end].reshape(-1, width))
             chosen += [start + row * width + c for row, c in zip(rows, columns, strict=True)]
-        return chosen, self.right[chosen].tolist()
+        return chosen
 
 
 def _frame_keys(
@@ -312,15 +253,114 @@ def _frame_keys(
     predicted: Sequence[int],
     expected: Sequence[int],
 ) -> tuple[Indices, Indices]:
-    """For every prediction and every truth of a batch one number that says query and frame."""
     queries = np.arange(len(readings))
     owners, targets = np.repeat(queries, predicted), np.repeat(queries, expected)
-    frames = list(chain.from_iterable(truth.frames for truth in truths))
-    said = list(
-        chain.from_iterable(r.frames or [0] * n for r, n in zip(readings, predicted, strict=True))
-    )
-    span = max(max(frames, default=0), max(said, default=0)) + 1
-    if span > 1:
-        owners = owners * span + np.array(said, dtype=np.intp)
-        targets = targets * span + np.array(frames, dtype=np.intp)
+    if any(reading.frames for reading in readings) or any(any(t.frames) for t in truths):
+        said = np.array(
+            [
+                *chain.from_iterable(
+                    r.frames or [0] * n for r, n in zip(readings, predicted, strict=True)
+                )
+            ],
+            dtype=np.intp,
+        )
+        true = np.array([*chain.from_iterable(t.frames for t in truths)], dtype=np.intp)
+        span = max(said.max(initial=0), true.max(initial=0)) + 1
+        owners, targets = owners * span + said, targets * span + true
     return owners, targets
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@lru_cache(maxsize=65536)
+def plain_label(label: str) -> str:
+    """A label as it is compared: lower case, no ASCII punctuation, single blanks."""
+    return " ".join(label.lower().translate(_PUNCTUATION).split())
+
+
+def label_numbers(
+    readings: Sequence[Reading], truths: Sequence[Truth]
+) -> tuple[Indices, Indices] | None:
+    """Number the labels of predictions and truths, equal ones alike; None without labels."""
+    both: tuple[Sequence[Reading | Truth], ...] = (readings, truths)
+    if not any(one.labels for side in both for one in side):
+        return None
+    # Queries with one label have none on their boxes: those agree with each other.
+    said, true = (
+        list(chain.from_iterable(one.labels or [""] * len(one.boxes) for one in side))
+        for side in both
+    )
+    plain: dict[str, int] = {}
+    number = {name: plain.setdefault(plain_label(name), len(plain)) for name in {*said, *true}}
+    left, right = (
+        np.array([number[name] for name in side], dtype=np.intp) for side in (said, true)
+    )
+    return left, right
+
+
+def _keys(
+    boxes: Sequence[object], frames: Sequence[int], labels: Sequence[str]
+) -> list[tuple[int, str]]:
+    plain = [plain_label(label) for label in labels] or [""] * len(boxes)
+    return list(zip(frames or [0] * len(boxes), plain, strict=True))
+
+
+# --- points ---------------------------------------------------------------------------------------
+
+
+def lies_in(said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices) -> Array:
+    """Return 1 where point ``said[i]`` lies in object ``true[i]`` (its mask, else its box), else 0.
+
+    Both are (N, 4) in pixels: points (x, y, x, y), of a box its centre; objects (x1, y1, x2, y2),
+    edges included. ``objects`` (N,) are the objects' places among all of ``truths``, which hold the
+    masks.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        x, y = (said[:, :2] + said[:, 2:]).T / 2
+        x1, y1, x2, y2 = true.T
+        inside = (x1 <= x) & (x <= x2) & (y1 <= y) & (y <= y2)
+    found: Array = inside.astype(np.float32)
+    if any(truth.masks for truth in truths):
+        masks = list(chain.from_iterable(t.masks or (None,) * len(t.boxes) for t in truths))
+        for at, place in enumerate(objects.tolist()):
+            mask = masks[place]
+            if mask is not None:
+                found[at] = mask.covers(float(x[at]), float(y[at]))
+    return found
+
+
+_POINT_PAIRS = 1 << 18  # pairs of a point and an object that are listed at a time
+
+
+def points_inside(matched: Matched, reading: Reading, truth: Truth) -> int:
+    """Count the points in any object of their frame and label; several may lie in one.
+
+    >>> points = [(1, 1, 1, 1), (2, 2, 2, 2), (9, 9, 9, 9)]
+    >>> points_inside(Matched(points, [1], [True], [0], ()), Reading(points, [], [], None),
+    ...               Truth(((0, 0, 4, 4),), (0,)))
+    2
+    """
+    points = matched.boxes
+    if not points or not truth.boxes:
+        return 0
+    asked = _keys(truth.boxes, truth.frames, truth.labels)
+    ignored = {*matched.ignored}
+    keys = enumerate(_keys(points, reading.frames, reading.labels))
+    told = [(at, key) for at, key in keys if at not in ignored]
+    boxes, targets = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
+    at_a_time = max(1, _POINT_PAIRS // len(asked))
+    found: set[int] = set()
+    for first in range(0, len(told), at_a_time):
+        pairs = [
+            (point, at)
+            for point, this in told[first : first + at_a_time]
+            for at, other in enumerate(asked)
+            if this == other
+        ]
+        if pairs:
+            left, right = np.array(pairs, dtype=np.intp).T
+            found.update(left[lies_in(boxes[left], targets[right], [truth], right) > 0].tolist())
+    return len(found)

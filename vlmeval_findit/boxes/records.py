@@ -11,10 +11,7 @@ from .representation import Corners
 
 
 class Mask(Protocol):
-    """The pixels of an object, among ``height`` x ``width`` of its picture.
-
-    ``packed`` are its run lengths as COCO packs them.
-    """
+    """The pixels of an object; ``packed`` are its run lengths as COCO packs them."""
 
     @property
     def height(self) -> int: ...
@@ -29,37 +26,26 @@ class Mask(Protocol):
 
 
 class Ignored(NamedTuple):
-    """An object that counts neither way: nobody has to find it, and whoever does is not wrong.
+    """An object that counts neither way: neither missed nor wrong."""
 
-    ``box`` is (x1, y1, x2, y2) in pixels, in the frame ``frame``; ``label`` is empty where the
-    query has one label.  Of a ``crowd``, a region of many objects, an answer need only lie in it:
-    what counts is the share of the answer's own area.
-    """
-
-    box: Corners
+    box: Corners  # (x1, y1, x2, y2) in pixels
     frame: int = 0
-    label: str = ""
+    label: str = ""  # Empty: the query's one label
+    # A region of many objects: counts which share of the answer's area lies in it
     crowd: bool = False
     mask: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The ground truth of one query.
+    """The ground truth of one query; boxes are in frame order."""
 
-    ``boxes[i]`` is (x1, y1, x2, y2) in pixels of the original image, ``frames[i]`` the frame that
-    it is in, counted from 0 (always 0 for an image), ``labels[i]`` its label (``labels`` is empty
-    where the query has one label).  Boxes are in frame order.  ``masks[i]`` are the pixels of the
-    object, or None where its box alone is known (``masks`` is empty where no object has any);
-    whether a box is a hit never depends on them.  ``ignored`` are objects that are none of these
-    and count neither way.
-    """
-
-    boxes: tuple[Corners, ...]
-    frames: tuple[int, ...]
-    labels: tuple[str, ...] = ()
+    boxes: tuple[Corners, ...]  # (x1, y1, x2, y2) in pixels of the original image
+    frames: tuple[int, ...]  # From 0; an image: 0
+    labels: tuple[str, ...] = ()  # Empty: the query has one label
+    # None or empty: only boxes known; hits never depend on masks
     masks: tuple[Mask | None, ...] = ()
-    ignored: tuple[Ignored, ...] = ()
+    ignored: tuple[Ignored, ...] = ()  # Count neither way
 
 
 class Reason(Enum):
@@ -82,45 +68,27 @@ class Reason(Enum):
 
 
 class Reading(NamedTuple):
-    """What was read from one reply.
+    """What was read from one reply. A named tuple: the quickest frozen record (one a reply)."""
 
-    ``boxes[i]`` is (x1, y1, x2, y2) in the units of the reply; a point has x1 = x2 and y1 = y2.
-    ``labels`` is empty where the query
-    has one label.  ``frames`` (counted from 0) is empty for images.  ``reason`` is None for a reply
-    that adheres to its format; boxes may have been read all the same where it is not None.
-
-    A named tuple, not a dataclass: one is made for every reply, and this is the quickest frozen
-    record that Python has.
-    """
-
-    boxes: list[Corners]
-    labels: list[str]
-    frames: list[int]
-    reason: Reason | None
+    boxes: list[Corners]  # (x1, y1, x2, y2) in units of the reply; a point has x1 = x2, y1 = y2
+    labels: list[str]  # Empty: the query has one label
+    frames: list[int]  # From 0; empty for images
+    reason: Reason | None  # None: it adheres; otherwise there may be boxes, too
 
 
-NO_BOX = -1
-"""In place of a box's place: none was assigned."""
+NO_BOX = -1  # in place of a box's place: none was assigned
 
 
 class Matched(NamedTuple):
-    """One reading against its ground truth.
+    """One reading against its ground truth; ``ious`` to ``labels_agree`` are by object."""
 
-    ``boxes[i]`` is the i-th box that was read, (x1, y1, x2, y2) in pixels of the original image.
-    The rest is of the j-th object: ``ious[j]`` is the IoU with the box that was assigned to it (0
-    when there is none), ``hits[j]`` whether it counts as found (IoU at least 0.5 and agreeing
-    labels), ``assigned[j]`` the place of that box among ``boxes`` (:data:`NO_BOX` when there is
-    none) and ``labels_agree[j]`` whether the two have the same label (empty where nothing has
-    labels).  Of points ``ious[j]`` is 1 where the point lies in the object, else 0.  ``ignored``
-    are the places of boxes that are no hit but find an ignored object: they do not count.
-    """
-
-    boxes: list[list[float]]
+    boxes: list[list[float]]  # As read, (x1, y1, x2, y2) in pixels of the original image
+    # With the assigned box (0: none); of points 1 where it lies in the object, else 0
     ious: list[float]
-    hits: list[bool]
-    assigned: list[int]
-    labels_agree: Sequence[bool]
-    ignored: Sequence[int] = ()
+    hits: list[bool]  # IoU at least 0.5 and agreeing labels
+    assigned: list[int]  # Places among ``boxes``, or :data:`NO_BOX`
+    labels_agree: Sequence[bool]  # Empty: there are no labels
+    ignored: Sequence[int] = ()  # Boxes that find an ignored object: they do not count
 
     @property
     def counted(self) -> int:

@@ -12,12 +12,12 @@ OUTPUTS = ("text", "json")
 
 DEFAULT_KEY = BOX_KEYS[0]
 
+# Every key; a representation says which of them are its own
 KEYS = tuple(dict.fromkeys((*BOX_KEYS, *POINT_KEYS)))
-"""Every key; a representation says which of them are its own."""
 
 
 def default_key(representation: str) -> str:
-    """The key under which a representation is asked for where none is named.
+    """Return the key of a representation where none is named.
 
     >>> default_key("xyxy"), default_key("point")
     ('bbox', 'point')
@@ -31,6 +31,7 @@ DEFAULT_STRUCTURE = "per_box"
 STRUCTURES = (DEFAULT_STRUCTURE, "nested", "decomposed")
 
 
+# The key of the ``nested`` structure, by the variant's key
 PLURAL_KEYS = {
     "bbox": "bboxes",
     "bbox_2d": "bboxes_2d",
@@ -39,24 +40,18 @@ PLURAL_KEYS = {
     "point": "points",
     "point_2d": "points_2d",
 }
-"""The key of the ``nested`` structure, by the variant's key."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyFormat:
-    """All that the reading of a reply depends on: how the reply is written, not what was asked.
-
-    ``key`` is the singular key of the variant; ``frames`` counts the frames that were asked for
-    (1: an image).  It differs from the variant's own only where a model answers ``unconstrained``
-    prompts in a scheme of its own (:mod:`...models`).
-    """
+    """How a reply is written: as asked, or the model's way if prompts are ``unconstrained``."""
 
     output: str
     representation: str
-    key: str = DEFAULT_KEY
+    key: str = DEFAULT_KEY  # The singular key
     structure: str = DEFAULT_STRUCTURE
     multilabel: bool = False
-    frames: int = 1
+    frames: int = 1  # Asked for (1: an image)
 
     @property
     def numbers(self) -> Representation:

@@ -1,9 +1,6 @@
-"""Box representations: what the numbers of a box mean (protocol section 1).
+"""Box representations: what the numbers of a box mean (protocol section 1), in units of the reply.
 
-One row of :data:`REPRESENTATIONS` is all that the package knows of a representation: how the
-prompt spells it, how many numbers it has, the keys of its JSON forms, the two conversions, and how
-an answer in it is judged.  Everything is in the units of the reply; pixels come later, in
-:mod:`.spaces`.
+One row of :data:`REPRESENTATIONS` is all that the package knows of one.
 """
 
 from __future__ import annotations
@@ -13,30 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from ..core.plugin_table import Table
-from ..core.plugins import Group
+from ..core.plugins import Group, Table
 
-Corners = tuple[float, float, float, float]
-"""A box as (x_min, y_min, x_max, y_max)."""
+Corners = tuple[float, float, float, float]  # a box as (x_min, y_min, x_max, y_max)
 
-Numbers = Sequence[float]
-"""The numbers of one box in the order of its representation."""
+Numbers = Sequence[float]  # the numbers of one box in the order of its representation
 
+# What eight numbers that are no axis-parallel rectangle count as: matches nothing
 NO_RECTANGLE: Corners = (0.0, 0.0, 0.0, 0.0)
-"""What eight numbers that are no axis-parallel rectangle count as: a box that matches nothing."""
 
 
 class Judging(Enum):
-    """How an answer is held against an object; figures of different ways are never compared."""
+    """How an answer is compared with an object; results of different ways are never compared."""
 
-    BY_OVERLAP = "by overlap"
-    """A box, by its IoU with the object's."""
-    BY_LYING_INSIDE = "by lying inside"
-    """A point, by lying in the object's mask, or in its box where there is no mask."""
+    BY_OVERLAP = "by overlap"  # a box, by its IoU with the object's
+    BY_LYING_INSIDE = "by lying inside"  # A point in the object's mask, else box
 
 
-CLASS_KEY = "class_name"
-"""In place of a key: the label itself is the key."""
+CLASS_KEY = "class_name"  # in place of a key: the label itself is the key
 
 BOX_KEYS = ("bbox", "bbox_2d", "coordinates", "bounding_box", CLASS_KEY)
 POINT_KEYS = ("point", "point_2d", "coordinates", CLASS_KEY)
@@ -44,32 +35,18 @@ POINT_KEYS = ("point", "point_2d", "coordinates", CLASS_KEY)
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """One way to write a box, or a point, as numbers.
-
-    ``fields`` are the names that a prompt gives to the numbers, in order; ``keys`` those of the
-    ``decomposed`` JSON structure (empty: it has no such form).  ``to_corners`` takes as many
-    numbers as there are in ``width``; it never raises on finite numbers.  ``from_corners`` is its
-    inverse on boxes with x_min < x_max and y_min < y_max.  A point is a box without extent, and of
-    a box its centre.
-
-    ``judged`` says how answers count.  ``json_keys`` are the keys under which it is asked for in
-    JSON, the default first.  ``never_beside`` are keys beside which ``keys`` mean something else.
-    """
+    """One way to write a box, or a point (a box without extent, or its centre), as numbers."""
 
     name: str
     width: int
-    fields: tuple[str, ...]
-    keys: tuple[str, ...]
-    to_corners: Callable[[Numbers], Corners]
+    fields: tuple[str, ...]  # The numbers' names in a prompt, in order
+    keys: tuple[str, ...]  # Of the ``decomposed`` JSON structure (empty: none)
+    to_corners: Callable[[Numbers], Corners]  # Never raises on finite numbers
+    # Its inverse where x_min < x_max, y_min < y_max
     from_corners: Callable[[Corners], tuple[float, ...]]
     judged: Judging = Judging.BY_OVERLAP
-    json_keys: tuple[str, ...] = BOX_KEYS
-    never_beside: frozenset[str] = frozenset()
-
-
-def _from_xyxy(n: Numbers) -> Corners:
-    a, b, c, d = n
-    return (a, b, c, d)
+    json_keys: tuple[str, ...] = BOX_KEYS  # In JSON, the default first
+    never_beside: frozenset[str] = frozenset()  # Keys beside which ``keys`` mean something else
 
 
 def _from_xywh(n: Numbers) -> Corners:
@@ -93,7 +70,6 @@ def _from_cxcywh(n: Numbers) -> Corners:
 
 
 def _from_four_corners(n: Numbers) -> Corners:
-    """The rectangle whose four corners these are, in any order; else :data:`NO_RECTANGLE`."""
     xs, ys = n[0::2], n[1::2]
     x_values, y_values, corners = set(xs), set(ys), set(zip(xs, ys, strict=True))
     if len(x_values) != 2 or len(y_values) != 2 or len(corners) != 4:
@@ -112,7 +88,7 @@ _ROWS = (
         width=4,
         fields=("x_min", "y_min", "x_max", "y_max"),
         keys=("xmin", "ymin", "xmax", "ymax"),
-        to_corners=_from_xyxy,
+        to_corners=tuple,  # type: ignore[arg-type]
         from_corners=lambda b: b,
     ),
     Representation(
@@ -170,7 +146,7 @@ _ROWS = (
         width=4,
         fields=(),
         keys=(),
-        to_corners=_from_xyxy,
+        to_corners=tuple,  # type: ignore[arg-type]
         from_corners=lambda b: b,
     ),
 )
@@ -190,12 +166,11 @@ _NAMED = (
     ),
 )
 
+# The paper's eight, which "all" means; any other is asked where it is named
 GRID: tuple[str, ...] = tuple(row.name for row in _ROWS)
-"""The paper's eight: what "all" means.  Any other is asked where it is named."""
 
 
 def _problem(row: Representation) -> str | None:
-    """Why a plug-in's row cannot be used."""
     if not re.fullmatch(r"[a-z][a-z0-9-]*", row.name) or re.fullmatch(_GRAMMAR, row.name):
         return f"{row.name!r} cannot stand in a name: letters, digits and '-', no word of the grid"
     if not isinstance(row.width, int) or row.width < 1:
@@ -211,6 +186,7 @@ def _problem(row: Representation) -> str | None:
     return None if back == said else f"{said} comes back as {back!r:.60}"
 
 
+# What of a box is said: all of it, or its centre
 _SAID: Mapping[Judging, Callable[[Corners], Corners]] = {
     Judging.BY_OVERLAP: lambda box: box,
     Judging.BY_LYING_INSIDE: lambda b: (
@@ -220,7 +196,6 @@ _SAID: Mapping[Judging, Callable[[Corners], Corners]] = {
         (b[1] + b[3]) / 2,
     ),
 }
-"""What of a box is said: all of it, or its centre."""
 
 
 _GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"

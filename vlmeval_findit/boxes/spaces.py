@@ -1,11 +1,7 @@
-"""Coordinate spaces: which size a model's numbers are relative to (protocol section 4).
+"""Coordinate spaces: what a model's numbers are relative to (protocol section 4).
 
-A space is a function from the original size (W, H) to the size (w, h) that the numbers refer to:
-(1000, 1000) for thousandths, (1, 1) for fractions, the resized image for pixels as sent.  A box is
-brought back to pixels of the original by ``x * W / w`` and ``y * H / h``, whatever the space.
-
-The space is a fact about a run, not a guess about numbers: it comes from what the run recorded or
-from the model's row, and is never inferred from the size of the numbers or from the ground truth.
+Pixels of the original are ``(x - left) * W / w`` and ``(y - top) * H / h``. The space comes from
+the run's record or the model's row, never from the size of the numbers or the truth.
 """
 
 from __future__ import annotations
@@ -14,19 +10,32 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..core.plugin_table import Table
-from ..core.plugins import Group
+from ..core.plugins import Group, Table
 from ..core.spelling import nearest
 
-ReferenceSize = tuple[float, float]
-"""(width, height)."""
+Size = tuple[int, int]  # (width, height) of an image in pixels
 
-_SENDER_LIMIT = 4096
-"""Longer side to which senders of pixel coordinates shrink an image first."""
+
+class Reference(NamedTuple):
+    """Where an image lies in a reply's numbers: its size there, and its upper left corner."""
+
+    width: float
+    height: float
+    left: float = 0.0
+    top: float = 0.0
+
+
+class ToPixels(NamedTuple):
+    """A reply's numbers as pixels: ``x * scale_x + left``, ``y * scale_y + top``."""
+
+    scale_x: float = 1.0
+    scale_y: float = 1.0
+    left: float = 0.0
+    top: float = 0.0
 
 
 class SpaceError(ValueError):
@@ -35,36 +44,36 @@ class SpaceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A coordinate space with the settings that the run had.
+    """A coordinate space with the settings that the run had."""
 
-    ``kind`` is a row of :data:`KINDS`.  ``scene_max_size`` is the longer side in pixels to which
-    the run shrank its scenes before sending (None: it did not).  The pixel bounds, ``two_step`` and
-    ``factor`` (None: Qwen2.5-VL's 28) are those of ``smart_resize``; the bounds are needed there:
-    with wrong ones perfect boxes score near zero.
-    """
-
-    kind: str
-    scene_max_size: int | None = None
+    kind: str  # A row of :data:`KINDS`
+    scene_max_size: int | None = None  # Longer side in pixels of scenes as sent (None: not shrunk)
+    # Bounds, ``two_step`` and ``factor`` are ``smart_resize``'s: wrong bounds score near 0
     min_pixels: int | None = None
     max_pixels: int | None = None
     two_step: bool = False
-    factor: int | None = None
+    factor: int | None = None  # None: Qwen2.5-VL's 28
+    # ``letterbox``: padded square in reply units (640: pixels, 1000, 1: fractions)
+    side: int | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise SpaceError(f"no coordinate space {self.kind!r}{nearest(self.kind, KINDS)}")
-        bounds = (self.min_pixels, self.max_pixels)
-        if self.kind == "smart_resize" and not all(b is not None and b > 0 for b in bounds):
+        needs = KINDS[self.kind].needs
+        if not all(getattr(self, name) for name in needs):
+            example = " ".join(f"{name}={value}" for name, value in needs.items())
             raise SpaceError(
-                "smart_resize needs the min_pixels and max_pixels that the run used, "
-                "for example min_pixels=200704 max_pixels=1605632"
+                f"{self.kind} needs the {' and '.join(needs)} that the run used, "
+                f"for example {example}"
             )
+        if self.side is not None and "side" not in needs:
+            raise SpaceError(f"{self.kind} has no side: leave it out, or say kind=letterbox")
+        for name in ("scene_max_size", "min_pixels", "max_pixels", "factor", "side"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SpaceError(f"{name} must be at least 1, not {value}")
         if self.min_pixels and self.max_pixels and self.min_pixels > self.max_pixels:
             raise SpaceError(f"min_pixels {self.min_pixels} > max_pixels {self.max_pixels}")
-        if self.scene_max_size is not None and self.scene_max_size < 1:
-            raise SpaceError(f"scene_max_size must be at least 1, not {self.scene_max_size}")
-        if self.factor is not None and self.factor < 1:
-            raise SpaceError(f"factor must be at least 1, not {self.factor}")
 
     def as_dict(self) -> dict[str, Any]:
         """The settings that are set, for a provenance file; :func:`space_from` reads them back."""
@@ -73,7 +82,7 @@ class Space:
 
 
 def space_from(settings: str | Mapping[str, Any]) -> Space:
-    """A space from a name (ours or the release's) or a mapping with the fields of :class:`Space`.
+    """Make a space of a name (ours or the release's) or a mapping of the fields of :class:`Space`.
 
     Raises:
         SpaceError: unknown name or field; the message lists what there is.
@@ -82,7 +91,7 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
         settings = {"kind": settings}
     if not isinstance(settings, Mapping):
         raise SpaceError(f"a coordinate space is a name or its settings, not {settings!r}")
-    fields = {field.name: field.type for field in dataclasses.fields(Space)}
+    fields = [each.name for each in dataclasses.fields(Space)]
     for key in settings:
         if key not in fields:
             raise SpaceError(f"no setting {key!r} of a coordinate space{nearest(key, fields)}")
@@ -96,37 +105,39 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 
 
 @lru_cache(maxsize=65536)
-def reference_size(space: Space, width: int, height: int) -> ReferenceSize:
-    """The size (w, h) that the numbers of a reply about a width x height image refer to."""
-    size = KINDS[space.kind].reference(_shrunk_scene(space, width, height), space)
-    if space.kind not in KINDS.ours:
-        _check_size(space.kind, size)
-    return size
-
-
-def _check_size(kind: str, size: Any) -> None:
-    """Refuse a size of a plug-in's that no number can refer to.
+def reference(space: Space, width: int, height: int) -> Reference:
+    """Where a width x height image lies in the numbers of a reply.
 
     Raises:
-        SpaceError: it is none.
+        SpaceError: a plug-in's space gives what no number can refer to.
     """
-    numbers = size if isinstance(size, tuple) and len(size) == 2 else ()
-    if not numbers or not all(isinstance(n, int | float) and 0 < n < 1e9 for n in numbers):
-        raise SpaceError(f"the space {kind} of {KINDS.plugin_of(kind)} gives {size!r:.60}")
+    found = KINDS[space.kind].reference(as_sent(space, width, height), space)
+    if space.kind not in KINDS.ours:
+        _check(space.kind, found)
+    return Reference(*found)
 
 
-def scale_to_pixels(space: Space, width: int, height: int) -> tuple[float, float]:
-    """The factors (x, y) from a reply's numbers to pixels of the width x height original."""
-    w, h = reference_size(space, width, height)
-    return width / w, height / h
+def _check(kind: str, found: Any) -> None:
+    numbers = found if isinstance(found, tuple) and len(found) in (2, 4) else ()
+    good = all(isinstance(n, int | float) and abs(n) < 1e9 for n in numbers)
+    if not numbers or not good or min(numbers[:2]) <= 0:
+        raise SpaceError(f"the space {kind} of {KINDS.plugin_of(kind)} gives {found!r:.60}")
 
 
-def as_sent(space: Space, width: int, height: int) -> tuple[int, int]:
+def reference_size(space: Space, width: int, height: int) -> tuple[float, float]:
+    """The size (w, h) of a width x height image in the numbers of a reply."""
+    return reference(space, width, height)[:2]
+
+
+@lru_cache(maxsize=65536)
+def to_pixels(space: Space, width: int, height: int) -> ToPixels:
+    """From a reply's numbers to pixels of the width x height original."""
+    w, h, left, top = reference(space, width, height)
+    return ToPixels(width / w, height / h, -left * width / w, -top * height / h)
+
+
+def as_sent(space: Space, width: int, height: int) -> Size:
     """The size in pixels at which the run's own scene limit sends a width x height image."""
-    return _shrunk_scene(space, width, height)
-
-
-def _shrunk_scene(space: Space, width: int, height: int) -> tuple[int, int]:
     limit, longer = space.scene_max_size, max(width, height)
     if limit is None or longer <= limit:
         return width, height
@@ -134,7 +145,10 @@ def _shrunk_scene(space: Space, width: int, height: int) -> tuple[int, int]:
     return max(round(width * limit / longer), 1), max(round(height * limit / longer), 1)
 
 
-def _sender_limited(size: tuple[int, int]) -> tuple[int, int]:
+_SENDER_LIMIT = 4096  # longer side to which senders of pixel coordinates shrink an image first
+
+
+def _sender_limited(size: Size) -> Size:
     """At most 4096 on the longer side; sizes truncated."""
     longer = max(size)
     if longer <= _SENDER_LIMIT:
@@ -142,23 +156,11 @@ def _sender_limited(size: tuple[int, int]) -> tuple[int, int]:
     return _truncated(size, _SENDER_LIMIT / longer)
 
 
-def _truncated(size: tuple[int, int], scale: float) -> tuple[int, int]:
+def _truncated(size: Size, scale: float) -> Size:
     return max(int(size[0] * scale), 1), max(int(size[1] * scale), 1)
 
 
-def _thousandths(size: tuple[int, int], space: Space) -> ReferenceSize:
-    return 1000.0, 1000.0
-
-
-def _fractions(size: tuple[int, int], space: Space) -> ReferenceSize:
-    return 1.0, 1.0
-
-
-def _pixels_as_sent(size: tuple[int, int], space: Space) -> ReferenceSize:
-    return _sender_limited(size)
-
-
-def _openai_high(size: tuple[int, int], space: Space) -> ReferenceSize:
+def _openai_high(size: Size, space: Space) -> Size:
     """OpenAI's documented "high" sizing with side 2048 and 2,500 patches of 32 pixels."""
     side, patch, patches = 2048, 32, 2500
     w, h = _sender_limited(size)
@@ -172,7 +174,7 @@ def _openai_high(size: tuple[int, int], space: Space) -> ReferenceSize:
     return w, h
 
 
-def _claude(edge: int, tokens: int) -> Callable[[tuple[int, int], Space], ReferenceSize]:
+def _claude(edge: int, tokens: int) -> Callable[[Size, Space], Size]:
     """Anthropic's sizing: padded edges at most ``edge``, at most ``tokens`` 28-pixel patches."""
     patch = 28
 
@@ -180,7 +182,7 @@ def _claude(edge: int, tokens: int) -> Callable[[tuple[int, int], Space], Refere
         across, down = math.ceil(long / patch), math.ceil(short / patch)
         return max(across, down) * patch <= edge and across * down <= tokens
 
-    def reference(size: tuple[int, int], space: Space) -> ReferenceSize:
+    def reference(size: Size, space: Space) -> Size:
         w, h = _sender_limited(size)
         aspect = max(w, h) / min(w, h)
 
@@ -202,13 +204,12 @@ def _claude(edge: int, tokens: int) -> Callable[[tuple[int, int], Space], Refere
     return reference
 
 
-_QWEN2_5_FACTOR = 28
-"""Pixels of the side of two of Qwen2.5-VL's patches, which make one visual token."""
+_QWEN2_5_FACTOR = 28  # Pixels of the side of two Qwen2.5-VL patches (one visual token)
 
 
 def smart_resize(
-    size: tuple[int, int], min_pixels: int, max_pixels: int, factor: int = _QWEN2_5_FACTOR
-) -> tuple[int, int]:
+    size: Size, min_pixels: int, max_pixels: int, factor: int = _QWEN2_5_FACTOR
+) -> Size:
     """The Qwen processors' resize of (w, h): multiples of ``factor`` within the pixel bounds."""
     w, h = (max(factor, round(edge / factor) * factor) for edge in size)
     if w * h > max_pixels:
@@ -223,12 +224,12 @@ def smart_resize(
 _CHAT_BOUNDS = (4 * 28**2, 16384 * 28**2)
 
 
-def chat_resize(size: tuple[int, int]) -> tuple[int, int]:
+def chat_resize(size: Size) -> Size:
     """The first of the two resizes of Qwen2.5-VL's chat interface, of (w, h) in pixels."""
     return smart_resize(size, *_CHAT_BOUNDS)
 
 
-def _smart_resize(size: tuple[int, int], space: Space) -> ReferenceSize:
+def _smart_resize(size: Size, space: Space) -> Size:
     assert space.min_pixels is not None
     assert space.max_pixels is not None
     if space.two_step:
@@ -236,20 +237,30 @@ def _smart_resize(size: tuple[int, int], space: Space) -> ReferenceSize:
     return smart_resize(size, space.min_pixels, space.max_pixels, space.factor or _QWEN2_5_FACTOR)
 
 
+def _letterbox(size: Size, space: Space) -> Reference:
+    """Scaled to a longer side of ``side``, in the middle of a square: what YOLO and LLaVA see."""
+    assert space.side is not None
+    width, height = (space.side * edge / max(size) for edge in size)
+    return Reference(width, height, (space.side - width) / 2, (space.side - height) / 2)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One row of the table: ``reference`` maps the size as sent to the size numbers refer to."""
+    """One row of the table."""
 
     name: str
     release_name: str
     means: str
-    reference: Callable[[tuple[int, int], Space], ReferenceSize]
+    # (w, h[, left, top]) of an image as sent, in the numbers
+    reference: Callable[[Size, Space], tuple[float, ...]]
+    # Required settings of :class:`Space`, each with an example
+    needs: Mapping[str, int] = field(default_factory=dict)
 
 
 _ROWS = (
-    Kind("grid1000", "standard", "thousandths of width and height", _thousandths),
-    Kind("unit", "unit_rescale", "fractions of width and height", _fractions),
-    Kind("pixels", "no_rescale", "pixels of the image as sent", _pixels_as_sent),
+    Kind("grid1000", "standard", "thousandths of width and height", lambda *_: (1000.0, 1000.0)),
+    Kind("unit", "unit_rescale", "fractions of width and height", lambda *_: (1.0, 1.0)),
+    Kind("pixels", "no_rescale", "pixels of the image as sent", lambda s, _: _sender_limited(s)),
     Kind("openai_high", "openai_high", "pixels after OpenAI's 'high' resize", _openai_high),
     Kind(
         "claude_standard",
@@ -263,7 +274,20 @@ _ROWS = (
         "pixels after Anthropic's resize to 2576 pixels",
         _claude(edge=2576, tokens=4784),
     ),
-    Kind("smart_resize", "smart_resize", "pixels of a Qwen processor's resize", _smart_resize),
+    Kind(
+        "smart_resize",
+        "smart_resize",
+        "pixels of a Qwen processor's resize",
+        _smart_resize,
+        {"min_pixels": 200_704, "max_pixels": 1_605_632},
+    ),
+    Kind(
+        "letterbox",
+        "letterbox",
+        "a square of `side` with the image in its middle",
+        _letterbox,
+        {"side": 640},
+    ),
 )
 
 ALIASES: dict[str, str] = {row.release_name: row.name for row in _ROWS}
@@ -273,6 +297,9 @@ def _problem(row: Kind) -> str | None:
     """Why a plug-in's row cannot be used; what it says of sizes is seen when one is asked for."""
     if not re.fullmatch(r"[A-Za-z][\w.-]*", row.name) or row.name in ALIASES:
         return f"{row.name!r} is no name of a coordinate space, or another space's"
+    fields = {each.name for each in dataclasses.fields(Space)} - {"kind"}
+    if not {*row.needs} <= fields:
+        return f"needs should be some of {', '.join(sorted(fields))}, not {row.needs!r:.40}"
     return None if callable(row.reference) else f"reference should not be {row.reference!r:.40}"
 
 

@@ -1,9 +1,7 @@
-"""Where in a reply its boxes are said: the characters of their numbers, labels and what is between.
+"""Find the characters of a reply that say its boxes: numbers, labels, and what is between.
 
-The reader is asked a second time, about the same reply with every number replaced by its own
-ordinal: the boxes that it then reads say which numbers made each of them.  So nothing here knows
-how a reply is read, and nothing is guessed: a box whose numbers, read at the places found, are not
-the box that was read has no place.
+The reader runs again on the reply with each number replaced by its ordinal: its boxes tell which
+numbers made them. A box whose numbers, read there, differ has no place.
 """
 
 from __future__ import annotations
@@ -21,32 +19,20 @@ from .records import Reading
 from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
 from .representation import Representation
 
-Span = tuple[int, int]
-"""From a character of the reply to before another."""
+Span = tuple[int, int]  # from a character of the reply to before another
 
 
 class Place(NamedTuple):
-    """Where a reply says a box.
+    """Where a reply says a box."""
 
-    ``numbers`` are the places of its numbers in the order of its representation, ``label`` that of
-    its label (None: none is said, or its place is not known).  ``before`` is what stands between
-    the previous box and this one, up to the label or the numbers of this one: where the reply goes
-    on instead of stopping.  It is empty where nothing does, and None where a box of the reply has
-    no place.
-    """
-
-    numbers: tuple[Span, ...]
-    label: Span | None
+    numbers: tuple[Span, ...]  # In the order of its representation
+    label: Span | None  # None: not said, or its place is not known
+    # From the previous box to this; empty: nothing goes on; None: a box has no place
     before: Span | None
 
 
 def places(reply: str, how: ReplyFormat, reading: Reading) -> list[Place | None]:
-    """Where each box of a reply is said; None where that cannot be told.
-
-    Args:
-        reply: the text that was read.
-        how: the format that it was read as.
-        reading: what was read.
+    """Find where each box of a reply is said; None where that cannot be told.
 
     >>> how = ReplyFormat("text", "xyxy", multilabel=True)
     >>> places("cat: [1, 2, 30, 4]", how, read("cat: [1, 2, 30, 4]", how))
@@ -80,17 +66,13 @@ def places(reply: str, how: ReplyFormat, reading: Reading) -> list[Place | None]
 
 # --- numbers that are their own ordinals ----------------------------------------------------------
 
-_FIRST = 2**40
-"""The ordinal of the first number: larger than coordinates are, and exact in a float."""
+_FIRST = 2**40  # the ordinal of the first number: larger than coordinates are, and exact in a float
 
-_MARK = "\ue000"
-"""What stands before the ordinal of a label: a character of no script."""
+_MARK = "\ue000"  # what stands before the ordinal of a label: a character of no script
 
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """A reply with ordinals, and what they stand for; labels are found by what is read of them."""
-
     text: str
     places: dict[float, Span]
     labels: dict[str, Span]
@@ -98,8 +80,6 @@ class _Marked:
 
 @dataclass(frozen=True, slots=True)
 class _Tracing(ReplyFormat):
-    """A format whose boxes are their numbers as they were read."""
-
     @property
     def numbers(self) -> Representation:
         return _as_read(self.representation)
@@ -116,8 +96,8 @@ def _tracing(how: ReplyFormat) -> ReplyFormat:
     return _Tracing(**{field.name: getattr(how, field.name) for field in fields(how)})
 
 
+# A number of a text; one before a colon is a frame's, or a label's
 _TEXT_NUMBER = re.compile(r"(?<![\w.])\d++(?:\.\d++)?+(?![\w.])(?!\s*+>?\s*+:)")
-"""A number of a text; one before a colon is a frame's, or a label's."""
 
 _JSON_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
 _JSON_PART = re.compile(
@@ -152,7 +132,6 @@ def _json_parts(reply: str, keys: frozenset[str]) -> Iterator[tuple[Span, str, S
 
 
 def _keys(how: ReplyFormat) -> frozenset[str]:
-    """The strings of a format that are no labels."""
     if how.key == CLASS_KEY and how.structure != "decomposed":
         return frozenset({"frame_idx"})
     own = (how.key, PLURAL_KEYS.get(how.key, how.key), *how.numbers.keys)
@@ -192,7 +171,6 @@ def _label_before(reply: str, label: str, number: int) -> Span | None:
 
 
 def _label_at(reply: str, label: str, span: Span | None) -> Span | None:
-    """The place of a label in JSON, if it is this label that stands there."""
     if span is None:
         return None
     text = reply[slice(*span)]
@@ -229,8 +207,7 @@ def _between(
 
 
 _OPENING = re.compile(r'(?:\[\s*+)?+(?:\{[^{}\[\]]*+)?+(?:\[\s*+)*+"?\s*+\Z')
-_LONGEST = 200
-"""Characters of a list's beginning that are looked at."""
+_LONGEST = 200  # characters of a list's beginning that are looked at
 
 
 def _beginning(reply: str, how: ReplyFormat, first: int) -> int:

@@ -1,13 +1,10 @@
-"""From boxes to a reply: what a model says that keeps to the prompt.
-
-The inverse of :mod:`.reading`, used by the baselines and by the tests that hold the two together.
-"""
+"""Write boxes as a reply that keeps to the prompt, and its JSON schema (inverse of reading)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
 from .representation import Corners
@@ -22,13 +19,7 @@ class Said(NamedTuple):
 
 
 def write(boxes: Sequence[Said], how: ReplyFormat, digits: int = 1) -> str:
-    """A reply that says these boxes in the requested format.
-
-    Args:
-        boxes: what to say, in order.
-        how: the format.
-        digits: digits after the decimal point; 0 says whole numbers.
-    """
+    """Write boxes, in order, in the requested format; 0 ``digits`` gives whole numbers."""
     # round(n, 0) is a float still, and JSON would say 120.0.
     places = digits or None
     rows = [
@@ -74,3 +65,65 @@ def _json(rows: Rows, how: ReplyFormat) -> str:
             entries.append({**entry, name: groups[group]})
         groups[group].append(numbers)
     return json.dumps(entries, ensure_ascii=False)
+
+
+# --- the schema that decoding is held to: no syntax can be wrong ----------------------------------
+
+Schema = Mapping[str, Any]
+
+_NUMBER: Schema = {"type": "number"}
+
+
+def schema_of(how: ReplyFormat) -> dict[str, Any]:
+    """Return the schema of the replies that adhere to a JSON format.
+
+    Raises:
+        ValueError: it is a text format.
+
+    >>> schema_of(ReplyFormat("json", "xyxy", "bbox_2d"))["items"]["required"]
+    ['bbox_2d']
+    """
+    if how.output != "json":
+        raise ValueError(f"replies in {how.output} have no grammar")
+    return {"type": "array", "items": _entry(how)}
+
+
+def _entry(how: ReplyFormat) -> dict[str, Any]:
+    box = _numbers(how.numbers.width)
+    fields: dict[str, Schema] = {}
+    if how.frames > 1:
+        fields["frame_idx"] = {"type": "integer", "minimum": 0, "maximum": how.frames}
+    if how.multilabel and how.key != CLASS_KEY:
+        fields["label"] = {"type": "string"}
+    if how.structure == "decomposed":
+        fields |= dict.fromkeys(how.numbers.keys, _NUMBER)
+        return _object(fields)
+    nested = how.structure == "nested"
+    value = {"type": "array", "items": box} if nested else box
+    if how.key == CLASS_KEY:
+        return _keyed_by_label(fields, value)
+    return _object({**fields, PLURAL_KEYS[how.key] if nested else how.key: value})
+
+
+def _numbers(width: int) -> dict[str, Any]:
+    return {"type": "array", "items": _NUMBER, "minItems": width, "maxItems": width}
+
+
+def _object(fields: Mapping[str, Schema]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def _keyed_by_label(fields: Mapping[str, Schema], value: Schema) -> dict[str, Any]:
+    count = len(fields) + 1
+    closed = _object(fields)
+    return {
+        **closed,
+        "additionalProperties": value,
+        "minProperties": count,
+        "maxProperties": count,
+    }

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from ..core.exit_status import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED
+from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED
 from .plugin_files import without_plugins
 
 COMMANDS = {
@@ -28,6 +28,7 @@ COMMANDS = {
     "show": ("show", "print what a query asks, and the sizes of its images"),
     "search": ("search", "find the format that a model answers best in"),
     "sweep": ("sweep", "run models x datasets x formats from a file"),
+    "check": ("check", "try a benchmark, a model, a space … of your own before its first run"),
     "models": ("models", "list the models: names, checkpoints, coordinate spaces, image bounds"),
     "plugins": ("plugins", "list the rows that other packages and files add, and what is broken"),
     "marks": ("marks", "list the visual marks that are drawn into pictures, or show them all"),
@@ -70,7 +71,7 @@ flags of ours, with --data:
   --provider NAME         ask the model at openai, anthropic, google or openrouter, with its key
 
 exit status: 0; 1 something failed (run again to go on); 2 refused; 3 spending limit or full disk;
-             4 batches are still under way; 130 stopped; probe has its own (probe --help)
+             4 no batch service was reached; 130 stopped; probe has its own (probe --help)
 
 a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
                 [_<key>][_<structure>][_cx-<definitions|formula>][_vp-<mark>][_constrained]"""
@@ -80,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 
     1: something failed; 2: refused, nothing was run; 3: stopped at the spending limit, or the disk
-    is full; 4: batches are still under way; 130: interrupted.
+    is full; 4: no batch service was reached; 130: interrupted.
     """
     try:
         status = _run(list(sys.argv[1:] if argv is None else argv))
@@ -100,7 +101,7 @@ def _run(arguments: list[str]) -> int:
         return REFUSED
     first = arguments[0] if arguments else "demo"
     if {"-h", "--help"} & {first, *(arguments if first.startswith("-") else ())}:
-        from ..core.shipped import as_called
+        from ..core.command import as_called
 
         print(as_called(USAGE))
         return 0
@@ -118,7 +119,7 @@ def _run(arguments: list[str]) -> int:
         print("stopped", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        from ..core.extras import missing
+        from ..core.command import missing
 
         line = missing(error)
         if line is None:
@@ -138,8 +139,8 @@ def _run(arguments: list[str]) -> int:
 
 def said_of(error: ValueError | OSError) -> str:
     """The message of an error, and what to do about it where it is of the machine's making."""
-    from ..core.data_root import advice
-    from ..core.shipped import as_called
+    from ..core.command import as_called
+    from ..core.places import advice
 
     return as_called(f"{error}{advice(error) if isinstance(error, OSError) else ''}")
 

@@ -17,8 +17,8 @@ from typing import Any
 from ..core.anatomy import Anatomy
 from ..core.files import atomic_write
 from ..core.metric import Better
+from ..core.spelling import short, visible
 from ..core.statistics import INTERVALS, Interval
-from ..core.visible import short, visible
 from ..runs.anatomy import Loss, NoAnatomyError, PairedLoss, Part, anatomy_of, compare, parts_of
 from ..runs.intervals import StatisticsError
 from ..runs.scored_run import Keep, Run, load_runs, with_details

@@ -17,8 +17,8 @@ from ..boxes.confidences import DEFINITIONS
 from ..core.evidence import FEWEST
 from ..core.files import atomic_write, write_once
 from ..core.settings import settings_from
+from ..core.spelling import visible
 from ..core.statistics import DRAWN, Interval
-from ..core.visible import visible
 from ..doctor.of_run import NotBoxesError
 from ..runs.confidences import ORDERS, Figure, Judged, Ranked, Sureness, judge
 from ..runs.prediction_names import prediction_files

@@ -10,18 +10,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from ..benchmarks.findit import PREFIX
-from ..benchmarks.findit.formats import Format
-from ..benchmarks.findit.names import parse
-from ..benchmarks.findit.task import load_task
-from ..core.extras import install
+from ..benchmarks.findit.annotation_tables import load_task
+from ..core.command import install
 from ..core.run_files import PROVENANCE, RunFiles, run_of
 from ..models.table import NANO, NANO_PX, SHIPPED
-from ..runs.format_file import read_formats
+from ..runs.format_file import BestFormats
 from . import doctor, leaderboard, report, search
 from .parsing import Parser
 from .printing import print_rows
@@ -44,7 +41,7 @@ PHOTOGRAPHS = (
     "Demo_insdet",
     "Demo_video_f8",
 )
-MODELS = (*SHIPPED, "OpenCV-Detector", "FullImage")
+MODELS = (*SHIPPED, "FullImage")
 OTHERS = {"VPBench_Scenes_mini": "RandomOption", "SelfRetrieval_Scenes_mini": "SceneDescriber"}
 """Other benchmarks, with what FindIt-Nano is held against: who guesses, and who knows."""
 WRONG = "grid1000"
@@ -54,7 +51,7 @@ NEEDED = ("vlmeval", "torch", "transformers", "cv2", "skimage", "sklearn")
 
 
 def main(argv: Sequence[str]) -> int:
-    """The models that ship with the package and two baselines, from prompts to a report."""
+    """The models that ship with the package and a baseline, from prompts to a report."""
     parser = Parser(prog="run_findit.py demo", description=__doc__)
     parser.add_argument("--work-dir", type=Path, default=Path("outputs/demo"))
     work_dir: Path = parser.parse_args(argv).work_dir
@@ -80,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
         if status:
             return status
 
-    own = {model: _name(found) for model, found in read_formats(best).items() if model in SHIPPED}
+    own = {model: BestFormats(best).models[model]["FindIt"] for model in SHIPPED}
     for model, form in own.items():
         if form != FORMAT:
             print(f"\n3. {model} as it likes it, asked as {form}:")
@@ -110,11 +107,6 @@ def asked_as(form: str) -> list[str]:
 
 def _queries(tables: Iterable[str]) -> int:
     return sum(len(load_task(f"{PREFIX}{table}_{FORMAT}").queries) for table in tables)
-
-
-def _name(found: Format) -> str:
-    """A format as it stands in the names of datasets."""
-    return replace(parse(f"{PREFIX}{SCENES[0]}_{FORMAT}"), **asdict(found)).format
 
 
 def _refuse_without(needed: Sequence[str]) -> None:

@@ -15,14 +15,14 @@ from typing import Any
 
 from ..core.files import atomic_write
 from ..core.settings import settings_from
-from ..core.visible import visible
+from ..core.spelling import visible
 from ..doctor.consultation import Consultation, consult
 from ..doctor.conventions import Convention
-from ..doctor.estimate import Bend
+from ..doctor.diagnosis import Diagnosis, Found, Verdict
+from ..doctor.frames import Bend
 from ..doctor.of_run import NotBoxesError, replies_of_run
-from ..doctor.verdict import Diagnosis, Found, Verdict
+from ..runs.opening import open_predictions
 from ..runs.prediction_names import prediction_files
-from ..runs.score import checked, open_predictions
 from .parsing import Parser
 
 WIDTH = 80
@@ -54,8 +54,9 @@ def main(argv: Sequence[str]) -> int:
         found = open_predictions(path, settings, args.dataset)
         name = f"{visible(found.model)} on {found.task.name}"
         try:
-            own, _ = checked(found.model, found.task, found.replies, settings, found.identity)
-            run = replies_of_run(found.model, found.task, found.replies, own, found.identity)
+            run = replies_of_run(
+                found.model, found.task, found.replies, found.settings, found.identity
+            )
         except NotBoxesError as error:
             print(f"{name}\n  left out: {error}\n")
             continue
@@ -92,9 +93,8 @@ def text_of(seen: Consultation) -> Iterator[str]:
         yield f"{values} {said_of(line.convention)}{mark}"
     yield ""
     yield "the reading that agrees best with the truth, box by box, would add points:"
-    for one in seen.inflation:
-        within = f"({one.interval.low:.1f} to {one.interval.high:.1f})" if one.interval else ""
-        yield f"{one.points:6.1f}  {within:<15} of {one.readings}"
+    for readings, points in seen.inflation.items():
+        yield f"{points:6.1f} of {readings}"
 
 
 def said_of(convention: Convention) -> str:
@@ -126,7 +126,7 @@ def verdict_line(seen: Consultation) -> str:
     if diagnosis.verdict is Verdict.UNLISTED:
         near = said_of(found.unlisted.bent)
         return f"{declared}; the answers follow {near}, scaled or moved: no convention known"
-    if diagnosis.verdict is Verdict.MIXED and found.second is not None:
+    if diagnosis.verdict is Verdict.MIXED:
         share = f"{100 * found.second.share:.0f} % of the answers"
         return f"{declared}; {share} are {said_of(found.second.convention)}: two conventions"
     if diagnosis.verdict is Verdict.NONE:

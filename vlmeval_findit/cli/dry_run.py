@@ -14,21 +14,19 @@ from rich.progress import Progress
 from ..benchmarks import parse
 from ..core.image_checks import skips_missing
 from ..engine.calls import given_key
-from ..engine.config import ModelEntry, Sweep
-from ..engine.counting import Track
-from ..engine.dry_run import Count, DryRun, Group, count, least_of_a_race, sweep_groups
-from ..engine.run import Chosen, Tables
 from ..engine.served import served_model
-from ..engine.servers import chat_model, settings
-from ..models.http.chat import (
-    ChatModel,
-    openrouter_model,
-    token_limit,
-)
-from ..models.http.estimate import Load
+from ..engine.servers import chat_of, settings
+from ..engine.tables import Tables
+from ..models.entry import ModelEntry
+from ..models.http.chat import ChatModel, chat_model, token_limit
+from ..models.http.providers.table import OPENROUTER
+from ..models.http.spending import Load
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
 from ..models.table import find_model, local_names
+from ..sweeps.config import Sweep
+from ..sweeps.counting import Track
+from ..sweeps.dry_run import Count, DryRun, Group, count, least_of_a_race, sweep_groups
 from .ways import Way, way_of
 
 T = TypeVar("T")
@@ -44,7 +42,7 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.
     groups = []
     for entry in entries:
         called = args.base_url or entry.provider
-        chat = chat_model(entry) if called else openrouter_model(entry.name)
+        chat = chat_of(entry) if called else chat_model(entry.name, OPENROUTER)
         for name in names:
             cell = tables.cell(chat.name, parse(name), args.limit, {})
             groups.append(Group(f"{entry.name}  {name}", (cell,), chat))
@@ -53,8 +51,9 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.
     for group, one in zip(groups, dry.counts, strict=True):
         assert group.chat is not None
         space = group.chat.space(group.cells[0].question)
-        manner = group.chat.manner(space)
-        print(f"{one.name}  as {manner.model}, {space.as_dict()}\n  {_line(one.load or Load())}")
+        print(
+            f"{one.name}  as {group.chat.served}, {space.as_dict()}\n  {_line(one.load or Load())}"
+        )
     sums = _sum(dry.counts)
     print(f"all\n  {_line(sums)}")
     print(f"{_estimates(sums)} Replies that an earlier run left are not taken off.")
@@ -86,10 +85,10 @@ def _estimates(sums: Load) -> str:
     return f"Tokens are estimates; prices are those of {AS_OF} where none were given."
 
 
-def of_sweep(sweep: Sweep, chosen: Chosen | None, served: bool) -> int:
+def of_sweep(sweep: Sweep, served: bool) -> int:
     """Count what a sweep would do; ``served``: its models are behind servers (``--endpoints``)."""
     given = {one.name: _given(one, sweep, served) for one in sweep.models}
-    groups = sweep_groups(sweep, given, _chats(sweep, served), chosen)
+    groups = sweep_groups(sweep, given, _chats(sweep, served))
     with _tracked() as track:
         dry = count(groups, sweep.journal, track)
     head = ("model", "cells", "queries", "images", "calls", "finished")
@@ -142,11 +141,11 @@ def _chats(sweep: Sweep, served: bool) -> dict[str, ChatModel]:
 
     def chat(entry: ModelEntry) -> ChatModel | None:
         if served or entry.provider is not None:
-            return chat_model(entry)
+            return chat_of(entry)
         row = find_model(entry.name)
         if row is None or row.api is None or row.entry != entry.name:
             return None
-        return openrouter_model(entry.name, token_limit(entry.settings)[0])
+        return chat_model(entry.name, OPENROUTER, max_tokens=token_limit(entry.settings)[0])
 
     found = ((entry.name, chat(entry)) for entry in sweep.models)
     return {name: one for name, one in found if one is not None}

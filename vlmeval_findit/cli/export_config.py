@@ -9,26 +9,24 @@ from typing import Any
 from ..benchmarks import benchmark_of
 from ..core.files import atomic_write
 from ..core.settings import CONFIDENCES_VARIABLE
-from ..engine.config import Sweep, questions_of
-from ..engine.dry_run import all_formats
-from ..engine.run import Chosen
+from ..sweeps.config import Sweep, all_questions
 
 
 class ExportError(ValueError):
     """A sweep that VLMEvalKit's file cannot say; the message says why."""
 
 
-def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
+def host_config(sweep: Sweep) -> dict[str, Any]:
     """The content of the file: every model runs on every dataset of it.
 
     Raises:
         ExportError: models have different formats or spaces, or a stage waits for results.
     """
-    if len(sweep.stages) > 1 and chosen is None:
+    if len(sweep.stages) > 1:
         raise ExportError("a stage that waits for the best format of another cannot be exported")
     if sweep.race is not None:
         raise ExportError("a race cannot be exported: VLMEvalKit's runner asks everything")
-    wanted = {entry.name: tuple(all_formats(sweep, entry, chosen)) for entry in sweep.models}
+    wanted = {entry.name: tuple(all_questions(sweep, entry.name)) for entry in sweep.models}
     if len(set(wanted.values())) > 1:
         raise ExportError(
             "the models have formats of their own, but VLMEvalKit runs every model on every "
@@ -44,7 +42,6 @@ def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
     more = {name: value for name, value in scoring.items() if value is not None}
     if sweep.skip_missing:
         more["skip_missing"] = True
-    cells = questions_of(sweep, wanted[first.name])
     return {
         # Without a class VLMEvalKit takes its own entry of this name.
         "model": {entry.name: {**entry.settings, **entry.resources} for entry in sweep.models},
@@ -54,14 +51,14 @@ def host_config(sweep: Sweep, chosen: Chosen | None = None) -> dict[str, Any]:
                 "dataset": asked.name,
                 **more,
             }
-            for asked in cells
+            for asked in wanted[first.name]
         },
     }
 
 
-def export(sweep: Sweep, chosen: Chosen | None, path: Path) -> int:
+def export(sweep: Sweep, path: Path) -> int:
     """Write the file, and say how VLMEvalKit's runner is started with it."""
-    config = host_config(sweep, chosen)
+    config = host_config(sweep)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         json.dump(config, f, indent=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.visible import counted
+from ..core.spelling import counted
 from ..runs.scored_run import load_runs
 from .parsing import Parser
 

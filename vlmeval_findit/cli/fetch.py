@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.command import as_called
 from ..core.lock import Lock
 from ..core.places import image_folder
-from ..core.shipped import as_called
 from ..data.fetch.annotations import (
     AnnotationFile,
     Fetched,

@@ -9,7 +9,7 @@ from textwrap import fill
 from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.names import parse
-from ..core.shipped import as_called
+from ..core.command import as_called
 from ..data.own.build import Built, BuiltSet
 from ..data.own.jsonl import NO, YES
 

@@ -10,9 +10,9 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.shipped import as_called
+from ..core.command import as_called
+from ..core.spelling import counted, short, visible
 from ..core.statistics import INTERVALS
-from ..core.visible import counted, short, visible
 from ..leaderboard.board import Board, boards
 from ..leaderboard.choosing import FLAG, HALF
 from ..leaderboard.files import folder_of, write_board
@@ -94,7 +94,8 @@ _NAME = 24
 def _print_board(board: Board) -> None:
     """The averages: every dataset of its own does not fit a terminal, and is in the files."""
     out = console()
-    print(f"{board.headline.title} in percent: means over {counted(len(board.columns), 'dataset')}")
+    unit = " in percent" * board.headline.share
+    print(f"{board.headline.title}{unit}: means over {counted(len(board.columns), 'dataset')}")
     print(f"Intervals: {INTERVALS}.")
     for sign in SIGNS:
         print(f"{sign}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from io import BytesIO
 from itertools import groupby
@@ -12,14 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.files import write_once
-from ..core.image_files import decode
-from ..marks.grid import WIDTHS, grid, styles
 from ..marks.region import Region
-from ..marks.style import COLOURS, CONTRAST, STYLES
+from ..marks.style import COLOURS, CONTRAST, STYLES, WIDTHS, grid, styles
 from .parsing import Parser
 
 if TYPE_CHECKING:
-    from ..marks.sheet import Picture
+    from ..marks.shapes import Canvas
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,13 +24,6 @@ def main(argv: Sequence[str]) -> int:
     parser = Parser(prog="run_findit.py marks", description=__doc__)
     parser.add_argument(
         "--contact-sheet", type=Path, metavar="PNG", help="write a sheet of all marks"
-    )
-    parser.add_argument("--picture", type=Path, help="of the sheet: on this picture")
-    parser.add_argument(
-        "--box",
-        type=_box,
-        metavar="X,Y,W,H",
-        help="of the picture: what is marked, in pixels (default: its middle)",
     )
     parser.add_argument(
         "--best",
@@ -54,25 +44,12 @@ def main(argv: Sequence[str]) -> int:
         from .best_marks import write_best_marks
 
         return write_best_marks(args.best, args.at_least)
-    if args.box is not None and args.picture is None:
-        parser.error("--box belongs to a --picture")
     if args.contact_sheet is None:
-        if args.picture is not None:
-            parser.error("--picture belongs to a --contact-sheet")
         print(_table())
         return 0
-    pixels, region = _rendered() if args.picture is None else _given(args.picture, args.box)
-    _write_sheet(args.contact_sheet, pixels, region)
+    _write_sheet(args.contact_sheet)
     print(f"{args.contact_sheet}: {len(grid())} marks")
     return 0
-
-
-def _box(text: str) -> tuple[float, float, float, float]:
-    try:
-        x, y, w, h = (float(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"a box is x,y,w,h, not {text!r}") from None
-    return x, y, w, h
 
 
 _LINE = "{:<10}{:<32}{}"
@@ -98,23 +75,21 @@ def _table() -> str:
     return "\n".join(lines)
 
 
-def _given(path: Path, box: tuple[float, float, float, float] | None) -> tuple[Picture, Region]:
-    pixels = np.asarray(decode(path))
-    height, width = pixels.shape[:2]
-    return pixels, Region(box or (width / 4, height / 4, width / 2, height / 2))
+_CELL = (132, 116)
+"""Width and height of one mark's picture: the largest tag fits, and an arrow from the left."""
 
 
-def _rendered() -> tuple[Picture, Region]:
+def _rendered() -> tuple[Canvas, Region]:
     """A pebble on a rendered background, and its outline."""
     import cv2
 
     from ..data.rendered.drawing import as_pixels, background
     from ..data.rendered.scene import Stream, rng_of
 
-    pixels = as_pixels(background(rng_of(Stream.SCENE, 11), 240, 180))
+    pixels = as_pixels(background(rng_of(Stream.SCENE, 11), *_CELL))
     turn = np.linspace(0, 2 * np.pi, 24, endpoint=False)
     reach = 1 + 0.12 * np.cos(2 * turn + 1) - 0.1 * np.sin(3 * turn)
-    outline = np.stack([120 + 22 * reach * np.cos(turn), 90 + 18 * reach * np.sin(turn)], axis=1)
+    outline = np.stack([75 + 22 * reach * np.cos(turn), 58 + 18 * reach * np.sin(turn)], axis=1)
     # In sixteenths of a pixel: its edge is smooth, those of marks are not.
     sixteenths = (outline * 16).astype(np.int32)
     cv2.fillPoly(pixels, [sixteenths], (150, 205, 245), cv2.LINE_AA, shift=4)
@@ -122,11 +97,11 @@ def _rendered() -> tuple[Picture, Region]:
     return pixels, Region((x1, y1, x2 - x1, y2 - y1), (tuple(outline.ravel().tolist()),))
 
 
-def _write_sheet(path: Path, pixels: Picture, region: Region) -> None:
+def _write_sheet(path: Path) -> None:
     from PIL import Image
 
-    from ..marks.sheet import sheet, subject
+    from ..marks.render import sheet
 
     file = BytesIO()
-    Image.fromarray(sheet(subject(pixels, region))).save(file, "PNG")
+    Image.fromarray(sheet(*_rendered())).save(file, "PNG")
     write_once(path, file.getvalue())

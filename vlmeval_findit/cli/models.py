@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.names import parse
-from ..core.data_root import own_models_file
+from ..core.places import own_models_file
 from ..core.question import Question
 from ..models.row import ApiFacts, ModelRow
 from ..models.table import MODELS
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _add(path: Path, replaces: bool) -> int:
-    from ..models.kept_models import add
+    from ..models.own_models import add
 
     for row in add(path, replaces=replaces):
         print(f"{row.name}: known to every command from now on")
@@ -57,7 +57,7 @@ def _add(path: Path, replaces: bool) -> int:
 
 
 def _remove(name: str) -> int:
-    from ..models.kept_models import remove
+    from ..models.own_models import remove
 
     remove(name)
     print(f"{name}: forgotten; its runs stay; to score them again it must be back, or --force")
@@ -75,7 +75,6 @@ def _facts(row: ModelRow) -> list[tuple[str, str]]:
         return facts
     bounds = row.local.bounds
     facts += _by_task("bounds", lambda question: bounds(question).as_dict())
-    facts.append(("class", row.local.class_name))
     if row.local.template:
         facts.append(("template", _settings_text(row.local.template)))
     if row.settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
-from ..core.shipped import as_called
+from ..core.command import as_called
 
 
 class Parser(argparse.ArgumentParser):

@@ -10,14 +10,14 @@ from typing import NamedTuple
 from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ..benchmarks.refl4 import table as ref_l4
-from ..benchmarks.refl4.variant import table_name
+from ..benchmarks.refl4.table import table_name
 from ..benchmarks.selfretrieval import release as self_retrieval
 from ..benchmarks.vpbench import release as vp_bench
-from ..benchmarks.vpbench.release_files import is_at
+from ..benchmarks.vpbench.release import is_at
 from ..benchmarks.vpbench.stage2.release import parts_in
-from ..benchmarks.vpbench.stage2.table import prepare as prepare_stage_2
-from ..core.data_root import lmu_data_root
-from ..core.table_facts import meta_path
+from ..benchmarks.vpbench.stage2.release import prepare as prepare_stage_2
+from ..core.places import lmu_data_root
+from ..core.table_files import meta_path
 from .parsing import Parser
 from .printing import TABLES_EPILOG, where_tables_are
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
 from ..core.places import find_table, is_looked_in
-from ..core.visible import visible
+from ..core.spelling import visible
 from ..models.http.spending import Budget
 
 if TYPE_CHECKING:

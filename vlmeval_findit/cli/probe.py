@@ -12,29 +12,28 @@ from typing import Any
 from ..benchmarks import parse
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import SpaceError, space_from
-from ..core.exit_status import INTERRUPTED
+from ..core.command import INTERRUPTED
 from ..core.files import atomic_write, sha256_of
-from ..core.model_names import check_model_name
+from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..core.spelling import nearest
 from ..data.probe.scenes import COUNT, SIZES
 from ..doctor.conventions import SPACES, Convention, row_of
 from ..doctor.of_run import RunReplies, replies_of_run
-from ..doctor.probe import FEWEST, by_size, examine, resampled
-from ..doctor.probe_forms import other_form
-from ..engine.config import ModelEntry, Sweep
-from ..engine.config_file import read_sweep
-from ..models.http.services import extra_fields, server_name, server_space
+from ..doctor.probe import FEWEST, by_size, examine, other_form
+from ..models.entry import ModelEntry
+from ..models.http.chat import extra_fields, server_name, server_space
 from ..models.table import MODELS, find_model
-from ..runs.score import checked, open_predictions
+from ..runs.opening import open_predictions
+from ..sweeps.config import Sweep, read_sweep
 from .parsing import Parser
 from .printing import report_spending
 from .probe_saving import saved
 from .probe_text import Instead, Probed, as_dict, needed, text_of
 from .provider import with_provider
 from .serve import serving_from
-from .sweep import add_executor_flags, budget_for, host_for, results_of
+from .sweep import add_executor_flags, budget_for, hosts_for, results_of
 
 EPILOG = f"""\
 exit status:
@@ -78,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
     if args.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep, None, bool(args.endpoints))
+        return of_sweep(sweep, bool(args.endpoints))
     if args.anew:
         _set_aside(sweep.journal.parent)
     elif sweep.journal.exists():
@@ -86,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
     if args.limit < COUNT:
         print(needed(args.limit))
     budget = budget_for(sweep, args)
-    results, status = results_of(sweep, host_for(sweep, args, budget), None)
+    results, status = results_of(sweep, hosts_for(sweep, args, budget))
     report_spending(budget)
     if status == INTERRUPTED or not results:
         return status if status == INTERRUPTED else FAILED
@@ -253,17 +252,13 @@ def _set_aside(folder: Path) -> None:
 
 
 def _probed(path: Path, wanted: _Wanted) -> Probed:
-    settings = Settings()
-    found = open_predictions(path, settings)
-    own, _ = checked(found.model, found.task, found.replies, settings, found.identity)
+    found = open_predictions(path, Settings())
+    own = found.settings
     run = replies_of_run(found.model, found.task, found.replies, own, found.identity)
     question = found.task.question
     assert isinstance(question, Variant)  # else its answers were no boxes
     asked = Convention(SPACES[_STAND_IN], run.declared.order)
     finding = examine(run.queries, _declared(wanted, run), asked)
-    bend = None
-    if finding.fitted is not None and finding.fit is not None:
-        bend = resampled(run.queries, finding.fitted, finding.fit)
     other = other_form(question, found.replies)
     instead = None
     if other is not None and other.question is not None:
@@ -280,7 +275,6 @@ def _probed(path: Path, wanted: _Wanted) -> Probed:
         run=run,
         finding=finding,
         sizes=by_size(run.queries, finding, asked),
-        bend=bend,
         asked=asked,
         instead=instead,
     )

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
+from ..core.command import as_called
 from ..core.files import atomic_write
-from ..core.shipped import as_called
-from ..engine.config import ModelEntry
+from ..models.entry import ModelEntry
 from .doctor import said_of
 from .probe_text import Probed
 

@@ -13,15 +13,13 @@ import numpy as np
 from ..boxes.records import Reason
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
-from ..core.visible import visible
+from ..core.spelling import visible
 from ..data.probe.scenes import COUNT
 from ..doctor.consultation import bend_as_dict
 from ..doctor.conventions import Convention
-from ..doctor.estimate import Bend
 from ..doctor.frames import Floats
 from ..doctor.of_run import RunReplies
-from ..doctor.probe import FEWEST, Finding, OfSize, Outcome
-from ..doctor.probe_forms import OtherForm
+from ..doctor.probe import FEWEST, Finding, OfSize, OtherForm, Outcome
 from .doctor import folded, said_of, scale_and_offset, some
 
 _LOST = 0.5
@@ -53,7 +51,6 @@ class Probed:
     run: RunReplies
     finding: Finding
     sizes: Sequence[OfSize]
-    bend: Bend | None
     asked: Convention
     instead: Instead | None = None
 
@@ -238,9 +235,9 @@ _SAID: Mapping[Outcome, Callable[[Probed, str], str]] = {
 
 def _details(probed: Probed) -> Iterator[str]:
     finding, found = probed.finding, probed.finding.diagnosis.found
-    if found is None or finding.named is None or finding.fitted is None or probed.bend is None:
+    if found is None or finding.named is None or finding.fitted is None or finding.fit is None:
         return
-    yield f"fitted in {finding.fitted.name}: {scale_and_offset(probed.bend)}"
+    yield f"fitted in {finding.fitted.name}: {scale_and_offset(finding.fit)}"
     alike = [name for name in found.alike if name != finding.named.name]
     if alike and finding.outcome.is_clear:
         yield f"not to be told from {finding.named.name} on these scenes: {some(alike)}"
@@ -296,7 +293,7 @@ def as_dict(probed: Probed) -> dict[str, Any]:
             "rivals": list(found.rivals),
             "drift": round(found.unlisted.gain, 2),
             "fitted_in": finding.fitted and finding.fitted.name,
-            "fit": probed.bend and bend_as_dict(probed.bend),
+            "fit": finding.fit and bend_as_dict(finding.fit),
         },
     }
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from ..core.replies import recorded
-from ..core.visible import duration
+from ..core.spelling import duration
 from ..core.work import Answer
 from ..engine.sink import Planned
 from ..runs.cell_result import Result

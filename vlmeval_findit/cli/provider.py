@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from ..engine.config import ModelEntry, Sweep
+from ..models.entry import ModelEntry
 from ..models.http.providers.table import find_provider
 from ..models.prices import prices_from
+from ..sweeps.config import Sweep
 
 PROVIDER_HELP = (
     "ask the model there in its own protocol, with its key from the environment: openai, "

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.visible import counted, visible
+from ..core.spelling import counted, visible
 from ..runs.scored_run import Run, load_runs
 from .parsing import Parser
 

@@ -9,12 +9,12 @@ from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, pref
 from ..core.config import Count, Dollars, config_from
 from ..core.identity import Answering, Described
 from ..core.image_checks import rows_to_leave_out
-from ..core.model_names import check_model_name
 from ..core.places import image_folder
+from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.settings import Settings
 from ..core.spelling import closest, nearest
-from ..core.table_facts import is_users_table
+from ..core.table_files import is_users_table
 from ..core.vlmevalkit import (
     dataset_names,
     has_dataset,
@@ -22,15 +22,15 @@ from ..core.vlmevalkit import (
     may_have_model,
     model_names,
 )
-from ..engine.config import Inference, ModelEntry, Sweep, questions_of
-from ..engine.dry_run import all_formats
-from ..engine.run import Chosen, Tables
-from ..models.checkpoints import row_of_checkpoint
-from ..models.http.providers.endpoints import provider_endpoints
+from ..engine.backend import Inference
+from ..engine.tables import Tables
+from ..models.entry import ModelEntry
+from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
 from ..models.revision import refuse_missing
-from ..models.table import MODELS, check_settings, find_model, local_names
+from ..models.table import MODELS, check_settings, find_model, local_names, row_of_checkpoint
 from ..runs.prediction_names import recorded_file, replay_source
+from ..sweeps.config import Sweep, all_questions
 from .ways import REPLAY, Way, flag_name
 
 MODEL_COMMAND = "(names: run_findit.py models)"
@@ -188,9 +188,7 @@ def check_rows(questions: Iterable[Question], skip_missing: bool) -> None:
         rows_to_leave_out(list(task.queries.values()), folder, skip_missing)
 
 
-def check_sweep(
-    sweep: Sweep, ways: Sequence[tuple[ModelEntry, Way]], chosen: Chosen | None
-) -> None:
+def check_sweep(sweep: Sweep, ways: Sequence[tuple[ModelEntry, Way]]) -> None:
     """Refuse models of a sweep that nobody is going to find, and tables that are not there.
 
     Raises:
@@ -205,4 +203,4 @@ def check_sweep(
         except ValueError as error:
             where = f"line {entry.line}: " if entry.line else ""
             raise ValueError(f"{where}{error}") from None
-        check_rows(questions_of(sweep, all_formats(sweep, entry, chosen)), sweep.skip_missing)
+        check_rows(all_questions(sweep, entry.name), sweep.skip_missing)

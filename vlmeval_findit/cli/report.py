@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..core.visible import counted
+from ..core.spelling import counted
 from ..leaderboard.board import Board
 from ..report.beside import write_page
 from ..report.cards import CARDS

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 
-from ..boxes.spaces import Space
 from ..core.messages import Message
 from ..core.question import Question
-from ..models.http.payload import openrouter_manner, request
-from ..models.row import ApiFacts
+from ..models.http.chat import chat_model
+from ..models.http.providers.table import OPENROUTER
 
 
-def print_request(message: Message, question: Question, space: Space, facts: ApiFacts) -> None:
+def print_request(message: Message, question: Question, model: str) -> None:
     """Print the request for a message: fields as they are, images as their sizes."""
     try:
-        asked = request(message, question, space, openrouter_manner(facts))
+        asked = chat_model(model, OPENROUTER).request(message, question)
     except OSError as error:
         print(f"\nwhat is sent cannot be shown without the images: {error}")
         return

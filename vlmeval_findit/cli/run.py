@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import baselines, benchmark_of, is_meant, is_ours_entry, parse
-from ..core.exit_status import SOME_FAILED
-from ..core.extras import install
+from ..core.command import SOME_FAILED, install
 from ..core.image_checks import skips_missing
 from ..core.question import Question
 from ..core.settings import (
@@ -25,15 +24,16 @@ from ..core.settings import (
 from ..core.settings import NAMES as SETTING_NAMES
 from ..core.spelling import nearest
 from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder
-from ..engine.config import Inference, ModelEntry
+from ..engine.backend import Inference
 from ..engine.served import served_model
 from ..engine.servers import ServersHost
-from ..engine.serving import end
-from ..models.http.providers.endpoints import provider_endpoints
+from ..models.entry import ModelEntry
+from ..models.http.chat import extra_fields, server_name
+from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
-from ..models.http.services import extra_fields, server_name
 from ..models.http.spending import Budget
 from ..models.table import check_settings
+from ..serving.processes import end
 from .parsing import HostParser, Parser
 from .printing import report_spending
 from .provider import with_prices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..benchmarks.findit.rejection import FALSE_ALARM_RATE, REJECTION_ACCURACY
+from ..benchmarks.findit.metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..core.statistics import Interval
 from ..runs.intervals import intervals
 from ..runs.rejection import shares_of

@@ -1,6 +1,7 @@
 """``run_findit.py score``: score prediction files again, without a model.
 
-With --protocol ref-l4 or self-retrieval, by that protocol: files of other programs too.
+With --convert, FILE is another program's: a prediction file is made of it first.  With --protocol
+ref-l4, by that protocol.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.rejection import rejection_line
+from ..benchmarks.findit.metrics import rejection_line
 from ..benchmarks.refl4 import PROTOCOL as REF_L4
-from ..benchmarks.selfretrieval import PREFIX as PAIRS
-from ..benchmarks.selfretrieval import PROTOCOL as SELF_RETRIEVAL
 from ..boxes.spaces import SpaceError, spaces_help
+from ..core.command import as_called
 from ..core.settings import Settings, settings_from
-from ..core.shipped import as_called
 from ..core.spelling import nearest
+from ..runs.convert import convert_file
 from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
 from ..runs.salvage import salvaged_line
@@ -35,7 +35,8 @@ def main(argv: Sequence[str]) -> int:
         return _by_protocol(args, settings)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    for path in prediction_files(args.predictions):
+    files = prediction_files(args.predictions)
+    for path in (convert_file(path, args.dataset) if args.convert else path for path in files):
         run = score_file(path, settings, args.dataset)
         write_score(run, path)
         # All that is kept of a run: the answers of thousands do not fit.
@@ -75,11 +76,16 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--protocol",
-        help=f"{REF_L4}: the figures of Ref-L4, also for files of others and for "
-        f"every dataset whose answers are one box; {SELF_RETRIEVAL}: captions of others "
-        "(default: the dataset's own score)",
+        help=f"{REF_L4}: the figures of Ref-L4 for runs over any dataset whose answers are one "
+        "box (default: the dataset's own score)",
     )
     parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
+    parser.add_argument(
+        "--convert",
+        action="store_true",
+        help="FILE is another program's, in a layout that the benchmark of --dataset knows: "
+        "make <stem>_<dataset>.json of it and score that",
+    )
     parser.add_argument("--space", help="coordinate space, where neither run nor model says it")
     parser.add_argument("--min-pixels", type=int, help="of smart_resize")
     parser.add_argument("--max-pixels", type=int, help="of smart_resize")
@@ -102,17 +108,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         help="score although something contradicts what the run recorded; the result says so",
     )
     _add_ref_l4_flags(parser)
-    group = parser.add_argument_group(f"with --protocol {SELF_RETRIEVAL}")
-    group.add_argument(
-        "--data",
-        default=PAIRS,
-        help="what the captions are of: a dataset's name, or a file like the authors' dataset.json "
-        f"(default: {PAIRS})",
-    )
     return parser
 
 
-_PROTOCOLS = {REF_L4: "score_ref_l4", SELF_RETRIEVAL: "score_self_retrieval"}
+_PROTOCOLS = {REF_L4: "score_ref_l4"}
 """Scores that go by a protocol's name and not by the dataset's, and the modules that make them."""
 
 
@@ -128,21 +127,6 @@ def _by_protocol(args: argparse.Namespace, settings: Settings) -> int:
 def _add_ref_l4_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of Ref-L4's protocol."""
     group = parser.add_argument_group("with --protocol ref-l4")
-    group.add_argument(
-        "--annotations",
-        type=Path,
-        help="of files of others: the folder of Ref-L4's Parquet files, or a prepared table "
-        "(default: the prepared table, where runs look for it)",
-    )
-    group.add_argument(
-        "--split",
-        choices=("all", "val", "test"),
-        default="all",
-        help="of files of others (default: all)",
-    )
-    group.add_argument(
-        "--per-class", action="store_true", help="print the table of classes too; it is in the file"
-    )
     group.add_argument(
         "--reviewed",
         type=Path,

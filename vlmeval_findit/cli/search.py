@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..benchmarks.findit.benchmark import BENCHMARK
+from ..benchmarks.findit.grid import Table
 from ..benchmarks.findit.variant import MARKS
 from ..boxes.spaces import space_from
-from ..core.model_names import check_model_name
+from ..core.predictions import check_model_name
 from ..core.settings import settings_from
 from ..core.spelling import nearest
-from ..engine.config import ModelEntry, Race, search_sweep
-from ..engine.config_file import grid_tables
+from ..models.entry import ModelEntry
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
+from ..sweeps.config import Race, search_sweep, searched
 from .batch import add_batch_flag, batch_kind
 from .parsing import Parser
 from .printing import report_spending
@@ -28,7 +29,7 @@ from .sweep import (
     FORCE_HELP,
     add_executor_flags,
     budget_for,
-    host_for,
+    hosts_for,
     run,
 )
 
@@ -37,7 +38,10 @@ LIMIT = 50
 
 
 def main(argv: Sequence[str]) -> int:
-    """Stage 1 over all representations in text and JSON, stage 2 over the keys at the winner."""
+    """Stage 1 over all representations in text and JSON, stage 2 over the keys at the winner.
+
+    A benchmark that is not of FindIt's grid is asked in all its formats at once.
+    """
     parser = Parser(
         prog="run_findit.py search", description=__doc__, epilog=f"the winner: {rule(BENCHMARK)}"
     )
@@ -48,7 +52,11 @@ def main(argv: Sequence[str]) -> int:
         "--provider NAME=NAME_THERE",
     )
     parser.add_argument("--row", help="of NAME=CHECKPOINT: the model that it is run like")
-    parser.add_argument("--dataset", default="Pascal", help="default: Pascal")
+    parser.add_argument(
+        "--dataset",
+        default="Pascal",
+        help="a table, or a complete name in any of its formats (default: Pascal)",
+    )
     parser.add_argument(
         "--limit",
         type=int,
@@ -85,19 +93,17 @@ def main(argv: Sequence[str]) -> int:
     add_executor_flags(parser)
     add_batch_flag(parser)
     args = parser.parse_args(argv)
-    entry = with_provider(_entry(args), args)
+    over = searched(args.dataset)
+    entry = with_provider(_entry(args, isinstance(over, Table) or over.in_boxes), args)
     if args.endpoints or batch_kind(args) is not None:
         entry = served_there(entry, "the endpoints'")
-    tables = grid_tables()
-    if args.dataset not in tables:
-        raise ValueError(f"no dataset {args.dataset!r}{nearest(args.dataset, tables)}")
     check_amounts({"limit": args.limit})
     if args.seed is not None and not args.race:
         raise ValueError("--seed orders the pictures of a --race, and there is none")
     race = Race(args.seed or 0) if args.race else None
     marks, journal = _marks(args.marks), (args.work_dir or Path("outputs")) / "calls.jsonl"
     places = args.work_dir or Path("outputs/search"), args.journal or journal
-    sweep = search_sweep(entry, tables[args.dataset], args.limit, places, marks, race)
+    sweep = search_sweep(entry, over, args.limit, places, marks, race)
     sweep = replace(
         sweep,
         skip_missing=args.skip_missing_images,
@@ -109,9 +115,9 @@ def main(argv: Sequence[str]) -> int:
     if args.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep, None, bool(args.endpoints or sweep.batch))
+        return of_sweep(sweep, bool(args.endpoints or sweep.batch))
     budget = budget_for(sweep, args)
-    status = run(sweep, host_for(sweep, args, budget), None, args.out)
+    status = run(sweep, hosts_for(sweep, args, budget), args.out)
     return report_spending(budget) or status
 
 
@@ -125,13 +131,13 @@ def _marks(said: str | None) -> tuple[str, ...]:
     return marks
 
 
-def _entry(args: argparse.Namespace) -> ModelEntry:
+def _entry(args: argparse.Namespace, in_boxes: bool = True) -> ModelEntry:
     name, given, checkpoint = args.model.partition("=")
     check_model_name(name)
     space = settings_from({"space": args.space}).space if args.space else None
     if space is not None:
         space_from(space)
-    elif find_model(args.row or name) is None:
+    elif in_boxes and find_model(args.row or name) is None:
         raise ValueError(
             f"no model {args.row or name!r} in the model table{nearest(args.row or name, MODELS)}; "
             "one that the table does not have needs --row or --space"

@@ -6,7 +6,7 @@ import argparse
 import shlex
 from dataclasses import replace
 
-from ..engine.server_programs import PROGRAMS, Serving
+from ..serving.programs import PROGRAMS, Serving
 
 
 def add_serve_flags(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.query import Query as FindItQuery
 from ..benchmarks.findit.variant import Variant
-from ..boxes.spaces import reference_size
+from ..boxes.spaces import reference
 from ..core.identity import Answering, Described
 from ..core.messages import Message, PartKind, located
 from ..core.places import image_folder
@@ -67,14 +67,15 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
         return
     space = row.space(question)
     if query.width:
-        w, h = reference_size(space, query.width, query.height)
-        print(f"{named} answers in {space.as_dict()}: numbers up to {w:g} x {h:g}")
+        w, h, left, top = reference(space, query.width, query.height)
+        upto = f"{left + w:g} x {top + h:g}" + (f" from {left:g}, {top:g}" if left or top else "")
+        print(f"{named} answers in {space.as_dict()}: numbers up to {upto}")
     if isinstance(question, Variant):
         print(f"replies are read as {row.reads(question.reply)}")
     if row.api is not None:
         from .request import print_request
 
-        print_request(message, question, space, row.api)
+        print_request(message, question, row.entry)
     if row.local is not None:
         _print_shown(row, checkpoint or _checkpoint(named, row.local), question, message)
 
@@ -86,7 +87,7 @@ def _checkpoint(named: str, family: LocalFamily) -> str:
 
 def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> None:
     """The text after the chat template and the sizes of each image; nothing is downloaded."""
-    from ..models.local.model_input import NotHereError, shown
+    from ..models.local.runner import NotHereError, shown
 
     try:
         seen = shown(row, checkpoint, question, message)
@@ -99,6 +100,7 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
         sizes = ", ".join(
             f"{what} {image[what][0]} x {image[what][1]}"
             for what in ("original", "sent", "processed")
+            if what in image
         )
         print(f"image {number}: {sizes}; bounds {image['bounds']}")
     print(f"{len(seen.ids)} tokens, {sum(seen.types)} of them image features")

@@ -10,37 +10,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..benchmarks import benchmark_of
-from ..core.exit_status import INTERRUPTED, LATER, NO_MORE, SOME_FAILED
-from ..core.extras import install
-from ..core.shipped import config_here_or_shipped
+from ..core.command import INTERRUPTED, LATER, NO_MORE, SOME_FAILED, config_here_or_shipped, install
 from ..core.vlmevalkit import package_folder
-from ..engine.answering import Context, Host, StoppedError
+from ..engine.answering import Host, Hosts, StoppedError
+from ..engine.backend import Inference
 from ..engine.cancel import cancelled_by_signals
-from ..engine.config import Inference, Race, Sweep
-from ..engine.config_file import read_sweep
-from ..engine.hosts import Hosts, LateHost
-from ..engine.journal.errors import DiskFullError
-from ..engine.journal.writer import NotOursError
-from ..engine.run import Chosen, UnfinishedError, run_sweep
+from ..engine.finished import LateHost
+from ..engine.journal.writer import DiskFullError, NotOursError
 from ..engine.served import ServedHost
-from ..engine.server_programs import PROGRAMS, Serving
 from ..engine.servers import ServersHost
-from ..engine.serving import end
 from ..models.http.spending import Budget
+from ..runs.best_format import worst
 from ..runs.cell_result import Result
 from ..runs.format_file import (
+    BestFormats,
     averages,
     dropped_formats,
-    format_text,
     outcome,
     race_calls,
-    read_formats,
     write_formats,
 )
-from .batch import add_batch_flag, batch_kind, batching
+from ..serving.processes import end
+from ..serving.programs import PROGRAMS, Serving
+from ..sweeps.config import Race, Sweep, in_best_formats, read_sweep
+from ..sweeps.run import UnfinishedError, run_sweep
+from .batch import add_batch_flag, batch_kind, check_batch
 from .export_config import export
 from .parsing import Parser
 from .printing import print_rows, report_spending
@@ -64,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     """Models x datasets x formats from a YAML file.
 
     Returns 0 when every call was answered, 1 when some failed (run again to ask them again), 3 when
-    the disk was full or the spending limit was reached, 4 when batches are not answered yet (run
+    the disk was full or the spending limit was reached, 4 when no batch service was reached (run
     again to collect them), 130 when it was stopped.
     """
     parser = Parser(prog="run_findit.py sweep", description=__doc__)
@@ -88,28 +85,30 @@ def main(argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     sweep = _overridden(read_sweep(config_here_or_shipped(args.config), args.work_dir), args)
     sweep = all_at_provider(sweep, args)
-    chosen = _formats(args.formats) if args.formats else None
-    if chosen is not None and sweep.race is not None:
-        raise ValueError(f"{args.config} races formats, and --formats asks each model in one only")
+    if args.formats:
+        if sweep.race is not None:
+            why = "--formats asks each model in one only"
+            raise ValueError(f"{args.config} races formats, and {why}")
+        sweep = in_best_formats(sweep, _formats(args.formats))
     if args.export_config:
-        return export(sweep, chosen, args.export_config)
+        return export(sweep, args.export_config)
     if args.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep, chosen, bool(args.endpoints or sweep.batch))
+        return of_sweep(sweep, bool(args.endpoints or sweep.batch))
     budget = budget_for(sweep, args)
-    host = host_for(sweep, args, budget, chosen)
-    status = run(sweep, host, chosen, sweep.work_dir / "best_formats.yaml")
+    hosts = hosts_for(sweep, args, budget)
+    status = run(sweep, hosts, sweep.work_dir / "best_formats.yaml")
     return report_spending(budget) or status
 
 
-def _formats(path: Path) -> Chosen:
+def _formats(path: Path) -> BestFormats:
     if not path.is_file():
         raise ValueError(
             f"--formats {path}: no such file. Searches and sweeps over several formats write one: "
             f"run_findit.py search --model NAME --out {path}"
         )
-    return read_formats(path)
+    return BestFormats(path)
 
 
 def add_executor_flags(parser: argparse.ArgumentParser) -> None:
@@ -161,9 +160,7 @@ def budget_for(sweep: Sweep, args: argparse.Namespace) -> Budget:
     return Budget(limit)
 
 
-def host_for(
-    sweep: Sweep, args: argparse.Namespace, budget: Budget, chosen: Chosen | None = None
-) -> Host:
+def hosts_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Hosts:
     """Who answers the calls of a sweep, and spends from a budget.
 
     Raises:
@@ -182,7 +179,7 @@ def host_for(
     on_ray = [entry for entry, way in here if way not in not_on_ray and args.executor == "ray"]
     pairs = [*ways, *((entry, Way.RAY) for entry in on_ray)]
     refuse_unused(given_flags(args), [(entry.name, way) for entry, way in pairs])
-    check_sweep(sweep, here, chosen)
+    check_sweep(sweep, here)
     hosts: dict[str, Host] = {}
     found = [way for _, way in ways]
     if any(way not in (*ASKED_THERE, Way.SERVED) for way in found):
@@ -194,12 +191,10 @@ def host_for(
         hosts |= {entry.name: served for entry, way in here if way is Way.SERVED}
     if len(here) < len(ways):
         urls = args.endpoints.split(",") if args.endpoints else []
-        servers = ServersHost(urls, inference, args.header, budget, batching(sweep))
+        check_batch(sweep)
+        servers = ServersHost(urls, inference, args.header, budget, sweep.batch)
         hosts |= {entry.name: servers for entry, way in ways if way in ASKED_THERE}
-    main = next(iter(hosts.values()))
-    if all(host is main for host in hosts.values()):
-        return main
-    return Hosts(lambda entry: hosts[entry.name], main.version)
+    return hosts
 
 
 def _for_servers(inference: Inference, serving: Serving) -> Inference:
@@ -209,7 +204,7 @@ def _for_servers(inference: Inference, serving: Serving) -> Inference:
     return replace(inference, threads=PROGRAMS[serving.program].calls)
 
 
-def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -> LateHost:
+def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
     """VLMEvalKit, which knows models on this machine and OpenRouter's.
 
     Raises:
@@ -217,7 +212,7 @@ def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -
     """
     if package_folder() is None:
         raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
-    return LateHost(partial(_import_host, args, inference, budget))
+    return cast(Host, LateHost(partial(_import_host, args, inference, budget)))
 
 
 def _import_host(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
@@ -235,9 +230,11 @@ def _import_host(args: argparse.Namespace, inference: Inference, budget: Budget)
     return VLMEvalKitHost(inference, RayBackend, budget)
 
 
-def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> int:
+def run(sweep: Sweep, hosts: Hosts, formats_file: Path) -> int:
     """Run a sweep, print its scores, write the best formats where there were several."""
-    results, status = results_of(sweep, host, chosen)
+    if formats_file.is_file():
+        BestFormats(formats_file)  # refused before the first call, if it is something else
+    results, status = results_of(sweep, hosts)
     print_rows(_row(result) for result in results if status or result.dropped is None)
     if status:
         return status
@@ -251,21 +248,20 @@ def run(sweep: Sweep, host: Host, chosen: Chosen | None, formats_file: Path) -> 
     return SOME_FAILED if failed else 0
 
 
-def results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
+def results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[Result], int]:
     """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
     status = INTERRUPTED
     try:
-        results, status = _results_of(sweep, host, chosen)
+        results, status = _results_of(sweep, hosts)
         return results, status
     finally:
         end(wait=status != INTERRUPTED)
 
 
-def _results_of(sweep: Sweep, host: Host, chosen: Chosen | None) -> tuple[Sequence[Result], int]:
+def _results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[Result], int]:
     with cancelled_by_signals(_say) as stop, SweepProgress() as progress:
-        context = Context(host, progress, stop)
         try:
-            results = run_sweep(sweep, context, chosen)
+            results = run_sweep(sweep, hosts, progress, stop)
         except (StoppedError, KeyboardInterrupt) as error:
             print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
             return (), INTERRUPTED
@@ -292,25 +288,31 @@ def _say(line: str) -> None:
 
 
 def report_formats(results: Sequence[Result], path: Path, race: Race | None = None) -> None:
-    """Name the best format of every model that was asked in several, and write them down."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for model in dict.fromkeys(result.model for result in results):
-        own = [result for result in results if result.model == model and result.compared]
-        ranked = averages(own)
-        if race is not None and own:
+    """Name the best format of every model and benchmark with several, and write them down."""
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    contests: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        if result.compared:
+            key = result.model, benchmark_of(result.question).name
+            contests.setdefault(key, []).append(result)
+    for (model, name), own in contests.items():
+        ranked, benchmark = averages(own), benchmark_of(own[0].question)
+        several = len({result.question.format for result in own}) > 1
+        if race is not None and several:
             _print_race(own)
         several = len(ranked) > 1 or any(result.dropped is not None for result in own)
         if several and all(result.failed < result.rows for result in own):
             best = ranked[0]
             over = f", on average over {best.columns} tables" if best.columns > 1 else ""
             figure = next(iter(best.figures.values()))
-            headline = benchmark_of(best.question).metrics[0].name
-            if not figure:
-                print(f"{model}: no best format: {headline} is 0 in all {len(ranked)} formats")
+            headline = benchmark.metrics[0].title
+            if figure == worst(benchmark.ranking[0]):
+                where = f"{figure:g} in all {len(ranked)} formats"
+                print(f"{model}: no best format: {headline} is {where}")
                 continue
-            print(f"{model}: best format {format_text(best)} ({headline} {figure:.1f}{over})")
+            print(f"{model}: best format on {name} {best.format} ({headline} {figure:.1f}{over})")
             seed = None if race is None else race.seed
-            found[model] = outcome(own, benchmark_of(best.question).prompts()[0].name, seed)
+            found.setdefault(model, {})[name] = outcome(own, benchmark.prompts()[0].name, seed)
     if found:
         write_formats(path, found)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")
@@ -330,7 +332,7 @@ def _print_race(results: Sequence[Result]) -> None:
         why = result.dropped
         assert why is not None
         print(
-            f"  dropped after {why.queries} of {why.of} queries: {format_text(result)} "
+            f"  dropped after {why.queries} of {why.of} queries: {result.question.format} "
             f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
         )
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..core.visible import counted, visible
+from ..core.spelling import counted, visible
 from ..runs.scored_run import load_runs
 from .parsing import Parser
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__
-from ..core.extras import install
+from ..core.command import install, installed
 from ..core.identity import ENGINES
-from ..core.versions import installed
 from ..core.vlmevalkit import host_version, package_folder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.shipped import as_called
+from ..core.command import as_called
 from ..data.vp_questions.building import build, counts
 from ..data.vp_questions.names import table_of_new
 from ..data.vp_questions.sources import source_of

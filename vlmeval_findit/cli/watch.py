@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..core.command import INTERRUPTED
 from ..core.config import ConfigError
-from ..core.exit_status import INTERRUPTED
 from ..core.files import atomic_write
-from ..core.visible import counted
-from ..engine.config import Sweep, questions_of
-from ..engine.config_file import read_sweep
-from ..engine.run import Tables, wanted_formats
+from ..core.spelling import counted
+from ..engine.tables import Tables
 from ..report.followed import JOURNAL, Followed, planned_rows
 from ..report.live_cells import Place, Planned, Snapshot, State
 from ..report.live_page import make_live_page
+from ..sweeps.config import Sweep, questions_in, read_sweep
 
 
 def watch(what: Sequence[Path], out: Path, every: float) -> int:
@@ -88,6 +87,6 @@ def _planned(sweep: Sweep) -> Iterator[Planned]:
     """What the first stage of a sweep asks; later ones depend on what comes of it."""
     tables = Tables(skip_missing=None)
     for entry in sweep.models:
-        for question in questions_of(sweep, wanted_formats(sweep, 0, entry.name, None, None)):
+        for question in questions_in(sweep, entry.name, 0):
             rows = planned_rows(tables, question, sweep.limit)
             yield Planned(entry.name, question, rows)

@@ -1,12 +1,7 @@
-"""What a score lost: every point between it and 100 has exactly one cause.
+"""Divide what a score lacks to 100 among causes, each point to exactly one.
 
-The *events* of a row say what went wrong in it, cause by cause; they are sums like any other, so
-that they add up over rows, slices and pictures.  An :class:`Anatomy` turns them into percentage
-points.  Points are of the figure in which failed calls count as wrong (``with_failures`` of a
-benchmark), and add up to what that figure lacks.
-
-A benchmark has an :class:`Anatomy` without writing one: :class:`WrongAnswers` divides what its
-``with_failures`` lost among failed calls, the reasons of its rows and wrong answers.
+The *events* of a row are sums by cause, so they add up over rows, slices and images. Points are of
+the metric in which failed calls count as wrong (``with_failures``).
 """
 
 from __future__ import annotations
@@ -18,10 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .evidence import FEWEST, Clustered, Evidence
+from .evidence import FEWEST, Clustered, Evidence, add_up_at
 from .metric import Array, Better, Metric, Sums, sliced, weighted
-from .row_table import RowTable
-from .scored_row import ScoredRow
+from .scored_row import RowTable, ScoredRow
 
 
 def lost(what: str) -> str:
@@ -35,31 +29,24 @@ def lost(what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why points were lost.
+    """Why points were lost."""
 
-    ``key`` is the sum that counts its events, ``name`` what people read, ``meaning`` one line.
-    """
-
-    key: str
-    name: str
-    meaning: str
+    key: str  # The sum that counts its events
+    name: str  # For people
+    meaning: str  # One line
 
 
 def cause(name: str, meaning: str) -> Cause:
-    """A cause whose events are counted under its name."""
+    """Make a cause whose events are counted under its name."""
     return Cause(lost(name), name, meaning)
 
 
 class Anatomy(Protocol):
-    """How a benchmark's loss is divided.
+    """How a benchmark's loss is divided."""
 
-    ``causes`` are in the order in which they are shown, ``score`` is the figure that lost.
-    ``cuts`` are what :meth:`parts` divides by beside the slices of rows.
-    """
-
-    causes: tuple[Cause, ...]
-    score: Metric
-    cuts: tuple[str, ...] = ("label",)
+    causes: tuple[Cause, ...]  # In display order
+    score: Metric  # What lost the points
+    cuts: tuple[str, ...] = ("label",)  # What :meth:`parts` divides by beside the slices of rows
 
     @abstractmethod
     def events(self, row: ScoredRow) -> Mapping[str, float]:
@@ -67,11 +54,7 @@ class Anatomy(Protocol):
 
     @abstractmethod
     def points(self, sums: Sums) -> Mapping[str, Any]:
-        """The percentage points that every cause took, by its key; they add up to :meth:`lost`.
-
-        Args:
-            sums: of rows and of their events; numbers, or arrays that all have one shape.
-        """
+        """The percentage points that every cause took, by its key; they add up to :meth:`lost`."""
 
     def lost(self, sums: Sums) -> float:
         """What the score lacks to 100; nothing where there is nothing that could be lost."""
@@ -81,10 +64,7 @@ class Anatomy(Protocol):
         return score if self.score.better is Better.LOWER else 100.0 - score
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
-        """The events of a row by the parts that they fall in: a slice, or the label.
-
-        ``by`` is a kind of slices or one of ``cuts``.  A row that has no such thing is in no part.
-        """
+        """Yield a row's events by the parts it falls in; ``by`` is a kind of slices or a cut."""
         part = row.slices.get(by)
         if part is None and by == LABEL:
             part = row.details.get(by)
@@ -92,8 +72,7 @@ class Anatomy(Protocol):
             yield str(part), self.events(row)
 
 
-LABEL = "label"
-"""What was to be found or told, as the details of a row have it."""
+LABEL = "label"  # What was to be found or told, as the details of a row have it
 
 FAILED = cause("failed call", "the call failed: there is no answer")
 UNREADABLE = cause("not readable", "the answer could not be taken as it stands")
@@ -102,10 +81,9 @@ WRONG = cause("wrong answer", "the answer was taken, and is wrong")
 
 @dataclass(frozen=True)
 class WrongAnswers(Anatomy):
-    """The loss of a figure that is a plain ratio: what each row lacks, by why it lacks it.
+    """Divide the loss of a plain ratio by why each row lacks what it lacks.
 
-    ``reasons`` are those of rows that are causes of their own; others count as not readable.  Of
-    figures that are better where they are lower the loss is the figure itself.
+    Where lower is better, the loss is the metric itself.
 
     >>> accuracy = Metric("Accuracy", {"right": 1}, {"asked": 1})
     >>> anatomy = WrongAnswers(accuracy, ("no letter",))
@@ -116,6 +94,7 @@ class WrongAnswers(Anatomy):
     """
 
     score: Metric
+    # Reasons of rows that are causes of their own; others count as not readable
     reasons: tuple[str, ...] = ()
 
     @property
@@ -159,18 +138,17 @@ def _evaluated(metric: Metric, sums: Sums) -> Any:
 
 
 def with_events(anatomy: Anatomy, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
-    """Rows whose sums count their events too."""
+    """Add each row's events to its sums."""
     if isinstance(rows, RowTable):
         return rows.with_events()
     return [replace(row, sums={**row.sums, **anatomy.events(row)}) for row in rows]
 
 
 def evidence_of_losses(anatomy: Anatomy, given: Clustered) -> Evidence:
-    """The points of every cause as shares of 1, and by how much every picture moves them.
+    """Estimate the points of every cause as shares of 1, with each image's influence.
 
-    Points are no ratio of sums, so a picture's influence is what leaving it out changes (the
-    jackknife); of a ratio that is the linearisation of :mod:`.evidence` to first order.
-    ``given`` are rows :func:`with_events`; the names of the metrics are the keys of the causes.
+    Points are no ratio of sums, so the influence is what leaving an image out changes (jackknife).
+    The names of the metrics are the keys of the causes.
     """
     pictures = len(given.pictures)
     by_picture = _by_picture(given, anatomy.score.over)
@@ -180,7 +158,7 @@ def evidence_of_losses(anatomy: Anatomy, given: Clustered) -> Evidence:
     keys = [one.key for one in anatomy.causes]
     values = np.array([points[key] for key in keys], dtype=float) / 100
     others = np.stack([np.broadcast_to(left[key], pictures) for key in keys], axis=-1) / 100
-    there = _counts(by_picture, anatomy.score)
+    there = int((np.asarray(weighted(by_picture, anatomy.score.whole)) > 0).sum())
     enough = there >= FEWEST
     scale = np.sqrt((there - 1) / there) if enough else 0.0
     # Around the figure itself: a picture that counts for nothing moves nothing.
@@ -195,24 +173,13 @@ def evidence_of_losses(anatomy: Anatomy, given: Clustered) -> Evidence:
 
 
 def _by_picture(given: Clustered, over: str) -> dict[str, Array]:
-    """The sums of every picture; those of slices too where the score is a mean over such."""
     pictures = len(given.pictures)
-
-    def added(values: Array, inside: Any = slice(None)) -> Array:
-        made: Array = np.bincount(given.picture[inside], values[inside], pictures).astype(float)
-        return made
-
-    found = {name: added(values) for name, values in given.sums.items()}
+    found = {name: add_up_at(given.picture, one, pictures) for name, one in given.sums.items()}
     if over in given.slices:
         slicing = given.slices[over]
         for at, value in enumerate(slicing.values):
             inside = slicing.of == at
             for name, values in given.sums.items():
-                found[sliced(name, over, value)] = added(values, inside)
+                added = add_up_at(given.picture[inside], values[inside], pictures)
+                found[sliced(name, over, value)] = added
     return found
-
-
-def _counts(by_picture: Mapping[str, Array], score: Metric) -> int:
-    """How many pictures the score rests on."""
-    whole = np.asarray(weighted(by_picture, score.whole))
-    return int((whole > 0).sum())

@@ -1,141 +1,121 @@
-"""A benchmark: the one protocol that a folder below ``benchmarks/`` implements.
+"""The protocol that each folder below ``benchmarks/`` implements; all else is shared.
 
-A name (``FindIt_RefCOCO_xyxy_json``) finds its benchmark by the prefix.  The benchmark parses the
-name into a question, loads the question's table, makes the message of every query, scores replies
-into rows of sums, names the metrics that are ratios of those sums, and says what the report draws.
-Everything else is shared: calls, journal, identity, files, intervals, leaderboard, report.
-
-To write one, subclass :class:`Benchmark` in ``benchmarks/<name>/benchmark.py``, name the instance
-``BENCHMARK``, and put ``PREFIX`` into ``benchmarks/<name>/__init__.py``.  What has a body here need
-not be written.  ``docs/architecture.md`` does it step by step.
+The prefix of a dataset name (``FindIt_RefCOCO_xyxy_json``) finds the benchmark. What has a body
+here need not be written. ``docs/architecture.md`` shows how to write one, step by step.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from .anatomy import Anatomy, WrongAnswers
-from .contradictions import Contradiction
 from .drawing import Curve, Drawing
-from .identity import Described, Identity
+from .identity import Contradiction, Described, Identity
 from .messages import Message, prompt_hash
 from .metric import Metric
-from .question import AnyTask, Question
-from .replies import Recorded, Reply
-from .scored_row import ScoredRow
+from .question import AnyTask, Query, Question, QuestionError
+from .replies import ParseFailure, Recorded, Reply, read_reply
+from .scored_row import ScoredRow, totals
 from .settings import Settings
+from .spelling import nearest
 
 
 class PromptSet(NamedTuple):
-    """The words of all prompts.
+    """The words of all prompts."""
 
-    ``name`` changes when a word does; ``message`` gives the parts of a query's message, images
-    relative to the image folder.
-    """
-
-    name: str
+    name: str  # Changes whenever a word does
+    # The parts of a query's message, images relative to the image folder
     message: Callable[[Any, Any], Message]
 
     def hash(self, task: AnyTask) -> str:
-        """A hash of all messages of a task, as all models share it."""
+        """Hash all messages of a task, as all models share it."""
         queries = task.of_all.queries.values()
         return prompt_hash(self.message(query, task.question) for query in queries)
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A model without weights: what a score means is seen beside it.
+    """A model without weights, to compare scores with."""
 
-    ``answer`` makes of a message, its images paths of files, and its question a reply and what the
-    run records with it.  ``space`` is the coordinate space of its answers, where they have one,
-    ``tables`` are those that it can answer (None: all of its benchmark).
-    """
-
+    # (message with image files, question) -> reply and its record
     answer: Callable[[Message, Any], tuple[str, Recorded]]
-    space: Mapping[str, Any] | None = None
-    tables: frozenset[str] | None = None
+    space: Mapping[str, Any] | None = None  # Coordinate space of its answers, where they have one
+    tables: frozenset[str] | None = None  # Tables that it can answer (None: all)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A figure that somebody published: shown beside ours, never ranked with them.
-
-    ``values`` are in percent, by the names of metrics.
-    """
+    """A published result: shown beside ours, never ranked with them."""
 
     model: str
     column: str
-    values: Mapping[str, float]
+    values: Mapping[str, float]  # In percent, by metric
     where: str
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """What beside the benchmark's own code decided what is right, such as an encoder.
+    """What beside the benchmark's own code decided what is right, such as an encoder."""
 
-    Runs are compared only where the ``settings`` of both are the same.  ``name`` is for people,
-    ``source`` says who chose it, ``versions`` what else was recorded of it.
-    """
-
-    name: str
-    settings: Mapping[str, str]
-    source: str
-    versions: Mapping[str, str] = field(default_factory=dict)
+    name: str  # For people
+    settings: Mapping[str, str]  # Runs are compared only where these are the same
+    source: str  # Who chose it
+    versions: Mapping[str, str] = field(default_factory=dict)  # Recorded, not compared
 
     def __str__(self) -> str:
         said = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         return f"{self.name} ({said})"
 
 
+class Score(NamedTuple):
+    """What one answer is worth; see :class:`.ScoredRow`."""
+
+    sums: Mapping[str, float]
+    slices: Mapping[str, str] = {}
+    details: Mapping[str, Any] = {}
+    parts: Mapping[tuple[str, str], Mapping[str, float]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class BatchScore:
-    """The scores of a batch of replies, in their order.
-
-    ``spaces`` are the coordinate spaces in which they were read, as settings with a ``source``.
-    ``scorer`` is what decided beside the benchmark's own code (None: nothing).
-    """
+    """The scores of a batch of replies, in their order."""
 
     rows: tuple[ScoredRow, ...]
+    # Coordinate spaces of the replies, with a ``source``
     spaces: tuple[Mapping[str, Any], ...] = ()
-    scorer: Scorer | None = None
+    scorer: Scorer | None = None  # What decided beside the benchmark's code
 
 
-class Benchmark(Protocol):
-    """What a benchmark does.
+class Benchmark(ABC):
+    """What a benchmark does."""
 
-    ``name`` names it for people and files.  ``metrics`` are its figures, the headline first;
-    ``ranking`` those by which formats are compared, the weightiest first.  ``with_failures`` is the
-    headline when failed calls count as wrong: they are in no other figure.  ``salvaged`` is the
-    headline as a tolerant reader would have it, one of ``metrics``.  ``counts`` are sums that a
-    score's table shows, by what they are called there.  ``format_axes`` are what rows and columns
-    of a heat map of formats are.  ``at_a_time`` is how many replies :meth:`score` is given at most
-    (None: all of a run).  ``prompts_help`` says how other prompt sets are brought to hand.
-    ``baselines`` are models without weights that answer its questions, by their names.
-    ``reasons`` are those of its rows that its anatomy tells apart.  ``others`` are the same
-    questions with other figures: those whose answers are judged otherwise, never compared with the
-    rest.
-    """
-
-    name: str
-    metrics: tuple[Metric, ...]
-    ranking: tuple[Metric, ...]
-    with_failures: Metric
-    salvaged: Metric | None = None
+    name: str  # For people and files
+    metrics: tuple[Metric, ...]  # The headline first
+    ranking: tuple[Metric, ...]  # What formats are compared by, the weightiest first
+    with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
+    salvaged: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
+    # Sums that a score's table shows -> their titles
     counts: Mapping[str, str] = MappingProxyType({})
-    format_axes: tuple[str, str] = ("", "")
-    at_a_time: int | None = 256
-    prompts_help: str = ""
-    baselines: Mapping[str, Baseline] = MappingProxyType({})
-    reasons: tuple[str, ...] = ()
-    others: Sequence[Benchmark] = ()
+    format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
+    at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
+    prompts_version: int = 1  # Counts the changes of what is asked
+    prompts_help: str = ""  # How to get other prompt sets
+    baselines: Mapping[str, Baseline] = MappingProxyType({})  # Models without weights, by name
+    reasons: tuple[str, ...] = ()  # Reasons that its anatomy tells apart
 
-    def judging(self, question: Any) -> Benchmark:
-        """The benchmark with the figures of one question: itself, or one of ``others``."""
+    def of(self, question: Any) -> Benchmark:
+        """Return the benchmark with a question's metrics: itself, unless judged otherwise."""
         return self
+
+    @property
+    def headlines(self) -> tuple[str, ...]:
+        """Name the headlines that its questions have."""
+        return (self.metrics[0].name,)
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
@@ -149,7 +129,7 @@ class Benchmark(Protocol):
 
     @abstractmethod
     def parse(self, name: str) -> Question:
-        """The question that a name stands for.
+        """Parse a dataset name.
 
         Raises:
             QuestionError: it is none; the message names the part and the nearest valid one.
@@ -161,7 +141,7 @@ class Benchmark(Protocol):
 
     @abstractmethod
     def load(self, name: str) -> AnyTask:
-        """A question with the rows of its table.
+        """Load a question with the rows of its table.
 
         Raises:
             QuestionError: the name is none.
@@ -169,31 +149,49 @@ class Benchmark(Protocol):
             ValueError: it cannot be read; the message names file, row and column.
         """
 
+    def formats(self, question: Any) -> Sequence[Question]:
+        """Return the same table in each of its formats, in their order: what a search compares."""
+        return (question,)
+
+    def in_format(self, question: Any, name: str) -> Question:
+        """Return the same table in the format of a name.
+
+        Raises:
+            QuestionError: it has none of this name; the message says which is nearest.
+        """
+        known = {one.format: one for one in self.formats(question)}
+        if name not in known:
+            raise QuestionError(f"{question.name} has no format {name!r}{nearest(name, known)}")
+        return known[name]
+
     def rows(self, question: Any) -> tuple[object, ...]:
-        """What decides the queries of a question: questions for which it is equal share them."""
+        """Return a key that is equal for questions with the same queries."""
         return question.table, question.frames
 
     def for_model(
         self, task: AnyTask, model: str, recorded: Mapping[str, str] | None = None
     ) -> AnyTask:
-        """The task as one model is asked it: the same, unless what is asked depends on who is.
+        """Return the task as one model is asked it: the same, unless that depends on the model.
 
-        It keeps the rows, their labels and what is right of them, and says in ``chosen`` what was
-        settled for the model and in ``before`` what it was made of.
-
-        Args:
-            task: what :meth:`load` gave.
-            model: who is asked.
-            recorded: the ``chosen`` of a run that was made; None for a run of now.
+        It keeps rows, labels and truth; ``chosen`` says what was settled, ``before`` is the shared
+        task. ``recorded`` is the ``chosen`` of an earlier run (None: of now).
 
         Raises:
             ValueError: nothing says how this model is asked; the message says what does.
         """
         return task
 
-    @abstractmethod
+    def message(self, query: Any, question: Any) -> Message:
+        """What a model is asked, images relative to the image folder."""
+        raise NotImplementedError(f"{self.name} has neither a message nor prompts")
+
     def prompts(self) -> Sequence[PromptSet]:
         """The prompt set in force, then others by which a run may have been asked."""
+        return [PromptSet(f"{self.name.lower()}-{self.prompts_version}", self.message)]
+
+    def example(self, query: Any, question: Any) -> str:
+        """Return a right reply, in pixels of the image, for ``findit check``; "" without one."""
+        return ""
 
     def check(self, question: Question, settings: Settings) -> None:
         """Refuse settings with which replies could not be scored, before a model is asked.
@@ -203,8 +201,16 @@ class Benchmark(Protocol):
         """
         return None
 
-    @abstractmethod
-    def score(
+    def read(self, text: str, query: Any) -> Any:
+        """The answer in a text, or a :class:`.ParseFailure` that says why there is none."""
+        raise NotImplementedError(f"{self.name} neither reads texts nor scores batches")
+
+    def score(self, query: Any, answer: Any) -> Score:
+        """Score an answer or a :class:`.ParseFailure`; failed calls never come here."""
+        # The caller adds the sums ``asked``, ``answered`` (no failed call) and ``readable``.
+        raise NotImplementedError(f"{self.name} scores neither answers nor batches")
+
+    def score_batch(
         self,
         model: str,
         task: AnyTask,
@@ -212,16 +218,35 @@ class Benchmark(Protocol):
         settings: Settings,
         run: Identity | None,
     ) -> BatchScore:
-        """The scores of replies.
+        """Score replies, each by :meth:`read` and :meth:`score` unless a benchmark needs the batch.
 
-        Args:
-            model: who answered.
-            task: what was asked.
-            replies: what came of it; every index is one of the task's.  What is to be read is a
-                reply's ``answer``: its ``text`` may hold a thought.
-            settings: what the user says of scoring; nothing in it contradicts the run.
-            run: what the run recorded (None: nothing).
+        ``settings`` never contradict ``run``, which is what was recorded (None: nothing).
         """
+        return BatchScore(tuple(self._row(task.queries[one.index], one) for one in replies))
+
+    def _row(self, query: Query, reply: Reply) -> ScoredRow:
+        answer = read_reply(reply, lambda text: self.read(text, query))
+        why = answer.reason if isinstance(answer, ParseFailure) else None
+        made = Score({}) if reply.failed else self.score(query, answer)
+        standard = {"asked": 1, "answered": int(not reply.failed), "readable": int(why is None)}
+        return ScoredRow(
+            index=query.index,
+            source=query.cluster,
+            sums={**standard, **made.sums},
+            failed=reply.failed,
+            reason=why,
+            slices=made.slices,
+            details={"label": query.label, **made.details},
+            parts=made.parts,
+        )
+
+    def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:
+        """Read the replies of another program's file, in a layout that the benchmark knows.
+
+        Raises:
+            ValueError: it knows none, or the file is not in it; the message names file and row.
+        """
+        raise ValueError(f"{path}: {self.name} knows no other layout than prediction files")
 
     @abstractmethod
     def draw(self, task: AnyTask, row: ScoredRow) -> Drawing:
@@ -230,7 +255,7 @@ class Benchmark(Protocol):
     def space(
         self, model: str, question: Question, settings: Settings, found: Described
     ) -> Mapping[str, Any] | None:
-        """The coordinate space in which a run's answers are; None where they have none.
+        """Return the coordinate space of a run's answers; None where they have none.
 
         Raises:
             ValueError: nothing says it, or what the user says cannot be.
@@ -240,15 +265,15 @@ class Benchmark(Protocol):
     def contradictions(
         self, task: AnyTask, replies: Sequence[Reply], settings: Settings, run: Identity | None
     ) -> Sequence[Contradiction]:
-        """What in replies or settings contradicts the run, beside table and rows."""
+        """List what in replies or settings contradicts the run, beside table and rows."""
         return ()
 
     def goodness(self, row: ScoredRow) -> float:
-        """How good one answer is, in percent, where answers are put in an order."""
-        return self.metrics[0].value(row.sums) or 0.0
+        """Return one answer's query score in percent, by which answers are sorted."""
+        return self.metrics[0].value(totals([row]) if row.parts else row.sums) or 0.0
 
     def curve(self, task: AnyTask, rows: Sequence[ScoredRow]) -> Curve | None:
-        """A run's figures by a threshold that can be turned; None where there is none."""
+        """Return a run's metrics by threshold; None where there is none."""
         return None
 
     def host_class(self, question: Any) -> str:

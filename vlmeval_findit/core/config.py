@@ -1,7 +1,4 @@
-"""What people write into files and flags, held against dataclasses that say what may stand there.
-
-pydantic checks.  It is imported when something is read, and most commands read nothing.
-"""
+"""Validate files and flags against dataclasses, with pydantic (imported only when used)."""
 
 from __future__ import annotations
 
@@ -45,13 +42,12 @@ def refuse_twice(values: Sequence[Any], *at: str) -> None:
 class Config:
     """A dataclass whose fields are the keys that may be written; all others are refused.
 
-    A field ``line`` is no key: it is where the file has the value, and whoever reads it says so.
+    A field ``line`` is no key: the reader puts the value's line of the file there.
     """
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Any] = {"arbitrary_types_allowed": True}
-    called: ClassVar[str] = "key"
-    """What messages call one of them."""
+    called: ClassVar[str] = "key"  # What messages call one of them
 
     @classmethod
     def __get_pydantic_core_schema__(cls, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -74,10 +70,7 @@ class Config:
 
 
 class Wanted:
-    """Says in words what a value should be; ``limits`` are those of pydantic's core schema.
-
-    Where it is ``secret``, messages do not show the value.
-    """
+    """Describes the expected value; ``limits`` are pydantic core's, ``secret`` hides the value."""
 
     def __init__(self, words: str, *, secret: bool = False, **limits: Any) -> None:
         self._words = words
@@ -94,10 +87,7 @@ class Wanted:
 
 
 class Checked:
-    """Puts a value through a function: after its type was looked at, or ``before``.
-
-    What the function returns is the value; its ValueError says why there is none.
-    """
+    """Passes a value through a function after (or ``before``) its type check; it may refuse."""
 
     def __init__(self, check: Callable[[Any], Any], *, before: bool = False) -> None:
         self._check = check
@@ -131,8 +121,8 @@ Number = Annotated[float, Wanted("a number, at least 0", ge=0, **_NUMBER)]
 Seconds = Annotated[float, Wanted("seconds, more than 0", gt=0, **_NUMBER)]
 Dollars = Annotated[float, Wanted("US dollars, more than 0", gt=0, **_NUMBER)]
 Values = Annotated[Mapping[str, Any], Wanted("a mapping of names to values")]
+# A list, or a value alone for a list of one
 Several = Annotated[tuple[T, ...], Checked(_as_list, before=True)]
-"""A list, or a value alone for a list of one."""
 SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all, before=True)]
 
 
@@ -140,12 +130,7 @@ SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all
 
 
 def config_from(kind: type[T], values: Any, said: Callable[[str], str] = lambda key: key) -> T:
-    """Values by name as a :class:`Config`.
-
-    Args:
-        kind: the class.
-        values: of a file, a ``--config`` entry, or flags.
-        said: a name as its user wrote it.
+    """Make a :class:`Config` of values by name; ``said`` spells a name as its user wrote it.
 
     Raises:
         MisplacedError: one cannot be used.
@@ -167,7 +152,6 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _first(error: ValidationError, said: Callable[[str], str]) -> MisplacedError:
-    """The first of pydantic's errors, in our words."""
     found = error.errors(include_url=False)[0]
     at, what = found["loc"], found["type"]
     if what == "value_error":

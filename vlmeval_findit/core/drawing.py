@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Role(Enum):
@@ -14,26 +15,60 @@ class Role(Enum):
     HIT = "hit"
     MISS = "miss"
     WRONG_LABEL = "wrong label"
-    SALVAGED = "salvaged"
-    """What only a tolerant reader takes from the reply: in no score."""
-    IGNORED = "ignored"
-    """An object that counts neither way."""
-    UNCOUNTED = "not counted"
-    """A box that found such an object: neither right nor wrong."""
-    OPTION = "option"
-    """What could have been answered."""
+    SALVAGED = "salvaged"  # only a tolerant reader takes it from the reply: in no score
+    IGNORED = "ignored"  # an object that counts neither way
+    UNCOUNTED = "not counted"  # a box that found such an object: neither right nor wrong
+    OPTION = "option"  # what could have been answered
+
+
+Outline = tuple[float, ...]  # A closed line: x, y of one vertex after the other
 
 
 class DrawnBox(NamedTuple):
-    """A box (x1, y1, x2, y2) in pixels of the original picture; without extent it is a point.
-
-    ``value`` is its overlap with what it was held against, 0 to 1; None where that is no question.
-    """
+    """A box (x1, y1, x2, y2) in pixels of the original image; without extent it is a point."""
 
     role: Role
     box: tuple[float, ...]
     label: str = ""
-    value: float | None = 0.0
+    value: float | None = 0.0  # Overlap with what it was compared with, 0 to 1; None: not compared
+    # Drawn in place of the box; what lies inside two of them is a hole
+    outlines: tuple[Outline, ...] = ()
+
+
+def region(
+    role: Role, outlines: Sequence[Outline], label: str = "", value: float | None = 0.0
+) -> DrawnBox:
+    """A region of one or more polygons, in pixels of the original picture.
+
+    >>> region(Role.TRUTH, [(10, 20, 40, 20, 40, 60)]).box
+    (10, 20, 40, 60)
+
+    Raises:
+        ValueError: a polygon of fewer than three vertices, or none.
+    """
+    if not outlines or any(len(one) < 6 or len(one) % 2 for one in outlines):
+        raise ValueError(
+            f"a region is polygons (x, y, x, y, …) of three and more: {outlines!r:.80}"
+        )
+    xs, ys = ([n for one in outlines for n in one[at::2]] for at in (0, 1))
+    box = min(xs), min(ys), max(xs), max(ys)
+    return DrawnBox(role, box, label, value, tuple(map(tuple, outlines)))
+
+
+def outlines_of(mask: Any) -> tuple[Outline, ...]:
+    """The outlines of a mask (height x width, what is not 0 is inside), corners cut.
+
+    >>> import numpy as np
+    >>> [sorted(line) for line in outlines_of(np.array([[0, 1], [0, 0]]))]
+    [[0.0, 0.5, 0.5, 1.0, 1.0, 1.5, 1.5, 2.0]]
+    """
+    import numpy as np
+    from contourpy import contour_generator  # matplotlib brings it
+
+    inside = np.pad(np.asarray(mask) != 0, 1).astype(float)
+    # A pixel's middle is half a pixel from its corner, and the frame around is one wide.
+    lines = [np.array(line, float) - 0.5 for line in contour_generator(z=inside).lines(0.5)]
+    return tuple(tuple(line[:-1].ravel().tolist()) for line in lines)
 
 
 class DrawnLine(NamedTuple):
@@ -45,18 +80,14 @@ class DrawnLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DrawnPicture:
-    """A picture of the scene: its path below the image folder, its size in pixels (0: not known).
+    """An image of the scene with its boxes."""
 
-    ``number`` is its place among the frames of a query, from 0.  Pictures with a ``name`` belong
-    side by side and are called by it.
-    """
-
-    path: str
-    width: int
+    path: str  # Below the image folder
+    width: int  # Pixels; 0: not known
     height: int
-    number: int = 0
+    number: int = 0  # Place among the query's frames, from 0
     boxes: tuple[DrawnBox, ...] = ()
-    name: str = ""
+    name: str = ""  # Images with a name belong side by side
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,31 +1,22 @@
-"""What figures rest on: rows of sums as arrays, and by how much every picture moves a figure.
+"""Rows of sums as arrays, and the influence of every image on a metric.
 
-Queries of the same picture or video are not independent: a model that sees one of them well is
-likely to see the others well.  So everything here counts pictures.  A figure is a ratio of sums
-over pictures; to first order every picture moves it by its *influence* (linearisation, as for
-clusters in sample surveys), and the variance of the figure is the sum of squared influences.  In a
-mean of ratios over slices (classes) a picture's influence is the mean of those in each of them.
-
-A mean over datasets adds up the influences that a picture has in each of them: a picture that two
-datasets share counts once, with all that it does to both; what datasets do not share is
-independent.
+Queries of one image are not independent, so the image is the unit. A metric is a ratio of sums over
+images; linearised, its variance is the sum of squared influences (as for clusters in surveys).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .metric import Array, Metric, sliced, unsliced, weighted
-from .row_table import RowTable
-from .scored_row import ScoredRow
+from .scored_row import RowTable, ScoredRow, Texts, table_of
 
-FEWEST = 4
-"""Pictures that an interval or a test needs: with fewer it would say next to nothing."""
+FEWEST = 4  # Pictures that an interval or a test needs: with fewer it would say next to nothing
 
 Places = NDArray[np.intp]
 
@@ -34,50 +25,27 @@ Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Slicing:
-    """The slices of one kind: their values, and the place of each row's (-1: it is in none)."""
-
-    values: tuple[str, ...]
-    of: Places
-
-
-@dataclass(frozen=True, slots=True)
 class Clustered:
-    """Rows as arrays: sums by name, one entry a row, and the place of each row's picture.
+    """Rows as arrays: sums by name, one entry a row (an image, once added up). Parts are rows."""
 
-    ``pictures`` are ``<image folder's key>/<name>``, in alphabetical order.  Rows may be added up
-    already: then there is one a picture.
-    """
-
-    pictures: tuple[str, ...]
-    picture: Places
+    pictures: tuple[str, ...]  # ``<image folder's key>/<name>``, alphabetical
+    picture: Places  # The place of each row's image
     sums: Mapping[str, Array]
-    slices: Mapping[str, Slicing]
+    slices: Mapping[str, Texts]
 
 
 def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
     """Rows as arrays; ``images`` is the key of the folder of their pictures."""
-    if isinstance(rows, RowTable):
-        return Clustered(
-            pictures=_pictures(rows.source.values, images),
-            picture=rows.source.of.astype(np.intp),
-            sums={name: one.values.astype(float) for name, one in rows.sums.items()},
-            slices={
-                kind: Slicing(one.values, one.of.astype(np.intp))
-                for kind, one in rows.slices.items()
-            },
-        )
-    names = sorted({row.source for row in rows})
-    place = {name: at for at, name in enumerate(names)}
-    kinds = dict.fromkeys(kind for row in rows for kind in row.slices)
+    if not isinstance(rows, RowTable) or rows.parts is not None:
+        parts = [part for row in rows for part in row.part_rows()]
+        rows = table_of([*(replace(row, parts={}) if row.parts else row for row in rows), *parts])
     return Clustered(
-        pictures=_pictures(tuple(names), images),
-        picture=np.array([place[row.source] for row in rows], dtype=np.intp),
-        sums={
-            name: np.array([row.sums.get(name, 0) for row in rows], dtype=float)
-            for name in dict.fromkeys(name for row in rows for name in row.sums)
+        pictures=_pictures(rows.source.values, images),
+        picture=rows.source.of.astype(np.intp),
+        sums={name: one.values.astype(float) for name, one in rows.sums.items()},
+        slices={
+            kind: Texts(one.values, one.of.astype(np.intp)) for kind, one in rows.slices.items()
         },
-        slices={kind: _slicing([row.slices.get(kind) for row in rows]) for kind in kinds},
     )
 
 
@@ -95,30 +63,18 @@ def slice_of(given: Clustered, kind: str, value: str) -> Clustered:
     return Clustered(given.pictures, given.picture[inside], sums, {})
 
 
-def _slicing(said: Sequence[str | None]) -> Slicing:
-    values = tuple(sorted({value for value in said if value is not None}))
-    place = {value: at for at, value in enumerate(values)}
-    of = [-1 if value is None else place[value] for value in said]
-    return Slicing(values, np.array(of, dtype=np.intp))
-
-
 # --- what figures rest on -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Figures, and what each picture does to them.
-
-    ``values`` are hundredths of the figures (of a share: the ratio), NaN where there is none;
-    ``influence`` is (pictures, metrics): by how much each picture moves them.  ``counted`` are the
-    numbers of pictures that the figures rest on; 0 where there are fewer than :data:`FEWEST`.
-    """
+    """Metrics, and the influence of each image on them."""
 
     metrics: tuple[Metric, ...]
-    values: Array
+    values: Array  # Hundredths of the metrics (of a share: the ratio); NaN: none
     pictures: tuple[str, ...]
-    influence: Array
-    counted: Array
+    influence: Array  # (images, metrics)
+    counted: Array  # Images that each metric rests on; 0 below :data:`FEWEST`
 
     def place(self, metric: str) -> int:
         """The place of a metric, by its name."""
@@ -143,9 +99,9 @@ def evidence_of(metrics: Sequence[Metric], given: Clustered) -> Evidence:
 def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
     """A hundredth of a figure, its influences, and how many pictures count for it."""
     rows = len(given.picture)
-    slicing = Slicing(("",), np.zeros(rows, dtype=np.intp))
+    slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
     if metric.over:
-        slicing = given.slices.get(metric.over, Slicing((), np.full(rows, -1)))
+        slicing = given.slices.get(metric.over, Texts((), np.full(rows, -1)))
     value = metric.value(_totals(metric, given, slicing))
     nothing = np.zeros(len(given.pictures))
     part, whole = (
@@ -159,12 +115,11 @@ def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
     if pictures < FEWEST:
         return value / 100, nothing, 0.0
     moved = metric.scale / 100 * cells.influence()
-    influence = _add_up(cells.picture, moved, len(given.pictures))
+    influence = add_up_at(cells.picture, moved, len(given.pictures))
     return value / 100, influence, pictures
 
 
-def _totals(metric: Metric, given: Clustered, slicing: Slicing) -> dict[str, float]:
-    """The sums of all rows that a metric is made of, by their keys."""
+def _totals(metric: Metric, given: Clustered, slicing: Texts) -> dict[str, float]:
     sums = _sums(given, {**metric.part, **metric.whole})
     if not metric.over:
         return {name: float(values.sum()) for name, values in sums.items()}
@@ -174,14 +129,13 @@ def _totals(metric: Metric, given: Clustered, slicing: Slicing) -> dict[str, flo
         for name, values in sums.items()
         for value, total in zip(
             slicing.values,
-            _add_up(slicing.of[inside], values[inside], len(slicing.values)),
+            add_up_at(slicing.of[inside], values[inside], len(slicing.values)),
             strict=True,
         )
     }
 
 
 def _sums(given: Clustered, names: Iterable[str]) -> dict[str, Array]:
-    """The sums that a metric names; the key of a slice names what its rows have of a sum."""
     found: dict[str, Array] = {}
     for name in names:
         of, kind, value = unsliced(name)
@@ -197,8 +151,6 @@ def _sums(given: Clustered, names: Iterable[str]) -> dict[str, Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Part and whole of a ratio by (slice, picture), where there is a whole in the slice."""
-
     slice: Places
     picture: Places
     part: Array
@@ -206,9 +158,9 @@ class _Cells:
 
     def influence(self) -> Array:
         """By how much each cell moves the mean of the slices' ratios."""
-        wholes = _add_up(self.slice, self.whole)
-        ratio = _ratio(_add_up(self.slice, self.part), wholes)
-        counted = _add_up(self.slice, (self.whole > 0).astype(float))
+        wholes = add_up_at(self.slice, self.whole)
+        ratio = _ratio(add_up_at(self.slice, self.part), wholes)
+        counted = add_up_at(self.slice, (self.whole > 0).astype(float))
         # n / (n - 1): influences are taken around the value that these very pictures gave.
         scale = np.sqrt(_ratio(counted, np.maximum(counted - 1, 1)))
         moved = self.part - ratio[self.slice] * self.whole
@@ -221,27 +173,24 @@ class _Cells:
         return made
 
     def alike(self) -> float:
-        """How many pictures there would be if all weighed alike in a mean over slices.
-
-        After Kish: a picture of a rare class weighs more than others.
-        """
-        wholes = _add_up(self.slice, self.whole)
-        weights = _add_up(self.picture, self.whole / wholes[self.slice])
+        """Return Kish's effective sample size: an image of a rare class weighs more than others."""
+        wholes = add_up_at(self.slice, self.whole)
+        weights = add_up_at(self.picture, self.whole / wholes[self.slice])
         return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _cells(part: Array, whole: Array, slicing: Slicing, picture: Places) -> _Cells:
+def _cells(part: Array, whole: Array, slicing: Texts, picture: Places) -> _Cells:
     inside = slicing.of >= 0
     pictures = int(picture.max(initial=0)) + 1
     keys, at = np.unique(slicing.of[inside] * pictures + picture[inside], return_inverse=True)
-    parts = _add_up(at, part[inside], len(keys))
-    wholes = _add_up(at, whole[inside], len(keys))
+    parts = add_up_at(at, part[inside], len(keys))
+    wholes = add_up_at(at, whole[inside], len(keys))
     of = keys // pictures
-    counts = _add_up(of, wholes)[of] > 0
+    counts = add_up_at(of, wholes)[of] > 0
     return _Cells(of[counts], keys[counts] % pictures, parts[counts], wholes[counts])
 
 
-def _add_up(places: Places, values: Array, length: int = 0) -> Array:
+def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
     """The sum of the values at each place."""
     made: Array = np.bincount(places, values, length).astype(float)
     return made
@@ -256,11 +205,10 @@ def _ratio(part: Array, whole: Array) -> Array:
 
 
 def mean(parts: Sequence[Evidence]) -> Evidence:
-    """The mean over datasets; pictures that they share are one.
+    """Average over datasets; images that they share count once, with what they do to each.
 
-    As many pictures count as in the harmonic mean of the datasets: small ones weigh most, because
-    their part of the mean varies most.  Where a dataset has too few, the mean has too.  There is no
-    mean where a dataset has no figure.
+    Its image count is the datasets' harmonic mean: small ones vary most. It is 0 if any dataset has
+    too few; there is no mean where a dataset has no value.
     """
     pictures, influences = aligned(parts)
     counts = np.stack([one.counted for one in parts])

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and their checksums."""
+"""Files that appear whole or not at all, their names and their checksums."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+import time
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -23,7 +25,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file to read it; a queue, whose opening would wait for a writer, is refused.
+    """Open a file to read it; refuse a FIFO, whose opening would wait for a writer.
 
     Raises:
         OSError: it cannot be read, or is a folder, a queue or a device.
@@ -35,11 +37,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        OSError: as of :func:`open_regular`.
-    """
+    """The SHA-256 of a file, in hexadecimal."""
     with open_regular(path) as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
@@ -54,12 +52,10 @@ def sha256_of(*contents: bytes) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """An empty temporary file beside ``path``, which takes its place at the end of the block.
+    """Yield an empty temporary file beside ``path`` that replaces it at the end of the block.
 
-    What is read at ``path`` is whole, old or new, and after an error the old.  Every writer has a
-    temporary file of its own: processes that write at once do not disturb each other.  Ours because
-    no kept library does all of it: ``atomicwrites`` is archived, and the temporary file of boltons'
-    ``atomic_save`` has one name for all.
+    After an error the old file stands. Each writer has its own temporary file, as no library has
+    it: boltons' ``atomic_save`` has one name for all, and ``atomicwrites`` is archived.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     # Made here and not by tempfile, which makes files for their owner alone: the umask decides.
@@ -72,8 +68,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
-_TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}", re.DOTALL)
-"""Versions before 0.2 had letters and an underscore there too."""
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}", re.DOTALL)
 
 
 def left_behind(path: Path) -> str | None:
@@ -83,10 +78,7 @@ def left_behind(path: Path) -> str | None:
 
 
 def remove_left_behind(path: Path) -> None:
-    """Remove what processes left that were killed while they wrote a file.
-
-    Only who alone may write the file calls this: others may be in the middle of it.
-    """
+    """Remove what killed processes left; only for who alone may write the file."""
     if path.parent.is_dir():
         for beside in path.parent.iterdir():
             if left_behind(beside) == path.name:
@@ -95,11 +87,8 @@ def remove_left_behind(path: Path) -> None:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[TextIO]:
-    """``with atomic_write(path) as f``: a text in UTF-8, there as a whole or not at all.
-
-    A label that a model said may hold half a surrogate pair, which UTF-8 cannot: written as
-    \\udXXX it is what JSON itself would write.
-    """
+    """Open a UTF-8 text that appears as a whole or not at all."""
+    # A label may hold half a surrogate pair, which UTF-8 cannot: \udXXX is what JSON would write.
     with (
         replacing(path) as temporary,
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as f,
@@ -132,3 +121,79 @@ def write_once(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+# --- names from outside ---------------------------------------------------------------------------
+
+_NO_CHARACTERS = ("Cc", "Cs")
+"""Unicode's categories of control characters and of halves of a surrogate pair."""
+
+
+def unsafe(name: str) -> str | None:
+    """Say why a name must not be joined to a folder; None: it stays below it.
+
+    Backslashes count as slashes and drive letters as absolute on every system.
+
+    >>> unsafe("Scenes/easy/1.jpg"), unsafe("../1.jpg"), unsafe("C:1.jpg")
+    (None, 'climbs out of its folder', 'has an absolute path')
+    """
+    parts = name.replace("\\", "/").split("/")
+    if any(unicodedata.category(sign) in _NO_CHARACTERS for sign in name):
+        return "holds a control character"
+    if parts[-1].strip() in ("", "."):
+        return "names no file"
+    if parts[0] == "" or re.match("[A-Za-z]:", name):
+        return "has an absolute path"
+    if ".." in parts:
+        return "climbs out of its folder"
+    return None
+
+
+# --- hashes that are remembered -------------------------------------------------------------------
+
+# Times would not tell of a file that was changed in the very moment in which it was read, so only
+# files that were at least two seconds old are remembered: the coarsest clock of file systems.
+SETTLED_NS = 2_000_000_000
+
+
+class Seen(NamedTuple):
+    """A file as it was when it was read; times in nanoseconds."""
+
+    size: int
+    modified: int
+    changed: int
+    inode: int
+    sha256: str
+
+
+class FileHashes:
+    """SHA-256 of files, cached while size, times and inode stay (as git's index does).
+
+    ``seen`` is what is remembered, by absolute path.
+    """
+
+    def __init__(self, seen: Mapping[str, Seen] | None = None) -> None:
+        self.seen = dict(seen or {})
+
+    def known(self, path: Path) -> str | None:
+        """Return the hash of a file that did not change since it was read, else None."""
+        before = self.seen.get(os.path.abspath(path))
+        return before.sha256 if before is not None and before[:-1] == _state(path) else None
+
+    def __call__(self, path: Path, read: Callable[[Path], str] | None = None) -> str:
+        """Return the hash of a file; ``read`` makes it (default: :func:`file_sha256`)."""
+        known = self.known(path)
+        if known is not None:
+            return known
+        at, now = os.path.abspath(path), time.time_ns()
+        self.seen.pop(at, None)
+        state = _state(path)
+        sha256 = (read or file_sha256)(path)
+        if now - max(state[1:3]) > SETTLED_NS:
+            self.seen[at] = Seen(*state, sha256)
+        return sha256
+
+
+def _state(path: Path) -> tuple[int, int, int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino

@@ -1,35 +1,27 @@
-"""What a run is: one frozen record, written before its first call, that all who come later ask.
+"""What a run is: one frozen record beside the predictions, written before its first call.
 
-``<stem>_identity.json`` lies beside the predictions.  It says who answers, with which settings,
-what was asked over which table and rows, and in which coordinate space the answers are.  It is the
-same whoever runs the calls (VLMEvalKit's runner, ``search``, ``sweep``), and going on, scoring,
-leaderboard, report and export ask it alone.  What contradicts it is refused with both values, or,
-with ``--force``, goes on and is recorded as forced.
+It is the same whoever runs the calls; resuming, scoring, leaderboard, report and export use it
+alone. What contradicts it is refused with both values, or recorded as forced with ``--force``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
-ENGINES = ("torch", "transformers")
-"""Packages on whose version the answers of a model on this machine depend."""
+from .files import write_text_once
+from .question import rows_from, rows_text
+from .run_files import RunFiles, checked
 
-SPACE = "coordinate space"
-"""What messages call the space of a run's answers."""
-
-PROVIDER = "provider "
-"""What the ``kind`` of a model begins with that is asked in its provider's own protocol."""
-
-PLUGIN = "plug-in "
-"""How what is compared of a plug-in begins; its name follows."""
-
-
-SOURCE = "source of the class"
-"""What messages call the files that the class of a model is written in."""
+ENGINES = ("torch", "transformers")  # Answers of models on this machine depend on their versions
+SPACE = "coordinate space"  # What messages call the space of a run's answers
+PROVIDER = "provider "  # How the ``kind`` of a model begins that is asked in a provider's protocol
+PLUGIN = "plug-in "  # How what is compared of a plug-in begins; its name follows
+SOURCE = "source of the class"  # What messages call the files that a model's class is written in
 
 
 class IdentityError(ValueError):
@@ -38,27 +30,19 @@ class IdentityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Who answers: everything that an answer depends on beside the question.
+    """Who answers: everything that an answer depends on beside the question. None is not known."""
 
-    ``kind`` is the class of the model, ``row`` its row of the model table, ``checkpoint`` the
-    folder or identifier, ``revision`` its commit or a hash of its files, ``endpoint`` the address
-    of a service, ``server`` the program that this machine serves it with (its version beside it,
-    where that is known), ``settings`` all else that was set, ``source`` a hash of the files that a
-    class which is not ours is written in.  ``runs_here``: on this machine, so that the
-    versions of :data:`ENGINES` matter; ``hosts_own``: in VLMEvalKit's own code, so that the
-    host's version does.  None is not known.
-    """
-
-    kind: str | None = None
-    row: str | None = None
-    checkpoint: str | None = None
-    revision: str | None = None
-    endpoint: str | None = None
+    kind: str | None = None  # Class of the model
+    row: str | None = None  # Its row of the model table
+    checkpoint: str | None = None  # Folder or identifier
+    revision: str | None = None  # Its commit, or a hash of its files
+    endpoint: str | None = None  # Address of a service
+    # Program that serves it on this machine, with its version where known
     server: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    source: str | None = None
-    runs_here: bool = False
-    hosts_own: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)  # All else that was set
+    source: str | None = None  # Hash of the files of a class that is not ours
+    runs_here: bool = False  # On this machine: the versions of :data:`ENGINES` matter
+    hosts_own: bool = False  # In VLMEvalKit's own code: the host's version matters
 
 
 class Described(NamedTuple):
@@ -70,45 +54,38 @@ class Described(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One run: a model over a variant.  None is not known, and contradicts nothing.
-
-    ``prompt_hash`` covers every row of the table, as all models share it, so that runs over
-    different rows can be compared; ``chosen`` says what of the questions was settled otherwise
-    (:class:`.Task`).  ``rows`` are the indices that are asked, ``left_out`` those without a usable
-    image.
-    ``space`` are the settings of the coordinate space of all replies (:func:`.space_from`).
-    ``host`` and ``versions`` are those at inference, ``plugins`` the versions of the plug-ins whose
-    rows it uses.  ``forced`` says what ``--force`` overrode.  ``asked_at`` is when it was begun, in
-    UTC as ISO 8601 has it (None: before that was recorded); going on does not change it.
-    """
+    """One run: a model over a variant. None is not known, and contradicts nothing."""
 
     model: str
     dataset: str
     answering: Answering = field(default_factory=Answering)
     prompts: str | None = None
+    # Over all rows, as all models share them: makes runs over other rows comparable
     prompt_hash: str | None = None
+    # What was settled for this model (:class:`.Task`)
     chosen: Mapping[str, str] = field(default_factory=dict)
     table: str | None = None
     table_sha256: str | None = None
-    rows: tuple[int, ...] | None = None
-    left_out: tuple[int, ...] = ()
-    space: Mapping[str, Any] | None = None
+    rows: tuple[int, ...] | None = None  # The indices that are asked
+    left_out: tuple[int, ...] = ()  # Those without a usable image
+    space: Mapping[str, Any] | None = None  # Settings for :func:`.space_from`
     reads_like: str | None = None
-    host: Mapping[str, str] = field(default_factory=dict)
+    host: Mapping[str, str] = field(default_factory=dict)  # At inference, as are the versions
     versions: Mapping[str, str] = field(default_factory=dict)
+    # Versions of the plug-ins whose rows it uses
     plugins: Mapping[str, str] = field(default_factory=dict)
-    forced: tuple[str, ...] = ()
-    asked_at: str | None = None
+    forced: tuple[str, ...] = ()  # What ``--force`` overrode
+    asked_at: str | None = None  # When it was begun (UTC, ISO 8601); resuming keeps it
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that two runs share when nothing in them contradicts."""
+        """Return twelve hexadecimal digits that runs without a contradiction share."""
         text = json.dumps([self.compared(), self.rows], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
     def made_by(self) -> dict[str, Any]:
-        """What an answer of it depends on that is no part of the key of its call."""
+        """Return what an answer depends on that is no part of its call's key."""
         who = self.answering
         named = {"endpoint": who.endpoint, "server": who.server}
         found: dict[str, Any] = {name: value for name, value in named.items() if value}
@@ -157,3 +134,184 @@ class Identity:
 
 def _is_fingerprint(revision: str | None) -> bool:
     return revision is not None and revision.startswith("sha256:")
+
+
+# --- its file -------------------------------------------------------------------------------------
+
+
+def write_identity(path: Path, run: Identity) -> None:
+    """Write it, whole or not at all; a file that says the same is not touched."""
+    text = json.dumps(as_values(run), indent=1, ensure_ascii=False, default=str, allow_nan=False)
+    write_text_once(path, text + "\n")
+
+
+def as_values(run: Identity) -> dict[str, Any]:
+    """A run as plain values; :func:`from_values` reads them back."""
+    values = asdict(replace(run, rows=None, left_out=())) | {
+        "rows": None if run.rows is None else rows_text(run.rows),
+        "left_out": rows_text(run.left_out),
+    }
+    for where, name in ((values, "plugins"), (values, "asked_at"), (values["answering"], "server")):
+        if not where[name]:
+            del where[name]
+    return values
+
+
+def from_values(values: Mapping[str, Any]) -> Identity:
+    """The run that plain values say; a TypeError, KeyError or ValueError where they say none."""
+    known = dict(checked(values, _SHAPE), answering=Answering(**values["answering"]))
+    for name in ("rows", "left_out"):
+        if known[name] is not None:
+            known[name] = rows_from(known[name])
+    known["forced"] = tuple(map(str, known["forced"]))
+    return Identity(**known)
+
+
+_TEXT = str | None
+_TEXTS = ("kind", "row", "checkpoint", "revision", "endpoint", "server", "source")
+_SHAPE = {
+    "answering": {
+        **dict.fromkeys(_TEXTS, _TEXT),
+        **dict.fromkeys(("runs_here", "hosts_own"), bool),
+        "settings": dict,
+    },
+    **dict.fromkeys(("model", "dataset", "left_out"), str),
+    **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
+    **dict.fromkeys(("reads_like", "asked_at"), _TEXT),
+    "space": dict | None,
+    **dict.fromkeys(("chosen", "host", "versions", "plugins"), dict),
+    "forced": list,
+}
+
+
+def read_identity(predictions: Path) -> Identity | None:
+    """Read the identity of a prediction file; None for predictions of others.
+
+    The record lies beside them or, as VLMEvalKit has folders of runs, one folder up.
+
+    Raises:
+        IdentityError: there is one that cannot be read.
+    """
+    above = predictions.parent.parent / predictions.name
+    path = next((p for at in (predictions, above) if (p := RunFiles(at).identity).is_file()), None)
+    if path is None:
+        return None
+    try:
+        return from_values(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise IdentityError(f"{path}: not the record of a run: {error}") from None
+
+
+# --- what contradicts it --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """One thing that a run recorded and that is otherwise now."""
+
+    what: str
+    recorded: Any
+    now: Any
+
+    @property
+    def is_space(self) -> bool:
+        return self.what.startswith(SPACE)
+
+    @property
+    def of_two_runs(self) -> str:
+        """What differs between a run and another one, with both values."""
+        return f"{self.what} (here {_shown(self.recorded)}, there {_shown(self.now)})"
+
+    def __str__(self) -> str:
+        return f"{self.what}: recorded {_shown(self.recorded)}, now {_shown(self.now)}"
+
+
+def _shown(value: Any) -> str:
+    if value is _NOT_SET:
+        return "not set"
+    return json.dumps(value, ensure_ascii=False, default=str) if _is_nested(value) else str(value)
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, (Mapping, list, tuple))
+
+
+_NOT_SET = object()
+
+
+def contradictions(recorded: Identity, now: Identity) -> list[Contradiction]:
+    """List where a run that starts or resumes differs from the record; more rows are allowed."""
+    before, after = recorded.compared(), now.compared()
+    known = recorded.answering.kind is not None and now.answering.kind is not None
+    found = []
+    for what in dict.fromkeys((*before, *after)):
+        is_setting = what.startswith("setting ")
+        if is_setting and not known:
+            continue
+        absent = _NOT_SET if is_setting or what.startswith(PLUGIN) else None
+        old, new = before.get(what, absent), after.get(what, absent)
+        if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
+            continue  # the revision says more, and is compared itself
+        if None not in (old, new) and _plain(old) != _plain(new):
+            found.append(Contradiction(what, old, new))
+    lost = sorted(set(recorded.rows or ()) - set(now.rows or recorded.rows or ()))
+    if lost:
+        rows = (rows_text(recorded.rows or ()), rows_text(now.rows or ()))
+        found.append(Contradiction("rows", *rows))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value if value is _NOT_SET else json.loads(json.dumps(value, default=str))
+
+
+def overruled(against: Sequence[Contradiction], forced: bool, where: str, else_: str) -> list[str]:
+    """Return what ``--force`` overrules, as a result says it.
+
+    Raises:
+        IdentityError: something is ``against`` going on, and it was not ``forced``; the message
+            begins with ``where``, and has what ``else_`` the user can do.
+    """
+    if against and not forced:
+        shown = [f"  {one}" for one in against[:_SHOWN]]
+        shown += [f"  and {len(against) - _SHOWN} more"] * (len(against) > _SHOWN)
+        raise IdentityError("\n".join([f"{where}:", *shown, f"{else_} {FORCE_HELP}"]))
+    return [str(one) for one in against]
+
+
+_SHOWN = 5
+
+
+def continued(recorded: Identity | None, now: Identity, forced: bool, where: Path) -> Identity:
+    """Return the identity of a run that resumes or begins.
+
+    Raises:
+        IdentityError: what is ``recorded`` contradicts ``now``, and it was not ``forced``.
+    """
+    if recorded is None:
+        return now
+    against = contradictions(recorded, now)
+    elsewhere = "Use another --work-dir, or another name for the model."
+    notes = overruled(against, forced, f"{where} is of another run", elsewhere)
+    if notes:
+        return replace(now, forced=(*recorded.forced, *(f"went on: {note}" for note in notes)))
+    return replace(
+        now,
+        answering=_filled(recorded.answering, now.answering),
+        host=recorded.host or now.host,
+        versions=recorded.versions or now.versions,
+        forced=recorded.forced,
+        asked_at=recorded.asked_at,
+    )
+
+
+def _filled(before: Answering, now: Answering) -> Answering:
+    known = {f.name: getattr(before, f.name) or getattr(now, f.name) for f in fields(Answering)}
+    said = {name: value for name, value in before.settings.items() if value is not None}
+    return Answering(**{**known, "settings": {**now.settings, **said}})
+
+
+FORCE_HELP = (
+    "--force (FINDIT_FORCE=1 under VLMEvalKit's own runner) goes on all the same; "
+    "the result says so."
+)

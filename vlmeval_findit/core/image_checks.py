@@ -1,7 +1,4 @@
-"""Whether the images of a dataset are there, and are those of its table.
-
-A missing image stops a run before its first call: the message names the path and the key to set.
-"""
+"""Check before the first call that the images of a dataset are there and are those of its table."""
 
 from __future__ import annotations
 
@@ -32,11 +29,8 @@ class Unusable:
 
 
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
-    """The rows of a table with an image that is missing, unreadable, too large, or of another size.
-
-    Only headers are read.  A picture of another size than its annotations, where they state one,
-    would be scored in wrong pixels, so it is as bad as a missing one.
-    """
+    """List the rows with an image that is missing, unreadable, too large, or of another size."""
+    # Only headers are read. Boxes of an image of another size would be scored in wrong pixels.
     stated = [_stated(query) for query in queries]
     # One picture may be stated in several sizes: each row is held against its own.
     wanted = list(dict.fromkeys(chain.from_iterable(stated)))
@@ -54,8 +48,7 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     return [bad for row in rows if (bad := next(first(*row), None)) is not None]
 
 
-_Stated = tuple[str, Size | None]
-"""An image and the size that a row states of it."""
+_Stated = tuple[str, Size | None]  # An image and the size that a row states of it
 
 
 def _stated(query: Query) -> list[_Stated]:
@@ -64,7 +57,7 @@ def _stated(query: Query) -> list[_Stated]:
 
 
 def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) -> frozenset[int]:
-    """The rows that a run leaves out because their images cannot be sent.
+    """Return the rows that a run leaves out because their images cannot be sent.
 
     Raises:
         ImageError: there are such rows and the user did not say to leave them out, or there are
@@ -85,17 +78,13 @@ def _problem(path: Path, size: Size | None) -> str | None:
     try:
         state = path.stat()
     except OSError:
-        return _looked_at(path, size)
+        return _known.__wrapped__(path, size, ())
     return _known(path, size, (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
 
 
 @lru_cache(maxsize=1 << 17)
 def _known(path: Path, size: Size | None, state: tuple[int, ...]) -> str | None:
-    """What was found of a file in this state: one run checks its images more than once."""
-    return _looked_at(path, size)
-
-
-def _looked_at(path: Path, size: Size | None) -> str | None:
+    """Cache what is wrong with a file in this state: one run checks its images more than once."""
     try:
         return misfit(header(path), size)
     except ImageFileError as error:

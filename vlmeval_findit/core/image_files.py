@@ -1,10 +1,7 @@
 """Image files as they are stored: measured, decoded, and what is wrong with them as one error.
 
-Every picture that the package reads is opened here, in a format of :data:`FORMATS`, whatever its
-file is called.
-
-Pixels, sizes and boxes are those of the *stored* picture, as Pillow opens a file: an EXIF
-orientation is not applied.  Of an animation, the first frame is the picture.
+Every image is opened here. Pixels and boxes are those of the *stored* image: EXIF orientation is
+not applied, and of an animation the first frame counts.
 """
 
 from __future__ import annotations
@@ -21,27 +18,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from PIL import Image
 
-Size = tuple[int, int]
-"""(width, height) in pixels."""
+Size = tuple[int, int]  # (width, height) in pixels
 
+# Pillow's names; JPEG includes MPO. To show EPS Pillow would run the file in Ghostscript.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM")
-"""What is opened, by Pillow's names: what datasets have, and what is decoded in this process.
-JPEG includes MPO, the pictures of cameras with more than one in a file.
 
-Pillow knows more.  To show EPS it starts Ghostscript, which runs the file as a program.
-"""
+MOST_UNSTATED = 178_956_970  # Pixels of an image without a stated size: Pillow's limit, too
 
-MOST_UNSTATED = 178_956_970
-"""Pixels of a picture whose size no annotation states: where Pillow too takes it for a bomb."""
-
-MOST = 1_000_000_000
-"""Pixels of any picture: 3 GB once it is decoded.  VLMEvalKit's own limit."""
-
-_ORIENTATION = 0x0112
-"""The EXIF tag that says how a viewer should turn the picture."""
-
-_MORE_THAN_8_BITS = ("I", "F")
-"""How Pillow's names of modes begin whose numbers do not fit 8 bits."""
+MOST = 1_000_000_000  # Pixels of any picture: 3 GB once it is decoded.  VLMEvalKit's own limit
+_ORIENTATION = 0x0112  # The EXIF tag that says how a viewer should turn the picture
+_MORE_THAN_8_BITS = ("I", "F")  # How Pillow's names of modes begin whose numbers do not fit 8 bits
 
 
 class ImageFileError(OSError):
@@ -62,36 +48,20 @@ class Header:
 
 
 def header(path: Path | str) -> Header:
-    """Read the beginning of an image file; nothing is decoded.
-
-    Raises:
-        ImageFileError: there is no image that can be opened.
-    """
+    """Read the beginning of an image file; nothing is decoded."""
     with _opened(path) as picture:
         return Header(picture.size, picture.mode, picture.format or "")
 
 
 def check(path: Path | str) -> None:
-    """Read an image file to its end, in less time than it takes to decode it.
-
-    Raises:
-        ImageFileError: the file is no image, or damaged anywhere.
-    """
+    """Read an image file to its end, in less time than it takes to decode it."""
     width, height = header(path).size
     # At an eighth of the size a JPEG is still read to its end, in a third of the time.
     decode(path, enough=(max(1, width // 8), max(1, height // 8)))
 
 
 def decode(path: Path | str, enough: Size | None = None) -> Image.Image:
-    """The stored pixels as RGB.
-
-    Args:
-        path: the file.
-        enough: a size from which on detail may be left out: JPEGs are then decoded in less time.
-
-    Raises:
-        ImageFileError: the file is no image, or damaged anywhere.
-    """
+    """The stored pixels as RGB; detail beyond the size that is ``enough`` may be left out."""
     with _opened(path) as picture:
         if enough is not None:
             picture.draft("RGB", enough)
@@ -99,11 +69,7 @@ def decode(path: Path | str, enough: Size | None = None) -> Image.Image:
 
 
 def from_bytes(data: bytes) -> Image.Image:
-    """Decode an image file that lies in memory, as RGB.
-
-    Raises:
-        ImageFileError: the bytes are no image, or damaged anywhere.
-    """
+    """Decode an image file that lies in memory, as RGB."""
     with _opened(io.BytesIO(data)) as picture:
         return picture.convert("RGB")
 
@@ -126,11 +92,7 @@ def rgb(image: Image.Image) -> Image.Image:
 
 
 def orientation(path: Path | str) -> int:
-    """The EXIF orientation of a file, 1 to 8; 1 (as stored) where it has none that can be read.
-
-    Raises:
-        ImageFileError: there is no image that can be opened.
-    """
+    """The EXIF orientation of a file, 1 to 8; 1 (as stored) where it has none that can be read."""
     with _opened(path) as picture:
         try:
             said = picture.getexif().get(_ORIENTATION, 1)
@@ -140,12 +102,7 @@ def orientation(path: Path | str) -> int:
 
 
 def misfit(found: Header, stated: Size | None) -> str | None:
-    """Why a picture cannot be used, going by its header, or None.
-
-    Args:
-        found: the header.
-        stated: the size that the annotations are for; None where they state none.
-    """
+    """Why a picture cannot be used, going by its header and the size that annotations state."""
     width, height = found.size
     if stated is not None and found.size != stated:
         return f"is {width}x{height}, but its annotations are for {stated[0]}x{stated[1]}"
@@ -159,10 +116,7 @@ def misfit(found: Header, stated: Size | None) -> str | None:
 
 
 def problem(path: Path | str, stated: Size | None) -> str | None:
-    """Why a file, read to its end, cannot be used, or None; see :func:`misfit` for ``stated``.
-
-    A header alone says nothing: a download that was cut off has a good one.
-    """
+    """Say why a file, read to its end, cannot be used: a download cut off has a good header."""
     try:
         why = misfit(header(path), stated)
         if why is None:
@@ -223,10 +177,7 @@ def _why(file: Path | io.BytesIO, error: Exception) -> str:
 
 
 def _what_else(file: Path | io.BytesIO) -> str:
-    """Say what a file is that has none of the formats.
-
-    Servers that ask for a login or are out of order answer with a page, and with status 200.
-    """
+    """Say what a file of no known format is: servers answer with a page and status 200."""
     with file.open("rb") if isinstance(file, Path) else io.BytesIO(file.getvalue()) as f:
         begin = f.read(512).lstrip().lower()
     if not begin:

@@ -1,10 +1,7 @@
 """One process at a time: the one place where files are locked.
 
-A :class:`Lock` is for as long as a run lasts, on one machine or on several that share a disk: who
-does not get it is refused.  It is filelock's lease: a file that names its holder (machine, process,
-its start, a random token) and that the holder touches every few seconds.  It needs no lock of the
-operating system, which network file systems may grant to everybody.  :func:`alone` is for a moment:
-who does not get it waits.
+A :class:`Lock` lasts for a run and refuses others: filelock's lease, a file whose holder touches it
+every few seconds, as network disks may grant system locks to all. :func:`alone` is short: wait.
 """
 
 from __future__ import annotations
@@ -24,11 +21,8 @@ from filelock import FileLock, LeaseSettingsMismatch, SoftFileLease, Timeout
 
 log = logging.getLogger(__name__)
 
-LEASE_SECONDS = 60.0
-"""A holder on another machine that was not heard of for so long is dead."""
-
-HEARTBEAT_SECONDS = 10.0
-"""How often a holder says that it lives."""
+LEASE_SECONDS = 60.0  # A holder on another machine that was not heard of for so long is dead
+HEARTBEAT_SECONDS = 10.0  # How often a holder says that it lives
 
 _POLL_SECONDS = 0.1
 
@@ -38,12 +32,7 @@ class LockedError(ValueError):
 
 
 class Watch:
-    """Watches the locks that a run needs, from before it waits for the first of them: who waits for
-    one finds out about the others meanwhile.
-
-    Args:
-        paths: the files of the locks.
-    """
+    """Watches all locks that a run needs while it waits for the first of them."""
 
     def __init__(self, *paths: Path) -> None:
         self._began = time.monotonic()
@@ -58,13 +47,10 @@ class Watch:
 class Lock:
     """An exclusive lock; that of a process which died on this machine is free at once.
 
-    Args:
-        path: its file, which is there as long as somebody has it; the folder is made.
-        why: what the message says behind its holder.
-        watch: what has been watching it, where several are needed.
+    ``watch`` has been watching it, where several are needed; ``why`` ends the message of refusal.
 
     Raises:
-        LockedError: another process has it.
+        LockedError: another process has it; ``why`` stands behind its holder in the message.
         OSError: it cannot be made.
     """
 
@@ -156,18 +142,15 @@ def is_held(path: Path) -> bool:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Do what follows when no other process of this machine does it; ``path`` is the lock's file.
+    """Run the block while no other process of this machine does; ``path`` is the lock's file.
 
-    The operating system lets go of it when a process dies.  On a disk that grants it to everybody,
-    what is done here is done twice: it must not harm.
+    The system lets go when a process dies. Network disks may grant it twice: that must do no harm.
     """
     with FileLock(path):
         yield
 
 
 class _Holder:
-    """Whether the process that holds a lease lives, as far as can be seen from here."""
-
     def __init__(self, lease: Any, path: Path) -> None:
         self._lease = lease
         self._path = path
@@ -179,7 +162,6 @@ class _Holder:
         return self.runs_here() is True or _beat(self._path) != self._first
 
     def died_here(self) -> bool:
-        """It ran on this machine and does no more."""
         return self.runs_here() is False
 
     def runs_here(self) -> bool | None:
@@ -196,11 +178,9 @@ class _Holder:
         return not _is_of_another_process(_content(self._path) or b"")
 
     def evict(self) -> None:
-        """Take the lock away from a holder that proved dead, and from nobody else.
-
-        Somebody who waited too may have been faster, and lives: so the file is moved aside first,
-        which one of all can do, and goes back if it is not the one that was looked at.
-        """
+        """Remove the lease of a dead holder, and of nobody else."""
+        # Another waiter may have been faster, and lives: move the file aside, which only one
+        # process can, and put it back if it is another.
         aside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
         try:
             self._path.rename(aside)
@@ -212,9 +192,7 @@ class _Holder:
             aside.rename(self._path)
 
     def heard_of_within(self, seconds: float) -> bool:
-        """Whether it said that it lives, by this machine's clock; one that was set back since says
-        nothing of it.
-        """
+        """Return whether it was touched in these seconds, unless the clock was set back since."""
         return abs(time.time() - self._first / 1e9) < seconds
 
 
@@ -223,9 +201,7 @@ def _lease(path: Path) -> Any:
 
 
 def _is_of_another_process(said: bytes) -> bool:
-    """Whether the process id of a lease is that of another process now.  filelock knows, and takes
-    such a lease: it is asked with a copy.
-    """
+    """Return whether the lease's process id is reused: filelock, asked with a copy, takes it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "lock"
         copy.write_bytes(said)
@@ -237,7 +213,6 @@ def _is_of_another_process(said: bytes) -> bool:
 
 
 def _beat(path: Path) -> int:
-    """When the holder of a lock last said that it lives, by the clock of the file's machine."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -245,7 +220,6 @@ def _beat(path: Path) -> int:
 
 
 def _content(path: Path) -> bytes | None:
-    """What the file of a lock says; None where it cannot be read."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -260,7 +234,6 @@ def _content(path: Path) -> bytes | None:
 
 @cache
 def _this_machine() -> str:
-    """The name of this machine (and container) as leases have it."""
     with tempfile.TemporaryDirectory() as folder:
         lease: Any = SoftFileLease(Path(folder) / "lock", thread_local=False)
         with lease:

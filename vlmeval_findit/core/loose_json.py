@@ -1,9 +1,7 @@
-"""Objects that a text holds, in JSON or as Python writes it, with what language models do to them.
+"""Read objects in JSON or Python's spelling, with the usual mistakes of language models.
 
-Beside JSON itself: single quotes, ``True`` and ``None``, a comma before a closing bracket, line
-breaks inside a string, and quotes inside a string that nobody escaped.  A quote ends a string only
-where a comma, a colon, a closing bracket or nothing comes after it.  Nothing is evaluated, and the
-time is linear in the length of the text.
+An unescaped quote ends a string only before a comma, colon, closing bracket or the end. Nothing is
+evaluated; time is linear.
 """
 
 from __future__ import annotations
@@ -13,8 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-DEEPEST = 16
-"""Brackets within brackets; what is nested deeper is none of ours."""
+DEEPEST = 16  # Brackets within brackets; what is nested deeper is none of ours
 
 _BLANK = re.compile(r"\s*+")
 _QUOTE = re.compile(r"""(?<!\\)(?:\\\\)*+(["'])(?=\s*+(?:[,:}\]]|\Z))""")
@@ -26,9 +23,7 @@ _ITSELF = "\"'\\/"
 
 
 def objects_in(text: str) -> list[dict[str, Any]]:
-    """Every object of a text in its order, those inside other objects left to these.
-
-    Keys are texts, whatever stood there; of two that are the same, the later one counts.
+    """Return every outermost object of a text in order; of equal keys the later one counts.
 
     >>> objects_in("So: {'left': 'a dog isn't there', 'n': [1, None],} and {\\"right\\": \\"x\\"}")
     [{'left': "a dog isn't there", 'n': [1.0, None]}, {'right': 'x'}]
@@ -37,42 +32,31 @@ def objects_in(text: str) -> list[dict[str, Any]]:
 
 
 class _String(NamedTuple):
-    """Where a string stands between its quotes; it is only made if its object is whole."""
-
     begin: int
     end: int
 
 
 class _Members(NamedTuple):
-    """The members of an object or a list from one of them on; the last one has no more.
+    """Members from one on, as a linked list."""
 
-    ``key`` is None in a list.  ``value`` is a scalar, a :class:`_String` or a :class:`_Nested`.
-    """
-
-    key: Any
-    value: Any
+    key: Any  # None in a list
+    value: Any  # A scalar, a :class:`_String` or a :class:`_Nested`
     more: _Members | None
 
 
 class _Nested(NamedTuple):
-    """An object or a list; without members it is empty."""
-
     is_list: bool
     members: _Members | None
 
 
+# The members up to the closing bracket, and the place behind it
 _Ending = tuple[_Members | None, int]
-"""The members from a place to the closing bracket, and the character behind that."""
 
 _Value = tuple[Any, int]
 
 
 class _Scanner:
-    """Reads each place of a text once in each of its roles.
-
-    A text may be taken apart from every one of its brackets, and most of it in the same way from
-    each: so what follows from a place is remembered, also that nothing can be read there.
-    """
+    """Reads each place of a text once in each of its roles, remembering failures: linear time."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -90,7 +74,6 @@ class _Scanner:
             at = self._text.find("{", at + 1 if found is None else found[1])
 
     def _nested(self, at: int, depth: int) -> tuple[_Nested, int] | None:
-        """The object or list that begins here; None where it is not whole."""
         is_list = self._is(at, "[")
         found = self._members(self._blank(at + 1), depth, "]" if is_list else "}")
         return None if found is None else (_Nested(is_list, found[0]), found[1])
@@ -116,7 +99,6 @@ class _Scanner:
         return found
 
     def _member(self, at: int, depth: int, closing: str) -> tuple[Any, Any, int] | None:
-        """A key and its value, or a value, and where the next one or the bracket stands."""
         key = None
         found = self._value(at, depth - 1)
         if found is not None and closing == "}":
@@ -155,7 +137,6 @@ class _Scanner:
         return _String(at + 1, ends[place]), ends[place] + 1
 
     def _made(self, value: Any) -> Any:
-        """A value as Python has it."""
         if isinstance(value, _String):
             return unescaped(self._text[value.begin : value.end])
         if not isinstance(value, _Nested):
@@ -184,18 +165,13 @@ def _each(members: _Members | None) -> Iterator[_Members]:
 
 
 def _meaning(word: str) -> Any:
-    """The scalar that a word says.
-
-    Raises:
-        ValueError: none.
-    """
     if word in _WORDS:
         return _WORDS[word]
     return float(word)
 
 
 def unescaped(text: str) -> str:
-    """The text of a string between its quotes; halves of surrogate pairs that stand alone are lost.
+    """Unescape the text of a string; lone halves of surrogate pairs are lost.
 
     >>> unescaped(r"a \\"b\\" \\u00e9 \\_")
     'a "b" é \\\\_'

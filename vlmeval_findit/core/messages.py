@@ -19,10 +19,7 @@ class PartKind(Enum):
 
 
 class Part(NamedTuple):
-    """One part of a message: text, or an image's path.
-
-    A benchmark writes paths relative to its image folder; :func:`located` makes files of them.
-    """
+    """Text, or an image's path: below the image folder until :func:`located` makes it a file."""
 
     kind: PartKind
     value: str

@@ -1,11 +1,6 @@
-"""Metrics as ratios of additive sums: one row, evaluated alike wherever a figure is needed.
+"""Metrics as ratios of additive sums, evaluated alike for a query, a run, or arrays by image.
 
-A benchmark gives every query its *sums*: plain numbers that add up (found boxes, expected boxes,
-right letters).  A :class:`Metric` says which of them it divides by which.  Whoever needs a figure
-(the score, the leaderboard, intervals, paired tests, the report, exports) evaluates it: on the sums
-of one query or of a run, or on arrays of sums, one entry a picture.
-
-A *slice* is sums of a part of the queries (a size, a class) under a key of its own::
+A *slice* is sums of a part of the queries (a size, a class) under a key of its own:
 
     >>> sliced("tp", "size", "small")
     'tp[size=small]'
@@ -23,11 +18,8 @@ from numpy.typing import NDArray
 
 from .spelling import is_one_line
 
-Sums = Mapping[str, Any]
-"""Sums by name: numbers, or arrays of numbers that all have one shape."""
-
-Weights = Mapping[str, float]
-"""How often each sum counts."""
+Sums = Mapping[str, Any]  # Sums by name: numbers, or arrays of numbers that all have one shape
+Weights = Mapping[str, float]  # How often each sum counts
 
 Array = NDArray[np.float64]
 
@@ -38,7 +30,7 @@ def sliced(name: str, kind: str, value: str) -> str:
 
 
 def slice_problem(kind: str, value: str) -> str | None:
-    """Why sums cannot be sliced so, or None when they can.
+    """Say why sums cannot be sliced so; None when they can.
 
     >>> slice_problem("time", "night"), slice_problem("time", "[0, 6]")
     (None, "'[0, 6]' has one of [ ] =, by which slices are told apart")
@@ -59,7 +51,7 @@ def is_sliced(name: str) -> bool:
 
 
 def unsliced(name: str) -> tuple[str, str, str]:
-    """The sum, the kind and the value of a slice's key; of another key the last two are empty.
+    """Split a slice's key into sum, kind and value; of another key the last two are empty.
 
     >>> unsliced("tp[size=small]"), unsliced("tp")
     (('tp', 'size', 'small'), ('tp', '', ''))
@@ -88,20 +80,12 @@ class Better(Enum):
 class Metric:
     """A named ratio of sums; in percent where it is a share.
 
-    ``part`` and ``whole`` say what is divided by what.  ``over`` names a kind of slices: the metric
-    is then the unweighted mean of the ratio over all slices of that kind that have a whole (a mean
-    over classes).  ``empty`` is the value where there is no whole; None says that there is no
-    figure then.  ``in_short_tables``: whether tables with little room show it.  ``key`` is its name
-    in files for programs ("": the same).  ``better`` says which way models are ranked by it.
-    ``share``: whether the part is a part of the whole, so that the ratio lies between 0 and 1.  A
-    mean error is none: it is given as it is, and its interval is one of a mean.
-
     >>> f1 = Metric("F1", {"tp": 2}, {"predicted": 1, "expected": 1})
     >>> f1.value({"tp": 3, "predicted": 4, "expected": 4})
     75.0
     >>> f1.values({name: np.array([n, 0]) for name, n in (("tp", 3), ("predicted", 8))})
     array([75.,  0.])
-    >>> Metric("MAE", {"error": 1}, {"answered": 1}, share=False).value({"error": 9, "answered": 4})
+    >>> Metric("MAE", {"error": 1}, {"answered": 1}, unit="px").value({"error": 9, "answered": 4})
     2.25
     >>> by_class = Metric("class", {"hits": 1}, {"asked": 1}, over="class")
     >>> by_class.value({"hits[class=a]": 1, "asked[class=a]": 1, "asked[class=b]": 3})
@@ -111,23 +95,28 @@ class Metric:
     name: str
     part: Weights
     whole: Weights
-    over: str = ""
-    empty: float | None = 0.0
-    in_short_tables: bool = True
-    key: str = ""
-    better: Better = Better.HIGHER
-    share: bool = True
+    over: str = ""  # Kind of slices to average over, unweighted, where they have a whole
+    empty: float | None = 0.0  # Value where there is no whole; None: no value
+    in_short_tables: bool = True  # Whether tables with little room show it
+    key: str = ""  # Name in files for programs ("": the same)
+    better: Better = Better.HIGHER  # How models are ranked
+    unit: str = "%"  # "%" of a share (part of the whole, 0 to 1), else the unit of a mean, or ""
+
+    @property
+    def share(self) -> bool:
+        """Whether its part is a part of its whole."""
+        return self.unit == "%"
 
     @property
     def title(self) -> str:
         """Its name, its unit where that is not percent, which way is better where not plain."""
-        said = ["not in percent"] * (not self.share)
+        said = [self.unit or "not in percent"] * (not self.share)
         said += ["lower is better"] * (self.better is Better.LOWER)
         return f"{self.name} ({', '.join(said)})" if said else self.name
 
     @property
     def scale(self) -> float:
-        """What its figure is a ratio times."""
+        """Return 100 for percent, else 1."""
         return 100.0 if self.share else 1.0
 
     def ratios(self, names: Iterable[str]) -> list[Ratio]:

@@ -1,22 +1,111 @@
-"""Where tables and images lie: the environment, a configuration, VLMEvalKit's data folder."""
+"""Where tables and images lie: VLMEvalKit's data folder, a configuration, the environment."""
 
 from __future__ import annotations
 
+import errno
+import json
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Annotated, Any
 
-from .data_root import lmu_data_root
+from .command import clone
+from .config import Checked, Config, Count, MisplacedError, Text, Wanted, YesNo, config_from
 from .files import file_sha256, write_once
-from .own_images import own_rows
-from .shipped import clone
-from .spelling import nearest
 
 log = logging.getLogger(__name__)
+
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def lmu_data_root() -> Path:
+    """VLMEvalKit's data folder, found as VLMEvalKit finds it but without importing or making it."""
+    named = os.environ.get("LMUData")  # noqa: SIM112 (the host's own spelling)
+    if named and os.path.exists(named):  # asked for with every name; a Path takes longer
+        return Path(named)
+    return Path.home() / "LMUData"
+
+
+def advice(error: OSError) -> str:
+    """What to do where a folder cannot be made or written to; empty for other errors."""
+    if error.filename is None:
+        return ""
+    path, root = Path(os.fsdecode(error.filename)), lmu_data_root()
+    if path.is_relative_to(root) and (error.errno in _NOT_ALLOWED or not root.is_dir()):
+        return ". Set LMUData to a folder that can be written to"
+    if error.errno in _NOT_ALLOWED and not os.path.exists(path):
+        return (
+            f". {path.parent} cannot be written to: copy it to a folder of yours, or name another"
+        )
+    return ""
+
+
+def own_datasets_file() -> Path:
+    """Return the file of custom datasets; it need not exist."""
+    return lmu_data_root() / "findit_datasets.json"
+
+
+OWN_MODELS = "findit_models.yaml"
+
+
+def own_models_file() -> Path:
+    """Return the file of custom models; it need not exist."""
+    return lmu_data_root() / OWN_MODELS
+
+
+# --- datasets of one's own: a file of them --------------------------------------------------------
+
+
+class DatasetFileError(ValueError):
+    """The file of one's own datasets cannot be read; the message names file, name and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRow(Config):
+    """A custom dataset: its image folder, and what is asked."""
+
+    folder: Text
+    family: Text = "objdet"  # A name that the benchmark knows
+    multilabel: YesNo = True
+    captions: YesNo = False
+    negatives: YesNo = False
+    frames: Count = 1
+
+
+def own_rows() -> Mapping[str, OwnRow]:
+    """Return the custom datasets by name; none without the file.
+
+    Raises:
+        DatasetFileError: the file is not one that ``import`` wrote.
+    """
+    path = own_datasets_file()
+    try:
+        state = path.stat()
+    except OSError:
+        return {}
+    return _read(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, mtime: int, size: int) -> Mapping[str, OwnRow]:
+    """``mtime`` and ``size`` are there for the cache: a changed file is read again."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return MappingProxyType(config_from(dict[str, OwnRow], values))
+    except MisplacedError as error:
+        raise DatasetFileError(f"{', '.join([str(path), *_at(error)])}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise DatasetFileError(f"{path}: {error}") from None
+
+
+def _at(error: MisplacedError) -> list[str]:
+    """The keys that lead to a value; the last one stands in the message already."""
+    at = [str(key) for key in error.at if key != "[key]"]
+    return at[:-1] if error.is_key or (at and str(error).startswith(f"{at[-1]}: ")) else at
 
 
 class PlaceError(ValueError):
@@ -33,16 +122,10 @@ def table_folders() -> list[Path]:
 
 
 def find_table(table: str, how_to_make: str) -> Path:
-    """The TSV of a table: that of the first folder that has one.
-
-    Where another folder has another table of this name, a warning says which is taken.
-
-    Args:
-        table: its name.
-        how_to_make: what makes it, for the message.
+    """Return the TSV of the first folder that has the table; warn where another folder has another.
 
     Raises:
-        FileNotFoundError: it is nowhere.
+        FileNotFoundError: it is nowhere; the message says ``how_to_make`` it.
     """
     folders = table_folders()
     found = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
@@ -63,7 +146,7 @@ def _say_once(warning: str) -> None:
 
 
 def is_looked_in(folder: Path) -> bool:
-    """Whether tables in a folder are found without being told where."""
+    """Return whether tables in a folder are found without naming it."""
     return folder.resolve() in [known.resolve() for known in table_folders()]
 
 
@@ -89,7 +172,7 @@ def config_file() -> Path | None:
 
 
 def image_folder(key: str) -> Folder:
-    """The folder of an image key: FINDIT_IMAGES, the configuration, one's own, LMUData.
+    """Find an image key's folder: FINDIT_IMAGES, configuration, custom datasets, LMUData.
 
     Raises:
         PlaceError: the configuration cannot be read.
@@ -103,11 +186,10 @@ def image_folder(key: str) -> Folder:
     if config is not None:
         values = read_config(config)
         base = config.resolve().parent
-        folder = values["images"].get(key)
-        if folder:
-            return Folder(key, base / Path(folder).expanduser(), str(config))
-        if values["root"]:
-            return Folder(key, base / Path(values["root"]).expanduser() / key, str(config))
+        if named := values.images.get(key):
+            return Folder(key, base / Path(named).expanduser(), str(config))
+        if values.root:
+            return Folder(key, base / Path(values.root).expanduser() / key, str(config))
     own = own_rows().get(key)
     if own is not None:
         return Folder(key, Path(own.folder), "run_findit.py import")
@@ -115,7 +197,7 @@ def image_folder(key: str) -> Folder:
 
 
 def keep_below(folder: Folder, name: str, data: bytes) -> Path:
-    """Keep a picture that we make of the folder's own ones, below it.
+    """Store an image that we make of the folder's own ones, below it.
 
     Raises:
         PlaceError: the folder cannot be written to; the message says how to name another.
@@ -134,52 +216,43 @@ def keep_below(folder: Folder, name: str, data: bytes) -> Path:
     return path
 
 
-def read_config(path: Path) -> Mapping[str, Any]:
-    """The sections of a configuration file: ``root``, ``images`` and ``sources``.
+_InText = Annotated[str, Wanted("text: write it in quotes", strict=True)]
 
-    Raises:
-        PlaceError: the file cannot be read as such.
-    """
+
+def _mapping(said: Any) -> Any:
+    if not isinstance(said or {}, Mapping):
+        raise ValueError(f"{said!r:.40} is no mapping of names")
+    return said or {}
+
+
+_Named = Annotated[Mapping[_InText, _InText | None], Checked(_mapping, before=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesConfig(Config):
+    """The sections of a configuration file."""
+
+    root: _InText | None = None
+    images: _Named = field(default_factory=dict)
+    sources: _Named = field(default_factory=dict)
+    called = "section"
+
+
+def read_config(path: Path) -> PlacesConfig:
+    """What a configuration file says; a PlaceError where it cannot be read as such."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
+        return _config(path.read_text(encoding="utf-8"))
+    except MisplacedError as error:
+        raise PlaceError(f"{', '.join([str(path), *_at(error)])}: {error}") from None
+    except (OSError, ValueError, RecursionError) as error:
         raise PlaceError(f"{path}: {error}") from None
-    return _sections(path, text)
 
 
 @lru_cache(maxsize=8)
-def _sections(path: Path, text: str) -> Mapping[str, Any]:
+def _config(text: str) -> PlacesConfig:
     import yaml
 
     try:
-        values = yaml.safe_load(text) or {}
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise PlaceError(f"{path}: {error}") from None
-    if not isinstance(values, dict):
-        raise PlaceError(f"{path}: should be a mapping of {', '.join(_SECTIONS)}")
-    for key in values:
-        if key not in _SECTIONS:
-            raise PlaceError(f"{path}: no section {key!r}{nearest(str(key), _SECTIONS)}")
-    named = {name: _named(path, name, values.get(name)) for name in ("images", "sources")}
-    return {"root": _text(path, "root", values.get("root")), **named}
-
-
-_SECTIONS = ("root", "images", "sources")
-
-
-def _named(path: Path, section: str, said: Any) -> Mapping[str, str | None]:
-    """A section of names with a text, or nothing, behind each."""
-    if not isinstance(said or {}, dict):
-        raise PlaceError(f"{path}, {section}: {said!r:.40} is no mapping of names")
-    return {
-        str(_text(path, f"{section}, a name", name)): _text(path, f"{section}.{name}", value)
-        for name, value in (said or {}).items()
-    }
-
-
-def _text(path: Path, where: str, said: Any) -> str | None:
-    if said is None or isinstance(said, str):
-        return said
-    raise PlaceError(
-        f'{path}, {where}: {said!r:.40} is no text: write it in quotes, "{said!s:.40}"'
-    )
+        return config_from(PlacesConfig, yaml.safe_load(text) or {})
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None

@@ -1,9 +1,7 @@
-"""Rows that other packages and files add to our tables, and where each comes from.
+"""Find rows that plug-ins add to our tables.
 
-Two origins: entry points of installed packages (``vlmeval_findit.models`` and so on: one row, or
-several), and Python files that FINDIT_PLUGINS names, which have attributes ``MODELS`` and so on.
-Nothing is looked for before a name is none of ours (:class:`.plugin_table.Table`), so whoever uses
-our rows alone pays nothing.  What cannot be used is reported once and left out.
+Origins: entry points (``vlmeval_findit.models``, …) of packages; attributes (``MODELS``, …) of
+files in FINDIT_PLUGINS. Looked for only when a name is not ours; unusable ones are reported once.
 """
 
 from __future__ import annotations
@@ -13,21 +11,21 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .files import sha256_of
 from .redaction import scrub
 
 log = logging.getLogger(__name__)
 
-FILES_VARIABLE = "FINDIT_PLUGINS"
-"""Paths with ``os.pathsep`` between them: workers and other programs have them from it."""
+FILES_VARIABLE = "FINDIT_PLUGINS"  # Paths joined by ``os.pathsep``; worker processes inherit it
 
 
 class Group(Enum):
@@ -52,15 +50,11 @@ class PluginError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """Where a row comes from.
+    """Where a row comes from."""
 
-    ``name`` is the package, or the file's name; ``version`` the package's, or ``sha256:`` and the
-    beginning of the file's; ``origin`` says where it was found.
-    """
-
-    name: str
-    version: str
-    origin: str
+    name: str  # The package, or the file's name
+    version: str  # The package's, or ``sha256:`` and the beginning of the file's
+    origin: str  # Where it was found
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.name, self.version, f"({self.origin})")))
@@ -70,7 +64,7 @@ class Offer(NamedTuple):
     """A row that a plug-in would add."""
 
     plugin: Plugin
-    row: object
+    row: Any
 
 
 class Later(NamedTuple):
@@ -80,12 +74,9 @@ class Later(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """What of a plug-in cannot be used: the group, what of it, and why.
+    """What of a plug-in cannot be used."""
 
-    ``group`` is None where a whole file is meant.
-    """
-
-    group: Group | None
+    group: Group | None  # None: the whole file
     plugin: Plugin
     what: str
     why: str
@@ -97,8 +88,6 @@ class Broken(NamedTuple):
 
 
 class _State:
-    """What was found so far in this process."""
-
     def __init__(self) -> None:
         self.loading = 0
         self.entry_points: dict[Group, tuple[Offer, ...]] = {}
@@ -109,13 +98,7 @@ class _State:
 
 _STATE = _State()
 
-lock = threading.RLock()
-"""One for all tables: a plug-in's row of one may need a row of another."""
-
-
-def is_loading() -> bool:
-    """Whether plug-ins are being loaded: what they offer now may not be all."""
-    return _STATE.loading > 0
+lock = threading.RLock()  # One for all tables: a plug-in's row of one may need a row of another
 
 
 def named_files() -> tuple[str, ...]:
@@ -163,15 +146,10 @@ def unreported() -> Iterator[None]:
 
 
 def forget() -> None:
-    """Look for plug-ins anew, as a new process would."""
+    """Look for plug-ins again, as a new process would."""
     global _STATE
     with lock:
         _STATE = _State()
-
-
-def stamp() -> tuple[object, ...]:
-    """What is the same as long as the same plug-ins are asked."""
-    return (_STATE, named_files())
 
 
 @contextmanager
@@ -198,11 +176,7 @@ def _of_entry_points(group: Group) -> tuple[Offer, ...]:
 def _of_entry_point(entry: importlib.metadata.EntryPoint, group: Group) -> Sequence[Offer]:
     name, version = (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
     plugin = Plugin(name, version, f"entry point {group.entry_points}: {entry.name}")
-    try:
-        return [Offer(plugin, row) for row in _rows(entry.load())]
-    except (Exception, SystemExit) as error:
-        report(Broken(group, plugin, entry.value, why(error)))
-        return ()
+    return _offers(group, plugin, entry.value, entry.load)
 
 
 def _of_file(path: str, group: Group) -> Sequence[Offer]:
@@ -214,14 +188,9 @@ def _of_file(path: str, group: Group) -> Sequence[Offer]:
     if found is None:
         return ()
     plugin, module = found
-    value = getattr(module, group.name, ())
     if group is Group.BENCHMARKS and hasattr(module, "PREFIX"):
         return [Offer(plugin, module)]
-    try:
-        return [Offer(plugin, row) for row in _rows(value)]
-    except Exception as error:
-        report(Broken(group, plugin, group.name, why(error)))
-        return ()
+    return _offers(group, plugin, group.name, lambda: getattr(module, group.name, ()))
 
 
 def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
@@ -242,11 +211,15 @@ def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
     return plugin, module
 
 
-def _rows(value: object) -> Sequence[object]:
-    """One row, or the rows of several."""
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return list(value)
-    return [value]
+def _offers(group: Group, plugin: Plugin, what: str, load: Callable[[], object]) -> Sequence[Offer]:
+    try:
+        value = load()
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            value = [value]
+        return [Offer(plugin, row) for row in value]
+    except (Exception, SystemExit) as error:
+        report(Broken(group, plugin, what, why(error)))
+        return ()
 
 
 def why(error: BaseException) -> str:
@@ -258,3 +231,111 @@ def why(error: BaseException) -> str:
 
 
 _LONGEST = 300
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+Row = TypeVar("Row")
+
+
+class Table(Mapping[str, Row]):
+    """Our rows and, on a miss or when listed, those of plug-ins.
+
+    A plug-in never replaces a row. Our modules must not list a table while imported, since plug-ins
+    import them. ``problem`` says why a row cannot be used, also by raising; ``more`` gives rows of
+    another origin: the same object as long as nothing changed there.
+
+    >>> table = Table(Group.SPACES, {"a": 1}, int, name=str)
+    >>> table["a"], "b" in table, list(table.ours)
+    (1, False, ['a'])
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        ours: Mapping[str, Row],
+        kind: type,
+        problem: Callable[[Any], str | None] = lambda row: None,
+        name: Callable[[Any], str] = attrgetter("name"),
+        more: Callable[[], Sequence[Offer]] = tuple,
+    ) -> None:
+        self.group = group
+        self.ours = ours
+        self._kind = kind
+        self._problem = problem
+        self._name = name
+        self._more = more
+        self._asked: tuple[object, ...] = ()
+        self._added: Mapping[str, Offer] = {}
+        self._asking: dict[str, Offer] | None = None
+
+    def __getitem__(self, name: str) -> Row:
+        if name in self.ours:
+            return self.ours[name]
+        if not name:
+            raise KeyError(name)  # nothing is named, as where nothing was recorded
+        row: Row = self.added()[name].row
+        return row
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.ours
+        yield from self.added()
+
+    def __len__(self) -> int:
+        return len(self.ours) + len(self.added())
+
+    def plugin_of(self, name: str | None) -> Plugin | None:
+        """Where a row that is not ours comes from; None of ours, and where there is none."""
+        if name is None or name in self.ours:
+            return None
+        found = self.added().get(name)
+        return found.plugin if found else None
+
+    def added(self) -> Mapping[str, Offer]:
+        """The rows of plug-ins by their names, looked for once."""
+        with lock:
+            if self._asking is not None:
+                # A plug-in that is looked at asks for a row: there are those before it.
+                return dict(self._asking)
+            more = self._more()
+            asked = (_STATE, named_files(), more)
+            if asked == self._asked:
+                return self._added
+            self._asking = {}
+            try:
+                for offer in (*offered(self.group), *more):
+                    self._take(offer)
+                found = self._asking
+            finally:
+                self._asking = None
+            if not _STATE.loading:  # what plug-ins offer while they are loaded may not be all
+                self._asked, self._added = asked, found
+            return found
+
+    def _take(self, offer: Offer) -> None:
+        assert self._asking is not None
+        row, name, reason = offer.row, "", None
+        try:
+            if isinstance(row, Later):
+                row = row.make()
+            if not isinstance(row, self._kind):
+                reason = f"should be a {self._kind.__name__}, and is {row!r:.60}"
+            else:
+                name = self._name(row)
+                reason = self._no_name(name) or self._problem(row)
+        except (Exception, SystemExit) as error:
+            reason = why(error)
+        if reason is None:
+            self._asking[name] = Offer(offer.plugin, row)
+        else:
+            report(Broken(self.group, offer.plugin, str(name), reason))
+
+    def _no_name(self, name: object) -> str | None:
+        assert self._asking is not None
+        if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
+            return f"{name!r} is no name"
+        if name in self.ours:
+            return f"{name} is a row of vlmeval_findit"
+        if name in self._asking:
+            return f"{name} is a row of {self._asking[name].plugin}"
+        return None

@@ -1,34 +1,28 @@
-"""What is asked: all that models, sweeps and the host need to know of it.
+"""What is asked: a :class:`Question` is one way of asking one table, a :class:`Query` one row.
 
-A :class:`Question` is one way of asking one table: "RefCOCO, boxes as JSON".  Its name is what
-people type after ``--data``.  A :class:`Query` is one row of that table.  Both are protocols: a
-benchmark brings classes of its own.
+A question's name is what people type after ``--data``. Benchmarks bring classes of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 
 class QuestionError(ValueError):
-    """A name that asks nothing; the message says why and what is nearest."""
+    """A dataset name that cannot be parsed; the message says why and what is nearest."""
 
 
 class Question(Protocol):
-    """One way of asking one table.  It is frozen, hashable and can be pickled.
+    """One way of asking one table: frozen, hashable, picklable.
 
-    ``name`` is canonical: two names of the same question become one.  ``column`` is its column of a
-    leaderboard (what is asked), ``format`` how the answer is to be written ("" where there is one
-    way only); runs of a column differ in their format alone.  ``family`` names the kind of task.
-    ``table`` is the name of the annotation table, ``images`` the key of its image folder.
-    ``has_references``: whether pictures of the object itself come before the scene; ``frames`` how
-    many pictures are no such references.  ``max_new_tokens`` is the longest reply.  ``in_boxes``:
-    whether the answer is boxes, so that the coordinate space of its numbers must be known.
-    ``reply_schema`` is the JSON schema that decoding is held to (None: the model speaks freely);
-    who answers and cannot hold to one refuses the question.
+    ``name`` is canonical; ``column`` is its dataset on a leaderboard, where runs differ in
+    ``format`` alone ("" where there is one). ``images`` is the key of its image folder;
+    ``has_references``: images of the object come before the scene; ``frames`` counts the others.
+    ``in_boxes``: answers need a coordinate space. ``reply_schema`` constrains decoding (None:
+    free); who cannot, refuses.
     """
 
     @property
@@ -66,11 +60,11 @@ class Question(Protocol):
 
 
 class Query(Protocol):
-    """One row of a table, without what is right.
+    """One row of a table, without the truth.
 
-    ``images`` are the scene or the frames, ``support`` the reference pictures, relative to the
-    image folder.  ``width`` and ``height`` are pixels of every scene or frame; 0 where the table
-    does not state them.  ``label`` is what is asked, in short.
+    ``images`` (scene or frames) and ``support`` (references) are relative to the image folder;
+    ``width`` and ``height`` pixels of each scene or frame (0: not stated). Queries of one
+    ``cluster``, such as one photograph, are not independent.
     """
 
     @property
@@ -85,20 +79,18 @@ class Query(Protocol):
     def images(self) -> tuple[str, ...]: ...
     @property
     def support(self) -> tuple[str, ...]: ...
+    @property
+    def cluster(self) -> str: ...
 
 
 def is_index(number: int) -> bool:
-    """Whether a row may be numbered so: what journals, sheets and details hold, and read back.
-
-    >>> is_index(0), is_index(-1), is_index(10**18)
-    (True, False, False)
-    """
+    """Whether a row may be numbered so: what journals, sheets and details hold, and read back."""
     return 0 <= number < 10**18
 
 
 @dataclass(frozen=True, slots=True)
 class PlainQuestion:
-    """A question of a benchmark that asks in one way: there are no formats to choose from.
+    """A question of a benchmark that asks in one way, without formats.
 
     >>> PlainQuestion("Hues_Few", table="HuesFew", images="Hues", family_name="letters").column
     'HuesFew'
@@ -128,20 +120,15 @@ Row = TypeVar("Row", bound=Query, covariant=True)
 
 @dataclass(frozen=True)
 class Task(Generic[Asked, Row]):
-    """A question over its table: every query of it by its index, in the table's order.
+    """A question over its table: every query by its index, in the table's order."""
 
-    ``name`` is what was typed; it may be another name of the question than its canonical one.
-    ``chosen`` is what of the questions the table leaves open, and how it was settled ("mark":
-    "oval-red").  ``before`` is the task before it was made that of one model
-    (:meth:`.Benchmark.for_model`); None where all models are asked alike.
-    """
-
-    name: str
+    name: str  # As typed, perhaps not the canonical one
     question: Asked
     table: Path
     queries: Mapping[int, Row]
+    # What the table leaves open and how it was settled ("mark": "oval-red")
     chosen: Mapping[str, str] = field(default_factory=dict)
-    before: Task[Asked, Row] | None = None
+    before: Task[Asked, Row] | None = None  # The task before :meth:`.Benchmark.for_model`
 
     def __post_init__(self) -> None:
         """Refuse rows that a run could not be read back with.
@@ -157,9 +144,31 @@ class Task(Generic[Asked, Row]):
 
     @property
     def of_all(self) -> Task[Asked, Row]:
-        """The task as all models share it: what runs of several are compared by."""
+        """Return the task as all models share it, by which runs of several are compared."""
         return self.before or self
 
 
-AnyTask = Task[Question, Query]
-"""A task of whatever benchmark."""
+AnyTask = Task[Question, Query]  # A task of whatever benchmark
+
+
+# --- rows as ranges, in files and messages --------------------------------------------------------
+
+
+def rows_text(rows: Iterable[int]) -> str:
+    """Rows as ranges: "0-3, 7"."""
+    ranges: list[list[int]] = []
+    for row in sorted(rows):
+        if ranges and row == ranges[-1][1] + 1:
+            ranges[-1][1] = row
+        else:
+            ranges.append([row, row])
+    return ", ".join(f"{a}-{b}" if a != b else str(a) for a, b in ranges)
+
+
+def rows_from(text: str) -> tuple[int, ...]:
+    """The rows that a text of ranges says; a ValueError where it says none."""
+    rows: list[int] = []
+    for part in filter(None, text.split(", ")):
+        first, _, last = part.partition("-")
+        rows += range(int(first), int(last or first) + 1)
+    return tuple(rows)

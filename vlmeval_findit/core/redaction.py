@@ -1,9 +1,7 @@
 """Secrets of this process, and texts without them.
 
-Servers quote keys: in errors, and in replies.  Whatever somebody else said goes through here before
-it is logged, shown or written; a reply that quotes one is not kept at all, since nothing may change
-a reply (:func:`.work.refused_if_it_quotes`).  A secret of fewer than eight characters is not looked
-for: it could not be told from a word or a number of an answer.
+Servers quote keys in errors and replies: texts of others pass here before they are logged, shown or
+written. A reply that quotes one is not stored at all (:func:`.work.refused_if_it_quotes`).
 """
 
 from __future__ import annotations
@@ -20,15 +18,14 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
 
-SHORTEST = 8
-"""Characters of the shortest secret that is looked for, and of the shortest piece of one."""
+SHORTEST = 8  # Characters: anything shorter could be a word or number of an answer
 
+# Environment variables that hold a secret
 _NAMES = re.compile(
     r"(?:api_?key|token|secret|password|passwd|passphrase)$|_(?:key|pass|pwd)$"
     r"|(?:^|_)secret_(?!(?:.*_)?(?:file|path|name)$)",
     re.IGNORECASE,
 )
-"""Environment variables that hold a secret."""
 
 _IN_ADDRESS = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
@@ -46,10 +43,7 @@ def remember(*secrets: str) -> None:
 
 
 def scrub(text: str) -> str:
-    """A text without the secrets of this process, in whatever form they stand there.
-
-    Also without the beginning of one where the text ends in that: somebody cut the text.
-    """
+    """Remove this process's secrets in every encoding, even one that the end of the text cuts."""
     forms = _forms_now()
     for form in forms:
         if form in text:
@@ -118,7 +112,6 @@ def _forms_now() -> tuple[str, ...]:
 
 
 def _of_environment() -> Iterator[tuple[str, str]]:
-    """The names of variables that hold secrets, with each secret."""
     for name, value in os.environ.items():
         found = [value.strip()] if _NAMES.search(name) else _IN_ADDRESS.findall(value)
         yield from ((name, secret) for secret in found if len(secret) >= SHORTEST)

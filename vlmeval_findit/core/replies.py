@@ -1,16 +1,91 @@
-"""Replies, and what a run records with each."""
+"""Replies, what a run records with each, and the thoughts that are taken out of them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from .thinking import split_thought
 from .token_logprobs import TokenLogprobs, token_logprobs
+
+# --- thoughts -------------------------------------------------------------------------------------
+
+# The answer is what stands behind the last mark that closes a thought; the mark that opens it may
+# be missing, since chat templates write it into the prompt.  Where a thought opens behind that, the
+# reply was cut off inside it and holds no answer.
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtMarks:
+    """What stands around a thought; ``title`` is a word that the model writes at its start."""
+
+    opens: str
+    closes: str
+    title: str = ""
+
+
+THINK = ThoughtMarks("<think>", "</think>")  # What most models write
+CHANNEL = ThoughtMarks("<|channel>", "<channel|>", "thought")  # What Gemma 4 writes
+
+_ALL = (
+    THINK,
+    ThoughtMarks("<thinking>", "</thinking>"),
+    CHANNEL,
+    ThoughtMarks("◁think▷", "◁/think▷"),
+)
+
+
+def _any_of(marks: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(marks), re.IGNORECASE)
+
+
+_OPENS = _any_of(
+    re.escape(one.opens) + (rf"(?:{one.title}\b)?" if one.title else "") for one in _ALL
+)
+_CLOSES = _any_of(re.escape(one.closes) for one in _ALL)
+_MARK = _any_of((_OPENS.pattern, _CLOSES.pattern))
+
+_SIGNS = frozenset(sign[0] for one in _ALL for sign in (one.opens, one.closes))
+
+
+class Spoken(NamedTuple):
+    """A reply without its thought."""
+
+    answer: str  # The end of the text
+    thought: str = ""
+    ends_inside: bool = False  # The thought was never closed
+
+
+def split_thought(text: str) -> Spoken:
+    """Take every thought out of a text (with :func:`opened_by` before it).
+
+    >>> split_thought("<think>hm</think>\\n[]")
+    Spoken(answer='[]', thought='hm', ends_inside=False)
+    >>> split_thought("[] <think>hm [1, 2, 3, 4]")
+    Spoken(answer='', thought='[]\\n\\nhm [1, 2, 3, 4]', ends_inside=True)
+    """
+    # Nearly every reply, and rewards are taken of millions.
+    if not any(sign in text for sign in _SIGNS):
+        return Spoken(text)
+    begin = 0
+    for closes in _CLOSES.finditer(text):
+        begin = closes.end()
+    if ends_inside := _OPENS.search(text, begin) is not None:
+        begin = len(text)
+    if not begin:
+        return Spoken(text)
+    thoughts = map(str.strip, _MARK.split(text[:begin]))
+    return Spoken(text[begin:].lstrip(), "\n\n".join(filter(None, thoughts)), ends_inside)
+
+
+def opened_by(prompt: str, marks: ThoughtMarks) -> str:
+    """The end of a prompt that a chat template left inside a thought; else nothing."""
+    at = prompt.rfind(marks.opens)
+    return prompt[at:] if at >= 0 and marks.closes not in prompt[at:] else ""
+
 
 FAILED = "Failed to obtain answer"
 """What VLMEvalKit stores in place of an answer when a call failed: not a reply of the model."""
@@ -24,61 +99,44 @@ RECORD_KEY = "findit"
 class Recorded:
     """What a model's run recorded with one reply.
 
-    ``space`` are the settings of :func:`..boxes.spaces.space_from`; ``finish_reason`` is ``stop``
-    or ``length``.  ``images`` say of each image, in the message's order, the ``original`` size, the
-    size as ``sent`` (after the run's own limits), the size as ``processed`` (after the model's
-    processor), all (w, h) in pixels, and the ``bounds`` in force.  ``thought`` is what the model
-    thought before it spoke, never read for boxes; ``ends_in_thought`` says that it never spoke.
-    ``tokens`` count the prompt and the reply.  ``model`` says who answered: identifier, revisions
-    or provider, and the row of the model table.  ``call`` is what a service said of a call over
-    HTTP: its id and its ``cost`` in US dollars; of a failed one, the error and the status.
-    ``token_logprobs`` are of the reply's tokens, None where they were not asked for or not had.
+    ``images`` say of each image (w, h) in pixels: ``original``, as ``sent`` (the run's limits) and
+    as ``processed`` (the model's processor), and the ``bounds`` in force.
     """
 
-    space: Mapping[str, Any] | None = None
-    finish_reason: str = ""
+    space: Mapping[str, Any] | None = None  # Settings of :func:`..boxes.spaces.space_from`
+    finish_reason: str = ""  # ``stop`` or ``length``
     images: tuple[Mapping[str, Any], ...] = ()
-    thought: str = ""
-    ends_in_thought: bool = False
-    tokens: Mapping[str, int] = field(default_factory=dict)
+    thought: str = ""  # Never read for boxes
+    ends_in_thought: bool = False  # There is no answer
+    tokens: Mapping[str, int] = field(default_factory=dict)  # Of the prompt and the reply
+    # Identifier, revisions or provider, and row of the model table
     model: Mapping[str, str] = field(default_factory=dict)
+    # Of HTTP: id and ``cost`` in US dollars, or error and status
     call: Mapping[str, Any] = field(default_factory=dict)
-    token_logprobs: TokenLogprobs | None = None
+    token_logprobs: TokenLogprobs | None = None  # None: not asked for or not had
 
     def as_json(self) -> str:
-        """The value for the column ``extra_records``; :func:`recorded` reads it back."""
-        record: dict[str, Any] = {}
-        if self.space is not None:
-            record["space"] = dict(self.space)
-        if self.finish_reason:
-            record["finish_reason"] = self.finish_reason
-        if self.images:
-            record["images"] = [dict(image) for image in self.images]
-        if self.thought:
-            record["thought"] = self.thought
-        if self.ends_in_thought:
-            record["ends_in_thought"] = True
-        if self.tokens:
-            record["tokens"] = dict(self.tokens)
-        if self.model:
-            record["model"] = dict(self.model)
-        if self.call:
-            record["call"] = dict(self.call)
-        if self.token_logprobs is not None:
-            record["logprobs"] = self.token_logprobs.as_json()
-        return json.dumps({RECORD_KEY: _plain(record, _DEPTH + 2)})
+        """Return the value for the column ``extra_records``; :func:`recorded` reads it back."""
+        record = {
+            "space": self.space and dict(self.space),
+            "finish_reason": self.finish_reason,
+            "images": [dict(image) for image in self.images],
+            "thought": self.thought,
+            "ends_in_thought": self.ends_in_thought,
+            "tokens": dict(self.tokens),
+            "model": dict(self.model),
+            "call": dict(self.call),
+            "logprobs": self.token_logprobs and self.token_logprobs.as_json(),
+        }
+        said = {name: value for name, value in record.items() if value}
+        return json.dumps({RECORD_KEY: _plain(said, _DEPTH + 2)})
 
 
-NOTHING_RECORDED = Recorded()
-"""What most models of others record: one for all their replies."""
+NOTHING_RECORDED = Recorded()  # What most models of others record: one for all their replies
 
 
 def call_failed(text: str, record: Recorded) -> bool:
-    """Whether a row is a failed call and no answer.
-
-    What was recorded says so: an error, or how the answer ended.  Where nothing was, as in files of
-    VLMEvalKit's own models, the text is failed that is its message and nothing else.
-    """
+    """Return whether a call failed: by its record or, without one, as VLMEvalKit's message."""
     if record.call.get("error"):
         return True
     if record.finish_reason or record.tokens:
@@ -96,17 +154,12 @@ _MESSAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One row of a prediction file.
-
-    ``text`` is what stands there, with the thought that other programs leave in it; what is read
-    is its ``answer``.
-    ``stated`` is what the row says of its query (``label``, ``width``, ``height``), as far as it
-    does: the truth of it is the table's.
-    """
+    """One row of a prediction file."""
 
     index: int
-    text: str
+    text: str  # As it stands, with thoughts that other programs leave in it
     recorded: Recorded = field(default_factory=Recorded)
+    # What the row says of its query; the table is the truth
     stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -130,11 +183,34 @@ class Reply:
         return self.recorded.finish_reason == "length"
 
 
-def recorded(value: object) -> Recorded:
-    """What our models put into ``extra_records``; of other models', nothing.
+class ParseFailure(NamedTuple):
+    """Why a reply is no answer."""
 
-    What is not of its type, or not finite, is left out: all of it can be written as JSON again.
+    reason: str
+
+
+UNREAD = ("empty", "truncated", "truncated while thinking")
+"""Reasons of :func:`read_reply`, beside those of a benchmark and the failed call."""
+
+Answer = TypeVar("Answer")
+
+
+def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> Answer | ParseFailure:
+    """Return what a reply answers, or why it is none.
+
+    ``read`` is given the text without its thought, never a failed call or an empty text.
     """
+    if reply.failed:
+        return ParseFailure("failed call")
+    text = reply.answer
+    if not text.strip():
+        return ParseFailure("truncated while thinking" if reply.ends_in_thought else "empty")
+    found = read(text)
+    return ParseFailure("truncated") if isinstance(found, ParseFailure) and reply.cut else found
+
+
+def recorded(value: object) -> Recorded:
+    """Read what our models put into ``extra_records``; drop wrong types and what is not finite."""
     record = record_in(value)
     if not record:
         return NOTHING_RECORDED
@@ -167,7 +243,6 @@ def record_in(value: object) -> Mapping[str, Any]:
 
 
 def _object_in(value: object) -> dict[str, Any]:
-    """An object, or the JSON of one; {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -204,8 +279,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-_DEPTH = 8
-"""Objects within objects that a record may have; ours have three."""
+_DEPTH = 8  # Objects within objects that a record may have; ours have three
 
 
 def _plain_object(value: object) -> dict[str, Any]:

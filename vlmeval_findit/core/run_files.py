@@ -1,22 +1,24 @@
-"""The files of a run: one description, for all that write or read them.
+"""The files of a run, all beside its predictions: ``<model>_<dataset>`` and an ending.
 
-Everything lies beside the predictions and is named after them::
-
-    <model>_<dataset>.json             predictions, in the host's layout (or .tsv, .xlsx)
-    <model>_<dataset>_identity.json    what the run is, written before its first call
-    <model>_<dataset>_calls.jsonl      its journal, under VLMEvalKit's runner
-    <model>_<dataset>_score.csv        the score as one row
-    <model>_<dataset>_details.jsonl    every query with its sums
-    <model>_<dataset>_provenance.json  what the score rests on; written last
-
-What is in the predictions is said by :mod:`.replies`, in the identity by :mod:`.identity`, in
-details and provenance by the modules of those names in ``runs/``.
+The identity is written before the first call, the provenance (what the score rests on) last.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+PROVENANCE = "_provenance.json"  # How the file ends that says that a run is scored
+
+
+class _Beside:
+    def __init__(self, ending: str) -> None:
+        self._ending = ending
+
+    def __get__(self, run: RunFiles, kind: type[RunFiles]) -> Path:
+        return run.predictions.with_name(f"{run.predictions.stem}{self._ending}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,52 +30,20 @@ class RunFiles:
     """
 
     predictions: Path
-
-    @property
-    def identity(self) -> Path:
-        return self._beside("_identity.json")
-
-    @property
-    def legacy_identity(self) -> Path:
-        """The record of runs before 0.2: what was asked, and nothing of who answered."""
-        return self._beside("_asked.json")
-
-    @property
-    def calls(self) -> Path:
-        return self._beside("_calls.jsonl")
-
-    @property
-    def score(self) -> Path:
-        return self._beside("_score.csv")
-
-    @property
-    def details(self) -> Path:
-        return self._beside("_details.jsonl")
-
-    @property
-    def provenance(self) -> Path:
-        return self._beside(PROVENANCE)
-
-    @property
-    def coco_results(self) -> Path:
-        return self._beside("_coco_results.json")
-
-    @property
-    def coco_truth(self) -> Path:
-        return self._beside("_coco_truth.json")
-
-    def _beside(self, ending: str) -> Path:
-        return self.predictions.with_name(f"{self.predictions.stem}{ending}")
+    identity = _Beside("_identity.json")
+    calls = _Beside("_calls.jsonl")
+    score = _Beside("_score.csv")
+    details = _Beside("_details.jsonl")
+    provenance = _Beside(PROVENANCE)
+    coco_results = _Beside("_coco_results.json")
+    coco_truth = _Beside("_coco_truth.json")
 
 
-PROVENANCE = "_provenance.json"
-"""How the file ends that says that a run is scored."""
-
-_ENDINGS = ("_provenance", "_identity", "_asked", "_calls", "_score", "_details")
+_ENDINGS = ("_provenance", "_identity", "_calls", "_score", "_details")
 
 
 def run_of(path: Path) -> RunFiles:
-    """The run that a file is of, whichever of its files it is.
+    """Return the run that a file is of, whichever of its files it is.
 
     >>> run_of(Path("m_FindIt_Pascal_xyxy_json_details.jsonl")).provenance.name
     'm_FindIt_Pascal_xyxy_json_provenance.json'
@@ -83,3 +53,48 @@ def run_of(path: Path) -> RunFiles:
         if stem.endswith(ending):
             return RunFiles(path.with_name(f"{stem.removesuffix(ending)}.json"))
     return RunFiles(path)
+
+
+# --- values of files that others may have written or damaged --------------------------------------
+
+Shape = Any
+"""A type, a union of types, ``[shape of every item]`` or ``{key: shape}``; keys may be missing, and
+others may be there."""
+
+
+def read_json(text: str) -> Any:
+    """JSON without NaN and infinity."""
+    return json.loads(text, parse_constant=_no_number)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no figure")
+
+
+def checked(value: Any, shape: Shape, at: str = "") -> Any:
+    """A value of a shape.
+
+    >>> checked({"tp": True}, {"tp": int})
+    Traceback (most recent call last):
+    TypeError: tp should not be True
+
+    Raises:
+        TypeError: it has another; the message says where.
+    """
+    if isinstance(shape, (dict, list)):
+        if not isinstance(value, type(shape)):
+            raise _other_shape(value, at)
+        inner = ((key, shape[key]) for key in shape if key in value)
+        if isinstance(shape, list):
+            inner = ((place, shape[0]) for place in range(len(value)))
+        for key, one in inner:
+            checked(value[key], one, f"{at}.{key}" if at else f"{key}")
+    # True is a whole number to Python, but not to a reader.
+    elif not isinstance(value, shape) or (isinstance(value, bool) and shape is not bool):
+        raise _other_shape(value, at)
+    return value
+
+
+def _other_shape(value: Any, at: str) -> TypeError:
+    said = repr(value)
+    return TypeError(f"{at or 'it'} should not be {said[:40]}{'…' * (len(said) > 40)}")

@@ -1,63 +1,112 @@
-"""One query of a run after scoring: what every benchmark gives, and all that others read."""
+"""One query of a run after scoring, alone and in tables: what every benchmark gives others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .metric import sliced, unsliced
+
+Sums = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """One query with its score.
-
-    ``source`` is the picture or video that it shows: queries of the same one are not independent.
-    ``sums`` are the additive sums that its benchmark's metrics are ratios of.  ``slices`` say which
-    parts of the benchmark it belongs to, value by kind; the sums of a slice (``tp[size=small]``)
-    are made of them (:func:`totals`) and are no names of a row's own sums.  ``failed`` says that
-    the call failed and there is no answer, ``reason`` why an answer could not be taken as it stands
-    (None: it could).  ``details`` are what else is known of it, as the details file holds them.
-    """
+    """One query with its score."""
 
     index: int
-    source: str
-    sums: Mapping[str, float]
-    failed: bool = False
-    reason: str | None = None
-    slices: Mapping[str, str] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
+    source: str  # Cluster of its query; queries of one are not independent
+    sums: Sums  # Additive sums, without those of slices (:func:`totals` makes ``tp[size=small]``)
+    failed: bool = False  # The call failed: no answer
+    reason: str | None = None  # Why the answer could not be taken as it stands
+    slices: Mapping[str, str] = field(default_factory=dict)  # Value by kind
+    details: Mapping[str, Any] = field(default_factory=dict)  # For the details file
+    # Sums by (kind, value) of one kind, as classes of an image
+    parts: Mapping[tuple[str, str], Sums] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse names that would be taken for others where sums are added up.
+        """Refuse what could not be added up, written and read back; the error names row and key.
 
         Raises:
-            ValueError: naming row and name.
+            ValueError: naming row and key.
         """
-        # There are many rows: one look at all their names is enough where nothing is wrong.
-        names = "".join(self.sums)
-        if "[" in names or "]" in names:
-            name = next(one for one in self.sums if "[" in one or "]" in one)
-            of, kind, value = unsliced(name)
-            said = {kind or "KIND": value or "VALUE"}
-            raise ValueError(
-                f"row {self.index}: the sum {name!r} has brackets, which are kept for slices: name "
-                f"it {of.replace(']', '')!r}, with slices={said}"
+        # There are many rows: one look at all sums and names is enough where nothing is wrong.
+        if not _is_plain(self.sums):
+            self._check_sums(self.sums)
+        if (
+            self.parts
+            or _SIGNS.intersection("".join(self.slices))
+            or not _TEXT.issuperset(map(type, self.slices.values()))
+        ):
+            self._check_slices()
+
+    def _check_sums(self, sums: Sums) -> None:
+        for name, value in sums.items():
+            if type(value) is not int and not (type(value) is float and isfinite(value)):
+                raise self._wrong(f"the sum {name!r} is {value!r}, no finite plain number")
+            if "[" in name or "]" in name:
+                of, *slice_of = unsliced(name)
+                said = {slice_of[0] or "KIND": slice_of[1] or "VALUE"}
+                raise self._wrong(
+                    f"the sum {name!r} has brackets, which are kept for slices: name it "
+                    f"{of.replace(']', '')!r}, with slices={said}"
+                )
+
+    def _check_slices(self) -> None:
+        for sums in self.parts.values():
+            self._check_sums(sums)
+        for kind, part in (*self.slices.items(), *self.parts):
+            if _SIGNS.intersection(kind):
+                raise self._wrong(
+                    f"the kind of slices {kind!r} has one of [ ] =, by which slices are told "
+                    "apart: name it without"
+                )
+            if type(part) is not str:
+                raise self._wrong(f"the slice {kind!r} is {part!r}, no text: write {str(part)!r}")
+        kinds = [*self.slices, *{kind for kind, _ in self.parts}]
+        if len({*kinds}) < len(kinds) or len(kinds) > len(self.slices) + 1:
+            raise self._wrong(
+                f"parts are of one kind that is none of its slices: {', '.join(sorted(kinds))}"
             )
-        if _SIGNS.intersection("".join(self.slices)):
-            kind = next(one for one in self.slices if _SIGNS.intersection(one))
-            raise ValueError(
-                f"row {self.index}: the kind of slices {kind!r} has one of [ ] =, by which slices "
-                "are told apart: name it without"
-            )
+
+    def _wrong(self, what: str) -> ValueError:
+        return ValueError(f"row {self.index}: {what}")
+
+    def part_rows(self) -> Iterator[ScoredRow]:
+        """Its parts as rows of their own, in its slices and the one that they name."""
+        for (kind, value), sums in self.parts.items():
+            yield replace(self, sums=sums, slices={**self.slices, kind: value}, parts={})
 
 
 _SIGNS = frozenset("[]=")
+_NUMBERS, _TEXT = frozenset((int, float)), frozenset((str,))
+
+
+def _is_plain(sums: Sums) -> bool:
+    names = "".join(sums)
+    if "[" in names or "]" in names or not _NUMBERS.issuperset(map(type, sums.values())):
+        return False
+    try:
+        return isfinite(sum(sums.values()))
+    except OverflowError:  # a whole number too large for a fraction
+        return False
 
 
 def totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
     """The sums of all rows, and of every slice under keys of its own."""
+    rows = list(rows)
+    found = _totals(rows)
+    parts = [part for row in rows if row.parts for part in row.part_rows()]
+    return add_up((found, _totals(parts))) if parts else found
+
+
+def _totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
     parts: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows:
         for part in (_ALL, *row.slices.items()):
@@ -81,3 +130,230 @@ def add_up(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
         for name, value in sums.items():
             total[name] = total.get(name, 0) + value
     return total
+
+
+# --- rows in columns ------------------------------------------------------------------------------
+
+# A row is some four kilobytes as an object and about a hundred bytes here, so that a leaderboard
+# can hold those of a thousand runs.
+
+Number = int | float
+_EXACT = 2**53  # Above it a fraction's type cannot hold every whole number
+
+_NONE, _WHOLE, _FRACTION = range(3)
+_KINDS = {type(None): _NONE, int: _WHOLE, float: _FRACTION}
+
+
+class Column(NamedTuple):
+    """One number of every row: its value (0 where there is none), and which kind of one it is."""
+
+    values: NDArray[Any]
+    kinds: NDArray[np.uint8]
+
+    def where(self, inside: NDArray[np.bool_]) -> Column:
+        return Column(self.values[inside], self.kinds[inside])
+
+    def said(self) -> list[Number | None]:
+        """The numbers as they were put in."""
+        made: list[Any] = self.values.tolist()
+        first = self.kinds[0] if made else _NONE
+        same = first != _NONE and (self.kinds == first).all()
+        # Whole numbers may lie among fractions, of rows that are not here.
+        if same and (first == _FRACTION or self.values.dtype.kind != "f"):
+            return made
+        of: tuple[Callable[[Any], Number | None], ...] = (lambda _: None, int, float)
+        return [of[kind](one) for one, kind in zip(made, self.kinds.tolist(), strict=True)]
+
+
+def column(said: Sequence[Number | None]) -> Column:
+    """A column of the smallest type that holds its numbers exactly."""
+    kinds = np.array([_KINDS[type(one)] for one in said], dtype=np.uint8)
+    numbers = [0 if one is None else one for one in said]
+    whole = [one for one in numbers if isinstance(one, int)]
+    lowest, highest = min(whole, default=0), max(whole, default=0)
+    kind: Any = object
+    if not (kinds == _FRACTION).any():
+        kind = np.result_type(np.min_scalar_type(lowest), np.min_scalar_type(highest))
+        # What holds both -1 and 2**63 is a fraction to numpy.
+        kind = object if kind == np.float64 else kind
+    elif max(-lowest, highest) <= _EXACT:
+        kind = np.float64
+    if len(kinds) and (kinds == kinds[0]).all():
+        kinds = np.broadcast_to(kinds[:1].copy(), kinds.shape)
+    return Column(np.array(numbers, dtype=kind), kinds)
+
+
+class Texts(NamedTuple):
+    """One text of every row: alphabetical values, and each row's place in them (-1: none)."""
+
+    values: tuple[str, ...]
+    of: NDArray[np.signedinteger[Any]]
+
+    def where(self, inside: NDArray[np.bool_]) -> Texts:
+        """The texts of some rows, without values that none of them has."""
+        of = self.of[inside]
+        used = np.unique(of[of >= 0])
+        # The last one is what -1 finds: a row without a text still has none.
+        place = np.full(len(self.values) + 1, -1, dtype=self.of.dtype)
+        place[used] = np.arange(len(used))
+        return Texts(tuple(self.values[at] for at in used.tolist()), place[of])
+
+    def said(self) -> list[str | None]:
+        """The texts as they were put in."""
+        values = (*self.values, None)
+        return [values[at] for at in self.of.tolist()]
+
+
+def texts(said: Sequence[str | None]) -> Texts:
+    """The texts of rows; runs that have the same ones share them."""
+    values = tuple(sorted({sys.intern(one) for one in said if one is not None}))
+    place: dict[str | None, int] = {one: at for at, one in enumerate(values)}
+    kind = np.result_type(np.int8, np.min_scalar_type(-len(values) - 1))
+    return Texts(values, np.array([place.get(one, -1) for one in said], dtype=kind))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTable(Sequence[ScoredRow]):
+    """Rows without details; sums and slices by name."""
+
+    indices: Column
+    source: Texts
+    failed: NDArray[np.bool_]
+    reason: Texts
+    sums: Mapping[str, Column]
+    slices: Mapping[str, Texts]
+    counted: Mapping[str, Column] | None = None  # Sums with an anatomy's events (None: the same)
+    goodness: NDArray[np.float64] | None = None  # Query scores in percent (None: not stored)
+    parts: RowTable | None = None  # Parts as rows; their index is their row's place
+
+    def with_events(self) -> RowTable:
+        """The rows with their events counted."""
+        return replace(self, sums=self.sums if self.counted is None else self.counted)
+
+    def where(self, inside: NDArray[np.bool_]) -> RowTable:
+        """Some of the rows, by one truth value a row."""
+        counted, parts = self.counted, self.parts
+        if parts is not None:
+            at = parts.indices.values
+            place = column((np.cumsum(inside) - 1)[at[inside[at]]].tolist())
+            parts = replace(parts.where(inside[at]), indices=place)
+        return RowTable(
+            indices=self.indices.where(inside),
+            source=self.source.where(inside),
+            failed=self.failed[inside],
+            reason=self.reason.where(inside),
+            sums={name: one.where(inside) for name, one in self.sums.items()},
+            slices={kind: one.where(inside) for kind, one in self.slices.items()},
+            counted=counted and {n: one.where(inside) for n, one in counted.items()},
+            goodness=None if self.goodness is None else self.goodness[inside],
+            parts=parts,
+        )
+
+    def __len__(self) -> int:
+        return len(self.failed)
+
+    @overload
+    def __getitem__(self, at: int) -> ScoredRow: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[ScoredRow]: ...
+    def __getitem__(self, at: int | slice) -> ScoredRow | Sequence[ScoredRow]:
+        return tuple(self)[at]
+
+    def __iter__(self) -> Iterator[ScoredRow]:
+        sums = {name: one.said() for name, one in self.sums.items()}
+        slices = {kind: one.said() for kind, one in self.slices.items()}
+        known: list[Sequence[Any]] = [self.indices.said(), self.source.said()]
+        known += [self.failed.tolist(), self.reason.said()]
+        parts: dict[int, list[ScoredRow]] = {}
+        for one in self.parts or ():
+            parts.setdefault(one.index, []).append(one)
+        for at, (index, source, failed, reason) in enumerate(zip(*known, strict=True)):
+            own = _at(slices, at)
+            found = {
+                part: one.sums
+                for one in parts.get(at, ())
+                for part in one.slices.items()
+                if part not in own.items()
+            }
+            yield ScoredRow(index, source, _at(sums, at), failed, reason, own, parts=found)
+
+
+def table_of(
+    rows: Sequence[ScoredRow],
+    counted: Sequence[ScoredRow] = (),
+    goodness: Sequence[float] | None = None,
+) -> RowTable:
+    """Rows as a table; ``counted`` are the same rows with the events of their anatomy counted."""
+    more = counted and any(one.sums != row.sums for one, row in zip(counted, rows, strict=True))
+    parts = [replace(part, index=at) for at, row in enumerate(rows) for part in row.part_rows()]
+    kinds = dict.fromkeys(kind for row in rows for kind in row.slices)
+    return RowTable(
+        indices=column([row.index for row in rows]),
+        source=texts([row.source for row in rows]),
+        failed=np.array([row.failed for row in rows], dtype=bool),
+        reason=texts([row.reason for row in rows]),
+        sums=_columns(rows),
+        slices={sys.intern(kind): texts([row.slices.get(kind) for row in rows]) for kind in kinds},
+        counted=_columns(counted) if more else None,
+        goodness=None if goodness is None else np.array(goodness, dtype=float),
+        parts=table_of(parts) if parts else None,
+    )
+
+
+def _columns(rows: Sequence[ScoredRow]) -> dict[str, Column]:
+    names = dict.fromkeys(name for row in rows for name in row.sums)
+    return {sys.intern(name): column([row.sums.get(name) for row in rows]) for name in names}
+
+
+def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:
+    return {name: said[at] for name, said in columns.items() if said[at] is not None}
+
+
+# --- what is asked of rows, whether they are a table or not --------------------------------------
+
+
+def totals_of(rows: Sequence[ScoredRow]) -> dict[str, float]:
+    """:func:`.scored_row.totals`, to the last bit: added up row by row."""
+    if not isinstance(rows, RowTable):
+        return totals(rows)
+    found: dict[str, float] = {}
+    for name, one in rows.sums.items():
+        said = one.said()
+        found |= _added_up(said, [0] * len(said), [name])
+        for kind, slicing in rows.slices.items():
+            keys = [sys.intern(sliced(name, kind, value)) for value in slicing.values]
+            found |= _added_up(said, slicing.of.tolist(), keys)
+    return found if rows.parts is None else add_up((found, totals_of(rows.parts)))
+
+
+def _added_up(
+    said: Sequence[Number | None], places: Sequence[int], keys: Sequence[str]
+) -> dict[str, float]:
+    """The sum at each place by its key; without one where no row there has such a number."""
+    found: list[Number | None] = [None] * len(keys)
+    for value, at in zip(said, places, strict=True):
+        if value is not None and at >= 0:
+            before = found[at]
+            found[at] = (0 if before is None else before) + value
+    return {key: total for key, total in zip(keys, found, strict=True) if total is not None}
+
+
+def indices(rows: Sequence[ScoredRow]) -> list[int]:
+    """The indices of rows, in their order."""
+    if isinstance(rows, RowTable):
+        return [int(index) for index in rows.indices.values.tolist()]
+    return [row.index for row in rows]
+
+
+def failures(rows: Sequence[ScoredRow]) -> int:
+    """How many calls failed."""
+    if isinstance(rows, RowTable):
+        return int(rows.failed.sum())
+    return sum(row.failed for row in rows)
+
+
+def sources(rows: Sequence[ScoredRow]) -> int:
+    """How many pictures or videos rows show."""
+    if isinstance(rows, RowTable):
+        return len(rows.source.values)
+    return len({row.source for row in rows})

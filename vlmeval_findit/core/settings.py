@@ -22,39 +22,26 @@ class ChosenEncoder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user says about the scoring of a run.
+    """What a user says about the scoring of a run."""
 
-    ``space`` is a name or the fields of :class:`.Space`; ``reads_like`` a row of the model table
-    whose way of answering ``unconstrained`` prompts the model shares; ``force`` overrules what the
-    run recorded.  ``source`` says where the space comes from: an environment variable never goes
-    before a record.  ``encoder`` is what scores where a score needs one (None: the dataset's own).
-    """
-
-    space: str | Mapping[str, Any] | None = None
-    reads_like: str | None = None
-    force: bool = False
-    source: str = "setting"
-    encoder: ChosenEncoder | None = None
+    space: str | Mapping[str, Any] | None = None  # A name or the fields of :class:`.Space`
+    reads_like: str | None = None  # Model table row whose replies to ``unconstrained`` it shares
+    force: bool = False  # Overrides what the run recorded
+    source: str = "setting"  # Of the space: an environment variable never overrides a record
+    encoder: ChosenEncoder | None = None  # Where a score needs one (None: the dataset's own)
 
 
 SPACE_VARIABLE = "FINDIT_SPACE"
-
-
 FORCE_VARIABLE = "FINDIT_FORCE"
-
-
 CONFIDENCES_VARIABLE = "FINDIT_CONFIDENCES"
-
-
 ENCODER_VARIABLE = "FINDIT_ENCODER"
 
-
+# Our keys of ``--judge-args``; other keys are the host's
 NAMES = ("space", "reads_like", "encoder", "force")
-"""What ``--judge-args`` says of our datasets; other keys are the host's."""
 
 
 def judge_args(text: str | None) -> dict[str, Any]:
-    """The values of ``--judge-args``.
+    """Parse ``--judge-args``.
 
     Raises:
         SettingsError: it is no JSON object; the message says what to type.
@@ -75,13 +62,7 @@ def judge_args(text: str | None) -> dict[str, Any]:
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
-    """Settings from ``--judge-args`` or a command's flags or, where they say none, from
-    ``FINDIT_SPACE`` (a name or a JSON object), ``FINDIT_READS_LIKE``, ``FINDIT_FORCE`` and
-    ``FINDIT_ENCODER``.
-
-    Raises:
-        SettingsError: a value cannot be read.
-    """
+    """Make settings of ``--judge-args`` or flags, then of ``FINDIT_…`` environment variables."""
     space, source = values.get("space"), "setting"
     if not space and os.environ.get(SPACE_VARIABLE):
         space, source = os.environ[SPACE_VARIABLE], SPACE_VARIABLE
@@ -97,7 +78,7 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     if not isinstance(forced := values.get("force") or False, bool):
         raise SettingsError(f"force: {forced!r} should be true or false")
     encoder = _encoder(values.get("encoder"))
-    return Settings(space or None, reads_like, forced or is_forced(), source, encoder)
+    return Settings(space or None, reads_like, forced or _is_on(FORCE_VARIABLE), source, encoder)
 
 
 def _encoder(said: object) -> ChosenEncoder | None:
@@ -107,11 +88,6 @@ def _encoder(said: object) -> ChosenEncoder | None:
         return ChosenEncoder(said)
     named = os.environ.get(ENCODER_VARIABLE)
     return ChosenEncoder(named, ENCODER_VARIABLE) if named else None
-
-
-def is_forced() -> bool:
-    """Whether ``FINDIT_FORCE`` says to overrule what runs recorded."""
-    return _is_on(FORCE_VARIABLE)
 
 
 def wants_confidences() -> bool:

@@ -1,12 +1,7 @@
-"""Intervals and paired tests over pictures, from the evidence of :mod:`.evidence`.
+"""Intervals and paired tests over images, from the influences of :mod:`.evidence`.
 
-The difference between two runs subtracts the influences of every picture: what makes a picture hard
-for both does not count as a difference.  Nothing is drawn at random: the same runs give the same
-intervals.  All intervals of the package are made here.
-
-With few pictures, near 0 or 100 %, influences alone promise too much: seven pictures without a miss
-do not show that there is none.  :func:`bounds` says what is done about it.  What is no share, such
-as a mean error, has Student's interval of a mean.
+A difference subtracts each image's influences, so what is hard for both runs cancels. Nothing is
+random. Near 0 or 100 % few images promise too much: see :func:`bounds`.
 """
 
 from __future__ import annotations
@@ -15,25 +10,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from .evidence import FEWEST, Evidence, aligned
 from .metric import Array
 
-LEVEL = 0.95
-"""Of intervals."""
+LEVEL = 0.95  # Of intervals
+ALPHA = 0.05  # Corrected p-values below it are significant
 
-ALPHA = 0.05
-"""Corrected p-values below it are significant."""
-
+# What intervals are, as files say it
 INTERVALS = f"95 % over pictures; none where fewer than {FEWEST} pictures count"
-"""What intervals are, as files say it."""
 
-_ROUNDING = 1e-6
-"""By which sums of rounded numbers may leave a share's range."""
+_ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
 
-_UNSEEN = 1 / 3
-"""How much of a picture that was not seen is allowed for; held against simulated coverage."""
+_UNSEEN = 1 / 3  # How much of an unseen image is allowed for; checked against simulated coverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +35,38 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One figure minus another, in percentage points where they are shares.
-
-    ``p_value`` is two-sided, None where there are too few pictures; ``corrected`` is it after
-    :func:`correct`, for the number of comparisons that it stands among.
-    """
+    """One value minus another, in percentage points where they are shares."""
 
     value: float
-    p_value: float | None
-    corrected: float | None
+    p_value: float | None  # Two-sided; None: too few images
+    corrected: float | None  # After :func:`correct`
 
     @property
     def significant(self) -> bool:
         return self.corrected is not None and self.corrected < ALPHA
 
 
+# Imported late: SciPy takes half a second, and most commands need no interval.
+def _quantile(freedom: float) -> float:
+    """How many standard errors Student's interval reaches to either side."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
+
+
+def _tail(freedom: float, value: float) -> float:
+    """The probability of a smaller value of Student's t."""
+    from scipy.special import stdtr
+
+    return float(stdtr(freedom, value))
+
+
 def bounds(value: float, variance: float, pictures: float) -> Interval | None:
-    """The 95 % interval of a share of 1 with its variance, over so many pictures.
+    """Return the 95 % interval of a share of 1; None below :data:`.FEWEST` images.
 
-    None where they are fewer than :data:`.FEWEST`.
-
-    Wilson's interval of a proportion, for as many independent trials as give this variance (the
-    effective sample size), with Student's t for the number of pictures.  To the variance is added
-    what a third of a picture would add that is missed, and one that is found, whole: so few
-    pictures cannot show that there are none.  Where nothing varies every picture is one trial.
+    Wilson's interval at the effective sample size, with Student's t. To the variance is added what
+    a third of an image would add that is missed, and one that is found: few images cannot show that
+    there are none. Where nothing varies every image is one trial.
     """
     if pictures < FEWEST:
         return None
@@ -80,7 +77,7 @@ def bounds(value: float, variance: float, pictures: float) -> Interval | None:
         spread = value * (1 - value)
         unseen = (_UNSEEN / pictures) ** 2 * (value**2 + (1 - value) ** 2)
         trials = spread / (variance + min(unseen, spread / pictures))
-    t2 = stdtrit(pictures - 1, (1 + LEVEL) / 2) ** 2
+    t2 = _quantile(pictures - 1) ** 2
     middle = value + t2 / (2 * trials)
     reach = np.sqrt(t2 * (value * (1 - value) / trials + t2 / (4 * trials**2)))
     # The last bits: an interval holds its figure.
@@ -93,12 +90,12 @@ def mean_bounds(value: float, variance: float, pictures: float) -> Interval | No
     """Student's 95 % interval of a hundredth of a figure that is no share; None as in bounds."""
     if pictures < FEWEST:
         return None
-    reach = float(stdtrit(pictures - 1, (1 + LEVEL) / 2) * np.sqrt(variance))
+    reach = float(_quantile(pictures - 1) * np.sqrt(variance))
     return Interval(100 * (value - reach), 100 * (value + reach))
 
 
 def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
-    """The interval of every figure that there is; None for one that rests on too few pictures.
+    """Return the interval of every value; None where it rests on too few images.
 
     Raises:
         ValueError: a figure of a share does not lie between 0 and 100 %.
@@ -108,7 +105,7 @@ def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
         if metric.share and pictures and not -_ROUNDING <= value <= 1 + _ROUNDING:
             raise ValueError(
                 f"{metric.name} is {100 * value:g} %, which no share of a whole can be: "
-                f"write Metric({metric.name!r}, …, share=False)"
+                f'write Metric({metric.name!r}, …, unit="")'
             )
     return {
         metric.name: (bounds if metric.share else mean_bounds)(
@@ -122,30 +119,26 @@ def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
 
 
 def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
-    """One figure minus another: a paired t-test over the pictures.
-
-    The p-value is never below that of as many coins that all fall alike: so few pictures cannot say
-    more, however equal they are.
-    """
+    """Subtract one value from another: a paired t-test over the images."""
+    # As many coins that fall alike bound the p-value: few images cannot say more, however equal.
     value, error, pictures = _paired(one, other, metric)
     p_value = _p_value(value, error, pictures) if pictures else None
     return Difference(100 * value, p_value, p_value)
 
 
 def difference_interval(one: Evidence, other: Evidence, metric: str) -> Interval | None:
-    """The 95 % interval of one figure minus another, paired as the test is.
+    """Return the 95 % interval of one value minus another; None for too few images.
 
-    None where there are too few pictures.  As in :func:`bounds` a third of a picture that only one
-    of two shares finds is allowed for, so that pictures which all agree have an interval too.  It
-    goes over 0 exactly where the test of :func:`difference` finds no difference: what few pictures
-    cannot say there, they cannot say here.
+    It crosses 0 exactly where :func:`difference` finds none. As in :func:`bounds` a third of an
+    image that one of two shares finds is allowed for, so that images which all agree have an
+    interval.
     """
     value, error, pictures = _paired(one, other, metric)
     if not pictures:
         return None
     share = one.metrics[one.place(metric)].share
     unseen = 2 * (_UNSEEN / pictures) ** 2 * (1 + value**2) if share else 0.0
-    reach = float(stdtrit(pictures - 1, (1 + LEVEL) / 2) * np.sqrt(error**2 + unseen))
+    reach = float(_quantile(pictures - 1) * np.sqrt(error**2 + unseen))
     differs = _p_value(value, error, pictures) < ALPHA
     reach = min(reach, abs(value)) if differs else max(reach, abs(value))
     low, high = value - reach, value + reach
@@ -169,21 +162,17 @@ def _p_value(value: float, error: float, pictures: float) -> float:
     # Sums in another order differ in their last bits: what is equal must count as equal.
     if abs(value) < 1e-11:
         return 1.0
-    tail = float(stdtr(pictures - 1, -abs(value) / error)) if error else 0.0
+    tail = _tail(pictures - 1, -abs(value) / error) if error else 0.0
     return max(2 * tail, float(2.0 ** (1 - pictures)))
 
 
 def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) -> float | None:
-    """How likely all pictures are to show that a share is better than the one in front.
+    """Predict how likely all images show that a share beats the leading one; None: too few images.
 
-    ``share`` of all pictures were looked at, above 0 and below 1.  What all of them would show is
-    predicted: Student's t around the difference so far, with its paired variance over what is not
-    seen yet (of a finite number, so the more was seen the less is open).  Better means by more than
-    the 95 % interval of a difference over all pictures reaches: by what they could tell from
-    nothing.  As in :func:`bounds` a third of a picture is allowed for in either figure: few
-    pictures without a difference do not show that there is none.
-
-    Returns None where there are too few pictures.
+    ``share`` (0 to 1) of them were seen. Student's t around the difference, with its paired
+    variance over the unseen rest of a finite number. Better means by more than a difference's 95 %
+    interval over all images. As in :func:`bounds` a third of an image is allowed for in either
+    share.
     """
     at = one.place(metric)
     pictures = float(min(one.counted[at], front.counted[at]))
@@ -193,13 +182,12 @@ def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) ->
     values = np.array([one.values[at], front.values[at]])
     unseen = (_UNSEEN / pictures) ** 2 * (values**2 + (1 - values) ** 2).sum()
     variance = ((ours[:, at] - theirs[:, at]) ** 2).sum() + unseen
-    reach = stdtrit(pictures / share - 1, (1 + LEVEL) / 2) * np.sqrt(variance * share)
+    reach = _quantile(pictures / share - 1) * np.sqrt(variance * share)
     short_of = reach - (values[0] - values[1])
-    return float(stdtr(pictures - 1, -short_of / np.sqrt(variance * (1 - share))))
+    return _tail(pictures - 1, -short_of / np.sqrt(variance * (1 - share)))
 
 
-DRAWN = 500
-"""How often pictures are drawn again for what is no ratio of sums."""
+DRAWN = 500  # How often pictures are drawn again for what is no ratio of sums
 
 _SEED = 11
 
@@ -222,11 +210,7 @@ def drawn_interval(values: Array) -> Interval | None:
 
 
 def correct(found: Iterable[Difference]) -> list[Difference]:
-    """Differences with their p-values corrected for their number, after Holm.
-
-    The smallest is multiplied by their number, the next by one less, and so on; none becomes
-    smaller than one before it.
-    """
+    """Correct p-values for their number, after Holm: smallest times n, next n - 1, ascending."""
     made = list(found)
     tested = sorted((one.p_value, at) for at, one in enumerate(made) if one.p_value is not None)
     so_far = 0.0

@@ -1,8 +1,4 @@
-"""PNG files whose every byte is the same on every machine.
-
-Compressors differ between versions and vendors of zlib, so the pixels are stored, not compressed:
-three bytes a pixel, 83 KB a rendered scene.
-"""
+"""PNG files with the same bytes everywhere: zlib versions differ, so pixels are not compressed."""
 
 from __future__ import annotations
 
@@ -12,8 +8,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-Pixels = npt.NDArray[np.uint8]
-"""height x width x 3, RGB."""
+Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 
 _LONGEST_BLOCK = 0xFFFF
 

@@ -1,6 +1,7 @@
-"""Tables as files: TSV rows and the facts beside them, written at once, read with every check.
+"""Tables as files: the fields of a frozen dataclass are the columns, one codec reads and writes.
 
-What the columns hold is a benchmark's to say.
+Text and enums stand in a cell as they are, all else as JSON. An empty cell or missing column is the
+field's default; a field without one must be filled. ``<name>.meta.json`` has the checksum.
 """
 
 from __future__ import annotations
@@ -10,40 +11,140 @@ import io
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-from .files import atomic_write, file_sha256, sha256_of
-from .paths import unsafe
+from .config import Checked
+from .files import atomic_write, file_sha256, sha256_of, unsafe
+from .places import lmu_data_root
 from .question import Query, is_index
-from .table_facts import contradiction, meta_path
 
 
 class TableError(ValueError):
     """A table that cannot be trusted; the message names file, row and column."""
 
 
-def write_cells(
-    path: Path,
-    columns: Sequence[str],
-    cells: Iterable[Sequence[Any]],
-    origin: Mapping[str, Any],
-    facts: Callable[[], Mapping[str, Any]],
-) -> None:
-    """Write a table of any columns with its ``.meta.json``, both atomically.
+class CellError(ValueError):
+    """A cell that does not go with the others of its row: raised where queries are made of rows."""
 
-    Args:
-        path: the table.
-        columns: their names.
-        cells: row by row; may be made one after the other.
-        origin: where they came from.
-        facts: what else is known of the rows once all of them are written.
+    def __init__(self, column: str, why: str) -> None:
+        super().__init__(why)
+        self.column = column
+
+
+# --- types of cells -------------------------------------------------------------------------------
+
+
+def image_path(name: str) -> str:
+    """A path below an image folder; a ValueError where it leaves the folder, or names no file."""
+    if why := unsafe(name):
+        raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
+    return name
+
+
+def _pixels(side: int) -> int:
+    if side < 1:
+        raise ValueError(f"{side} is not a size in pixels")
+    return side
+
+
+# The ``__pydantic_config__`` of dataclasses that cells hold
+NESTED: Any = {"allow_inf_nan": False, "extra": "forbid"}
+
+ImagePath = Annotated[str, Checked(image_path)]
+Paths = tuple[ImagePath, ...]
+Side = Annotated[int, Checked(_pixels)]
+AsQuery = TypeVar("AsQuery", bound=Query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainQuery:
+    """The columns that every benchmark's table has, for one to add its own; see :class:`.Query`."""
+
+    index: int
+    images: Paths
+    cluster: str
+    label: str = ""
+    support: Paths = ()
+    width: Side = 0
+    height: Side = 0
+
+
+class _Column(NamedTuple):
+    name: str
+    default: Any
+    is_text: bool
+    read: Callable[[str], Any]
+
+
+@cache
+def _columns(kind: Any) -> tuple[_Column, ...]:
+    types = get_type_hints(kind, include_extras=True)
+    return tuple(_column(field, types[field.name]) for field in fields(kind))
+
+
+def _column(field: Field[Any], kind: Any) -> _Column:
+    from pydantic import TypeAdapter
+
+    default = field.default
+    if field.default_factory is not MISSING:
+        default = field.default_factory()
+    plain = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    is_text = isinstance(plain, type) and issubclass(plain, (str, Enum))
+    nested = isinstance(plain, type) and hasattr(plain, "__dataclass_fields__")
+    config: Any = None if nested else {"allow_inf_nan": False}
+    adapter = TypeAdapter(kind, config=config)
+    if is_text:
+        return _Column(field.name, default, True, adapter.validate_strings)
+    return _Column(
+        field.name, default, False, lambda cell: adapter.validate_json(cell, strict=True)
+    )
+
+
+def _cell(column: _Column, value: Any) -> str:
+    if value == column.default:
+        return ""
+    if column.is_text:
+        return str(value.value if isinstance(value, Enum) else value)
+    return json_cell(value)
+
+
+def json_cell(value: Any) -> str:
+    """A value as the JSON of a cell.
+
+    >>> json_cell(("a", "ü"))
+    '["a","ü"]'
     """
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else vars(value)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def write_table(
+    path: Path,
+    kind: Any,
+    rows: Iterable[Any],
+    origin: Mapping[str, Any],
+    facts: Callable[[], Mapping[str, Any]] = dict,
+) -> None:
+    """Write a table with its ``.meta.json``, both atomically.
+
+    ``origin`` says where rows came from; ``facts`` is called once all are written.
+    """
+    columns = _columns(kind)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         writer = csv.writer(f, delimiter="\t", lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(cells)
+        writer.writerow([one.name for one in columns])
+        writer.writerows([_cell(one, getattr(row, one.name)) for one in columns] for row in rows)
         # Before the table, so that a kill between the two leaves none beside the facts of another.
         meta_path(path).unlink(missing_ok=True)
     said = {"table": path.stem, **origin, "table_sha256": file_sha256(path), **facts()}
@@ -51,27 +152,18 @@ def write_cells(
         json.dump(said, f, indent=1)
 
 
-Row = TypeVar("Row", bound=Query)
+# --- reading --------------------------------------------------------------------------------------
 
 
-def read_rows(
+def read_table(
     path: Path,
-    columns: Sequence[str],
-    read: Callable[[Path, int, Sequence[str]], Row],
-    anew: str,
-    optional: Sequence[str] = (),
-) -> list[Row]:
-    """The queries of a table that :func:`write_cells` wrote.
+    kind: Any,
+    how_to_make: str,
+    query: Callable[[Any], AsQuery] | None = None,
+) -> list[AsQuery]:
+    """Read the queries of a table; the last tables are cached by content, since a run rereads them.
 
-    Those of the last tables are kept by their content: one run reads a table more than once.
-
-    Args:
-        path: the table.
-        columns: those that it has.
-        read: makes a query of a row, given the table's path and the number of the line.
-        anew: the command that makes the table, for messages.
-        optional: columns of which it may have any behind the others, in this order; the cells of
-            those that it has not are empty.
+    ``query`` makes a query of a row (None: the row is one); its :class:`CellError` names a column.
 
     Raises:
         TableError: naming file, line and column; or the table is not the one that its
@@ -79,102 +171,131 @@ def read_rows(
     """
     data = path.read_bytes()
     sha256 = sha256_of(data)
-    wrong = contradiction(path, sha256)
-    if wrong:
-        raise TableError(f"{wrong}: {anew}")
+    if wrong := contradiction(path, sha256):
+        raise TableError(f"{wrong}: {how_to_make}")
     with _READ_LOCK:
         known = _READ.get((path, sha256))
     if known is not None:
         return list(known)
-    rows = _lines(path, data, columns, anew, optional)
-    queries: dict[int, Row] = {}
-    for number, cells in rows:
-        query = read(path, number, cells)
-        if not is_index(query.index):
-            raise TableError(
-                f"{path}, line {number}, column index: {query.index} is no number of a row: "
-                "they begin at 0"
-            )
-        if query.index in queries:
-            raise TableError(f"{path}: index {query.index} stands twice")
-        queries[query.index] = query
+    found: dict[int, Any] = {}
+    for line, cells in _lines(path, data, _columns(kind), how_to_make):
+        made = _query(f"{path}, line {line}", kind, cells, query)
+        if made.index in found:
+            raise TableError(f"{path}, line {line}, column index: {made.index} stands twice")
+        found[made.index] = made
     with _READ_LOCK:
         while len(_READ) >= _TABLES_KEPT:
             del _READ[next(iter(_READ))]
-        _READ[path, sha256] = tuple(queries.values())
-    return list(queries.values())
+        _READ[path, sha256] = tuple(found.values())
+    return list(found.values())
 
 
-_TABLES_KEPT = 32
-"""More than FindIt's release has."""
+_TABLES_KEPT = 32  # More than FindIt's release has
 
 _READ: dict[tuple[Path, str], tuple[Any, ...]] = {}
+# Programs that ask several models at once read tables in several threads
 _READ_LOCK = threading.Lock()
-"""Programs that ask several models at once read tables in several threads."""
 
 
 def _lines(
-    path: Path, data: bytes, columns: Sequence[str], anew: str, optional: Sequence[str]
-) -> Iterator[tuple[int, Sequence[str]]]:
+    path: Path, data: bytes, columns: Sequence[_Column], how_to_make: str
+) -> Iterator[tuple[int, Mapping[str, str]]]:
     csv.field_size_limit(2**31 - 1)
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
-        more = [c for c in optional if c in header]
-        if header != [*columns, *more]:
-            missing = [c for c in columns if c not in header]
+        known = [column.name for column in columns]
+        missing = [one.name for one in columns if one.default is MISSING and one.name not in header]
+        if missing or not {*header} <= {*known} or len({*header}) != len(header):
             raise TableError(
-                f"{path}: columns are {header}, should be {list(columns)}"
+                f"{path}: columns are {header}, should be {known}"
                 + (f" (missing: {', '.join(missing)})" if missing else "")
-                + f"; make it anew with: {anew}"
+                + f"; make it again with: {how_to_make}"
             )
-        places = [header.index(c) if c in more else None for c in optional]
         for cells in filter(None, lines):
             if len(cells) != len(header):
                 raise TableError(
                     f"{path}, line {lines.line_num}: {len(cells)} cells for {len(header)} columns: "
-                    f"is the file cut off? Make it anew with: {anew}"
+                    f"is the file cut off? Make it again with: {how_to_make}"
                 )
-            rest = ["" if at is None else cells[at] for at in places]
-            yield lines.line_num, cells[: len(columns)] + rest
+            yield lines.line_num, dict(zip(header, cells, strict=True))
     except (csv.Error, UnicodeDecodeError) as error:
-        raise TableError(f"{path}: {error}; make it anew with: {anew}") from None
+        raise TableError(f"{path}: {error}; make it again with: {how_to_make}") from None
 
 
-def json_cell(value: Any) -> str:
-    """A value as the JSON of a cell; :func:`list_cell` reads lists back.
+def _query(where: str, kind: Any, cells: Mapping[str, str], query: Any) -> Any:
+    column = "index"
+    try:
+        values = {}
+        for one in _columns(kind):
+            column = one.name
+            if cell := cells.get(column, ""):
+                values[column] = one.read(cell)
+            elif one.default is MISSING:
+                raise ValueError("is empty")
+        made = kind(**values) if query is None else query(kind(**values))
+        column = "index"
+        if not is_index(made.index):
+            raise ValueError(f"{made.index} is no number of a row: they begin at 0")
+        column = "images"
+        if not made.images:
+            raise ValueError("names no image")
+        column = "cluster"
+        if not made.cluster.strip():
+            raise ValueError("is empty: it says what is not independent, as the image or the video")
+        return made
+    except CellError as error:
+        raise TableError(f"{where}, column {error.column}: {error}") from None
+    except ValueError as error:
+        raise TableError(f"{where}, column {column}: {_why(error)}") from None
 
-    >>> json_cell(("a", "ü"))
-    '["a","ü"]'
-    """
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+def _why(error: ValueError) -> str:
+    if not hasattr(error, "errors"):
+        return str(error)
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "value_error":
+        return str(first["ctx"]["error"])
+    at = "".join(f"[{place}]" for place in first["loc"])
+    said = first["msg"].replace("Input should", "should").replace("Field required", "is missing")
+    return f"{at + ' ' if at else ''}{said}: {first['input']!r:.60}"
 
 
-def list_cell(kind: type[Any], cell: str) -> tuple[Any, ...]:
-    """A cell that is a JSON list of one type; see :func:`all_of`."""
-    return tuple(all_of(kind, json.loads(cell)))
+# --- what is known of a table ---------------------------------------------------------------------
 
 
-def all_of(kind: type[Any], values: Any) -> list[Any]:
-    """Values that are a list of just this type; a bool is no int here.
-
-    Raises:
-        ValueError: they are not.
-    """
-    if not isinstance(values, list) or any(type(value) is not kind for value in values):
-        raise ValueError(f"{values!r} is not a list of {kind.__name__}")
-    return values
+def meta_path(table: Path) -> Path:
+    """Where the facts about a table lie."""
+    return table.with_suffix(".meta.json")
 
 
-def paths_cell(cell: str) -> tuple[str, ...]:
-    """A cell that is a JSON list of paths below a folder.
+def is_users_table(name: str) -> bool:
+    """Return whether VLMEvalKit's user has a table ``<name>.tsv`` that we did not make."""
+    table = lmu_data_root() / f"{name}.tsv"
+    return table.is_file() and not meta_path(table).is_file()
 
-    Raises:
-        ValueError: it is none, or a path leaves the folder.
-    """
-    names = list_cell(str, cell)
-    for name in names:
-        why = unsafe(name)
-        if why:
-            raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
-    return names
+
+def made_of(table: Path) -> str | None:
+    """Return the checksum of a table's source; None where it is unknown or damaged."""
+    try:
+        values = json.loads(meta_path(table).read_text(encoding="utf-8"))
+        return str(values["source_sha256"]) if table.is_file() else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def contradiction(table: Path, sha256: str) -> str | None:
+    """Say why a table's content with this checksum is not what its facts describe; else None."""
+    facts = meta_path(table)
+    try:
+        recorded = json.loads(facts.read_text(encoding="utf-8"))["table_sha256"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return f"{facts}: records no table_sha256; delete it, or make the table again with"
+    if recorded == sha256:
+        return None
+    return (
+        f"{table}: SHA-256 is {sha256}, but {facts.name} records {recorded}: the table was "
+        "changed after it was made; make it again with"
+    )

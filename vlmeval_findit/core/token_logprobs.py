@@ -10,18 +10,16 @@ from typing import Any
 
 _DECIMALS = 4
 
-LEAST = -9999.0
-"""What stands for a probability of nought, whose logarithm JSON cannot say (vLLM's own word)."""
+LEAST = -9999.0  # Stands for the log of 0, which JSON cannot hold (as in vLLM)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:
-    """The tokens of a reply as it is kept: stripped, without its thought.
+    """The tokens of a reply as stored: stripped, without its thought.
 
-    Token i ends before character ``ends[i]`` of the text; a token that ends within a character, or
-    that was stripped away, adds none and shares its end with the one before.  ``logprobs[i]`` is
-    the natural logarithm of its probability under the model's own distribution (temperature 1,
-    before any grammar mask or penalty), rounded to 4 decimals.
+    Token i ends before character ``ends[i]``; one that ends within a character, or was stripped,
+    shares its end with the one before. ``logprobs[i]`` is natural, under the model's own
+    distribution (temperature 1, before grammar mask or penalty), rounded to 4 decimals.
 
     Raises:
         ValueError: lengths that differ, ends that go back, or a logarithm that is not finite.
@@ -49,7 +47,7 @@ class TokenLogprobs:
         return cls(tuple(ends), tuple(rounded))
 
     def behind(self, begin: int) -> TokenLogprobs:
-        """The tokens of what stands behind the first ``begin`` characters of the text.
+        """Return the tokens behind the first ``begin`` characters.
 
         >>> TokenLogprobs((2, 5), (-1.0, -2.0)).behind(3)
         TokenLogprobs(ends=(2,), logprobs=(-2.0,))

@@ -1,7 +1,7 @@
-"""What the installed VLMEvalKit's files say, read as text: importing it takes twenty seconds.
+"""Read the installed VLMEvalKit's files as text: importing it takes twenty seconds.
 
-On PyPI it is ``ms-vlmeval``, whose runner is the module ``vlmeval.run``; upstream is a clone whose
-runner is ``run.py`` beside the package, and ``pip install`` of it installs no runner.
+On PyPI it is ``ms-vlmeval`` with the runner ``vlmeval.run``; a clone of upstream has ``run.py``
+beside the package, and installing that brings no runner.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import importlib.util
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,8 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .commits import commit_of
-from .extras import install
+from .command import install
 
 
 class RunnerError(ValueError):
@@ -53,18 +53,21 @@ def host_version() -> Mapping[str, str]:
             continue
         if Path(str(found.locate_file("vlmeval"))).resolve() == folder.resolve():
             return {name: found.version}
-    return {"VLMEvalKit": commit_of(folder.parent) or "unknown"}
+    return {"VLMEvalKit": git_revision(folder.parent) or "unknown"}
+
+
+def git_revision(clone: Path) -> str | None:
+    """The commit of the clone whose top folder this is, in 12 digits; None where git has none."""
+    command = ["git", f"--git-dir={clone / '.git'}", "rev-parse", "--verify", "--quiet", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()[:12]
 
 
 def find_runner(arguments: Sequence[str]) -> Runner:
-    """The runner of this VLMEvalKit.
-
-    Args:
-        arguments: the command line, for the message where there is no runner.
-
-    Raises:
-        RunnerError: there is none.
-    """
+    """The runner of this VLMEvalKit; a RunnerError with the ``arguments`` where there is none."""
     folder = package_folder()
     if folder is None:
         raise RunnerError(
@@ -128,7 +131,6 @@ def _settings(call: ast.Call) -> Iterator[tuple[str, Any]]:
 
 @cache
 def _text(part: str) -> str:
-    """The source of a module of VLMEvalKit, or of all in a folder of it; empty without it."""
     folder = package_folder()
     if folder is None:
         return ""
@@ -152,10 +154,8 @@ def model_names() -> list[str]:
 
 
 def may_have_dataset(name: str) -> bool:
-    """Whether VLMEvalKit's source names a dataset, or, up to a ``_`` or ``-``, how it begins.
-
-    Some of its names are put together: ``VSI-Bench`` with ``_128frame``.
-    """
+    """Return whether VLMEvalKit's source names a dataset, or its beginning up to ``_`` or ``-``."""
+    # Some names are put together: ``VSI-Bench`` with ``_128frame``.
     text = _text("dataset")
     ends = [match.start() for match in re.finditer("[_-]", name)]
     return any(_is_quoted(name[:end], text) for end in (len(name), *ends))

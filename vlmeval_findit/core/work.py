@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from threading import Thread
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from .messages import Message
 from .question import Question
@@ -17,18 +20,12 @@ log = logging.getLogger(__name__)
 
 
 class Work(NamedTuple):
-    """What goes to a model at a time: plain values, so that another machine can take it.
-
-    Images of messages are paths of files.
-    """
+    """What goes to a model at a time: plain values for other machines; images are file paths."""
 
     messages: tuple[Message, ...]
-    questions: tuple[Question, ...]
-    """What each message asks."""
-    shares_images: bool
-    """Whether other calls are over the same images, in this work or beside it."""
-    confidences: bool = False
-    """Whether log-probabilities of the replies' tokens are recorded, where they can be had."""
+    questions: tuple[Question, ...]  # What each message asks
+    shares_images: bool  # Whether other calls are over the same images, in this work or beside it
+    confidences: bool = False  # Record logprobs
 
 
 class Stop(Enum):
@@ -48,16 +45,11 @@ class Answer(NamedTuple):
     """What came of one message."""
 
     text: str
-    extra: Any = None
-    """What the model records with it, as VLMEvalKit's column ``extra_records`` holds it."""
-    error: str | None = None
-    """Why there is no answer."""
-    seconds: float = 0.0
-    """Its share of the time that the work took."""
+    extra: Any = None  # VLMEvalKit's column ``extra_records``
+    error: str | None = None  # Why there is no answer
+    seconds: float = 0.0  # Its share of the time that the work took
+    # Why this failure ends the run; nothing is stored of a call not made (:data:`NOT_MADE`)
     stop: Stop | None = None
-    """Why this failure ends the run; of a call that was not made (:data:`NOT_MADE`) nothing is
-    kept.
-    """
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -66,11 +58,7 @@ class Answer(NamedTuple):
 
 
 def refused_if_it_quotes(answer: Answer) -> Answer:
-    """An answer, or a failed call where its reply or its thought quotes a credential.
-
-    A key must not be kept, and a reply must not be changed, so it is not kept; the log shows it
-    without the key.
-    """
+    """Fail an answer that quotes a credential: it may be neither stored nor changed."""
     if answer.error is not None:
         return answer
     # Most have no thought, and nothing is parsed to see it.
@@ -100,10 +88,7 @@ class Asker(Protocol):
 
 
 class CancelledError(BaseException):
-    """A run was cancelled in the middle of replies: none of what was asked together is answered.
-
-    No ``Exception``, as asyncio's is none: nobody takes it for a failed call.
-    """
+    """A run was cancelled amid replies; no ``Exception``, so nobody takes it for a failed call."""
 
 
 @runtime_checkable
@@ -111,11 +96,34 @@ class Cancellable(Protocol):
     """What an asker can do beside that generates replies in this process."""
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
-        """From when a run is told to stop, generate no further token: raise a
-        :class:`CancelledError`.
-        """
+        """Generate no token once told to stop: raise a :class:`CancelledError`."""
 
 
 def said(error: BaseException) -> str:
     """An exception as one line."""
     return quoted(f"{type(error).__name__}: {error}", 500)
+
+
+T = TypeVar("T")
+
+
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Run a function in a thread, which does not keep the process from ending if it hangs."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(how: Callable[[Any], None], what: Any) -> None:
+        if not future.done():
+            how(what)
+
+    def run() -> None:
+        settled: tuple[Callable[[Any], None], Any]
+        try:
+            settled = future.set_result, function(*arguments)
+        except BaseException as error:
+            settled = future.set_exception, error
+        with suppress(RuntimeError):  # the loop is gone: nobody waits for it any more
+            loop.call_soon_threadsafe(settle, *settled)
+
+    Thread(target=run, daemon=True).start()
+    return await future

@@ -12,11 +12,7 @@ T = TypeVar("T")
 
 
 class YamlText:
-    """A YAML text: its ``value``, and the lines of all that is in it.
-
-    Args:
-        text: the text.
-        name: what messages call it: its file.
+    """A YAML text: its ``value`` and the lines of everything in it; ``name`` is its file's.
 
     Raises:
         ConfigError: it is not YAML, empty, or says a key twice.
@@ -41,7 +37,7 @@ class YamlText:
         self._top = top
 
     def read(self, kind: type[T], *at: str | int) -> T:
-        """The value at a place, as a :class:`.config.Config`.
+        """Return the value at a place, as a :class:`.config.Config`.
 
         Raises:
             ConfigError: it is none; the message names file, line, and what to write.

@@ -1,7 +1,6 @@
-"""The cheap part of the doctor, which every score runs: is the declared convention plausible?
+"""The cheap part of the coordinate check, run by every score: is the declared convention plausible?
 
-A few answers are held against every space before anything is fitted.  Only where another one is
-ahead the doctor looks closely, and only an alarm is told.  No figure depends on it.
+Some answers are tried in every space; only where another leads is anything fitted.
 """
 
 from __future__ import annotations
@@ -17,28 +16,21 @@ from ..boxes.representation import Judging
 from ..boxes.spaces import space_from
 from ..core.scored_row import ScoredRow
 from .conventions import ORDERS, SPACES, Convention, row_of
-from .densities import said
-from .diagnosis import diagnose
-from .estimate import screen
+from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
 from .evidence import Query, evidence_of
-from .verdict import FEWEST_BOXES, Diagnosis, Verdict
+from .reading import said, screen
 
-MOST_QUERIES = 256
-"""Queries that are kept for the check."""
-
-_A_PART = 64
-_A_QUERY = 50
-_FAR = 1e9
-_SCREENED = 80
-_SUSPICIOUS = 8.0
-_PART = 0.1
+MOST_QUERIES = 256  # that are kept for the check
+_A_PART = 64  # queries of a part of a run
+_A_QUERY = 50  # boxes
+_FAR = 1e9  # pixels
+_SCREENED = 80  # boxes that are held against every space
+_SUSPICIOUS = 8.0  # nats
+_PART = 0.1  # a share of the queries
 
 
 def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
-    """Some of the answers of a part of a run: boxes in pixels, beside the truth.
-
-    Empty where the question does not ask for boxes in pictures.
-    """
+    """Sample answers, boxes in pixels beside the truth; empty where none are asked in images."""
     question = task.question
     if not isinstance(question, Variant) or question.frames > 1:
         return ()
@@ -71,12 +63,9 @@ def joined_samples(samples: Sequence[tuple[Query, ...]]) -> tuple[Query, ...]:
 
 
 def warning(task: Any, queries: Sequence[Query], spaces: Sequence[Mapping[str, Any]]) -> str | None:
-    """One line where the declared convention is not the one that fits; None else.
+    """Return one line if another convention than the declared fits; None else.
 
-    Args:
-        task: what was asked.
-        queries: a sample of the answers, in pixels (:func:`sample`).
-        spaces: the coordinate spaces in force, as settings with a ``source``.
+    ``spaces`` are the coordinate spaces in force, as settings with a ``source``.
     """
     if len(spaces) != 1 or sum(len(query.said) for query in queries) < FEWEST_BOXES:
         return None
@@ -95,21 +84,19 @@ def _as_said(queries: Sequence[Query], declared: Convention) -> list[Query]:
     owner = np.repeat(np.arange(len(queries)), [len(query.said) for query in queries])
     boxes = np.array([box for query in queries for box in query.said], float).reshape(-1, 4).T
     shares = boxes / np.tile(sizes[:, owner], (2, 1))
-    numbers = said(shares, declared.space.frame(sizes).of(owner), declared.order)
+    numbers = said(shares, declared.space.frame(sizes).of(owner), declared.order.numbers)
     each = iter(np.round(numbers, 6).T.tolist())
     return [query._replace(said=[next(each) for _ in query.said]) for query in queries]
 
 
 def is_suspicious(queries: Sequence[Query], declared: Convention) -> bool:
-    """Whether another convention explains the answers better, or a part, before anything is fitted.
-
-    Looks at every space in the declared order and every order in the declared space.
-    """
+    """Return whether another convention explains the answers, or a part, better before any fit."""
+    # Every space in the declared order, and every order in the declared space.
     evidence = evidence_of(queries).some(_SCREENED)
     others = [Convention(row, declared.order) for row in SPACES.values()]
     others += [Convention(declared.space, order) for order in ORDERS.values()]
     known = [declared, *(one for one in others if one.name != declared.name)]
-    screened = screen(evidence, known)
+    screened, _ = screen(evidence, known)
     gains = np.stack([evidence.by_query(row) for row in screened - screened[0]]).clip(-60, 60)
     costs = np.array([one.cost - declared.cost for one in known])
     in_all = gains.sum(1) - costs
@@ -126,7 +113,7 @@ def line_of(diagnosis: Diagnosis) -> str | None:
     if diagnosis.verdict is Verdict.OTHER:
         best = f"{found.best.space.means}, {found.best.order.name}"
         return f"{start}the answers follow {best} ({found.agree} of {diagnosis.answered} agree)"
-    if diagnosis.verdict is Verdict.MIXED and found.second is not None:
+    if diagnosis.verdict is Verdict.MIXED:
         other = found.second.convention
         return f"{start}{100 * found.second.share:.0f} % of the answers follow {other.space.means}"
     return f"{start}the answers are scaled or moved by something that no convention explains"

@@ -1,4 +1,4 @@
-"""All that the doctor says of a run."""
+"""All results of the coordinate check of a run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .conventions import SPACES, Convention, conventions
-from .diagnosis import diagnose
-from .distance import apart
-from .estimate import Bend, screen
+import numpy as np
+
+from .conventions import ORDERS, SPACES, Convention, conventions
+from .diagnosis import ALIKE, Diagnosis, Found, diagnose
 from .evidence import Evidence, evidence_of
-from .inflation import Inflation, inflation
+from .frames import Bend, Floats
 from .of_run import RunReplies, figures_read_in
-from .verdict import ALIKE, Diagnosis
+from .reading import apart, best_ious, placed, screen
 
 _LINES = 8
 _ALWAYS = ("grid1000", "unit", "pixels")
@@ -28,66 +28,61 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Consultation:
-    """A diagnosis, the scores that other conventions would give, and what the best would add."""
+    """A diagnosis, and the scores that other conventions would give."""
 
     diagnosis: Diagnosis
     lines: Sequence[Line]
-    inflation: Sequence[Inflation]
+    # What the best of several readings adds, in points of objects found
+    inflation: Mapping[str, float]
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for a file."""
-        found = self.diagnosis.found
+        one, found = self.diagnosis, self.diagnosis.found
         return {
-            "verdict": self.diagnosis.verdict.value,
-            "alarm": self.diagnosis.verdict.alarms,
-            "declared": self.diagnosis.declared.name,
-            "boxes": self.diagnosis.boxes,
-            "queries": self.diagnosis.queries,
-            "answered": self.diagnosis.answered,
-            "drift": self.diagnosis.drift,
-            "evidence": None
-            if found is None
-            else {
-                "best": found.best.name,
-                "means": found.best.space.means,
-                "llr": round(found.llr, 2),
-                "z": round(found.z, 2),
-                "z_iou": round(found.z_iou, 2),
-                "distance": round(found.distance, 4),
-                "signal": round(found.signal, 1),
-                "agree": found.agree,
-                "alike": list(found.alike),
-                "rivals": list(found.rivals),
-                "fit": {
-                    "in": found.unlisted.bent.name,
-                    "gain": round(found.unlisted.gain, 1),
-                    "distance": round(found.unlisted.distance, 4),
-                    **bend_as_dict(found.unlisted.bend),
-                },
-                "second": None
-                if found.second is None
-                else {
-                    "convention": found.second.convention.name,
-                    "share": round(found.second.share, 3),
-                    "gain": round(found.second.gain, 1),
-                },
-            },
+            "verdict": one.verdict.value,
+            "alarm": one.verdict.alarms,
+            "declared": one.declared.name,
+            **{name: getattr(one, name) for name in ("boxes", "queries", "answered", "drift")},
+            "evidence": found and _evidence(found),
             "read_as": [
                 {"convention": line.convention.name, **line.figures} for line in self.lines
             ],
-            "inflation": [one.as_dict() for one in self.inflation],
+            "inflation": self.inflation,
         }
+
+
+def _evidence(found: Found) -> dict[str, Any]:
+    bent, second = found.unlisted, found.second
+    fit = {"in": bent.bent.name, "gain": round(bent.gain, 1), "distance": round(bent.distance, 4)}
+    return {
+        "best": found.best.name,
+        "means": found.best.space.means,
+        **{name: round(getattr(found, name), 2) for name in ("llr", "z", "z_iou", "signal")},
+        "distance": round(found.distance, 4),
+        "agree": found.agree,
+        "alike": list(found.alike),
+        "rivals": list(found.rivals),
+        "fit": fit | bend_as_dict(bent.bend),
+        "second": {
+            "convention": second.convention.name,
+            "share": round(second.share, 3),
+            "gain": round(second.gain, 1),
+        }
+        if second.is_clear
+        else None,
+    }
 
 
 def bend_as_dict(how: Bend) -> dict[str, Any]:
     """Scale and offset by axis, with their errors."""
+    values = {
+        "scale": how.scale,
+        "scale_error": how.scale_error,
+        "offset": how.at_origin,
+        "offset_error": how.at_origin_error,
+    }
     return {
-        axis: {
-            "scale": round(float(how.scale[i]), 4),
-            "scale_error": round(float(how.scale_error[i]), 4),
-            "offset": round(float(how.at_origin[i]), 4),
-            "offset_error": round(float(how.at_origin_error[i]), 4),
-        }
+        axis: {name: round(float(both[i]), 4) for name, both in values.items()}
         for i, axis in enumerate("xy")
     }
 
@@ -101,16 +96,13 @@ def consult(run: RunReplies) -> Consultation:
 
 
 def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
-    """The declared convention, the one that fits, those that come next, and the usual ones.
-
-    Of those that are alike on this data only the first has a line.
-    """
+    """Return the conventions to show: declared, best, next, usual; of equal ones the first."""
     declared = diagnosis.declared
     first = [declared] if diagnosis.found is None else [declared, diagnosis.found.best]
     usual = [Convention(SPACES[name], declared.order) for name in _ALWAYS]
     known = conventions(declared)
     few = evidence.some(200)
-    likely = screen(few, known).sum(1) if few.boxes else [0.0] * len(known)
+    likely = screen(few, known)[0].sum(1) if few.boxes else [0.0] * len(known)
     order = sorted(range(len(known)), key=lambda i: known[i].cost - likely[i])
     made: list[Convention] = []
     for one in [*first, *(known[i] for i in order[:40]), *usual]:
@@ -118,3 +110,42 @@ def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
         if room and all(apart(evidence, other, one) >= ALIKE for other in made):
             made.append(one)
     return made
+
+
+# --- what the best reading would add --------------------------------------------------------------
+
+# Some scorers keep, box by box, the reading that agrees best with the truth.  It hides every fault
+# of a convention and adds what is not there; this says how much, for sets as they are in use.
+
+_FOUND = 0.5
+
+_SEVEN = ("grid1000", "unit", "percent", "grid1024", "pixels", "smart_200704_1605632", "longer1000")
+
+# Sets of spaces and orders; an order ``xyxy`` alone stands for the declared one
+READINGS = {
+    "2 spaces": (("grid1000", "pixels"), ("xyxy",)),
+    "3 spaces": (("grid1000", "unit", "pixels"), ("xyxy",)),
+    "4 spaces": (("grid1000", "unit", "percent", "pixels"), ("xyxy",)),
+    "7 spaces": (_SEVEN, ("xyxy",)),
+    "35 readings": (_SEVEN, ("xyxy", "yxyx", "xywh", "cxcywh", "yxhw")),
+}
+
+
+def inflation(evidence: Evidence, declared: Convention) -> dict[str, float]:
+    """Return by set of readings what its best adds to the declared one, in points."""
+    # An object counts as found where any box of its query has IoU 0.5 with it.
+    own = _found(evidence, [declared])
+    made = {}
+    for name, (spaces, orders) in READINGS.items():
+        kept = [ORDERS[one] for one in orders] if len(orders) > 1 else [declared.order]
+        others = [Convention(SPACES[space], order) for space in spaces for order in kept]
+        gain = _found(evidence, [declared, *others]) - own
+        made[name] = 100 * float(gain.mean()) if gain.size else 0.0
+    return made
+
+
+def _found(evidence: Evidence, readings: Sequence[Convention]) -> Floats:
+    """(t,): 1 for every object that a reading finds."""
+    best = [best_ious(evidence, placed(evidence, one)) for one in readings]
+    found: Floats = (np.max(best, axis=0) >= _FOUND).astype(float)
+    return found

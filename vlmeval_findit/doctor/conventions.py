@@ -1,8 +1,7 @@
-"""The conventions that a deployment may answer in: what numbers refer to, and in which order.
+"""Conventions that a deployment may answer in: a row of :data:`SPACES` and one of :data:`ORDERS`.
 
-One row of :data:`SPACES` is one hypothesis about what numbers refer to, one of :data:`ORDERS` one
-about their order.  Each costs some nats of evidence before it is believed, the more the rarer it
-is.  Sources of the rows: the faults that users of the common runners and providers reported.
+Each costs nats of evidence before it is believed, the more the rarer it is. The rows are faults
+that users of the common runners and providers reported.
 """
 
 from __future__ import annotations
@@ -15,28 +14,25 @@ import numpy as np
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import Space
 from . import frames
-from .frames import Floats, FrameOf, constant, of_space, sized
+from .frames import Floats, FrameOf, constant, of_space, plain, seen_turned
 
 
 class SpaceRow(NamedTuple):
-    """What numbers refer to.
-
-    ``space`` is the same as the score knows it (None: it does not), ``cost`` in nats.
-    """
+    """What numbers refer to."""
 
     name: str
     means: str
-    cost: float
+    cost: float  # nats
     frame: FrameOf
-    space: Space | None = None
+    space: Space | None = None  # the same as the score knows it
 
 
 class Order(NamedTuple):
-    """The order of four numbers: x1, y1, x2, y2 are ``corners @ numbers``; ``cost`` in nats."""
+    """The order of four numbers."""
 
     name: str
-    cost: float
-    corners: Floats
+    cost: float  # nats
+    corners: Floats  # (4, 4): x1, y1, x2, y2 are ``corners @ numbers``
 
     @property
     def numbers(self) -> Floats:
@@ -59,12 +55,19 @@ class Convention(NamedTuple):
         return self.space.cost + self.order.cost
 
 
-USUAL, KNOWN, RARE, EXOTIC = 0.0, 1.0, 2.5, 4.0
-"""What a space costs, in nats."""
+USUAL, KNOWN, RARE, EXOTIC = 0.0, 1.0, 2.5, 4.0  # nats
 
 
-def _known(name: str, means: str, cost: float, space: Space) -> SpaceRow:
+def _space(name: str, means: str, cost: float, space: Space) -> SpaceRow:
     return SpaceRow(name, means, cost, of_space(space), space)
+
+
+def _kind(kind: str, means: str, cost: float) -> SpaceRow:
+    return _space(kind, means, cost, Space(kind))
+
+
+def _letterbox(side: int, means: str, cost: float = RARE) -> SpaceRow:
+    return _space(f"letterbox{side}", means, cost, Space("letterbox", side=side))
 
 
 def _within(
@@ -74,56 +77,56 @@ def _within(
     means = f"pixels of the processor's resize within {low}..{high}"
     means += f", to multiples of {factor}" if factor else ""
     name = f"smart{'2' if two_step else ''}{factor or ''}_{low}_{high}"
-    return _known(name, means + (", in two steps" if two_step else ""), cost, space)
+    return _space(name, means + (", in two steps" if two_step else ""), cost, space)
 
 
-_GRID = constant(1000, 1000)
-_PIXELS = of_space(Space("pixels"))
+_GRID, _PIXELS = constant(1000, 1000), of_space(Space("pixels"))
 _SMART = of_space(Space("smart_resize", min_pixels=200704, max_pixels=1605632))
 _BOUNDS = "the processor's resize within 200704..1605632"
 
-
-def _turned_rows() -> list[SpaceRow]:
-    found = []
-    for name, means, size in (("grid1000", "thousandths", _GRID), ("pixels", "pixels", _PIXELS)):
-        for turn, what, frame in (
-            ("rot90cw", "turned clockwise", frames.quarter_turned(size, (True, False))),
-            ("rot90ccw", "turned anticlockwise", frames.quarter_turned(size, (False, True))),
-            ("rot180", "turned by 180 degrees", frames.mirrored(size, (True, True))),
-            ("flipy", "counted from the bottom", frames.mirrored(size, (False, True))),
-        ):
-            found.append(
-                SpaceRow(f"{name}_{turn}", f"{means} of the picture {what}", EXOTIC, frame)
-            )
-    return found
-
-
+# Those whose numbers come in rare orders too.
 _COMMON = [
-    _known("grid1000", "thousandths of width and height", USUAL, Space("grid1000")),
-    _known("unit", "fractions of width and height", USUAL, Space("unit")),
-    _known("pixels", "pixels of the picture", USUAL, Space("pixels")),
+    _kind("grid1000", "thousandths of width and height", USUAL),
+    _kind("unit", "fractions of width and height", USUAL),
+    _kind("pixels", "pixels of the picture", USUAL),
     _within(200704, 1605632, USUAL),
     _within(3136, 12845056, USUAL),
     SpaceRow("percent", "percent of width and height", KNOWN, constant(100, 100)),
-    _known("openai_high", "pixels after OpenAI's 'high' resize", KNOWN, Space("openai_high")),
-    _known(
-        "claude_standard",
-        "pixels after Anthropic's resize to 1568",
-        KNOWN,
-        Space("claude_standard"),
-    ),
-    _known(
-        "claude_highres", "pixels after Anthropic's resize to 2576", KNOWN, Space("claude_highres")
-    ),
-    SpaceRow(
-        "letterbox1000",
-        "thousandths of the picture padded to a square",
-        KNOWN,
-        frames.squared(1000, frames.longer_edge),
-    ),
+    _kind("openai_high", "pixels after OpenAI's 'high' resize", KNOWN),
+    _kind("claude_standard", "pixels after Anthropic's resize to 1568", KNOWN),
+    _kind("claude_highres", "pixels after Anthropic's resize to 2576", KNOWN),
+    _letterbox(1000, "thousandths of the picture padded to a square", KNOWN),
     SpaceRow("longer1000", "thousandths of the longer side", KNOWN, frames.longer(1000)),
 ]
-"""Those whose numbers come in rare orders too."""
+
+# What was done to numbers by mistake: the scale that comes of it, for sizes of pictures.
+_MISTAKES: list[tuple[str, str, FrameOf]] = [
+    ("twice_grid", "thousandths scaled a second time", lambda s: plain(1e6 / s)),
+    (
+        "pixels_times_size",
+        "pixels scaled as if they were thousandths",
+        lambda s: plain(s**2 / 1000),
+    ),
+    ("smart_twice", f"{_BOUNDS}, scaled twice", lambda s: plain(_SMART(s).scale ** 2 / s)),
+    ("smart_wrong_way", f"{_BOUNDS}, the wrong way", lambda s: plain(s**2 / _SMART(s).scale)),
+    (
+        "grid_sizes_swapped",
+        "thousandths scaled with width and height exchanged",
+        lambda s: plain(1e3 * s / s[::-1]),
+    ),
+    (
+        "smart_sizes_swapped",
+        f"{_BOUNDS}, width and height exchanged",
+        lambda s: plain(_SMART(s).scale[::-1]),
+    ),
+]
+
+_TURNS = [
+    ("rot90cw", "turned clockwise", (True, False), True),
+    ("rot90ccw", "turned anticlockwise", (False, True), True),
+    ("rot180", "turned by 180 degrees", (True, True), False),
+    ("flipy", "counted from the bottom", (False, True), False),
+]
 
 _ROWS = [
     *_COMMON,
@@ -138,7 +141,7 @@ _ROWS = [
     _within(2304, 28224, RARE, factor=24),
     SpaceRow("grid1024", "1024ths of width and height", RARE, constant(1024, 1024)),
     SpaceRow("original", "pixels of the picture, however large", RARE, frames.at_most(np.inf)),
-    SpaceRow("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, sized(frames.tiles)),
+    SpaceRow("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, frames.tiles),
     *(
         SpaceRow(f"square{n}", f"pixels of a {n} x {n} input", RARE, constant(n, n))
         for n in (224, 336, 448, 512, 768, 896)
@@ -152,80 +155,42 @@ _ROWS = [
         SpaceRow(f"longer{n}", f"pixels after scaling to {n}", RARE, frames.longer(n))
         for n in (336, 448, 640, 896, 1024)
     ),
-    SpaceRow(
-        "letterbox1",
-        "fractions of the picture padded to a square",
-        RARE,
-        frames.squared(1, frames.longer_edge),
-    ),
+    _letterbox(1, "fractions of the picture padded to a square"),
+    *(_letterbox(n, f"pixels of the picture padded to {n} x {n}") for n in (336, 448)),
+    SpaceRow("crop1", "fractions of the square in its middle", RARE, frames.cropped(1)),
+    SpaceRow("crop1000", "thousandths of the square in its middle", RARE, frames.cropped(1000)),
+    *(SpaceRow(name, means, EXOTIC, frame) for name, means, frame in _MISTAKES),
     *(
         SpaceRow(
-            f"letterbox{n}",
-            f"pixels of the picture padded to {n} x {n}",
-            RARE,
-            frames.squared(n, frames.longer_edge),
+            f"{name}_{turn}", f"{units} of the picture {what}", EXOTIC, seen_turned(size, far, by)
         )
-        for n in (336, 448)
+        for name, units, size in (("grid1000", "thousandths", _GRID), ("pixels", "pixels", _PIXELS))
+        for turn, what, far, by in _TURNS
     ),
-    SpaceRow(
-        "crop1",
-        "fractions of the square in its middle",
-        RARE,
-        frames.squared(1, frames.shorter_edge),
-    ),
-    SpaceRow(
-        "crop1000",
-        "thousandths of the square in its middle",
-        RARE,
-        frames.squared(1000, frames.shorter_edge),
-    ),
-    SpaceRow("twice_grid", "thousandths scaled a second time", EXOTIC, frames.twice(_GRID)),
-    SpaceRow(
-        "pixels_times_size",
-        "pixels scaled as if they were thousandths",
-        EXOTIC,
-        frames.backwards(_GRID),
-    ),
-    SpaceRow("smart_twice", f"{_BOUNDS}, scaled twice", EXOTIC, frames.twice(_SMART)),
-    SpaceRow("smart_wrong_way", f"{_BOUNDS}, the wrong way", EXOTIC, frames.backwards(_SMART)),
-    SpaceRow(
-        "grid_sizes_swapped",
-        "thousandths scaled with width and height exchanged",
-        EXOTIC,
-        frames.axes_exchanged(_GRID),
-    ),
-    SpaceRow(
-        "smart_sizes_swapped",
-        f"{_BOUNDS}, width and height exchanged",
-        EXOTIC,
-        frames.sizes_exchanged(_SMART),
-    ),
-    *_turned_rows(),
 ]
 
 SPACES: Mapping[str, SpaceRow] = {row.name: row for row in _ROWS}
 
 
-def _of_representation(name: str) -> Floats:
+def _corners(name: str) -> Floats:
     """The matrix of a representation, from what it makes of unit vectors: it is linear."""
     to_corners = REPRESENTATIONS[name].to_corners
     return np.array([to_corners(row) for row in np.eye(4).tolist()]).T
 
 
-_CX, _X, _XX = _of_representation("cxcywh"), _of_representation("xyxy"), [0, 2, 1, 3]
-_EXCHANGED = [1, 0, 3, 2]
+_CENTRES_EXCHANGED, _AXES_TOGETHER = [1, 0, 3, 2], [0, 2, 1, 3]
 
 ORDERS: Mapping[str, Order] = {
-    order.name: order
-    for order in (
-        Order("xyxy", 0.0, _X),
-        Order("yxyx", 0.5, _of_representation("yxyx")),
-        Order("xywh", 0.5, _of_representation("xywh")),
-        Order("cxcywh", 1.0, _CX),
-        Order("yxhw", 1.0, _of_representation("yxhw")),
-        Order("cycxhw", 3.0, _CX[:, _EXCHANGED]),
-        Order("xxyy", 3.0, _X[:, _XX]),
-        Order("yyxx", 3.0, _of_representation("yxyx")[:, _XX]),
+    name: Order(name, cost, corners)
+    for name, cost, corners in (
+        ("xyxy", 0.0, _corners("xyxy")),
+        ("yxyx", 0.5, _corners("yxyx")),
+        ("xywh", 0.5, _corners("xywh")),
+        ("cxcywh", 1.0, _corners("cxcywh")),
+        ("yxhw", 1.0, _corners("yxhw")),
+        ("cycxhw", 3.0, _corners("cxcywh")[:, _CENTRES_EXCHANGED]),
+        ("xxyy", 3.0, _corners("xyxy")[:, _AXES_TOGETHER]),
+        ("yyxx", 3.0, _corners("yxyx")[:, _AXES_TOGETHER]),
     )
 }
 
@@ -233,10 +198,7 @@ _EVERYWHERE = ("xyxy", "yxyx", "xywh", "cxcywh", "yxhw")
 
 
 def conventions(first: Convention | None = None) -> list[Convention]:
-    """Every convention: usual orders of every space, rare orders of spaces that are not rare.
-
-    Args:
-        first: the declared one; added where it is none of the rows.
+    """List usual orders of every space and rare orders of usual spaces, and ``first`` (declared).
 
     >>> len(conventions()), conventions()[0].name
     (333, 'grid1000/xyxy')
@@ -251,7 +213,7 @@ def conventions(first: Convention | None = None) -> list[Convention]:
 
 
 def row_of(space: Space) -> SpaceRow:
-    """The row of a space that a run declares; one of its own where it has settings of its own.
+    """Return the row of a declared space, made for it where it has settings of its own.
 
     >>> row_of(Space("grid1000")).name
     'grid1000'

@@ -15,38 +15,28 @@ from .frames import Floats, Frame, FrameOf
 
 Places = NDArray[np.intp]
 
-MOST_BOXES = 2000
-"""Boxes that are looked at; of longer runs a sample of queries is."""
-
-MOST_SAID = 200
-"""Boxes of a reply that are looked at."""
-
-MOST_TRUTHS = 40
-"""Objects of a query that a box is compared with."""
-
+MOST_BOXES = 2000  # of a run: of longer ones a sample of queries is looked at
+MOST_SAID = 200  # boxes of a reply
+MOST_TRUTHS = 40  # objects of a query that a box is compared with
 _LARGEST_NUMBER = 1e7
-_STEPS = 6
+_STEPS = 6  # decimals
 
 
 class Query(NamedTuple):
-    """One query with its reply.
-
-    ``truths`` are (x1, y1, x2, y2) in pixels of the picture, ``said`` the numbers of each box in
-    the reply's order and units.  ``truth_labels`` and ``labels`` are empty where the query has one
-    label.
-    """
+    """One query with its reply."""
 
     width: int
     height: int
     picture: str
-    truths: Sequence[Sequence[float]]
-    said: Sequence[Sequence[float]]
+    truths: Sequence[Sequence[float]]  # (x1, y1, x2, y2) in pixels of the picture
+    said: Sequence[Sequence[float]]  # the numbers of each box, as the reply has them
+    # Empty where the query has one label.
     truth_labels: Sequence[str] = ()
     labels: Sequence[str] = ()
 
 
 class Paired(NamedTuple):
-    """The objects of pairs, (2, p) each: centres and sides in shares of the picture."""
+    """The objects of pairs, (2, p) each, in shares of the picture."""
 
     centre: Floats
     side: Floats
@@ -55,25 +45,18 @@ class Paired(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run as arrays.
+    """A run as arrays: q queries, t objects, n boxes, p pairs of them that may be the same."""
 
-    ``sizes`` (2, q) of pictures in pixels; ``pictures`` (q,) the number of each query's picture;
-    ``truths`` (4, t) in shares of the picture; ``truth_query`` (t,); ``numbers`` (4, n) as said;
-    ``owner`` (n,) the query of each box; ``box`` and ``truth`` (p,) the pairs of box and object
-    that may be the same; ``choices`` (n,) in how many pairs a box is, at least 1; ``step`` of the
-    numbers: 1 for whole ones, 0.01 for two decimals.
-    """
-
-    sizes: Floats
-    pictures: Places
-    truths: Floats
-    truth_query: Places
-    numbers: Floats
-    owner: Places
-    box: Places
-    truth: Places
-    choices: Places
-    step: float
+    sizes: Floats  # (2, q) of pictures in pixels
+    pictures: Places  # (q,) the number of each query's picture
+    truths: Floats  # (4, t) in shares of the picture
+    truth_query: Places  # (t,)
+    numbers: Floats  # (4, n) as said
+    owner: Places  # (n,) the query of each box
+    box: Places  # (p,)
+    truth: Places  # (p,)
+    log_choices: Floats  # (n,) in how many pairs a box is, at least 1
+    step: float  # of the numbers: 1 for whole ones, 0.01 for two decimals
     _frames: dict[FrameOf, Frame] = field(default_factory=dict, repr=False)
 
     @property
@@ -100,12 +83,6 @@ class Evidence:
         return Paired((truths[:2] + truths[2:]) / 2, side, np.log(side))
 
     @cached_property
-    def log_choices(self) -> Floats:
-        """(n,) the logarithm of ``choices``."""
-        logs: Floats = np.log(self.choices)
-        return logs
-
-    @cached_property
     def meaningless(self) -> Floats:
         """(n,) logarithms of densities: how likely numbers are that mean nothing."""
         logs: Floats = -np.log((np.abs(self.numbers) + 0.01) * 32).sum(0)
@@ -130,14 +107,20 @@ class Evidence:
             owner=self.owner[kept],
             box=place[self.box[pairs]],
             truth=self.truth[pairs],
-            choices=self.choices[kept],
+            log_choices=self.log_choices[kept],
         )
 
     def frame(self, frame_of: FrameOf) -> Frame:
-        """What numbers refer to, by query."""
+        """What numbers refer to, by query; the sizes of pictures are looked at once."""
         if frame_of not in self._frames:
-            self._frames[frame_of] = frame_of(self.sizes)
+            sizes, place = self._different_sizes
+            self._frames[frame_of] = frame_of(sizes).of(place)
         return self._frames[frame_of]
+
+    @cached_property
+    def _different_sizes(self) -> tuple[Floats, Places]:
+        sizes, place = np.unique(self.sizes, axis=1, return_inverse=True)
+        return sizes, place.ravel()
 
     def by_picture(self, of_boxes: Floats) -> Floats:
         """Sums over the boxes of every picture that has one."""
@@ -151,13 +134,15 @@ class Evidence:
 
 
 def evidence_of(queries: Sequence[Query]) -> Evidence:
-    """The arrays of a run.  Numbers that are not finite or absurdly large are left out.
+    """Make the arrays of a run, without numbers that are not finite or absurdly large.
 
     >>> seen = evidence_of([Query(100, 50, "a", [(10, 10, 20, 20)], [(1, 2, 3, 4), (5, 6, 7, 8)])])
     >>> seen.truths.tolist(), seen.owner.tolist(), seen.box.tolist(), seen.truth.tolist()
     ([[0.1], [0.2], [0.2], [0.4]], [0, 0], [0, 1], [0, 0])
     """
-    queries = _sample([_cut(query) for query in queries])
+    queries = _sample(
+        [q._replace(said=q.said[:MOST_SAID], labels=q.labels[:MOST_SAID]) for q in queries]
+    )
     sizes = np.array([(q.width, q.height) for q in queries], float).reshape(-1, 2).T
     names: dict[str, int] = {}
     pictures = np.array([names.setdefault(q.picture, len(names)) for q in queries], np.intp)
@@ -178,20 +163,12 @@ def evidence_of(queries: Sequence[Query]) -> Evidence:
         owner=owner,
         box=box,
         truth=truth,
-        choices=np.bincount(box, minlength=len(owner)).clip(1),
+        log_choices=np.log(np.bincount(box, minlength=len(owner)).clip(1)),
         step=_step(numbers),
     )
 
 
-def _cut(query: Query) -> Query:
-    """A query with the first boxes of a reply that has very many."""
-    if len(query.said) <= MOST_SAID:
-        return query
-    return query._replace(said=query.said[:MOST_SAID], labels=query.labels[:MOST_SAID])
-
-
 def _sample(queries: Sequence[Query]) -> Sequence[Query]:
-    """All queries, or a fixed sample of them with about :data:`MOST_BOXES` boxes."""
     if sum(len(q.said) for q in queries) <= MOST_BOXES:
         return queries
     order = np.random.default_rng(0).permutation(len(queries))

@@ -20,9 +20,9 @@ from ..core.replies import Reply
 from ..core.scored_row import add_up
 from ..core.settings import Settings
 from .conventions import ORDERS, Convention, row_of
-from .densities import located
 from .evidence import Query
 from .frames import Floats
+from .reading import located
 
 
 class NotBoxesError(ValueError):
@@ -101,20 +101,19 @@ def figures_read_in(run: RunReplies, convention: Convention) -> dict[str, float 
     read = [
         reading._replace(boxes=[tuple(next(pixels)) for _ in reading.boxes]) for reading in readings
     ]
-    matched = match(read, [one.query.truth for one in run.matched], [(1.0, 1.0)] * len(read))
+    matched = match(read, [one.query.truth for one in run.matched])
     total = add_up(map(sums, read, matched))
     return {metric.name: metric.value(total) for metric in METRICS[:2]}
 
 
 def _in_pixels(run: RunReplies, convention: Convention) -> Floats:
     """(4, n) corners of all boxes in pixels, in the order of the replies."""
-    corners = np.array([box for one in run.matched for box in one.reading.boxes], float).reshape(
-        -1, 4
-    )
+    boxes = [box for one in run.matched for box in one.reading.boxes]
+    corners = np.array(boxes, float).reshape(-1, 4)
     sizes = np.array([(m.query.width, m.query.height) for m in run.matched], float).T
     owner = np.repeat(np.arange(len(run.matched)), [len(m.reading.boxes) for m in run.matched])
     frame = convention.space.frame(sizes.reshape(2, -1)).of(owner)
     numbers = run.declared.order.numbers @ corners.T
-    boxes = located(numbers, frame, convention.order)
-    pixels: Floats = boxes.corners * np.tile(sizes[:, owner], (2, 1))
+    pixels: Floats = located(numbers, frame, convention.order.corners).corners
+    pixels = pixels * np.tile(sizes[:, owner], (2, 1))
     return pixels

@@ -1,40 +1,36 @@
-"""What a deployment's answers about the scenes of the probe say of its convention.
+"""Judge a deployment's convention by its answers about the probe's scenes.
 
-The scenes are one object each, in sizes that tell conventions apart, so that forty answers say more
-than a run: a rival is excluded sooner, and a drift is a finding.
+Each has one object, in sizes that tell conventions apart: forty answers say more than a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 
+from ..benchmarks.findit.variant import Variant, format_problem
+from ..boxes.reading import reader
+from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES, default_key
+from ..boxes.representation import NO_RECTANGLE
+from ..core.loose_json import objects_in
+from ..core.replies import Reply
+from .bend import bend
 from .conventions import Convention
-from .densities import located, said
-from .diagnosis import Demands, diagnose, look
-from .distance import iou
-from .estimate import Bend, HabitSizes, bend
+from .diagnosis import ALIKE, Demands, Diagnosis, Verdict, diagnose, look
 from .evidence import Evidence, Query, evidence_of
-from .frames import Floats
-from .verdict import ALIKE, Diagnosis, Verdict
+from .frames import Bend, Floats
+from .reading import iou, placed, said
 
-FEWEST = 20
-"""Boxes that a finding needs."""
-
-DEMANDS = Demands(excludes=5.0, habits=HabitSizes(pull=0.001, shift=0.01))
-"""A rival is excluded at 150 to 1; and on one large shape a model has hardly a habit: what draws
-its boxes to the middle of the picture is a fault here."""
-
-DRIFTS = 12.0
-"""Nats for a scale or an offset that make it a finding, however small it is."""
-
-RESAMPLED = 100
-"""Times that the scenes are drawn anew for the errors of scale and offset."""
-
-_SEED = 0
+FEWEST = 20  # boxes that a finding needs
+# A rival is excluded at 150 to 1; and on one large shape a model has hardly a habit: what draws
+# its boxes to the middle of the picture is a fault here.
+DEMANDS = Demands(excludes=5.0, shift=0.01)
+DRIFTS = 12.0  # nats for a scale or an offset that make it a finding, however small it is
 
 
 class Outcome(Enum):
@@ -52,16 +48,13 @@ class Outcome(Enum):
     @property
     def is_fault(self) -> bool:
         """Whether boxes are not where the declared convention has them."""
-        return self in _FAULTS
+        return self in (Outcome.OTHER, Outcome.MIXED, Outcome.DRIFT, Outcome.UNLISTED)
 
     @property
     def is_clear(self) -> bool:
         """Whether one convention is named, and fits."""
-        return self in _CLEAR
+        return self in (Outcome.CONFIRMED, Outcome.NAMED, Outcome.OTHER)
 
-
-_CLEAR = (Outcome.CONFIRMED, Outcome.NAMED, Outcome.OTHER)
-_FAULTS = (Outcome.OTHER, Outcome.MIXED, Outcome.DRIFT, Outcome.UNLISTED)
 
 _OF_VERDICTS = {
     Verdict.FITS: Outcome.CONFIRMED,
@@ -69,38 +62,28 @@ _OF_VERDICTS = {
     Verdict.MIXED: Outcome.MIXED,
     Verdict.UNLISTED: Outcome.UNLISTED,
     Verdict.UNDECIDED: Outcome.UNDECIDED,
-    Verdict.NONE: Outcome.NOTHING,
-    Verdict.TOO_FEW: Outcome.NOTHING,
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is known of a deployment.
-
-    ``declared`` is None where nothing was, ``named`` where no convention fits.  ``fit`` are scale
-    and offset in the convention ``fitted``: the one that is named, where it explains the answers.
-    """
+    """What is known of a deployment."""
 
     outcome: Outcome
-    declared: Convention | None
-    named: Convention | None
+    declared: Convention | None  # None: nothing was
+    named: Convention | None  # None: no convention fits
     diagnosis: Diagnosis
+    # Scale and offset in a convention: the one that is named, where it explains the answers.
     fitted: Convention | None = None
     fit: Bend | None = None
 
 
 def examine(queries: Sequence[Query], declared: Convention | None, asked: Convention) -> Finding:
-    """Name the convention of a deployment.
-
-    Args:
-        queries: the scenes with what was said of each.
-        declared: what the deployment is said to answer in (None: nothing is said).
-        asked: in the order that was asked for; the space is what is taken for usual.
-    """
+    """Name the convention of a deployment; ``asked`` is the order asked for in the usual space."""
     evidence = evidence_of(queries)
     if evidence.boxes < FEWEST:
-        few = Diagnosis(Verdict.TOO_FEW, declared or asked, *_counts(evidence))
+        counts = evidence.boxes, evidence.queries, evidence.answered
+        few = Diagnosis(Verdict.TOO_FEW, declared or asked, *counts)
         return Finding(Outcome.NOTHING, declared, None, few)
     # What nobody declared is first named, then held against its rivals like anything else.
     against = declared or look(evidence, asked, DEMANDS).best
@@ -117,16 +100,12 @@ def examine(queries: Sequence[Query], declared: Convention | None, asked: Conven
         named = against if found.distance < ALIKE else found.best
     fitted, fit = found.unlisted.bent, found.unlisted.bend
     if outcome.is_clear:
-        fitted, fit = named, bend(evidence, named, sizes=DEMANDS.habits)[1]
+        fitted, fit = named, bend(evidence, named, shift=DEMANDS.shift)
     return Finding(outcome, declared, named, diagnosis, fitted, fit)
 
 
-def _counts(evidence: Evidence) -> tuple[int, int, int]:
-    return evidence.boxes, evidence.queries, evidence.answered
-
-
 def _outcome(diagnosis: Diagnosis) -> Outcome:
-    outcome, found = _OF_VERDICTS[diagnosis.verdict], diagnosis.found
+    outcome, found = _OF_VERDICTS.get(diagnosis.verdict, Outcome.NOTHING), diagnosis.found
     if found is None or outcome not in (Outcome.CONFIRMED, Outcome.UNDECIDED):
         return outcome
     if found.unlisted.gain >= DRIFTS and found.distance < ALIKE:
@@ -134,93 +113,108 @@ def _outcome(diagnosis: Diagnosis) -> Outcome:
     return outcome
 
 
-def resampled(queries: Sequence[Query], fitted: Convention, fit: Bend) -> Bend:
-    """A scale and offset with errors from scenes drawn anew.
-
-    Those that come with it are of a formula, and too small for so few boxes.
-    """
-    rng = np.random.default_rng(_SEED)
-    bent = []
-    for _ in range(RESAMPLED):
-        drawn = [queries[i] for i in rng.integers(len(queries), size=len(queries))]
-        bent.append(bend(evidence_of(drawn), fitted, fit.scale, sizes=DEMANDS.habits)[1])
-    scale, offset = [one.scale for one in bent], [one.offset for one in bent]
-    return Bend(fit.scale, fit.offset, _spread(scale), _spread(offset))
-
-
-def _spread(values: Sequence[Floats]) -> Floats:
-    """(2,) half the width of the middle 68 %: a draw without a fit is no error of the others."""
-    low, high = np.quantile(np.array(values), [0.16, 0.84], axis=0)
-    half: Floats = (high - low) / 2
-    return half
-
-
 # --- by size of the picture -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OfSize:
-    """The answers about pictures of one size.
-
-    ``said`` (2,) are medians of number / true pixel along x and y, as are ``declared`` and
-    ``named``, had the truth been said in these conventions; ``iou`` the median when the numbers are
-    read as named, or as declared where nothing is.  NaN and None where there is nothing.
-    """
+class OfSize(NamedTuple):
+    """The answers about pictures of one size; NaN and None where there is nothing."""
 
     width: int
     height: int
     boxes: int
-    said: Floats
-    declared: Floats | None
+    said: Floats  # (2,) medians of number / true pixel along x and y
+    declared: Floats | None  # the same, had the truth been said in this convention
     named: Floats | None
-    iou: float
+    iou: float  # the median, read as named, or as declared where nothing is
 
 
 def by_size(queries: Sequence[Query], finding: Finding, asked: Convention) -> list[OfSize]:
     """What was said of pictures of every size, in the order of their first."""
-    sizes = dict.fromkeys((query.width, query.height) for query in queries)
-    return [
-        _of_size(
-            [query for query in queries if (query.width, query.height) == size], finding, asked
-        )
-        for size in sizes
-    ]
+    sizes: dict[tuple[int, int], list[Query]] = {}
+    for query in queries:
+        sizes.setdefault((query.width, query.height), []).append(query)
+    return [_of_size(evidence_of(some), finding, asked) for some in sizes.values()]
 
 
-def _of_size(queries: Sequence[Query], finding: Finding, asked: Convention) -> OfSize:
+def _of_size(evidence: Evidence, finding: Finding, asked: Convention) -> OfSize:
     read_as = finding.named or finding.declared or asked
-    evidence = evidence_of(queries)
-    size = evidence.sizes[:, :1]
-    truths = evidence.truths[:, evidence.truth]
-    numbers = evidence.numbers[:, evidence.box]
-    frame = evidence.frame(read_as.space.frame).of(evidence.owner[evidence.box])
-    boxes = located(numbers, frame, read_as.order)
-    overlaps = iou(boxes.corners, truths)
+    pixels = evidence.truths * np.tile(evidence.sizes[:, :1], (2, 1))
+    ious = iou(
+        placed(evidence, read_as).corners[:, evidence.box], evidence.truths[:, evidence.truth]
+    )
 
-    def would_say(convention: Convention | None) -> Floats | None:
-        if convention is None:
+    def would_say(one: Convention | None) -> Floats | None:
+        if one is None:
             return None
-        own = evidence.frame(convention.space.frame).of(evidence.truth_query)
-        return _ratio(
-            said(evidence.truths, own, convention.order), evidence.truths, convention, size
-        )
+        frame = evidence.frame(one.space.frame).of(evidence.truth_query)
+        return _ratio(one, said(evidence.truths, frame, one.order.numbers), pixels)
 
     return OfSize(
-        width=queries[0].width,
-        height=queries[0].height,
+        width=int(evidence.sizes[0, 0]),
+        height=int(evidence.sizes[1, 0]),
         boxes=evidence.boxes,
-        said=_ratio(numbers, truths, read_as, size),
+        said=_ratio(read_as, evidence.numbers[:, evidence.box], pixels[:, evidence.truth]),
         declared=would_say(finding.declared),
         named=would_say(finding.named),
-        iou=float(np.median(overlaps)) if overlaps.size else float("nan"),
+        iou=float(np.median(ious)) if ious.size else float("nan"),
     )
 
 
-def _ratio(numbers: Floats, truths: Floats, convention: Convention, size: Floats) -> Floats:
+def _ratio(convention: Convention, numbers: Floats, pixels: Floats) -> Floats:
     """(2,) medians of number / true pixel, numbers ordered as a convention has them."""
-    corners, pixels = convention.order.corners @ numbers, truths * np.tile(size, (2, 1))
-    if not corners.size:
+    if not numbers.size:
         return np.full(2, np.nan)
-    ratio = corners / pixels
-    both: Floats = np.median(np.stack([ratio[:2], ratio[2:]], axis=-1).reshape(2, -1), axis=1)
+    ratio = (convention.order.corners @ numbers / pixels).reshape(2, 2, -1)
+    both: Floats = np.median(ratio, axis=(0, 2))
     return both
+
+
+# --- replies of another form ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OtherForm:
+    """The form of ``count`` replies: a format that could have been asked for, or an unknown key."""
+
+    count: int
+    question: Variant | None = None
+    key: str = ""
+
+
+def other_form(question: Variant, replies: Sequence[Reply]) -> OtherForm | None:
+    """The form of more replies than have the one that was asked for; None where there is none."""
+    said = [reply.answer for reply in replies if not reply.failed]
+    # Any four numbers in brackets are a text reply, those of an object too.
+    plain = [text for text in said if not objects_in(text)]
+    found = [
+        OtherForm(_readable(one, said if one.output == "json" else plain), one)
+        for one in _formats(question)
+    ]
+    keys = Counter(key for text in said for key in dict.fromkeys(_keys_of_boxes(text)))
+    found += [OtherForm(count, key=key) for key, count in keys.items() if key not in KEYS]
+    best = max(found, key=lambda one: one.count, default=None)
+    return best if best is not None and best.count > _readable(question, said) else None
+
+
+def _formats(question: Variant) -> Iterator[Variant]:
+    for output in OUTPUTS:
+        for key in KEYS if output == "json" else [default_key(question.representation)]:
+            for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
+                made = replace(question, output=output, key=key, structure=structure, decoding=None)
+                if format_problem(made) is None:
+                    yield made
+
+
+def _readable(question: Variant, replies: Sequence[str]) -> int:
+    readings = map(reader(question.reply), replies)
+    return sum(
+        one.reason is None and any(tuple(box) != NO_RECTANGLE for box in one.boxes)
+        for one in readings
+    )
+
+
+def _keys_of_boxes(text: str) -> Iterator[str]:
+    for found in objects_in(text):
+        for key, value in found.items():
+            if isinstance(value, list) and [*map(type, value)] == [float] * 4:
+                yield key

@@ -1,36 +1,35 @@
-"""One model's part of a sweep: its calls are made, kept, and its cells written."""
+"""Calls of one model are made and kept, and its cells written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
+from ..models.entry import ModelEntry
 from ..runs.cell_result import Result
-from .backend import Backend, run_sync
-from .batch_backend import BatchBackend
-from .batch_ledger import Ledger
-from .calls import Call, ImageHash, keys_of
+from .backend import Backend, WorkResult, run_sync
+from .batch_backend import BatchBackend, Ledger
+from .calls import Call, unread
 from .cancel import CancelToken
 from .cell_files import finished_cell
-from .config import ModelEntry, Sweep
 from .finished import FinishedCells
 from .journal.lines import Record
-from .journal.lookup import JournalView
+from .journal.view import JournalView
 from .journal.writer import Journal
-from .outputs import Output, begin, found_here, made_before, record_of
-from .plan import ItemSizes, make_plan
+from .outputs import Output, begin, record_of
+from .plan import ItemSizes, Plan, calls_left, unanswered
 from .sink import Planned, ResultSink, Watcher
-from .unanswered import OpenCalls, Unanswered, calls_left
 
 
 class StoppedError(RuntimeError):
-    """A sweep was asked to stop; finished calls are in the journal."""
+    """A run was asked to stop; finished calls are in the journal."""
 
     def __init__(self, journal: JournalView) -> None:
         super().__init__(f"stopped; finished calls are in {journal.path}: run again to go on")
@@ -47,7 +46,7 @@ class ModelStoppedError(RuntimeError):
 
 
 class Host(Protocol):
-    """What answers for the models of a sweep."""
+    """What answers for models."""
 
     def check(self, entry: ModelEntry) -> None:
         """Refuse a model that cannot be asked, with a ValueError, before anything runs."""
@@ -72,6 +71,9 @@ class Host(Protocol):
         """Who answers its calls; nothing is loaded before the first."""
 
 
+Hosts = Mapping[str, Host]  # who answers for each model, by its name
+
+
 def as_described(host: Host, entry: ModelEntry, question: Question) -> object:
     """What :meth:`Host.answered_by` says where describing a model loads nothing."""
     try:
@@ -80,82 +82,32 @@ def as_described(host: Host, entry: ModelEntry, question: Question) -> object:
         return str(error)
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a sweep runs in."""
-
-    host: Host
-    watcher: Watcher
-    cancel: CancelToken
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """All that the calls of a sweep need: whatever is asked, of whichever model.
-
-    ``opened`` gives the journal and ``checked`` the host, which are not looked at where every cell
-    was finished before.
-    """
-
-    sweep: Sweep
-    context: Context
-    opened: Callable[[], Journal]
-    checked: Callable[[], Host]
-    hashes: ImageHash
-    finished: FinishedCells
-
-    @property
-    def journal(self) -> Journal:
-        return self.opened()
-
-    def job(self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend) -> Job:
-        """The calls of a model's cells."""
-        sweep, host = self.sweep, self.context.host
-        return Job(
-            outputs=outputs,
-            backend=backend,
-            journal=self.journal,
-            hashes=self.hashes,
-            unanswered=Unanswered(self.journal, sweep.confidences),
-            sizes=ItemSizes(sweep.inference.variants, sweep.inference.batch_size),
-            watcher=self.context.watcher,
-            answering=lambda one: host.on_this_machine(entry, one.identity.answering),
-        )
+# --- the calls of a model's cells -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """Calls of one model: which, who answers them, and what becomes of the answers."""
 
-    outputs: Sequence[Output]
-    """Its cells."""
+    outputs: Sequence[Output]  # its cells
     backend: Backend
     journal: Journal
-    hashes: ImageHash
-    """Names the content of images."""
-    unanswered: Container[str]
-    """The keys of the calls that are made."""
+    is_left: Callable[[str], bool]  # whether the call with a key is made
     sizes: ItemSizes
     watcher: Watcher
-    answering: Callable[[Output], Answering]
-    """Who answers, with what only the machine that makes the calls knows."""
-    begin: Callable[[Output], Output] = begin
-    """Writes what a cell's run is."""
-    finish: Callable[[Output], Result] | None = None
-    """Writes the files of a cell whose calls were all made; a thread calls it."""
-    known: Sequence[Result] = ()
-    """The results of other cells of the model, which were finished before."""
+    answering: Callable[[Output], Answering]  # with what only the machine that asks knows
+    identities: Callable[[Output], Iterable[Path]] = lambda output: [output.path]
+    """The prediction files beside which it is written what a cell's run is."""
+    finish: Callable[[Output], Result] | None = None  # writes a cell's files; a thread calls it
+    known: Sequence[Result] = ()  # of other cells of the model, which were finished before
 
 
 class Answered(NamedTuple):
-    """What came of a job."""
+    """What came of a job, by the places of its cells."""
 
-    outputs: Mapping[int, Output]
-    """By its place, every cell whose calls were all made, with what the machine says of it."""
-    results: Mapping[int, Result]
-    """By its place, what came out of every cell that was finished."""
-    last: Answer | None
-    """The answer after which no further call should be made, if there was one."""
+    outputs: Mapping[int, Output]  # whose calls were all made, with what the machine says of them
+    results: Mapping[int, Result]  # of those that were finished
+    last: Answer | None  # after which no further call should be made
 
 
 def answer(job: Job, cancel: CancelToken) -> Answered:
@@ -169,27 +121,28 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
         KeyboardInterrupt: somebody asked a second time.
     """
     journal, watcher, model = job.journal, job.watcher, job.outputs[0].cell.model
-    plan = make_plan([output.cell for output in job.outputs], job.hashes)
+    plan = Plan([output.cell for output in job.outputs], job.is_left, job.sizes)
     ledger = Ledger(journal)
-    left = calls_left(plan, journal, job.unanswered, ledger.open)
+    left = calls_left(plan, journal, ledger.open)
     if isinstance(job.backend, BatchBackend):
         job.backend.ledger = ledger
     else:
         ledger.refuse_open(left.noted)
     outputs = [
-        found_here(output, job.answering(output)) if waits else output
-        for output, waits in zip(job.outputs, left.waits, strict=True)
+        begin(
+            output,
+            job.answering(output) if left.waits[at] else None,
+            output.cell.call_keys() if at in left.known else (),
+            journal,
+            job.identities(output),
+        )
+        for at, output in enumerate(job.outputs)
     ]
-    for at, output in enumerate(outputs):
-        keys = keys_of(output.cell, job.hashes) if at in left.known else ()
-        outputs[at] = job.begin(made_before(output, keys, journal))
     tell(watcher, model, job.known, Planned(len(outputs), left.calls, left.calls - left.left))
     identities = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
-        cell = call.cell
-        identity = identities[id(cell)]
-        return record_of(cell, call.row, answer, call.asked, identity, cell.confidences)
+        return record_of(call, answer, identities[id(call.cell)], call.cell.confidences)
 
     finish = job.finish
     sink = ResultSink(
@@ -201,8 +154,7 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
     )
     # An interruption must not come between a reply and the journal.
     with cancel.shielded():
-        calls = OpenCalls(plan, job.unanswered, job.sizes)
-        run_sync(answer_calls(calls, job.backend, sink, cancel))
+        run_sync(_answer(plan, job.backend, sink, cancel))
     watcher.took(model, job.backend.capacity)
     if sink.error is not None:
         raise sink.error
@@ -211,60 +163,24 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
     return Answered({at: outputs[at] for at in sink.complete}, sink.results, sink.last)
 
 
-async def answer_calls(
-    calls: OpenCalls, backend: Backend, sink: ResultSink, cancel: CancelToken
-) -> None:
-    """Make the calls that are left of a plan, and hand their answers to a sink.
-
-    The sink says in the end whether all could be made and kept.
-    """
+async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: CancelToken) -> None:
+    """Make the calls that are left of a plan; the sink says whether all could be made and kept."""
     # The others of a run go on where one model ends.
     own = CancelToken(cancel)
     async with sink.open(cancel):
-        for result in calls.unreadable():
-            sink.take(result)
+        for call in plan.calls(unreadable=True):
+            if plan.is_left(call.key):
+                why = next(filter(None, map(unread, call.image_sha256)))
+                failed = Answer("", error=f"an image cannot be read: {why}")
+                sink.take(WorkResult((call,), (failed,)))
         if sink.ended:
             return
-        async with aclosing(backend.answer(calls, own)) as results:
+        async with aclosing(backend.answer(plan, own)) as results:
             async for result in results:
                 sink.take(result)
                 if sink.ended:
                     # What is on its way is paid for: it comes, and is kept where there is room.
                     own.request()
-
-
-# --- the cells of a sweep -------------------------------------------------------------------------
-
-
-def left_of(cells: Iterable[Output | Result]) -> list[Output]:
-    """The cells that were not finished before."""
-    return [one for one in cells if isinstance(one, Output)]
-
-
-def run_model(engine: Engine, entry: ModelEntry, cells: Sequence[Output | Result]) -> list[Result]:
-    """Make the calls of one model's cells; every cell is written when its last call was made.
-
-    The results of cells that were finished before are told, and nothing more.
-
-    Raises:
-        ModelStoppedError: it said that no further call should be made.
-        JournalError: replies cannot be kept any more.
-        StoppedError: somebody asked to stop.
-    """
-    outputs, known = left_of(cells), [one for one in cells if isinstance(one, Result)]
-    if not outputs:
-        if known:
-            tell(engine.context.watcher, entry.name, known, Planned(0, 0, 0))
-        return known
-    job = engine.job(entry, outputs, engine.context.host.backend(entry))
-    found = answer(
-        replace(job, known=known, finish=partial(finished, engine)), engine.context.cancel
-    )
-    by_path = {one.path: one for one in (*known, *found.results.values())}
-    results = [by_path[one.path] for one in cells if one.path in by_path]
-    if found.last is not None:
-        raise ModelStoppedError(entry.name, found.last, results)
-    return results
 
 
 def tell(watcher: Watcher, model: str, known: Sequence[Result], left: Planned) -> None:
@@ -276,23 +192,101 @@ def tell(watcher: Watcher, model: str, known: Sequence[Result], left: Planned) -
         watcher.scored(result)
 
 
-def finished(engine: Engine, output: Output) -> Result:
-    """Write the files of a cell whose calls were all made."""
-    result = finished_cell(output, engine.hashes, engine.journal)
-    engine.finished.keep(output, result)
-    return result
+# --- the cells of several models ------------------------------------------------------------------
 
 
-def submit(engine: Engine, entry: ModelEntry, outputs: Sequence[Output]) -> None:
-    """Have the calls of a model on their way in batches, before another model is waited for.
+@dataclass
+class Engine:
+    """Answers cells, whichever model they are of."""
 
-    Raises:
-        ValueError: some are on their way in other batches.
-    """
-    backend, cancel = engine.context.host.backend(entry), engine.context.cancel
-    if isinstance(backend, BatchBackend):
-        plan = make_plan([output.cell for output in outputs], engine.hashes)
-        left = Unanswered(engine.journal, engine.sweep.confidences)
-        backend.ledger = Ledger(engine.journal)
-        with cancel.shielded():
-            run_sync(backend.submit(OpenCalls(plan, left, ItemSizes()), cancel))
+    models: Sequence[ModelEntry]  # all of them
+    hosts: Hosts
+    sizes: ItemSizes
+    watcher: Watcher
+    cancel: CancelToken
+    open_journal: Callable[[], Journal]  # called where any cell was not finished before
+
+    def __post_init__(self) -> None:
+        self.finished = FinishedCells()
+        self._unchecked = list(self.models)
+
+    @cached_property
+    def journal(self) -> Journal:
+        return self.open_journal()
+
+    def check(self) -> None:
+        """Refuse models that cannot be asked, once."""
+        while self._unchecked:
+            entry = self._unchecked.pop(0)
+            self.hosts[entry.name].check(entry)
+
+    def host(self, entry: ModelEntry) -> Host:
+        """Who answers for a model, once it is sure that all can be asked."""
+        self.check()
+        return self.hosts[entry.name]
+
+    def answer(
+        self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend, **more: Any
+    ) -> Answered:
+        """Make the calls of a model's cells (:func:`answer`); ``more`` fields of the job."""
+        host = self.hosts[entry.name]
+        job = Job(
+            outputs=outputs,
+            backend=backend,
+            journal=self.journal,
+            is_left=unanswered(self.journal, outputs[0].cell.confidences),
+            sizes=self.sizes,
+            watcher=self.watcher,
+            answering=lambda one: host.on_this_machine(entry, one.identity.answering),
+            **more,
+        )
+        return answer(job, self.cancel)
+
+    def run_model(self, entry: ModelEntry, cells: Sequence[Output | Result]) -> list[Result]:
+        """Make the calls of one model's cells, and write each when its last call was made.
+
+        The results of cells that were finished before are told, and nothing more.
+
+        Raises:
+            ModelStoppedError: it said that no further call should be made.
+            JournalError: replies cannot be kept any more.
+            StoppedError: somebody asked to stop.
+        """
+        outputs, known = left_of(cells), [one for one in cells if isinstance(one, Result)]
+        if not outputs:
+            if known:
+                tell(self.watcher, entry.name, known, Planned(0, 0, 0))
+            return known
+        found = self.answer(
+            entry, outputs, self.hosts[entry.name].backend(entry), known=known, finish=self.finish
+        )
+        by_path = {one.path: one for one in (*known, *found.results.values())}
+        results = [by_path[one.path] for one in cells if one.path in by_path]
+        if found.last is not None:
+            raise ModelStoppedError(entry.name, found.last, results)
+        return results
+
+    def finish(self, output: Output) -> Result:
+        """Write the files of a cell whose calls were all made."""
+        result = finished_cell(output, self.journal)
+        self.finished.keep(output, result)
+        return result
+
+    def submit(self, entry: ModelEntry, outputs: Sequence[Output]) -> None:
+        """Have the calls of a model on their way in batches, before another one is waited for.
+
+        Raises:
+            ValueError: some are on their way in other batches.
+        """
+        backend = self.hosts[entry.name].backend(entry)
+        if isinstance(backend, BatchBackend):
+            is_left = unanswered(self.journal, outputs[0].cell.confidences)
+            plan = Plan([output.cell for output in outputs], is_left)
+            backend.ledger = Ledger(self.journal)
+            with self.cancel.shielded():
+                run_sync(backend.submit(plan, self.cancel))
+
+
+def left_of(cells: Iterable[Output | Result]) -> list[Output]:
+    """The cells that were not finished before."""
+    return [one for one in cells if isinstance(one, Output)]

@@ -1,9 +1,7 @@
 """Who answers calls: :class:`Backend`, and the model in this process.
 
-A backend takes items as it can do them and yields their answers, in any order.  It looks few items
-ahead: when it is told to stop it takes no more, and what it has begun comes home, so that a sweep
-can stop at any point without losing a reply that was paid for.  Whatever goes wrong with a call,
-it has an answer: an exception is a failed one.
+A backend looks few items ahead and brings home what it has begun, so that a sweep can stop at any
+point without losing a reply that was paid for.  An exception is a failed answer.
 """
 
 from __future__ import annotations
@@ -13,11 +11,12 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
-from ..core.threads import in_thread
-from ..core.work import Answer, Asker, Cancellable, CancelledError, Stop, Work, said
+from ..core.config import Config, Count, Number, Seconds, Wanted
+from ..core.work import Answer, Asker, Cancellable, CancelledError, Stop, Work, in_thread, said
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
@@ -27,6 +26,20 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Loader = Callable[[], Asker]
 """Loads a model.  Another process may call it, so it is a plain picklable value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inference(Config):
+    """How calls are made: nothing that an answer may depend on."""
+
+    threads: Count = 8  # calls at a time to an API, or to each endpoint
+    timeout: Seconds = 600.0  # for one attempt of such a call
+    batch_size: Count = 8  # the most calls of one variant that a local model gets together
+    variants: Count = 32  # the most calls over one image that a local model gets together
+    poll: Seconds = 60.0  # the longest between two looks at a batch
+    replicas: Annotated[int, Wanted("at least 0 (as many as fit)", strict=True, ge=0)] = 0  # on Ray
+    cpus: Number = 1.0  # of each replica
+    gpus: Number = 0.0  # of each replica
 
 
 class WorkResult(NamedTuple):
@@ -67,7 +80,7 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def image_name(item: WorkItem) -> str:
     """A name of the content of an item's images; empty where it has none, or several."""
-    names = {call.asked.image_sha256 for call in item.calls}
+    names = {call.image_sha256 for call in item.calls}
     return "+".join(names.pop()) if len(names) == 1 else ""
 
 
@@ -163,8 +176,7 @@ class LocalBackend:
                     await asyncio.sleep(0)  # a turn of the loop, for what else is due
 
 
-GRACE = 1.0
-"""Seconds that replies have which are just coming in when everything is given up."""
+GRACE = 1.0  # seconds that replies have which are just coming in when everything is given up
 
 
 class ThreadedBackend:

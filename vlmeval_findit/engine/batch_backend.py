@@ -1,68 +1,123 @@
-"""A provider's batch service as a backend: calls are submitted, waited for across restarts, and
-collected.
+"""A provider's batch service as a backend: calls outlive the run that submits them.
 
-At every moment the ledger says what may be on its way.  A call that may be is never submitted
-again: first it is found out whether it is.
+The ledger says at every moment which calls may be on their way.  Such a call is never submitted
+again before it is known that it is not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Set
 from contextlib import aclosing, closing, suppress
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain, repeat
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from ..core.work import Answer, CancelledError, Stop
-from ..models.http.batch.records import Batch, BatchKind, BatchStatus, Route
+from ..core.files import sha256_of
+from ..core.work import Answer, CancelledError, Stop, said
+from ..models.http.batch.records import Batch, BatchStatus
 from ..models.http.completion import CallError
-from ..models.http.payload import Beginning
 from ..models.http.spending import SpendingError
 from .backend import WorkResult, single_calls
-from .batch_ledger import Ledger
 from .cancel import CancelToken
+from .journal.writer import Journal
 from .plan import WorkItem
 
 if TYPE_CHECKING:
-    from ..models.http.batch.client import BatchClient
+    from ..models.http.batch.services import BatchService
     from ..models.http.chat_call import ChatCall
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_REFUSALS = 3
-"""So often in a row a service may refuse to say something of a batch before its run ends."""
+_HOW = ("kind", "server", "model", "confidences")
+_REFUSALS = 3  # in a row to say something of a batch, which end the run
 
 
-@dataclass(frozen=True, slots=True)
-class Batching:
-    """That calls are made in batches: by whom, the folder of those in files, and who is told."""
+class Ledger:
+    """The batches of a journal, as its events.  What is going to be submitted is written down
+    before, the service's ids after: after any kill the next run knows what to look for first.
+    No prompt, no image and no key of a service is in it.
+    """
 
-    kind: BatchKind
-    folder: Path
-    told: Callable[[str], None]
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._batches: dict[str, Batch] = {}
+        for event in journal.events():
+            self._take(event)
+
+    @property
+    def open(self) -> frozenset[str]:
+        """The keys of all calls that are on their way."""
+        return frozenset().union(*(one.open for one in self._batches.values()))
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The services' ids of all batches that were made."""
+        return frozenset(one.id for one in self._batches.values())
+
+    def with_any(self, keys: Set[str]) -> list[Batch]:
+        """The batches that some of these calls are on their way in, as they were submitted."""
+        return [one for one in self._batches.values() if one.open & keys]
+
+    def intend(self, how: Mapping[str, Any], keys: Iterable[str]) -> Batch:
+        """Note that a batch is going to be submitted."""
+        own = sorted(keys)
+        # The number keeps the name of a batch whose calls all failed from coming again.
+        name = sha256_of("\n".join([str(len(self._batches)), *own]).encode())[:32]
+        return self._note({"batch": name, **how, "at": round(time.time(), 3), "keys": own})
+
+    def note(self, batch: Batch, **step: Any) -> Batch:
+        """Note what became of a batch: its requests were ``uploaded`` as a file, it was made under
+        an ``id``, the results of some keys were ``collected``, or nothing comes of it (``ended``).
+        """
+        return self._note({"batch": batch.name, **step})
+
+    def refuse_open(self, keys: Set[str], how: Mapping[str, Any] | None = None) -> None:
+        """Refuse to pay twice for calls that are on their way in batches that are asked otherwise.
+
+        Raises:
+            ValueError: some are.
+        """
+        for one in self.with_any(keys):
+            if one.how != how:
+                as_said = "with" if one.how["confidences"] else "without"
+                raise ValueError(
+                    f"{len(one.open & keys)} of these calls are on their way in {one}, asked "
+                    f"{as_said} --confidences: run with --batch {one.how['kind']}, and like "
+                    "this, to collect them first, or name another --journal to ask, and pay, them "
+                    "once more"
+                )
+
+    def _note(self, event: Mapping[str, Any]) -> Batch:
+        self._journal.note(event)
+        self._take(event)
+        return self._batches[event["batch"]]
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        name = event.get("batch", "")
+        if "keys" in event:
+            keys, how = frozenset(event["keys"]), {one: event[one] for one in _HOW}
+            self._batches[name] = Batch(name, how, event["at"], keys, keys)
+        elif (known := self._batches.get(name)) is not None:
+            gone = known.open if "ended" in event else event.get("collected", ())
+            ids = {step: event[step] for step in ("uploaded", "id") if step in event}
+            self._batches[name] = replace(known, open=known.open.difference(gone), **ids)
 
 
 class BatchBackend:
     """One model through a batch service.
 
-    A run ends with :attr:`.Stop.LATER` where somebody else has to do something first, or where the
-    service cannot be reached: the next run goes on.
-
-    Args:
-        load: makes the client, when the first item comes.
-        poll: the most seconds between two looks at a batch.
+    A run ends with :attr:`.Stop.LATER` where the service cannot be reached: the next run goes on.
     """
 
-    ledger: Ledger
-    """Where batches are noted, in the journal of the run: set before anything is asked."""
+    ledger: Ledger  # in the journal of the run: set before anything is asked
 
-    def __init__(self, load: Callable[[], BatchClient], poll: float) -> None:
+    def __init__(self, load: Callable[[], BatchService], poll: float) -> None:
         self._load = load
         self._poll = poll
         self.capacity: Mapping[str, int] = {}
@@ -101,20 +156,22 @@ class _Run:
     There may be a million: they are not kept, but made again from ``items`` as they are needed.
     """
 
-    client: BatchClient
+    service: BatchService
     ledger: Ledger
     items: Iterable[WorkItem]
     cancel: CancelToken
     poll: float
     going: list[Batch] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)
+    shown: set[str] = field(default_factory=set)
+
+    def tell(self, line: str) -> None:
+        if line not in self.shown:
+            self.shown.add(line)
+            log.warning("%s", line)
 
     def pending(self) -> Iterator[WorkItem]:
-        """Calls without an answer, one each, in the order of the plan.
-
-        Raises:
-            CancelledError: the run is to stop.
-        """
+        """Calls without an answer, one each, in the order of the plan, until the run is to stop."""
         for item in self.items:
             if self.cancel.requested:
                 raise CancelledError
@@ -124,21 +181,11 @@ class _Run:
 
     def _call(self, item: WorkItem) -> ChatCall:
         (call,), cell = item.calls, item.calls[0].cell
-        beginning = Beginning.AGAIN if item.shares_images else Beginning.ONCE
-        return self.client.call(call.message, cell.question, cell.confidences, beginning)
-
-    def _on_their_way(self) -> set[str]:
-        """The keys of pending calls that are in batches."""
-        noted = self.ledger.open
-        pending = self.pending() if noted else ()
-        return {item.calls[0].key for item in pending if item.calls[0].key in noted}
+        shared = item.shares_images
+        return self.service.call(call.message, cell.question, cell.confidences, shared)
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
-        """All answers, as batches end; where no more can be had, the last one says why.
-
-        Raises:
-            CancelledError: the run is to stop.
-        """
+        """All answers, as batches end; where no more can be had, the last one says why."""
         error: CallError | SpendingError | None = None
         for answers in (self.submitted, self._collected):
             try:
@@ -157,16 +204,14 @@ class _Run:
     # --- submitting -------------------------------------------------------------------------------
 
     async def submitted(self) -> AsyncGenerator[WorkResult, None]:
-        """Have all calls on their way, each once; yields those that cannot be sent.
-
-        Raises:
-            ValueError: calls are on their way in batches that are asked otherwise.
-            CallError, SpendingError, CancelledError: not all are.
-        """
-        first, service = next(self.pending()).calls[0].cell, self.client.service
-        route = Route(service.kind, service.name, first.model, first.confidences)
-        on_way = self._on_their_way()
-        self.ledger.refuse_open(on_way, route)
+        """Have all calls on their way, each once; yields those that cannot be sent."""
+        first, service = next(self.pending()).calls[0].cell, self.service
+        how: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
+        how |= {"model": first.model, "confidences": first.confidences}
+        noted = self.ledger.open
+        keys = (item.calls[0].key for item in (self.pending() if noted else ()))
+        on_way = {key for key in keys if key in noted}
+        self.ledger.refuse_open(on_way, how)
         for batch in self.ledger.with_any(on_way):
             await self._find(batch)
         covered = {key for one in self.going for key in one.open}
@@ -176,24 +221,24 @@ class _Run:
                 continue
             call = self._call(item)
             try:
-                line, at_most = await self.client.request_line(key, call)
+                line, at_most = await service.request_line(key, call)
                 if len(line) + len(service.head) + len(service.tail) > service.size:
                     raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
             except Exception as error:  # whatever a broken image makes of its reader
                 self.answered.add(key)
-                yield WorkResult(item.calls, (self.client.unreadable(call, error),))
+                call.unreadable = said(error)  # as the single call would have failed
+                yield WorkResult(item.calls, (call.answer(None, ""),))
                 continue
             size = requests.file.tell() + len(service.between) + len(line) + len(service.tail)
             if len(requests.keys) == service.requests or size > service.size:
-                await self._submit(route, requests)
+                await self._submit(how, requests)
                 requests = _Requests()
             requests.file.write(service.between if requests.keys else service.head)
             requests.file.write(line)
             requests.keys.append(key)
-            if requests.at_most is not None:
-                requests.at_most = None if at_most is None else requests.at_most + at_most
+            requests.at_most += at_most or 0.0  # not known where there is no limit
         if requests.keys:
-            await self._submit(route, requests)
+            await self._submit(how, requests)
 
     async def _find(self, batch: Batch) -> bool:
         """Whether a batch was made; it is then among those that go on.
@@ -201,22 +246,22 @@ class _Run:
         It waits as long as nobody can know: a batch that was just submitted may not be listed yet.
         That counts from the first look: how long the upload before it took, nobody noted.
         """
-        service, seconds, until = self.client.service, _waits(self.poll), math.inf
+        service, seconds, until = self.service, _waits(self.poll), math.inf
         if not batch.id and service.takes_files and not batch.uploaded:
             self.ledger.note(batch, ended="it was never made: its requests were not uploaded")
             return False
         while not batch.id:
-            ask = partial(service.find, batch, self.ledger.ids)
-            found = await self._asked(f"{batch} cannot be looked for", ask)
-            if found.id:
-                batch = self.ledger.note(batch, id=found.id)
+            why = f"{batch} cannot be looked for"
+            found, perhaps = await self._asked(why, service.find, batch, self.ledger.ids)
+            if found:
+                batch = self.ledger.note(batch, id=found)
                 break
-            if found.perhaps:
-                self.client.tell(
-                    f"the batch {found.perhaps} may be one of ours whose submission was "
+            if perhaps:
+                self.tell(
+                    f"the batch {perhaps} may be one of ours whose submission was "
                     "interrupted: its results say it; nothing is submitted before"
                 )
-            elif service.works_alone and time.monotonic() < until:
+            elif time.monotonic() < until:
                 until = min(until, time.monotonic() + self.poll)
             else:
                 self.ledger.note(batch, ended="it was never made")
@@ -225,13 +270,13 @@ class _Run:
         self.going.append(batch)
         return True
 
-    async def _submit(self, route: Route, requests: _Requests) -> None:
-        service = self.client.service
+    async def _submit(self, how: Mapping[str, Any], requests: _Requests) -> None:
+        service = self.service
         with requests.file as file:
-            self.client.budget.commit(requests.at_most)
+            service.budget.commit(requests.at_most)
             file.write(service.tail)
             file.seek(0)
-            batch = self.ledger.intend(route, requests.keys)
+            batch = self.ledger.intend(how, requests.keys)
             try:
                 if service.takes_files:
                     id = await self._unless_cancelled(service.upload(batch, file))
@@ -247,59 +292,43 @@ class _Run:
                     raise
                 return
         self.going.append(batch)
-        self.client.tell(f"batch {batch.id}: {len(requests.keys):,} calls")
+        self.tell(f"batch {batch.id}: {len(requests.keys):,} calls")
 
     # --- collecting -------------------------------------------------------------------------------
 
     async def _collected(self) -> AsyncGenerator[WorkResult, None]:
-        """The answers of all batches that go on."""
-        service, seconds, waiting = self.client.service, _waits(self.poll), list(self.going)
+        seconds, waiting = _waits(self.poll), list(self.going)
         while waiting:
             for batch in list(waiting):
-                status = await self._status(batch)
+                why = f"the batch {batch.id} cannot be looked at"
+                status = await self._asked(why, self.service.status, batch.id)
+                if status.refused:
+                    self.ledger.note(batch, ended=status.refused)
+                    why = f"the batch {batch.id} was refused: {status.refused}"
+                    raise CallError(why, hopeless=True)
+                done = f"{status.done:,} of {len(batch.keys):,} calls"
+                self.tell(f"batch {batch.id}: {status.said}, {done}")
                 if status.results is not None:
                     async for result in self._results(batch, status):
                         yield result
                     waiting.remove(batch)
-            if not service.works_alone:
-                break
             if waiting:
                 await self._unless_cancelled(asyncio.sleep(next(seconds)))
-        left = self._on_their_way()
-        for batch in self.ledger.with_any(left):
-            self.client.tell(service.to_do(batch.id))
-        if left:
-            raise CallError(f"{len(left):,} calls have no results yet: run that, then again")
-
-    async def _status(self, batch: Batch) -> BatchStatus:
-        """How a batch goes.
-
-        Raises:
-            CallError: nothing came of it, or the service does not let us look.
-        """
-        ask = partial(self.client.service.status, batch.id)
-        status = await self._asked(f"the batch {batch.id} cannot be looked at", ask)
-        if status.refused:
-            self.ledger.note(batch, ended=status.refused)
-            raise CallError(f"the batch {batch.id} was refused: {status.refused}", hopeless=True)
-        done = f"{status.done:,} of {len(batch.keys):,} calls"
-        self.client.tell(f"batch {batch.id}: {status.said}, {done}")
-        return status
 
     async def _results(self, batch: Batch, status: BatchStatus) -> AsyncGenerator[WorkResult, None]:
         """The answers of a batch that ended, in the order of the plan: images are read once."""
-        service, done = self.client.service, []
-        ask = partial(service.results, status.results or ())
-        results = await self._asked(f"the results of {batch} cannot be had", ask)
+        done, problem = [], f"the results of {batch} cannot be had"
+        results = await self._asked(problem, self.service.results, status.results or ())
         with closing(results):
             for item in self.pending():
                 key = item.calls[0].key
                 if key not in batch.open:
                     continue
-                if (result := results.get(key)) is None and not service.works_alone:
-                    continue  # it may still come
                 why = f"the batch has no result of it ({status.said})"
-                answer = await self.client.answer(self._call(item), batch.id, result, why)
+                call = self._call(item)
+                answer = await self.service.answer(call, batch.id, results.get(key), why)
+                for warning in call.warnings if answer.error is None else ():
+                    self.tell(warning)
                 yield WorkResult(item.calls, (answer,))
                 if self.cancel.requested:
                     # Perhaps it could not be kept: what is not noted is fetched again.
@@ -310,30 +339,22 @@ class _Run:
 
     # --- waiting ----------------------------------------------------------------------------------
 
-    async def _asked(self, problem: str, ask: Callable[[], Awaitable[T]]) -> T:
-        """What a service says of a batch; asked again as long as it may still say it.
-
-        Raises:
-            CallError: it refused three times in a row.
-        """
+    async def _asked(self, problem: str, ask: Callable[..., Awaitable[T]], *about: Any) -> T:
+        """What a service says of a batch; asked again as long as it may still say it."""
         seconds, refusals = _waits(self.poll), 0
         while True:
             try:
-                return await self._unless_cancelled(ask())
+                return await self._unless_cancelled(ask(*about))
             except CallError as error:
                 refusals = 0 if error.transient else refusals + 1
                 if refusals == _REFUSALS:
                     why = f"{problem}: {error} (it is noted in the journal)"
                     raise CallError(why, error.status, hopeless=True) from None
-                self.client.tell(f"{problem}: {error}; asking again")
+                self.tell(f"{problem}: {error}; asking again")
             await self._unless_cancelled(asyncio.sleep(next(seconds)))
 
     async def _unless_cancelled(self, awaited: Awaitable[T], paid: bool = False) -> T:
-        """What is waited for, unless the run is to stop; what is paid for, unless at once.
-
-        Raises:
-            CancelledError: it is.
-        """
+        """What is waited for, unless the run is to stop; what is paid for, unless at once."""
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(awaited)
 
         def end() -> None:
@@ -350,18 +371,14 @@ class _Run:
 
 
 def _waits(poll: float) -> Iterator[float]:
-    """Seconds to wait that get longer: one, two, four, up to ``poll``.
-
-    >>> [next(seconds) for seconds in [_waits(5.0)] for _ in range(4)]
-    [1.0, 2.0, 4.0, 5.0]
-    """
-    return chain((min(2.0**n, poll) for n in range(20)), repeat(poll))
+    seconds = 1.0
+    while True:
+        yield min(seconds, poll)
+        seconds *= 2
 
 
 @dataclass(slots=True)
 class _Requests:
-    """The requests of one batch, in a file that goes with it."""
-
     file: BinaryIO = field(default_factory=TemporaryFile)
     keys: list[str] = field(default_factory=list)
-    at_most: float | None = 0.0
+    at_most: float = 0.0  # what they cost, in US dollars

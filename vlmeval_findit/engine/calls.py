@@ -1,58 +1,119 @@
-"""One (image, prompt) call, and the key by which it is known.
+"""One (image, prompt) call, the images that it shows, and the key by which it is known.
 
-The key is a hash of all that an answer depends on: the model, its settings, the parts of the
-prompt, and the *content* of every image.  Two cells or two sweeps that ask the same share a key,
-and so an answer; an image that was replaced, or a prompt that was reworded, is another call.
+The key is a hash of all that an answer depends on, the *content* of images included: two sweeps
+that ask the same share an answer; a replaced image or a reworded prompt is another call.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
-from ..core.files import file_sha256
+from ..core.files import FileHashes, Seen, remove_left_behind, sha256_of, write_once
 from ..core.messages import Message, PartKind, located, prompt_hash
 from ..core.places import Folder, image_folder
 from ..core.question import AnyTask, Question
 
+_UNREAD = "not read: "
+
 MessageMaker = Callable[[Any, Any], Message]
 """From a query and its question to a message, images relative to the image folder."""
 
-ImageHash = Callable[[Path], str]
-"""From an image's path to a name of its content."""
+
+class Images:
+    """The images of all messages of a command: sets of files by number, each file read once.
+
+    At ``path`` hashes are remembered for files that did not change since; it may be deleted.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.shown: list[tuple[Path, ...]] = []  # what each message shows, by its number
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._contents: dict[int, tuple[str, ...]] = {}
+        self._known: dict[Path, str] = {}
+        self._path = path
+        self._files = FileHashes({} if path is None else _remembered(path))
+
+    def number(self, folder: str, names: Sequence[str]) -> int:
+        """The number of files in a folder that a message shows together."""
+        at = (folder, *names)
+        if at not in self._numbers:
+            self._numbers[at] = len(self.shown)
+            self.shown.append(tuple(Path(folder, name) for name in names))
+        return self._numbers[at]
+
+    def contents(self, number: int) -> tuple[str, ...]:
+        """What is in these files: a name each (:meth:`sha256`)."""
+        if number not in self._contents:
+            self._contents[number] = tuple(map(self.sha256, self.shown[number]))
+        return self._contents[number]
+
+    def sha256(self, path: Path) -> str:
+        """The SHA-256 of a file; of one that cannot be read, why (:func:`unread`)."""
+        if path not in self._known:
+            try:
+                self._known[path] = self._files(path)
+            except OSError as error:
+                self._known[path] = f"{_UNREAD}{error}"
+        return self._known[path]
+
+    def save(self) -> None:
+        """Remember what was read.  What cannot be written is read again by the next run."""
+        assert self._path is not None
+        body = json.dumps(self._files.seen).encode()
+        with suppress(OSError):
+            remove_left_behind(self._path)
+            if self._files.seen or self._path.exists():
+                write_once(self._path, b"%s\n%s\n" % (sha256_of(body).encode(), body))
 
 
-class Prompt(NamedTuple):
-    """What a key is made of, of a message."""
+def unread(content: str) -> str | None:
+    """Why an image has no hash of its content; None where it has one."""
+    return content.removeprefix(_UNREAD) if content.startswith(_UNREAD) else None
 
-    images: tuple[Path, ...]
-    """The files of its images."""
-    sha256: str
-    """Of its other parts."""
+
+def _remembered(path: Path) -> Mapping[str, Seen]:
+    with suppress(OSError, ValueError):
+        said, _, body = path.read_bytes().partition(b"\n")
+        if said.decode() == sha256_of(body.removesuffix(b"\n")):
+            return {name: Seen(*one) for name, one in json.loads(body).items()}
+    return {}
+
+
+class Asked(NamedTuple):
+    """What keys are made of, of messages row by row."""
+
+    images: array[int]  # numbers of what they show
+    sha256: bytes  # of their other parts, 32 bytes each
 
 
 class Prompts:
-    """The messages of a question, one a row of its table.
+    """The messages of a question, one a row of a table; only the 36 bytes for its key are kept."""
 
-    Nothing is kept of a message: there are as many as calls, and each is made in microseconds.
-    """
-
-    def __init__(self, task: AnyTask, folder: Folder, make: MessageMaker) -> None:
+    def __init__(
+        self, task: AnyTask, folder: Folder, make: MessageMaker, images: Images | None = None
+    ) -> None:
         self.task = task
         self.folder = folder
+        self.images = images or Images()
         self._make = make
+        self._asked: dict[tuple[int, ...], Asked] = {}
+        self._hash: str | None = None
 
-    @cached_property
+    @property
     def hash(self) -> str:
         """The hash of the messages of all rows (:meth:`.PromptSet.hash`)."""
-        return prompt_hash(map(self.parts, self.task.queries))
+        if self._hash is None:
+            self._hash = prompt_hash(map(self.parts, self.task.queries))
+        return self._hash
 
     def parts(self, index: int) -> Message:
         """The message of a row, images relative to the image folder."""
@@ -62,62 +123,53 @@ class Prompts:
         """The message of a row, images as paths of files."""
         return located(self.parts(index), self.folder.path)
 
-    def prompt(self, index: int) -> Prompt:
-        """The prompt of a row."""
-        return self.prompt_of(self.parts(index))
+    def read(self, rows: Iterable[int]) -> Iterator[tuple[int, bytes, Message]]:
+        """Yield the number of the images, the hash of the other parts and the message of rows."""
+        number, folder = self.images.number, str(self.folder.path)
+        for row in rows:
+            parts = self.parts(row)
+            names = [value for kind, value in parts if kind is PartKind.IMAGE]
+            words = [
+                '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
+                for kind, value in parts
+            ]
+            said = f"[{','.join(words)}]".encode()
+            yield number(folder, names), hashlib.sha256(said).digest(), parts
 
-    def prompt_of(self, parts: Message) -> Prompt:
-        """The prompt of a message whose images are relative to the image folder."""
-        words = [
-            '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
-            for kind, value in parts
-        ]
-        sha256 = hashlib.sha256(f"[{','.join(words)}]".encode()).hexdigest()
-        return Prompt(self._files(_shown(parts)), sha256)
+    def asked(self, rows: tuple[int, ...]) -> Asked:
+        """What keys are made of: every message is made once."""
+        if rows not in self._asked:
+            images, sha256 = array("I"), bytearray()
 
-    def images(self, index: int) -> tuple[Path, ...]:
-        """The files of the images in the message of a row."""
-        return self._files(self.names(index))
+            def noted() -> Iterator[Message]:
+                for number, digest, parts in self.read(rows):
+                    images.append(number)
+                    sha256.extend(digest)
+                    yield parts
 
-    def names(self, index: int) -> list[str]:
-        """The same, relative to the image folder."""
-        return _shown(self.parts(index))
-
-    def _files(self, names: Iterable[str]) -> tuple[Path, ...]:
-        folder = str(self.folder.path)
-        return tuple([_file(folder, name) for name in names])
-
-
-def _shown(parts: Message) -> list[str]:
-    return [value for kind, value in parts if kind is PartKind.IMAGE]
-
-
-@lru_cache(maxsize=1 << 16)
-def _file(folder: str, name: str) -> Path:
-    """An image's path: the same one for all questions about it, which is compared at once."""
-    return Path(folder, name)
+            whole = prompt_hash(noted())
+            if rows == tuple(self.task.queries):
+                self._hash = whole
+            self._asked[rows] = Asked(images, bytes(sha256))
+        return self._asked[rows]
 
 
-def prompts_of(task: AnyTask) -> Prompts:
+def prompts_of(task: AnyTask, images: Images | None = None) -> Prompts:
     """The messages of a task, by the prompt set in force."""
     words = benchmark_of(task.question).prompts()[0]
-    return Prompts(task, image_folder(task.question.images), words.message)
+    return Prompts(task, image_folder(task.question.images), words.message, images)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Cell:
     """One model over one question: what a prediction file holds."""
 
     model: str
     prompts: Prompts = field(repr=False)
-    rows: tuple[int, ...]
-    """The indices that are asked, in the table's order."""
-    left_out: tuple[int, ...]
-    """Those without a usable image."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """All that the model's answers depend on beside the message."""
-    confidences: bool = False
-    """Whether log-probabilities are recorded with them."""
+    rows: tuple[int, ...]  # indices that are asked, in the table's order
+    left_out: tuple[int, ...]  # those without a usable image
+    settings: Mapping[str, Any] = field(default_factory=dict)  # what answers depend on beside it
+    confidences: bool = False  # whether log-probabilities are recorded with them
 
     @property
     def task(self) -> AnyTask:
@@ -127,23 +179,52 @@ class Cell:
     def question(self) -> Question:
         return self.task.question
 
+    @cached_property
+    def asked(self) -> Asked:
+        return self.prompts.asked(self.rows)
+
+    def key_maker(self) -> Callable[[int], str]:
+        """Makes keys by rows' places: SHA-256 of ``[model, settings, prompt, images]`` as JSON."""
+        (images, sha256), contents = self.asked, self.prompts.images.contents
+        begun = hashlib.sha256(shared_key(self)[:-1].encode())
+
+        def key(at: int) -> str:
+            digest = begun.copy()
+            shown = ",".join(map(_quoted, contents(images[at])))
+            words = sha256[32 * at : 32 * at + 32].hex()
+            digest.update(f',"{words}",[{shown}]]'.encode())
+            return digest.hexdigest()
+
+        return key
+
+    def call_keys(self) -> Iterator[str]:
+        """The keys of its calls, row by row; each is made when it is asked for."""
+        return map(self.key_maker(), range(len(self.rows)))
+
 
 class Call(NamedTuple):
-    """One call, known by what is asked, and the first cell and row that want it."""
+    """One call, and the first cell, and the place of its row, that want it."""
 
-    asked: Keyed
+    key: str
     cell: Cell
-    row: int
-    wanted_by: tuple[int, ...] = ()
-    """The places of all cells of its plan that do."""
+    at: int
+    wanted_by: tuple[int, ...] = ()  # the places of all cells of its plan that do
 
     @property
-    def key(self) -> str:
-        return self.asked.key
+    def row(self) -> int:
+        return self.cell.rows[self.at]
 
     @property
     def images(self) -> tuple[Path, ...]:
-        return self.asked.images
+        return self.cell.prompts.images.shown[self.cell.asked.images[self.at]]
+
+    @property
+    def image_sha256(self) -> tuple[str, ...]:
+        return self.cell.prompts.images.contents(self.cell.asked.images[self.at])
+
+    @property
+    def prompt_sha256(self) -> str:
+        return self.cell.asked.sha256[32 * self.at : 32 * self.at + 32].hex()
 
     @property
     def message(self) -> Message:
@@ -152,36 +233,11 @@ class Call(NamedTuple):
 
     @property
     def scene(self) -> tuple[object, ...]:
-        """What calls over the same images must share beside their messages to go together."""
+        """What calls that go together over the same images share beside their messages."""
         asked = self.cell.question
         held = _ENCODER.encode(asked.reply_schema)
-        return asked.images, asked.frames, asked.has_references, asked.max_new_tokens, held
-
-
-class ImageHashes:
-    """The SHA-256 of image files, each read once; of one that cannot be read, why (``unread``)."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, str] = {}
-
-    def __call__(self, path: Path) -> str:
-        if path not in self._known:
-            try:
-                self._known[path] = self._sha256(path)
-            except OSError as error:
-                self._known[path] = f"{_UNREAD}{error}"
-        return self._known[path]
-
-    def _sha256(self, path: Path) -> str:
-        return file_sha256(path)
-
-
-_UNREAD = "not read: "
-
-
-def unread(image_hash: str) -> str | None:
-    """Why an image has no hash of its content; None where it has one."""
-    return image_hash.removeprefix(_UNREAD) if image_hash.startswith(_UNREAD) else None
+        tokens = asked.max_new_tokens
+        return self.image_sha256, asked.images, asked.frames, asked.has_references, tokens, held
 
 
 def settings_of(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,7 +262,6 @@ def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any
     """What of a model's settings is part of the key of its calls.
 
     Args:
-        given: what a user set.
         checkpoint: of a model of ours on this machine: a hash of its files, so that it is the same
             checkpoint wherever it lies, or its identifier.
     """
@@ -214,79 +269,20 @@ def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any
     return kept if checkpoint is None else {**kept, "checkpoint": checkpoint}
 
 
-class Keyed(NamedTuple):
-    """A message's key, and what it is made of."""
-
-    key: str
-    images: tuple[Path, ...]
-    prompt_sha256: str
-    image_sha256: tuple[str, ...]
+def shared_key(cell: Cell) -> str:
+    """What the keys of all calls of a cell begin with, as JSON."""
+    return _ENCODER.encode([cell.model, cell.settings])
 
 
-class Keying:
-    """Makes the keys of a cell's calls: the SHA-256 of ``[model, settings, prompt, images]`` as
-    JSON.  What all rows have in common (``shared``) is worked out once.
-    """
-
-    def __init__(self, cell: Cell, image_hash: ImageHash) -> None:
-        self._prompts = cell.prompts
-        self._image_hash = image_hash
-        self.shared = _ENCODER.encode([cell.model, cell.settings])
-        self._begun = begin_key(cell.model, cell.settings)
-
-    def __call__(self, index: int) -> Keyed:
-        """The key of a row's call, and what it is made of."""
-        prompt = self._prompts.prompt(index)
-        hashes = tuple(map(self._image_hash, prompt.images))
-        return Keyed(self.key(prompt.sha256, hashes), prompt.images, prompt.sha256, hashes)
-
-    def key(self, prompt_sha256: str, image_sha256: Iterable[str]) -> str:
-        """The key of the call with this prompt over these images."""
-        digest = self._begun.copy()
-        digest.update(f',"{prompt_sha256}",[{",".join(map(_quoted, image_sha256))}]]'.encode())
-        return digest.hexdigest()
-
-
-def begin_key(model: str, settings: Mapping[str, Any]) -> hashlib._Hash:
-    """The beginning of the keys of all calls of a model with the same settings."""
-    return hashlib.sha256(_ENCODER.encode([model, settings])[:-1].encode())
-
-
-def keys_of(cell: Cell, image_hash: ImageHash) -> Iterator[str]:
-    """The keys of the calls of a cell, row by row; each is made when it is asked for."""
-    keying = Keying(cell, image_hash)
-    return (keying(index).key for index in cell.rows)
-
-
-def key_fits(record: Mapping[str, Any]) -> bool:
-    """Whether a record has the key of what it says was asked."""
-
-    def fits(settings: Any) -> bool:
-        asked = [record["model"], settings, record["prompt_sha256"], record["image_sha256"]]
-        return bool(record["key"] == _sha256(asked))
-
-    return fits(record["settings"]) or fits(_numbered(record["settings"]))
-
-
-def _numbered(value: Any) -> Any:
-    """Settings before JSON made words of numbers that name things in them (token ids): they sort
-    in another way."""
-    if isinstance(value, list):
-        return [_numbered(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    whole = all(isinstance(name, str) and _WHOLE.fullmatch(name) for name in value)
-    return {int(name) if whole else name: _numbered(item) for name, item in value.items()}
-
-
-_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
+def key_of(
+    model: str, settings: Mapping[str, Any], prompt_sha256: str, image_sha256: Sequence[str]
+) -> str:
+    """The key of a call, from what a record says."""
+    asked = _ENCODER.encode([model, settings, prompt_sha256, image_sha256])
+    return hashlib.sha256(asked.encode()).hexdigest()
 
 
 _quoted = json.encoder.encode_basestring_ascii
 """A text as JSON writes it; to have lists of texts written by an encoder takes twice as long."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
-
-
-def _sha256(value: Sequence[Any]) -> str:
-    return hashlib.sha256(_ENCODER.encode(value).encode()).hexdigest()

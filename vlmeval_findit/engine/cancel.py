@@ -1,9 +1,7 @@
-"""How a run is cancelled: Ctrl-C or SIGTERM once, and what is on its way from servers still comes
-home; twice, and that is given up too.  A model in this process ends between two tokens.
+"""How a run is cancelled: one Ctrl-C or SIGTERM lets calls at servers come home, a second does not.
 
-Nothing polls: who waits registers a callback (:meth:`CancelToken.on_request`), which wakes its
-event loop.  The second signal is a KeyboardInterrupt in the main thread, so that nothing there can
-hold it up.  Who has replies to bring home shields itself, and is interrupted when it is done.
+Nothing polls: a callback wakes the loop of who waits.  A model here ends between two tokens.  The
+second signal is a KeyboardInterrupt, which waits only for who shields itself to keep replies.
 """
 
 from __future__ import annotations
@@ -21,11 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class CancelToken:
-    """Whether a run should stop, and how soon.
-
-    Args:
-        run: the token of a run that this one is part of, and stops with.
-    """
+    """Whether a run should stop, and how soon; a part of ``run`` stops with it."""
 
     def __init__(self, run: CancelToken | None = None) -> None:
         self._run: CancelToken = self if run is None else run._run

@@ -1,9 +1,7 @@
-"""From the journal to prediction files in VLMEvalKit's own layout, and to scores beside them; and
-back, where a prediction file has answers that the journal does not.
+"""From the journal to prediction files in VLMEvalKit's layout and their scores; and back.
 
-What is written depends on the journal and the plan alone, so it is the same bytes after any number
-of kills; only ``scored_at`` in the provenance is a time, and files that would not change otherwise
-are left as they are.
+The journal and the plan alone decide what is written: the same bytes after any number of kills.
+Files that would change in nothing but ``scored_at`` are left as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import gc
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -23,34 +21,36 @@ from typing import IO, Any
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core.files import holds_text
-from ..core.identity import Identity
-from ..core.identity_file import read_identity
-from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError, read_predictions
-from ..core.prediction_writer import holds_rows, write_rows
+from ..core.identity import Identity, read_identity
+from ..core.predictions import (
+    PREDICTION_FORMATS,
+    PredictionError,
+    holds_rows,
+    read_predictions,
+    write_rows,
+)
 from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
 from ..core.work import Answer
 from ..runs.cell_result import Result, result_of
 from ..runs.details import lines_of
+from ..runs.opening import check_replies
 from ..runs.provenance import FINISHED, provenance_of
 from ..runs.results import score_text, write_score
-from ..runs.score import RunScore, joined, looked_at, score, without_details
-from .calls import Cell, ImageHash, Keying, keys_of
-from .journal.lookup import JournalView
+from ..runs.score import RunScore, check_coordinates, joined, score_rows, without_details
+from .calls import Call, Cell
+from .journal.view import JournalView
 from .journal.writer import Journal
 from .outputs import Output, record_of
 
 log = logging.getLogger(__name__)
 
-FAILED_CALL = f"{FAILED} via API."
-"""VLMEvalKit's own words for a failed call: its runner asks such rows again."""
+FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's own words: its runner asks such rows again
+
+_LETTERS = 1 << 20  # of the replies that are scored at a time: a single one may have millions
 
 
-_LETTERS = 1 << 20
-"""Letters of the replies that are scored at a time: a single one may have millions."""
-
-
-def finished_cell(output: Output, hashes: ImageHash, journal: JournalView) -> Result:
+def finished_cell(output: Output, journal: JournalView) -> Result:
     """Write the files of a cell whose calls were all made, and say what comes out of it.
 
     No more than a few rows are in memory at a time.
@@ -59,11 +59,12 @@ def finished_cell(output: Output, hashes: ImageHash, journal: JournalView) -> Re
         OSError: they cannot be written; each file is whole or as it was.
     """
     cell, path = output.cell, output.path
-    keys = list(keys_of(cell, hashes))
-    write_rows(path, lambda: prediction_rows(cell, keys, journal))
+    keys = list(cell.call_keys())
+    rows = _repeatable(lambda: prediction_rows(cell, keys, journal))
+    write_rows(path, rows)
     with _details(path.parent) as details:
-        parts = _parts(output, prediction_rows(cell, keys, journal), details)
-        run = looked_at(joined(parts))
+        parts = _parts(output, rows(), details)
+        run = check_coordinates(joined(parts))
         if not _is_scored(run, path, details):
             details.seek(0)
             write_score(run, path, details)
@@ -79,18 +80,30 @@ def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
     return sum(not journal.serves(key, confidences=cell.confidences) for key in keys)
 
 
-def in_memory(output: Output, keys: Sequence[str], journal: JournalView) -> RunScore:
+def in_memory(output: Output, journal: JournalView) -> RunScore:
     """The score of a cell whose calls were all made; nothing is written but what is forgotten."""
+    rows = prediction_rows(output.cell, output.cell.call_keys(), journal)
     with _details() as details:
-        return joined(_parts(output, prediction_rows(output.cell, keys, journal), details))
+        return joined(_parts(output, rows, details))
 
 
 def prediction_rows(
-    cell: Cell, keys: Sequence[str], journal: JournalView
+    cell: Cell, keys: Iterable[str], journal: JournalView
 ) -> Iterator[dict[str, Any]]:
     """The rows of a prediction file, with the columns that VLMEvalKit's runner writes."""
     for index, key in zip(cell.rows, keys, strict=True):
         yield _row(cell, index, journal.get(key))
+
+
+def _repeatable(rows: Callable[[], Iterator[dict[str, Any]]]) -> Callable[[], Iterable[Any]]:
+    """The same rows again and again; they are kept where they are not long, else made again."""
+    kept, letters = [], 0
+    for row in rows():
+        kept.append(row)
+        letters += len(row["prediction"]) + len(str(row.get("extra_records", "")))
+        if letters > _LETTERS:
+            return rows
+    return lambda: kept
 
 
 def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
@@ -98,7 +111,9 @@ def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> 
     cell = output.cell
     for replies in _few(map(_reply, rows), benchmark_of(cell.question).at_a_time):
         with _uncollected():
-            run = score(cell.model, cell.task, replies, output.settings, output.identity)
+            run = score_rows(
+                check_replies(cell.model, cell.task, replies, output.settings, output.identity)
+            )
             details.writelines(lines_of(run.rows))
             yield without_details(run)
 
@@ -146,7 +161,6 @@ def _reply(row: Mapping[str, Any]) -> Reply:
 
 
 def _is_scored(run: RunScore, predictions: Path, details: IO[str]) -> bool:
-    """Whether all files of this very score are there already."""
     files = RunFiles(predictions)
     try:
         before = json.loads(files.provenance.read_text(encoding="utf-8"))
@@ -163,7 +177,6 @@ def _is_scored(run: RunScore, predictions: Path, details: IO[str]) -> bool:
 
 
 def _score_in(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of a provenance the score decides."""
     return {name: one for name, one in values.items() if name not in ("scored_at", FINISHED)}
 
 
@@ -179,7 +192,7 @@ def clean_up(folder: Path) -> None:
 # --- what lies there already ----------------------------------------------------------------------
 
 
-def adopt(output: Output, journal: Journal, hashes: ImageHash) -> None:
+def adopt(output: Output, journal: Journal) -> None:
     """Take answers into the journal that prediction files have and the journal does not.
 
     So a run goes on under the engine that was begun under VLMEvalKit's runner, or before its
@@ -192,7 +205,7 @@ def adopt(output: Output, journal: Journal, hashes: ImageHash) -> None:
             rows that this run does not ask.
     """
     paths = [*filter(Path.is_file, map(output.path.with_suffix, PREDICTION_FORMATS))]
-    keys = list(keys_of(output.cell, hashes)) if paths else []
+    keys = list(output.cell.call_keys()) if paths else []
     if not paths or holds_rows(output.path, prediction_rows(output.cell, keys, journal)):
         return
     recorded, forced = read_identity(output.path), output.identity.forced
@@ -206,7 +219,7 @@ def adopt(output: Output, journal: Journal, hashes: ImageHash) -> None:
             log.warning("%s", error)
             _set_aside(path)
             continue
-        journal.append(_adopted(path, replies, output, recorded, keys, journal, hashes))
+        journal.append(_adopted(path, replies, output, recorded, keys, journal))
 
 
 def _adopted(
@@ -216,37 +229,37 @@ def _adopted(
     recorded: Identity | None,
     keys: Sequence[str],
     journal: Journal,
-    hashes: ImageHash,
 ) -> list[dict[str, Any]]:
-    """The records of what a file has and the journal does not."""
-    cell, keying, found, changed = output.cell, Keying(output.cell, hashes), [], 0
-    known = dict(zip(cell.rows, keys, strict=True))
+    cell, found, changed = output.cell, [], 0
+    places = {row: at for at, row in enumerate(cell.rows)}
     asked_before = cache(partial(_asked_before, cell, journal))
     elsewhere = "Use another work_dir, or move them away."
     for reply in replies:
-        if (key := known.get(reply.index)) is None:
+        if (at := places.get(reply.index)) is None:
             raise PredictionError(
-                f"{path} holds row {reply.index}, which is not among the {len(known)} rows of this "
-                f"run. {elsewhere}"
+                f"{path} holds row {reply.index}, which is not among the {len(places)} rows of "
+                f"this run. {elsewhere}"
             )
+        call = Call(keys[at], cell, at)
+        said = reply.index, call.prompt_sha256, reply.text
+        known = journal.get(call.key) if call.key in journal else None
+        # What is not said by the answer that stands may be by one without log-probabilities.
+        is_same = known is not None and (known["reply"] == reply.text or said in asked_before())
         with_logprobs = reply.recorded.token_logprobs is not None
-        is_same = reply.text in journal.replies(key)
-        says_more = with_logprobs and not journal.serves(key, confidences=True)
+        says_more = with_logprobs and not journal.serves(call.key, confidences=True)
         # Formats but JSON cannot hold every reply.
-        if key in journal and not (is_same and says_more) and (is_same or path.suffix != ".json"):
+        if known and not (is_same and says_more) and (is_same or path.suffix != ".json"):
             continue
-        if (key in journal and not is_same) or recorded is None or not _is_of(reply, output):
+        if (known and not is_same) or recorded is None or not _is_of(reply, output):
             raise PredictionError(
                 f"{path} holds a reply to row {reply.index} that is not in the journal "
                 f"{journal.path}. {elsewhere}"
             )
-        made = keying(reply.index)
-        if key not in journal and (reply.index, made.prompt_sha256, reply.text) in asked_before():
+        if known is None and said in asked_before():
             changed += 1
             continue
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
-        answer = Answer(reply.text, extra)
-        found.append(record_of(cell, reply.index, answer, made, recorded, with_logprobs))
+        found.append(record_of(call, Answer(reply.text, extra), recorded, with_logprobs))
     if changed:
         log.warning("%s: %d pictures are not those that were asked about: again", path, changed)
     return found
@@ -259,8 +272,9 @@ def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str
     """
     return frozenset(
         (one["row"], one["prompt_sha256"], one["reply"])
-        for one in journal.answers_of(cell.model, cell.question.name)
-        if one["settings"] == dict(cell.settings)
+        for one in journal.answers()
+        if (one.get("model"), one.get("dataset")) == (cell.model, cell.question.name)
+        and one["settings"] == dict(cell.settings)
     )
 
 
@@ -271,7 +285,6 @@ def _is_of(reply: Reply, output: Output) -> bool:
 
 
 def _set_aside(path: Path) -> None:
-    """Give a prediction file that is going to be replaced another name, and keep it."""
     names = (path.with_name(f"{path.stem}.replaced-{n}{path.suffix}") for n in count(1))
     aside = next(name for name in names if not name.exists())
     path.rename(aside)

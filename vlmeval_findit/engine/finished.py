@@ -1,42 +1,41 @@
 """Cells that are finished: a sweep that is started again looks at each of them, and at no call.
 
-The provenance of a finished cell names the SHA-256 of its answers and of its other files, and has a
-hash of all that decides them.  Where all of these are what they were, going through every call
-would find nothing to ask and nothing to write: neither the journal is opened nor a model looked at.
-Else the cell's files are written again from the journal.  Contents are compared, not times, but of
-images, which are large (:mod:`.image_hashes`).
+Where a provenance's hashes of files, and of all that decides them, still hold, neither journal nor
+model is opened.  Contents are compared, not times, but of images, which are large.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
 from ..core.files import file_sha256, sha256_of, write_text_once
+from ..core.plugins import named_files
+from ..core.question import Question
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
+from ..core.vlmevalkit import host_version, package_folder
+from ..models.entry import ModelEntry
+from ..models.revision import known_revision
+from ..models.table import find_model
 from ..runs import provenance
 from ..runs.cell_result import Result
-from .calls import Cell, ImageHash
+from .calls import Cell
 from .outputs import Output
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 class FinishedCells:
-    """The finished cells of a work dir.
+    """The finished cells of a work dir."""
 
-    Args:
-        hashes: of images.
-    """
-
-    def __init__(self, hashes: ImageHash) -> None:
-        self._hashes = hashes
+    def __init__(self) -> None:
         self._rows: dict[int, tuple[object, str]] = {}
         self._made_of: dict[Path, str] = {}
 
@@ -46,9 +45,7 @@ class FinishedCells:
         """Return what came out of a cell that is finished, None of another.
 
         Args:
-            path: its prediction file.
-            cell: the cell; what only its host knows of its settings need not be in it.
-            settings: how it is scored.
+            cell: what only its host knows of its settings need not be in it.
             answered_by: all that decides who answers, as of :meth:`.Host.answered_by`.
         """
         made_of = self._made_of[path] = self._hash(cell, settings, answered_by)
@@ -97,7 +94,7 @@ class FinishedCells:
             cell.left_out,
             repr(settings),
             benchmark_of(cell.question.name).prompts()[0].name,
-            [cell.prompts.prompt(row).sha256 for row in sorted(few)],
+            [sha256.hex() for _, sha256, _ in cell.prompts.read(sorted(few))],
             self._rows_of(cell),
         ]
         return sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())
@@ -105,11 +102,12 @@ class FinishedCells:
     def _rows_of(self, cell: Cell) -> str:
         """A hash of the rows of a table, what is right included, and of the images in them."""
         queries, folder = cell.task.queries, cell.prompts.folder.path
+        sha256 = cell.prompts.images.sha256
         at = id(queries)
         if at not in self._rows:
             parts = [str(folder)]
             for query in queries.values():
-                pictures = [self._hashes(folder / name) for name in _pictures(query)]
+                pictures = [sha256(folder / name) for name in _pictures(query)]
                 parts.append(f"{query!r} {pictures}")
             # With the queries, so that no others come to have their place in memory.
             self._rows[at] = queries, sha256_of("\n".join(parts).encode("utf-8", "replace"))
@@ -124,7 +122,6 @@ def _sha256(values: Mapping[str, Any]) -> str:
 
 
 def _files(predictions: Path) -> Mapping[str, str]:
-    """The hashes of a cell's files, but of its provenance, by their names."""
     files = RunFiles(predictions)
     each = (predictions, files.identity, files.score, files.details)
     return {path.name: file_sha256(path) for path in each}
@@ -144,8 +141,11 @@ def _is_known(output: Output) -> bool:
         return False
     if json.loads(RunFiles(output.path).provenance.read_text(encoding="utf-8")).get("scorer"):
         return False
-    queries = cell.task.queries
-    return all({*cell.prompts.names(row)}.issubset(_pictures(queries[row])) for row in cell.rows)
+    folder, shown = cell.prompts.folder.path, cell.prompts.images.shown
+    return all(
+        {*shown[number]}.issubset(folder / name for name in _pictures(cell.task.queries[row]))
+        for row, number in zip(cell.rows, cell.asked.images, strict=True)
+    )
 
 
 def _pictures(query: Any) -> Sequence[str]:
@@ -159,3 +159,46 @@ def code_sha256() -> str:
     return sha256_of(
         *(b"%s\0%s\0" % (str(p.relative_to(_PACKAGE)).encode(), p.read_bytes()) for p in paths)
     )
+
+
+# --- who answers ----------------------------------------------------------------------------------
+
+
+def answered_here(entry: ModelEntry) -> object:
+    """All that decides how VLMEvalKit answers for a model, as of :meth:`.Host.answered_by`."""
+    revisions = {one: known_revision(one) for one in sorted(_checkpoints(entry))}
+    files = [file_sha256(Path(path)) for path in named_files()]
+    return [repr(replace(entry, line=0)), host_version(), _package_state(), revisions, files]
+
+
+def _checkpoints(entry: ModelEntry) -> Iterator[str]:
+    """The folders or identifiers of weights that an entry, or its row of the table, names."""
+    row = find_model(entry.row or entry.name)
+    local = row.local.checkpoints.values() if row is not None and row.local is not None else ()
+    for named in (entry.checkpoint, entry.settings.get("model_path"), *local):
+        if isinstance(named, str):
+            yield named
+
+
+@cache
+def _package_state() -> str:
+    folder = package_folder()
+    paths = sorted(folder.rglob("*.py")) if folder is not None else []
+    states = ((path, path.stat()) for path in paths)
+    return sha256_of(*(f"{path} {s.st_size} {s.st_mtime_ns}\n".encode() for path, s in states))
+
+
+class LateHost:
+    """VLMEvalKit, which is imported when the first of its models is asked: that takes twenty
+    seconds, and of a finished sweep none is.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._made = cache(make)
+        self.version = host_version()
+
+    def answered_by(self, entry: ModelEntry, question: Question) -> object:
+        return answered_here(entry)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made(), name)

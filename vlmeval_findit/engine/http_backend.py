@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,14 +25,13 @@ from ..models.http.completion import REFUSED, CallError
 from ..models.http.endpoint import Endpoint
 from ..models.http.images import EncodedImages
 from ..models.http.model_server import ModelServer, model_servers
-from ..models.http.payload import Beginning
 from ..models.http.spending import Budget, SpendingError
 from .backend import WorkResult, image_name, not_loaded, run_sync, single_calls
 from .calls import Call
 from .cancel import CancelToken
-from .outcome import Outcome, Policy
 from .plan import WorkItem
 from .scheduler import Assignment, Finished, Scheduler
+from .server import LONGEST_WAIT, Outcome, Policy
 
 log = logging.getLogger(__name__)
 
@@ -45,23 +43,17 @@ _LOOK_SECONDS = 1.0
 class Service:
     """A model over HTTP, how it is asked, and what was found out of its servers.
 
-    Backends may share it, one after the other: no question is asked twice of a server.
+    Backends may share it, one after the other: no question is asked twice of a server.  Endpoints
+    that are called are looked at again every second, and raise a RuntimeError when nobody is going
+    to answer any more.
     """
 
     model: ChatModel
     endpoints: Sequence[Endpoint] | Callable[[], Sequence[Endpoint]]
-    """Where; all serve the same model.  What is called is looked at again every second, and raises
-    a RuntimeError when nobody is going to answer any more.
-    """
-
-    timeout: float = 600.0
-    """Seconds for one attempt, from the look-up of the server's name to the reply's last byte."""
-
-    budget: Budget = field(default_factory=Budget)
-    """What may be spent, perhaps together with other models."""
-
+    timeout: float = 600.0  # seconds for one attempt, from the look-up of the name to the last byte
+    budget: Budget = field(default_factory=Budget)  # perhaps shared with other models
     policy: Policy = field(default_factory=Policy)
-    servers: dict[str, ModelServer] = field(init=False, repr=False)
+    servers: dict[str, ModelServer] = field(default_factory=dict, init=False, repr=False)
     _shown: set[str] = field(default_factory=set, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,42 +61,29 @@ class Service:
             raise ValueError("no server is named")
         if not self.timeout > 0:
             raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
-        self.servers = {}
         self.look()
-
-    @property
-    def is_followed(self) -> bool:
-        """Whether its servers come and go."""
-        return callable(self.endpoints)
 
     def look(self) -> list[str]:
         """The names of the servers that are there now; what is known of them stays known."""
         found = self.endpoints() if callable(self.endpoints) else self.endpoints
-        named = model_servers(found, self.policy.rest[0])
+        named = model_servers(found)
         self.servers = {**named, **self.servers}
         return list(named)
 
     def say(self, call: ChatCall) -> None:
         """Log what a user should know of a call, the first time that it comes."""
-        for message, more in call.warnings:
+        for message in call.warnings:
             if message not in self._shown:
                 self._shown.add(message)
-                log.warning("%s: %s%s", call.server or call.model.name, message, more)
+                log.warning("%s: %s", call.server or call.model.name, message)
 
 
 class HttpBackend:
-    """Answers calls of a model over HTTP.
+    """Answers calls of a model over HTTP, at most so many at a time to each server."""
 
-    Args:
-        load: says who is asked, when the first call comes.
-        calls: at a time to all servers; each takes its share at most.
-        each: ``calls`` are those to each server, as they are where servers come and go.
-    """
-
-    def __init__(self, load: Callable[[], Service], calls: int = 1, *, each: bool = False) -> None:
+    def __init__(self, load: Callable[[], Service], calls: int = 1) -> None:
         self._load = load
-        self._calls = calls
-        self._each = each
+        self.calls = calls
         self._service: Service | None = None
         self.capacity: dict[str, int] = {}
 
@@ -118,13 +97,6 @@ class HttpBackend:
         if self._service is None:
             self._service = self._load()
         return self._service
-
-    @property
-    def limit(self) -> int:
-        """Calls at a time to each server, at most."""
-        if self._each or self.service.is_followed:
-            return self._calls
-        return max(math.ceil(self._calls / len(self.service.servers)), 1)
 
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
@@ -155,12 +127,10 @@ class HttpBackend:
         return run_sync(asked())
 
 
-_Asked = tuple[Any, ChatCall]
-"""A call of the engine (None: it is somebody else's), and how it is made."""
+_Asked = tuple[Any, ChatCall]  # a call of the engine (None: another's), and how it is made
 
 
 def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str, _Asked]]:
-    """The calls of items by their images."""
     single = ((image_name(one), one.calls[0]) for item in items for one in single_calls(item))
     end: tuple[str, Call | None] = ("", None)
     before = ""
@@ -169,15 +139,11 @@ def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str
         # Neighbours over the same images are all there are: providers are told what to keep.
         shared = image != "" and image in (before, after)
         before = image
-        cell = call.cell
-        beginning = Beginning.AGAIN if shared else Beginning.ONCE
-        said = (call.message, cell.question, cell.confidences, beginning)
+        said = (call.message, call.cell.question, call.cell.confidences, shared)
         yield image, (call, ChatCall(service.model, service.budget, *said))
 
 
 class _Run:
-    """The calls of one run, on one event loop."""
-
     def __init__(
         self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:
@@ -191,11 +157,12 @@ class _Run:
         self._images = EncodedImages()
         self._tasks: set[asyncio.Task[None]] = set()
         self._spent = ""
-        limits = dict.fromkeys(service.look(), backend.limit)
+        self._lost = ""
+        limits = dict.fromkeys(service.look(), backend.calls)
         self._scheduler = Scheduler(calls, limits, service.policy)
-        self._scheduler.servers_may_come = service.is_followed
-        if service.is_followed:
-            self._tasks.add(self._loop.create_task(self._follow()))
+        if callable(service.endpoints):
+            self._scheduler.servers_may_come = True
+            self._go(self._follow())
             if not limits:
                 log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
@@ -213,7 +180,12 @@ class _Run:
                     elif self._scheduler.done:
                         return
                     else:
-                        await self._wait(with_timer=may_begin)
+                        # What others cost may have to be seen first: then no time is of use.
+                        now = self._loop.time()
+                        wake_at = self._scheduler.wake_at(now) if may_begin else None
+                        with suppress(TimeoutError):
+                            async with asyncio.timeout_at(wake_at):
+                                await self._woken.wait()
             if home := self._finished():
                 yield home
 
@@ -236,17 +208,13 @@ class _Run:
             if assignment is None:
                 self._budget.take_back()
                 break
-            task = self._loop.create_task(self._attempt(assignment))
-            self._tasks.add(task)  # the loop itself holds tasks weakly
-            task.add_done_callback(self._tasks.discard)
+            self._go(self._attempt(assignment))
         return True
 
-    async def _wait(self, *, with_timer: bool) -> None:
-        """Wait until something came home, something may begin, or the run is to stop."""
-        wake_at = self._scheduler.wake_at(self._loop.time()) if with_timer else None
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(wake_at):
-                await self._woken.wait()
+    def _go(self, coroutine: Any) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)  # the loop itself holds tasks weakly
+        task.add_done_callback(self._tasks.discard)
 
     def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop has ended meanwhile
@@ -273,19 +241,17 @@ class _Run:
         """A call and what came of it; None where nothing is known, as it was not made."""
         asked, call = finished.item.value
         if not (call.completion or call.error or call.unreadable):
-            if not self._spent:
+            if not (self._spent or self._lost):
                 return None
-            return asked, Answer("", error=self._spent, stop=Stop.SPENT)
+            why = Stop.SPENT if self._spent else Stop.NOT_LOADED
+            return asked, Answer("", error=self._spent or self._lost, stop=why)
         gave_up = self._scheduler.given_up and not (self._spent or self._cancel.requested)
         stop = Stop.HOPELESS if gave_up and finished.outcome is Outcome.HOPELESS else None
-        longest = self._service.policy.longest_wait
-        later = _later(call.error.retry_after, longest) if call.error else ""
-        answer = call.answer(stop, later)
+        answer = call.answer(stop, _later(call.error.retry_after if call.error else None))
         self._service.say(call)
         return asked, answer._replace(seconds=self._loop.time() - call.began)
 
     async def _follow(self) -> None:
-        """Ask servers from when they are there until they are not."""
         scheduler = self._scheduler
         while not scheduler.given_up:
             await asyncio.sleep(_LOOK_SECONDS)
@@ -293,11 +259,11 @@ class _Run:
             try:
                 there = self._service.look()
             except RuntimeError as error:
-                scheduler.give_up(str(error), Outcome.HOPELESS)
-                there = []
+                self._lost, there = said(error), []
+                scheduler.give_up(self._lost, Outcome.HOPELESS)
             for name in there:
                 if name not in scheduler.servers:
-                    scheduler.add_server(name, self._backend.limit)
+                    scheduler.add_server(name, self._backend.calls)
             for name in scheduler.servers.keys() - there:
                 scheduler.remove_server(name, now)
             self._woken.set()
@@ -307,16 +273,16 @@ class _Run:
     async def _attempt(self, assignment: Assignment) -> None:
         _, call = assignment.item.value
         server = self._service.servers[assignment.server.name]
-        alike = server.alike[call.kind]
         call.began = call.began or assignment.began
         before = call.cost
         outcome, reason, retry_after = Outcome.ANSWERED, "", None
         try:
             await call.attempt(server, self._client, self._images)
-            alike.answer()
+            server.note_answer(self._loop.time(), held=call.is_held)
         except CallError as error:
-            alike.add(error, call, assignment.began, self._loop.time())
-            outcome, reason, retry_after = self._outcome_of(error), str(error), error.retry_after
+            now, named = self._loop.time(), bool(call.fields_in(str(error)))
+            server.note_refusal(error, assignment.began, now, held=call.is_held, names_field=named)
+            outcome, reason, retry_after = _outcome_of(error), str(error), error.retry_after
         except Exception as error:  # whatever a broken image makes of its reader
             log.debug("a call was not made", exc_info=error)
             outcome, reason = Outcome.INVALID, said(error)
@@ -327,24 +293,20 @@ class _Run:
         self._scheduler.ended(assignment, outcome, now, reason, retry_after=retry_after)
         self._woken.set()
 
-    def _outcome_of(self, error: CallError) -> Outcome:
-        if error.hopeless:
-            return Outcome.DENIED if error.status in REFUSED else Outcome.HOPELESS
-        if not error.transient:
-            return Outcome.INVALID
-        return Outcome.REFUSED if error.status in _BUSY else Outcome.FAILED
+
+def _outcome_of(error: CallError) -> Outcome:
+    if error.hopeless:
+        return Outcome.DENIED if error.status in REFUSED else Outcome.HOPELESS
+    if not error.transient:
+        return Outcome.INVALID
+    return Outcome.REFUSED if error.status in _BUSY else Outcome.FAILED
 
 
-_NEVER = 1e6 * 86400
-
-
-def _later(seconds: float | None, longest: float) -> str:
+def _later(seconds: float | None) -> str:
     """When a server wants to be asked again, where nobody waits for it."""
-    if seconds is None or seconds <= longest:
+    if seconds is None or seconds <= LONGEST_WAIT:
         return ""
-    if seconds >= _NEVER:
-        return "; asks not to come back"
     if seconds >= 100 * 3600:
-        return f"; asks to come back in {seconds / 86400:.0f} days"
+        return f"; asks to come back in {seconds / 86400:.3g} days"
     minutes = round(seconds / 60)
     return f"; asks to come back in {minutes // 60} h {minutes % 60:02} min"

@@ -8,26 +8,33 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
-from ..core.contradictions import Contradiction, continued, contradictions, overruled
-from ..core.identity import Answering, Described, Identity
-from ..core.identity_file import read_identity, write_identity
+from ..core.identity import (
+    Answering,
+    Contradiction,
+    Described,
+    Identity,
+    continued,
+    contradictions,
+    overruled,
+    read_identity,
+    write_identity,
+)
 from ..core.redaction import scrubbed
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
 from ..core.work import Answer, refused_if_it_quotes
 from ..models.model_asker import as_json_value
 from ..runs.new_identity import run_identity
-from ..runs.score import refuse_variable
-from .calls import Cell, Keyed
-from .journal.lookup import JournalView
+from ..runs.opening import refuse_variable
+from .calls import Call, Cell
+from .journal.view import JournalView
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """Where a cell's results go, what run they are of, and how they are scored."""
 
-    path: Path
-    """The prediction file."""
+    path: Path  # the prediction file
     cell: Cell
     settings: Settings
     identity: Identity
@@ -44,17 +51,12 @@ def prepare_output(
     settings: Settings,
     found: Described,
     host: Mapping[str, str],
-    prompt_hash: str | None = None,
 ) -> Output:
     """Where a cell's results go, once it is sure that they can be scored and replace nothing.
 
     Args:
-        path: the prediction file.
-        cell: what is asked of whom.
         settings: of scoring; a space goes before that of the model's row.
-        found: who answers, as far as it is known.
         host: the program that the model is of, with its version.
-        prompt_hash: of the question's messages, where it is known already.
 
     Raises:
         SpaceError: nothing says the model's coordinate space.
@@ -65,7 +67,9 @@ def prepare_output(
     benchmark = benchmark_of(question)
     benchmark.check(question, settings)
     space = benchmark.space(cell.model, question, settings, found)
-    now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, prompt_hash)
+    # The messages are made once, for this and for keys; not where those all models share differ.
+    known = cell.prompts.hash if cell.asked and cell.task.before is None else None
+    now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, known)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     if (recorded := read_identity(path)) is not None:
         against = [one for one in contradictions(recorded, now) if one.is_space]
@@ -73,56 +77,71 @@ def prepare_output(
     return Output(path, cell, settings, continued(recorded, now, settings.force, path))
 
 
-def found_here(output: Output, answering: Answering) -> Output:
-    """An output whose identity says what only the machine that makes the calls knows.
+def begin(
+    output: Output,
+    answering: Answering | None,
+    keys: Iterable[str],
+    journal: JournalView,
+    paths: Iterable[Path],
+) -> Output:
+    """Write what the run is, before its first call.
+
+    Args:
+        answering: who answers, with what only the machine that makes the calls knows; None where
+            none is made.
+        keys: of the calls that the journal may have.
+        journal: has answers that must have been made as this run makes them.
+        paths: the prediction files beside which it is written.
 
     Raises:
-        IdentityError: it contradicts what was recorded.
+        IdentityError: it contradicts what was recorded, or answers were made otherwise.
     """
-    now = replace(output.identity, answering=answering)
-    recorded = read_identity(output.path)
-    return replace(output, identity=continued(recorded, now, output.settings.force, output.path))
+    identity, recorded = output.identity, read_identity(output.path)
+    force = output.settings.force
+    if answering is not None:
+        now = replace(identity, answering=answering)
+        identity = continued(recorded, now, force, output.path)
+    if recorded is None:
+        notes = overruled(
+            _made_otherwise(identity, keys, journal),
+            force,
+            f"{output.path}: the journal {journal.path} has answers that were made otherwise",
+            "Use another journal.",
+        )
+        identity = replace(identity, forced=tuple(notes))
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_identity(RunFiles(path).identity, identity)
+    return replace(output, identity=identity)
 
 
-def made_before(output: Output, keys: Iterable[str], journal: JournalView) -> Output:
-    """An output whose answers that the journal has were made as this run makes them.
-
-    Raises:
-        IdentityError: they were made otherwise.
-    """
-    if read_identity(output.path) is not None:
-        return output  # it says so itself, and was asked
-    against: dict[str, Contradiction] = {}
-    for key in filter(journal.__contains__, keys):
-        for what, before in (journal[key].get("made_by") or {}).items():
-            now = output.identity.made_by.get(what)
+def _made_otherwise(
+    run: Identity, keys: Iterable[str], journal: JournalView
+) -> list[Contradiction]:
+    found: dict[str, Contradiction] = {}
+    for record in map(journal.get, filter(journal.__contains__, keys)):
+        for what, before in ((record or {}).get("made_by") or {}).items():
+            now = run.made_by.get(what)
             if None not in (before, now) and before != now:
-                against.setdefault(what, Contradiction(f"{what} of answers", before, now))
-    notes = overruled(
-        list(against.values()),
-        output.settings.force,
-        f"{output.path}: the journal {journal.path} has answers that were made otherwise",
-        "Use another journal.",
-    )
-    return replace(output, identity=replace(output.identity, forced=tuple(notes)))
+                found.setdefault(what, Contradiction(f"{what} of answers", before, now))
+    return list(found.values())
 
 
-def record_of(
-    cell: Cell, row: int, answer: Answer, made: Keyed, run: Identity, confidences: bool
-) -> dict[str, Any]:
+def record_of(call: Call, answer: Answer, run: Identity, confidences: bool) -> dict[str, Any]:
     """One line of the journal; ``confidences``: log-probabilities were asked for."""
+    cell = call.cell
     # Our own askers have done it; those of plug-ins have not.
     answer = refused_if_it_quotes(answer)
     record = answer.record
     extra, error = scrubbed([as_json_value(answer.extra), answer.error])
     return {
-        "key": made.key,
+        "key": call.key,
         "model": cell.model,
         "settings": dict(cell.settings),
         "dataset": cell.question.name,
-        "row": row,
-        "prompt_sha256": made.prompt_sha256,
-        "image_sha256": list(made.image_sha256),
+        "row": call.row,
+        "prompt_sha256": call.prompt_sha256,
+        "image_sha256": list(call.image_sha256),
         "reply": answer.text,
         "extra_records": extra,
         "tokens": as_json_value(record.get("tokens")),
@@ -133,10 +152,3 @@ def record_of(
         "error": error,
         **({"confidences": True} if confidences else {}),
     }
-
-
-def begin(output: Output) -> Output:
-    """Write what the run is, before its first call."""
-    output.path.parent.mkdir(parents=True, exist_ok=True)
-    write_identity(RunFiles(output.path).identity, output.identity)
-    return output

@@ -1,147 +1,106 @@
 """From cells to calls: equal calls once, and all variants of one image together.
 
-Work is cut into items from the *whole* plan, not from what is left of it: a run that was killed
-goes on with the very batches of one that was not.  Calls and their keys are made as they are asked
-for; what a plan keeps grows with the rows of tables and with their images, not with the calls.
+Work is cut from the *whole* plan, so a run that was killed goes on with the same batches.  Keys are
+made as they are asked for: what a plan keeps grows with rows and their images, not with calls.
 """
 
 from __future__ import annotations
 
+import logging
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import NamedTuple
 
-from .calls import Call, Cell, ImageHash, Keyed, Keying, unread
+import numpy as np
+
+from .calls import Call, Cell, unread
+from .journal.view import JournalView
+
+log = logging.getLogger(__name__)
 
 
 class WorkItem(NamedTuple):
     """Calls that go to a model together."""
 
     calls: tuple[Call, ...]
-    shares_images: bool
-    """Whether they are over the same images."""
-
-
-class _Shown(NamedTuple):
-    """Which rows show which images, the same for all formats of a table."""
-
-    cells: list[int]
-    """The places of the cells that have just these rows."""
-    rows: dict[int, array[int]]
-    """By the number of images, the places of the rows that show them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The calls of cells."""
-
-    cells: tuple[Cell, ...]
-    shown: tuple[tuple[Path, ...], ...]
-    """The files of images by their numbers, in the order of first use; most messages show one."""
-    image_hash: ImageHash
-    _rows: tuple[tuple[_Shown, ...], ...]
-    _alike: dict[int, tuple[int, ...]]
-
-    @property
-    def calls(self) -> Iterator[Call]:
-        """Every call once, in the order of work."""
-        return self._calls_over(range(len(self.shown)))
-
-    @property
-    def unread(self) -> Iterator[Call]:
-        """The calls over images that cannot be read."""
-        return self._calls_over(
-            number
-            for number, images in enumerate(self.shown)
-            if any(unread(self.image_hash(path)) is not None for path in images)
-        )
-
-    def _calls_over(self, numbers: Iterable[int]) -> Iterator[Call]:
-        keying = [Keying(cell, self.image_hash) for cell in self.cells]
-        for number in numbers:
-            yield from self._over(number, keying)
-
-    def _over(self, number: int, keying: Sequence[Callable[[int], Keyed]]) -> Iterator[Call]:
-        """The calls over some images, in the order of cells and of their rows.
-
-        Equal calls are over images of the same content, which may lie in several files; the first
-        of them is made.
-        """
-        wanted = sorted(
-            (at, place, one)
-            for one in self._alike.get(number, (number,))
-            for shown in self._rows[one]
-            for at in shown.cells
-            for place in shown.rows[one]
-        )
-        first: dict[str, tuple[Keyed, int, int, int]] = {}
-        by: dict[str, list[int]] = {}
-        for at, place, one in wanted:
-            row = self.cells[at].rows[place]
-            made = keying[at](row)
-            if made.key not in first:
-                first[made.key], by[made.key] = (made, at, row, one), [at]
-            elif by[made.key][-1] != at:
-                by[made.key].append(at)
-        for key, (made, at, row, one) in first.items():
-            if one == number:
-                yield Call(made, self.cells[at], row, tuple(by[key]))
-
-
-def make_plan(cells: Sequence[Cell], image_hash: ImageHash) -> Plan:
-    """Order the calls of cells by their images, which come in the order of first use.
-
-    Raises:
-        OSError: an image cannot be read.
-    """
-    numbers: dict[tuple[Path, ...], int] = {}
-    known: dict[bytes, _Shown] = {}
-    for at, cell in enumerate(cells):
-        images = map(cell.prompts.images, cell.rows)
-        by_row = array("L", (numbers.setdefault(one, len(numbers)) for one in images))
-        shown = known.get(by_row.tobytes())
-        if shown is None:
-            shown = known[by_row.tobytes()] = _Shown([], {})
-            for place, number in enumerate(by_row):
-                shown.rows.setdefault(number, array("L")).append(place)
-        shown.cells.append(at)
-    rows: list[list[_Shown]] = [[] for _ in numbers]
-    for shown in known.values():
-        for number in shown.rows:
-            rows[number].append(shown)
-    by_content: dict[tuple[str, ...], list[int]] = {}
-    for files, number in numbers.items():
-        by_content.setdefault(tuple(map(image_hash, files)), []).append(number)
-    alike = [tuple(group) for group in by_content.values() if len(group) > 1]
-    return Plan(
-        cells=tuple(cells),
-        shown=tuple(numbers),
-        image_hash=image_hash,
-        _rows=tuple(map(tuple, rows)),
-        _alike={number: group for group in alike for number in group},
-    )
+    shares_images: bool  # whether they are over the same images
 
 
 @dataclass(frozen=True, slots=True)
 class ItemSizes:
     """How many calls go to a model together."""
 
-    variants: int = 32
-    """The most over one image: formats of one query share all that is dear."""
-    batch: int = 8
-    """The most of one question."""
+    variants: int = 32  # the most over one image: formats of one query share all that is dear
+    batch: int = 8  # the most of one question
     shared_from: int = 2
     """The fewest over one image that go together; the few queries of one picture in a run of one
     format would leave a large batch in pieces."""
 
 
+class Plan:
+    """The calls of cells; iterating yields those that are left, cut into items."""
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        is_left: Callable[[str], bool] = lambda key: True,
+        sizes: ItemSizes | None = None,
+    ) -> None:
+        self.cells = tuple(cells)
+        self.is_left = is_left
+        self._sizes = sizes or ItemSizes()
+        # Images have the numbers of their contents, in the order of first use.
+        numbers: dict[tuple[str, ...], int] = {}
+        alike: dict[bytes, list[int]] = {}
+        for at, cell in enumerate(cells):
+            contents = map(cell.prompts.images.contents, cell.asked.images)
+            shown = array("I", (numbers.setdefault(one, len(numbers)) for one in contents))
+            alike.setdefault(shown.tobytes(), []).append(at)
+        self._unread = [any(map(unread, contents)) for contents in numbers]
+        # Cells whose rows show the same, as all formats of a table do, and the rows by image.
+        self._alike = tuple(alike.values())
+        rows = [np.frombuffer(shown, np.uintc) for shown in alike]
+        each = np.concatenate([np.empty(0, np.uintc), *rows])
+        order = np.argsort(each, kind="stable")
+        self._group = np.repeat(np.arange(len(rows), dtype="u4"), [len(one) for one in rows])[order]
+        places = [np.arange(len(one), dtype="u4") for one in rows]
+        self._place = np.concatenate([np.empty(0, "u4"), *places])[order]
+        self._ends = np.cumsum(np.bincount(each, minlength=len(numbers)))
+
+    def calls(self, *, unreadable: bool = False) -> Iterator[Call]:
+        """Every call once, in the order of work; or those over images that cannot be read."""
+        keys, start = [cell.key_maker() for cell in self.cells], 0
+        for number, end in enumerate(self._ends.tolist()):
+            if self._unread[number] or not unreadable:
+                yield from self._over(slice(start, end), keys)
+            start = end
+
+    def _over(self, shown: slice, keys: Sequence[Callable[[int], str]]) -> Iterator[Call]:
+        rows = zip(self._group[shown].tolist(), self._place[shown].tolist(), strict=True)
+        found: dict[str, tuple[int, list[int]]] = {}
+        for at, place in sorted((at, place) for group, place in rows for at in self._alike[group]):
+            _, wanted_by = found.setdefault(keys[at](place), (place, [at]))
+            if wanted_by[-1] != at:
+                wanted_by.append(at)
+        for key, (place, wanted_by) in found.items():
+            yield Call(key, self.cells[wanted_by[0]], place, tuple(wanted_by))
+
+    def __iter__(self) -> Iterator[WorkItem]:
+        """The calls that are left and whose images can be read, cut as if all were asked."""
+        for item in work_items(self.calls(), self._sizes):
+            calls = [one for one in item.calls if self.is_left(one.key)]
+            if calls and any(self._unread):
+                calls = [one for one in calls if not any(map(unread, one.image_sha256))]
+            if calls:
+                yield WorkItem(tuple(calls), item.shares_images)
+
+
 def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
     """Cut calls into items: neighbours over the same images, else a batch of one question."""
     batch: list[Call] = []
-    for _, group in groupby(calls, key=lambda call: (call.images, *call.scene)):
+    for _, group in groupby(calls, key=lambda call: call.scene):
         together = tuple(group)
         if len(together) >= sizes.shared_from:
             if batch:
@@ -159,8 +118,53 @@ def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
         yield WorkItem(tuple(batch), shares_images=False)
 
 
-def unfinished(whole: Iterable[WorkItem], is_left: Callable[[Call], bool]) -> Iterator[WorkItem]:
-    """The items with those of their calls that are left; items without any are gone."""
-    for item in whole:
-        if calls := tuple(filter(is_left, item.calls)):
-            yield WorkItem(calls, item.shares_images)
+# --- what is left ---------------------------------------------------------------------------------
+
+
+def unanswered(
+    journal: JournalView, confidences: bool, again: bool = True
+) -> Callable[[str], bool]:
+    """Whether a journal lacks the answer with a key; ``again``: failed calls are made again."""
+
+    def is_left(key: str) -> bool:
+        if journal.serves(key, confidences=confidences):
+            return False
+        return again or key in journal or journal.get(key) is None
+
+    return is_left
+
+
+class Left(NamedTuple):
+    """How much of a plan is left."""
+
+    calls: int  # all
+    left: int
+    waits: tuple[int, ...]  # for how many of them each cell waits
+    known: frozenset[int]  # the places of cells of which the journal has answers
+    noted: frozenset[str]  # keys that were asked for
+
+
+def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) -> Left:
+    """Count the calls that are left, in one walk through the plan; ``noted`` are keys to look for.
+
+    A call that is left although the journal has its answer is one that has no log-probabilities.
+    """
+    calls = again = count = 0
+    waits, known, found = [0] * len(plan.cells), set[int](), set[str]()
+    for call in plan.calls():
+        calls += 1
+        is_known, is_left = call.key in journal, plan.is_left(call.key)
+        if is_known:
+            known.update(call.wanted_by)
+        if is_left:
+            count += 1
+            again += is_known
+            if call.key in noted:
+                found.add(call.key)
+            for at in call.wanted_by:
+                waits[at] += 1
+    if again:
+        log.warning(
+            "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
+        )
+    return Left(calls, count, tuple(waits), frozenset(known), frozenset(found))

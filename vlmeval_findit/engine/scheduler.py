@@ -1,13 +1,7 @@
 """Which item goes to which server next: no clock, no threads, no network.
 
-Whoever runs it asks for what begins (:meth:`Scheduler.next`, until there is nothing), says what
-came of it (:meth:`Scheduler.ended`), and comes back at :meth:`Scheduler.wake_at`.
-
-All items over an image go to one server, found by rendezvous hashing, so that what its prefix cache
-keeps of the image is there; the first goes alone, its siblings when it is home.  A server without
-work takes images that nobody has begun from the one with most of them, and at the end a part of one
-that is begun.  A server that fails is left out, and what waits for it goes to others; the run gives
-up where all are lost.
+All items over an image go to one server (rendezvous hashing), whose prefix cache has it: the first
+alone, then its siblings.  A server without work takes some from others, also from one that fails.
 """
 
 from __future__ import annotations
@@ -15,27 +9,17 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
-from itertools import chain, count, groupby, islice
-from operator import itemgetter
+from itertools import count, groupby, islice
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from .backlog import Backlog, Group, Item
-from .outcome import Outcome, Policy
-from .overflow import Overflow
-from .server import Limit, Server
+from .server import LONGEST_WAIT, Group, Item, Outcome, Policy, Server
 
-_AHEAD = 8
-"""Rounds of items, of all limits together, to look through for an image of a server's own."""
-
-_REFUSALS_HERE = 3
-"""Refusals of an item after which another server is asked, if there is one."""
-
-_LARGEST_GROUP = 512
-"""Items over one image that are looked at together: more are several groups."""
-
-_NO_POLICY = Policy()
+_AHEAD = 8  # rounds of items, of all limits together, to look through for a server's own image
+_REFUSALS_HERE = 3  # refusals of an item after which another server is asked, if there is one
+_LARGEST_GROUP = 512  # items over one image that are looked at together: more are several groups
 
 
 class Assignment(NamedTuple):
@@ -43,9 +27,7 @@ class Assignment(NamedTuple):
 
     item: Item
     server: Server
-    group: Group | None
-    """The siblings that wait until it is home; None: none do."""
-
+    group: Group | None  # the siblings that wait until it is home
     began: float
 
     @property
@@ -63,39 +45,36 @@ class Finished(NamedTuple):
 
 
 class Scheduler:
-    """Deals items out to servers; whoever owns it takes :attr:`finished` away.
+    """Deals items out to servers: ask :meth:`next` until there is nothing, say what came of each
+    (:meth:`ended`), take :attr:`finished` away, and come back at :meth:`wake_at`.
 
     Args:
         items: the content hash of each item's images, and its value; pulled as servers need them,
             best in the order of images.
         servers: the largest number of calls that each takes at a time.
-        policy: how servers are dealt with.
-        seed: of the jitter of waits.
     """
 
     def __init__(
         self,
         items: Iterator[tuple[str, Any]],
         servers: Mapping[str, int],
-        policy: Policy = _NO_POLICY,
+        policy: Policy | None = None,
         seed: int | None = None,
     ) -> None:
-        self.policy = policy
+        self.policy = policy or Policy()
         self.servers: dict[str, Server] = {}
         self.finished: list[Finished] = []
         self.in_flight = 0
-        self.given_up = ""
-        """Why nothing more begins (empty: it may)."""
-        self.servers_may_come = False
-        """Whether to wait where no server is left."""
+        self.given_up = ""  # why nothing more begins
+        self.servers_may_come = False  # whether to wait where no server is left
         self._coming = _groups(items)
         self._next = next(self._coming, None)
         self._random = random.Random(seed)
         self._number = count()
         self._turn = 0
         self._waiting: list[tuple[float, int, Item, Server]] = []
-        self._homeless = Backlog()
-        self._siblings = 0.0
+        self._homeless: list[Group] = []
+        self._siblings = 0.0  # of an image's first item, a running mean
         self._outcome = Outcome.FAILED  # of what waits when it gives up
         for name, limit in servers.items():
             self.add_server(name, limit)
@@ -104,45 +83,41 @@ class Scheduler:
 
     def add_server(self, name: str, limit: int) -> None:
         """Ask one more server from now on."""
-        server = Server(name, Limit(max(limit, 1)), self.policy, self._homeless)
-        self.servers[name] = server
-        self._homeless = Backlog()
+        self.servers[name] = Server(name, max(limit, 1), self.policy)
+        homeless, self._homeless = self._homeless, []
+        self._place(homeless)
 
     def remove_server(self, name: str, now: float, reason: str = "it was removed") -> None:
         """Ask a server nothing more; what is in flight there still comes home."""
         server = self.servers.pop(name)
         server.lost = server.lost or reason
-        self._move_all(server, now)
+        self._move_all(server)
         self._end_if_lost(now)
 
     @property
     def capacity(self) -> dict[str, int]:
         """By server, how many calls at once it was seen to take."""
-        return {s.name: s.limit.capacity for s in self.servers.values() if s.limit.capacity}
+        return {s.name: s.capacity for s in self.servers.values() if s.capacity}
 
-    def _ranked(self, image: str, now: float, without: Server | None = None) -> list[Server]:
+    def _ranked(self, image: str, without: Server | None = None) -> list[Server]:
         """Servers in the order in which they are asked about an image: the up ones, or all."""
         alive = [s for s in self.servers.values() if not s.lost and s is not without]
         there = [s for s in alive if s.is_up] or alive
         if not image:
-            return sorted(there, key=lambda s: (s.in_flight + len(s.backlog)) / s.limit.at_once)
+            return sorted(there, key=lambda s: (s.in_flight + s.waiting) / s.at_once)
         return sorted(there, key=lambda s: _weight(s.name, image), reverse=True)
 
-    def _backlog(self, image: str, now: float) -> Backlog:
-        """Where the items over an image belong."""
-        ranked = self._ranked(image, now)
-        return ranked[0].backlog if ranked else self._homeless
-
-    def _move_all(self, server: Server, now: float) -> None:
-        """Give what waits at a server to others, if any is up, or it is lost."""
-        others = [s for s in self.servers.values() if s is not server and s.is_up]
-        if not others and not server.lost:
-            return
-        again, groups = server.backlog.give_all()
+    def _place(self, groups: Iterable[Group]) -> None:
         for group in groups:
-            self._backlog(group.image, now).new.add(group)
-        for item in again:
-            self._backlog(item.image, now).again.append(item)
+            if ranked := self._ranked(group.image):
+                ranked[0].new.add(group)
+            else:
+                self._homeless.append(group)
+
+    def _move_all(self, server: Server) -> None:
+        """Give what waits at a server to others, if any is up, or it is lost."""
+        if server.lost or any(s.is_up for s in self.servers.values() if s is not server):
+            self._place(server.give_all())
 
     def _end_if_lost(self, now: float) -> None:
         """Give up where nobody should wait for any server."""
@@ -155,32 +130,27 @@ class Scheduler:
     # --- what begins ------------------------------------------------------------------------------
 
     def next(self, now: float) -> Assignment | None:
-        """Begin an item; None: nothing may begin before something comes home, or before
-        :meth:`wake_at`.
-        """
+        """Begin an item; None: none may before something comes home or :meth:`wake_at`."""
         while self._waiting and self._waiting[0][0] <= now:
             _, _, item, server = heapq.heappop(self._waiting)
-            backlog = server.backlog if server.is_up else self._backlog(item.image, now)
-            backlog.again.append(item)
+            if server.is_up:
+                server.again.append(item)
+            else:
+                self._place([Group(item.image, deque([item]))])
         free = [server for server in self.servers.values() if server.has_room(now)]
         if not free:
             self._end_if_lost(now)
             return None
-        servers = list(self.servers.values())
-        overflow = Overflow(
-            servers, self._siblings, now, is_end=self._next is None and self.in_flight > 0
-        )
+        slow = self._too_slow(now)
         self._turn += 1  # no server is always the first to be served
         turn = self._turn % len(free)
-        free = [one for one in free[turn:] + free[:turn] if not overflow.is_too_slow(one)]
+        free = [one for one in free[turn:] + free[:turn] if one not in slow]
         for server in free:
-            if not server.backlog.new and server.begins_image(self._siblings):
-                self._look_ahead(server, now)
-                overflow.adopt_image(server)
-            if (begun := self._begin(server)) is not None:
+            if (begun := self._begin(server, slow, now)) is not None:
                 return self._assignment(server, *begun, now)
         for server in free:
-            if overflow.help_out(server) and (begun := self._begin(server)) is not None:
+            took = self._take_over(server, slow, now)
+            if took and (begun := self._begin(server, slow, now)) is not None:
                 return self._assignment(server, *begun, now)
         return None
 
@@ -194,26 +164,83 @@ class Scheduler:
         self.in_flight += 1
         return Assignment(item, server, group, now)
 
-    def _begin(self, server: Server) -> tuple[Item, Group | None] | None:
-        backlog, hold = server.backlog, self.policy.hold_siblings
-        if backlog.again:
-            return backlog.again.popleft(), None
-        if backlog.new and server.begins_image(self._siblings):
-            return backlog.begin(hold_siblings=hold)
-        if backlog.ready:
-            return backlog.next_ready(), None
-        return None
+    def _begin(
+        self, server: Server, slow: set[Server], now: float
+    ) -> tuple[Item, Group | None] | None:
+        wants_image = server.wants_image(self._siblings)
+        if wants_image and not server.new:
+            self._look_ahead(server)
+            if not server.new and not server.on_trial:
+                self._adopt_image(server, slow, now)
+        if server.again:
+            return server.again.popleft(), None
+        if wants_image and server.new:
+            return server.begin_image()
+        return (server.next_ready(), None) if server.ready else None
 
-    def _look_ahead(self, hungry: Server, now: float) -> None:
+    def _look_ahead(self, hungry: Server) -> None:
         """Pull items until this server has an image to begin, or too many wait for others."""
         servers = self.servers.values()
-        room = _AHEAD * sum(server.limit.at_once for server in servers)
-        room -= sum(server.backlog.new.items_left for server in servers)
-        while (group := self._next) is not None and room > 0 and not hungry.backlog.new:
+        room = _AHEAD * sum(s.at_once for s in servers) - sum(s.new.items_left for s in servers)
+        while (group := self._next) is not None and room > 0 and not hungry.new:
             room -= len(group.items)
             self._siblings += (len(group.items) - 1 - self._siblings) / 16
-            self._backlog(group.image, now).new.add(group)
+            self._place([group])
             self._next = next(self._coming, None)
+
+    # --- what servers take over from others -------------------------------------------------------
+
+    def _adopt_image(self, server: Server, slow: set[Server], now: float) -> None:
+        """Take an image that nobody has begun from the server with most, if it is behind."""
+        other = max(self.servers.values(), key=lambda s: s.new.items_left)
+        is_behind = (
+            other.new.items_left > 2 * other.at_once
+            or other in slow
+            or not other.has_room(now)
+            or not other.wants_image(self._siblings)
+        )
+        if is_behind and other.new:
+            server.new.add(other.new.take(last=True))
+
+    def _take_over(self, server: Server, slow: set[Server], now: float) -> bool:
+        """Take what another server cannot do, or is late with; whether there was any."""
+        others = [s for s in self.servers.values() if s is not server and s.waiting]
+        if not others:
+            return False
+        if server.on_trial:  # one item shows whether it is back
+            other = max(others, key=attrgetter("waiting"))
+            if other.again:
+                server.again.append(other.again.pop())
+            elif other.new:
+                server.again += other.new.take_part(1).items
+            return bool(server.again)
+        other = max(others, key=lambda s: s.last_home(now))
+        is_out = not other.is_up or other in slow
+        if is_out and other.again and server.name not in other.again[-1].failed_at:
+            server.again.append(other.again.pop())
+            return True
+        # The image is read once more: that should be worth it.
+        reading = 2 * (server.first_seconds or other.first_seconds)
+        has_new = any(s.new for s in self.servers.values())
+        is_late = not has_new and 0 < reading < other.last_home(now)
+        most = other.begun if is_out else (other.begun - server.begun) // 2
+        if most < 1 or not (is_out or is_late):
+            return False
+        server.new.add((other.reading or other.ready).take_part(most))
+        return True
+
+    def _too_slow(self, now: float) -> set[Server]:
+        """At the end, servers that would answer long after the fast ones have all home."""
+        known = [s for s in self.servers.values() if s.seconds and s.is_up]
+        if self._next is not None or not self.in_flight or not known:
+            return set()
+        fastest = min(s.seconds_by(now) for s in known)
+        fast = [s for s in known if s.seconds_by(now) <= 2 * fastest]
+        rate = sum(s.at_once / s.seconds_by(now) for s in fast)
+        left = sum(s.waiting for s in self.servers.values()) / rate
+        left += max(s.first_seconds for s in fast)
+        others = set(self.servers.values()).difference(fast)
+        return {s for s in others if not s.on_trial and s.seconds_by(now) > 2 * left}
 
     # --- what came home ---------------------------------------------------------------------------
 
@@ -230,14 +257,10 @@ class Scheduler:
         """Note what came of an item.
 
         Args:
-            assignment: what :meth:`next` began.
-            outcome: what came of it.
-            now: when.
-            reason: why there is no answer.
             retry_after: seconds that the server asks to wait with this item.
             remaining: the value from now on, where a part of the item was answered.
         """
-        item, server, group, _ = assignment
+        item, server, group, began = assignment
         server.in_flight -= 1
         server.silent_since = now
         server.firsts -= group is not None
@@ -246,24 +269,9 @@ class Scheduler:
         if remaining is not None:
             item.value = remaining
         if group is not None:
-            server.backlog.first_is_home(group, answered=outcome is Outcome.ANSWERED)
+            server.first_is_home(group, answered=outcome is Outcome.ANSWERED)
         if outcome is not Outcome.ANSWERED:
             item.reason = server.reason = reason
-        self._judge(assignment, outcome, now, retry_after)
-        if server.is_given_up(now):
-            self._end_if_lost(now)
-        if outcome in (Outcome.ANSWERED, Outcome.INVALID):
-            self.finished.append(Finished(item, outcome, reason))
-        elif self.given_up:
-            self._finish(item, self._outcome)
-        else:
-            self._again(item, server, outcome, now, retry_after, is_patient=was_on_trial)
-
-    def _judge(
-        self, assignment: Assignment, outcome: Outcome, now: float, retry_after: float | None
-    ) -> None:
-        """Note at a server what came of a call; what waits there goes to others if it is out."""
-        _, server, _, began = assignment
         match outcome:
             case Outcome.ANSWERED:
                 server.answered(began, now, first=assignment.first)
@@ -273,11 +281,20 @@ class Scheduler:
                 server.refused(began, now, retry_after)
             case Outcome.FAILED:
                 if server.failed(began, now, self._random.uniform(0.8, 1.2)):
-                    self._move_all(server, now)
+                    self._move_all(server)
             case Outcome.DENIED | Outcome.HOPELESS:
                 if outcome is Outcome.HOPELESS or server.denied(began, now):
-                    server.lost = server.lost or server.reason or outcome.value
-                    self._move_all(server, now)
+                    server.lost = server.lost or reason or outcome.value
+                    self._move_all(server)
+        if server.is_given_up(now):
+            self._end_if_lost(now)
+        if outcome in (Outcome.ANSWERED, Outcome.INVALID):
+            self.finished.append(Finished(item, outcome, reason))
+        elif self.given_up:
+            self._finish(item, self._outcome)
+        else:
+            is_own_fault = outcome is not Outcome.REFUSED and not was_on_trial and not server.lost
+            self._again(item, server, outcome, now, retry_after, is_own_fault=is_own_fault)
 
     def _again(
         self,
@@ -287,21 +304,20 @@ class Scheduler:
         now: float,
         retry_after: float | None,
         *,
-        is_patient: bool,
+        is_own_fault: bool,
     ) -> None:
         """Let an item without an answer wait for its next attempt, or finish it."""
-        refused = outcome is Outcome.REFUSED
-        if refused or is_patient or server.lost:
-            item.refusals += 1
-            tries, most = item.refusals, self.policy.refusals
-        else:
+        if is_own_fault:
             item.attempts += 1
             tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
-        is_too_long = (retry_after or 0.0) > self.policy.longest_wait
-        stays = refused and server.is_up and item.refusals < _REFUSALS_HERE
-        if is_too_long or not stays:
+        else:
+            item.refusals += 1
+            tries, most = item.refusals, self.policy.refusals
+        is_too_long = (retry_after or 0.0) > LONGEST_WAIT
+        refused_here = outcome is Outcome.REFUSED and item.refusals < _REFUSALS_HERE
+        if is_too_long or not (refused_here and server.is_up):
             item.failed_at.add(server.name)
-        others = self._ranked(item.image, now, without=server)
+        others = self._ranked(item.image, without=server)
         untried = [other for other in others if other.name not in item.failed_at]
         ends_here = is_too_long or outcome in (Outcome.DENIED, Outcome.HOPELESS)
         if tries >= most or (ends_here and not untried):
@@ -330,14 +346,14 @@ class Scheduler:
         """Begin nothing more: what waits is finished, what was not looked at is left alone."""
         self.given_up, self._outcome = self.given_up or reason, outcome
         items = [item for _, _, item, _ in self._waiting]
-        groups = [self._next] if self._next is not None else []
-        for backlog in (self._homeless, *(server.backlog for server in self.servers.values())):
-            again, begun = backlog.give_all()
-            items += again
-            groups += begun
-        self._waiting.clear()
+        groups = [*self._homeless, *([self._next] if self._next is not None else [])]
+        for server in self.servers.values():
+            groups += server.give_all()
+        for group in groups:
+            items += group.items
+        self._waiting, self._homeless = [], []
         self._next, self._coming = None, iter(())
-        for item in chain(items, *(group.items for group in groups)):
+        for item in items:
             self._finish(item, outcome)
 
     # --- the end ----------------------------------------------------------------------------------
@@ -345,8 +361,8 @@ class Scheduler:
     @property
     def left(self) -> int:
         """Items that wait, of those that were looked at."""
-        queued = sum(len(server.backlog) for server in self.servers.values())
-        return queued + len(self._waiting) + len(self._homeless)
+        queued = sum(server.waiting for server in self.servers.values())
+        return queued + len(self._waiting) + sum(len(group.items) for group in self._homeless)
 
     @property
     def done(self) -> bool:
@@ -355,22 +371,16 @@ class Scheduler:
 
     def wake_at(self, now: float) -> float | None:
         """When something may begin though nothing comes home; None: never."""
-        times = [self._waiting[0][0]] if self._waiting else []
-        times += (s.back_at for s in self.servers.values() if s.back_at > now and not s.lost)
-        if self._next is None and any(s.has_room(now) for s in self.servers.values()):
-            times += self._late_at(now)
-        return min(times, default=None)
-
-    def _late_at(self, now: float) -> Iterator[float]:
-        """When to see whether a silent server is late with what waits there, so that others help.
-
-        Each time is as far ahead as the silence has lasted, so that there are few.
-        """
         servers = self.servers.values()
-        usual = min((server.seconds for server in servers if server.seconds), default=1.0)
-        for server in servers:
-            if server.in_flight and server.backlog.begun_items:
-                yield now + max(now - server.silent_since, usual)
+        times = [self._waiting[0][0]] if self._waiting else []
+        times += (s.back_at for s in servers if s.back_at > now and not s.lost)
+        if self._next is None and any(s.has_room(now) for s in servers):
+            # Whether a silent server is late with what waits there, so that others help: each time
+            # is as far ahead as the silence has lasted, so that there are few.
+            usual = min((s.seconds for s in servers if s.seconds), default=1.0)
+            late = (s for s in servers if s.in_flight and s.begun)
+            times += (now + max(now - s.silent_since, usual) for s in late)
+        return min(times, default=None)
 
 
 def _groups(items: Iterator[tuple[str, Any]]) -> Iterator[Group]:

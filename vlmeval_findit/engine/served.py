@@ -6,36 +6,35 @@ in this process, and the program with its version.
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..boxes.spaces import Space
 from ..core.config import config_from
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.spelling import nearest
-from ..models.checkpoints import row_of_checkpoint
+from ..models.entry import ModelEntry
 from ..models.families import Bounds, LocalFamily, space_within
-from ..models.http.chat import ChatModel, server_model, token_limit
+from ..models.http.chat import ChatModel, chat_model, token_limit
+from ..models.http.endpoint import Endpoint
 from ..models.local.run_settings import RunSettings
 from ..models.revision import known_revision, refuse_missing, revision_of
 from ..models.row import ModelRow
-from ..models.table import local_names
-from .answering import as_described
-from .backend import Backend, WorkResult, not_loaded
+from ..models.table import local_names, row_of_checkpoint
+from ..serving.processes import LocalServers, serve
+from ..serving.programs import PROGRAMS, ServerProgram, Serving
+from .backend import Inference
 from .calls import given_key
-from .cancel import CancelToken
-from .config import Inference, ModelEntry
-from .plan import WorkItem
-from .server_programs import PROGRAMS, ServerProgram, Serving
-from .serving import LocalServers, ServingError, serve
+from .servers import ServersHost, said_of
+
+if TYPE_CHECKING:
+    from .http_backend import Service
 
 _BOUNDS = ("min_pixels", "max_pixels", "patches")
 _ELSEWHERE = {
@@ -46,13 +45,11 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A checkpoint that is served by a program on this machine."""
+    """A checkpoint that a program on this machine serves, asked and read as its row says."""
 
     name: str
-    """That of the results."""
     checkpoint: str
     row: ModelRow
-    """How it is asked and read."""
     serving: Serving
     settings: RunSettings
 
@@ -61,7 +58,7 @@ class ServedModel:
         return PROGRAMS[self.serving.program]
 
     @property
-    def family(self) -> LocalFamily:
+    def _family(self) -> LocalFamily:
         assert self.row.local is not None
         return self.row.local
 
@@ -77,18 +74,18 @@ class ServedModel:
                 f"{', '.join(_BOUNDS)} have no effect under --serve {self.program.name}: "
                 "it takes no image bounds with a request. --serve vllm does"
             )
-        template = {**self.family.template, **own.template}
+        template = {**self._family.template, **own.template}
         sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}
-        if self.family.keeps:
-            sent.update(self.program.keeps_tokens)
-        called = self.program.served_name(self.name, self.checkpoint)
+        if self._family.keeps and self.program.filters_tokens:
+            sent["skip_special_tokens"] = False
+        called = self.program.served_name(self.name, self.checkpoint, own.revision)
         limit, row = own.max_new_tokens, self.row.name
-        made = server_model(self.name, called, own.space, sent, limit, row)
+        made = chat_model(self.name, None, called, own.space, sent, limit, row)
         return replace(
             made,
             row=self.row,
             space=made.space if own.space is not None else partial(self._space, made.space),
-            manner=lambda space: replace(made.manner(space), by_question=self._processor),
+            by_question=self._processor,
         )
 
     def _bounds(self, question: Question) -> Bounds:
@@ -96,11 +93,10 @@ class ServedModel:
         if not self.program.takes_bounds:
             return Bounds()
         wanted = {name: getattr(self.settings, name) for name in _BOUNDS}
-        return replace(self.family.bounds(question).overridden(wanted), two_step=False)
+        return replace(self._family.bounds(question).overridden(wanted), two_step=False)
 
     def _processor(self, question: Question) -> Mapping[str, Any]:
-        """The field of a request that bounds what its images are resized to."""
-        bounds, counted = self._bounds(question), self.family.pixels_counted
+        bounds, counted = self._bounds(question), self._family.pixels_counted
         if bounds.patches is not None:
             said: dict[str, Any] = {"crop_to_patches": True, "max_patches": bounds.patches}
         else:
@@ -108,37 +104,27 @@ class ServedModel:
         return {"mm_processor_kwargs": said} if said else {}
 
     def _space(self, usual: Callable[[Question], Space], question: Question) -> Space:
-        """The row's space within the image bounds in force; ``usual`` where it says them or none
-        are known.
-        """
+        """The row's space within the image bounds in force; ``usual`` where none are known."""
         space = self.row.space(question)
         if space.kind != "smart_resize" or self.row.states_space:
             return space
-        for bounds in (self._bounds(question), _own_bounds(Path(self.checkpoint))):
+        for bounds in (self._bounds(question), _bounds_of_files(Path(self.checkpoint))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
                 return space_within(space, bounds)
         return usual(question)  # says what to type
+
+    def _known_revision(self) -> str | None:
+        return known_revision(self.checkpoint, self.settings.revision)
 
     def describe(self, question: Question) -> Described:
         """What a run of it is, as far as is known without asking the hub."""
         found, space = self.chat().describe(question, [])
         more = {"server arguments": list(self.serving.arguments), "dtype": self.settings.dtype}
+        settings = {**found.settings, **{k: v for k, v in more.items() if v}}
+        who: Any = {"checkpoint": self.checkpoint, "revision": self._known_revision()}
         return Described(
-            replace(
-                found,
-                checkpoint=self.checkpoint,
-                revision=known_revision(self.checkpoint, self.settings.revision),
-                settings={**found.settings, **{k: v for k, v in more.items() if v}},
-                server=self.program.described,
-            ),
-            space,
+            replace(found, **who, settings=settings, server=self.program.described), space
         )
-
-    def key(self) -> dict[str, Any]:
-        """What is part of its calls' keys: another program may answer otherwise."""
-        said = {name: value for name, value in asdict(self.settings).items() if value}
-        known = known_revision(self.checkpoint, self.settings.revision) or self.checkpoint
-        return {**given_key(said, known), "server": self.serving.program}
 
     def on_this_machine(self, found: Answering) -> Answering:
         """The same run with the commit that the hub says, where its client is installed."""
@@ -146,15 +132,29 @@ class ServedModel:
             return found
         return replace(found, revision=_revision_at_hub(self.checkpoint, self.settings.revision))
 
-    def servers(self, log_folder: Path) -> LocalServers:
-        """Its servers, not started yet.
+    def key(self) -> dict[str, Any]:
+        """What is part of its calls' keys: another program may answer otherwise."""
+        said = {name: value for name, value in asdict(self.settings).items() if value}
+        key = given_key(said, self._known_revision() or self.checkpoint)
+        return {**key, "server": self.serving.program}
+
+    def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
+        """Start its servers, unless they run; return what lists those that answer.
 
         Raises:
-            ValueError: they cannot be.
+            ValueError: its checkpoint is not there.
         """
         refuse_missing(self.checkpoint)
         how = self.settings.revision, self.settings.dtype
-        return LocalServers(self.serving, self.checkpoint, self.name, log_folder, *how)
+        servers = serve(LocalServers(self.serving, self.checkpoint, self.name, log_folder, *how))
+        return lambda: [Endpoint(one.url, label=one.name) for one in servers.living()]
+
+    def service(self, log_folder: Path, **more: Any) -> Service:
+        """How its servers are asked, which are started; ``more`` are further fields."""
+        # Not at the top: what asks is not imported where nothing is asked.
+        from .http_backend import Service
+
+        return Service(self.chat(), self.started(log_folder), **more)
 
 
 @cache  # of all cells, and of a hub that does not answer
@@ -167,7 +167,7 @@ def _revision_at_hub(checkpoint: str, wanted: str | None) -> str | None:
     return None
 
 
-def _own_bounds(checkpoint: Path) -> Bounds:
+def _bounds_of_files(checkpoint: Path) -> Bounds:
     """The image bounds that a checkpoint's own files say; empty where there are none here."""
     for name in ("preprocessor_config.json", "processor_config.json"):
         with suppress(OSError, ValueError, AttributeError):
@@ -201,82 +201,22 @@ def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
     return ServedModel(entry.name, checkpoint, row, serving, settings)
 
 
-class ServedBackend:
-    """Answers calls by servers that are started when the first call comes.
-
-    They live on until another model's servers start, or :func:`.serving.end` says so.
-
-    Args:
-        model: who is served.
-        log_folder: the servers' logs go there.
-        calls: at a time to each server.
-        service: further fields of :class:`.http_backend.Service`.
-    """
-
-    def __init__(self, model: ServedModel, log_folder: Path, calls: int, **service: Any) -> None:
-        self._model = model
-        self._log_folder = log_folder
-        self._calls = calls
-        self._service = service
-        self._asked: Backend | None = None
-
-    @property
-    def capacity(self) -> Mapping[str, int]:
-        return self._asked.capacity if self._asked is not None else {}
-
-    async def answer(
-        self, items: Iterable[WorkItem], cancel: CancelToken
-    ) -> AsyncGenerator[WorkResult, None]:
-        coming = iter(items)
-        first = next(coming, None)
-        if first is None or cancel.requested:
-            return
-        # Not at the top: what asks is not imported where nothing is asked.
-        from .http_backend import HttpBackend, Service
-
-        try:
-            servers = self._model.servers(self._log_folder)
-            with cancel.on_request(partial(servers.close, wait=False)):
-                living = await asyncio.to_thread(serve, servers)
-        except (ServingError, ValueError) as error:
-            if not cancel.requested:
-                yield not_loaded(first, error)
-            return
-        service = Service(self._model.chat(), living, **self._service)
-        self._asked = HttpBackend(lambda: service, self._calls, each=True)
-        async with aclosing(self._asked.answer(chain([first], coming), cancel)) as results:
-            async for result in results:
-                yield result
-
-
-class ServedHost:
-    """Answers with models that are served here.
-
-    Args:
-        serving: how.
-        inference: how calls are made.
-        work_dir: the servers' logs go into ``servers`` there.
-    """
+class ServedHost(ServersHost):
+    """Answers with models that are served here; logs go into ``servers`` in the work dir."""
 
     def __init__(self, serving: Serving, inference: Inference, work_dir: Path) -> None:
+        super().__init__((), inference)
         serving.check()
         self._serving = serving
-        self._inference = inference
         self._log_folder = work_dir / "servers"
 
     def check(self, entry: ModelEntry) -> None:
         """Refuse what could not be served."""
-        where = f"line {entry.line}: " if entry.line else ""
-        try:
+        with said_of(entry):
             if entry.headers or entry.resources:
                 raise ValueError("headers and resources have no effect under --serve")
             refuse_missing(self._model(entry).checkpoint)
             self._model(entry).chat()
-        except ValueError as error:
-            raise ValueError(f"{where}{entry.name}: {error}") from None
-
-    def answered_by(self, entry: ModelEntry, question: Question) -> object:
-        return as_described(self, entry, question)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return self._model(entry).key()
@@ -287,13 +227,8 @@ class ServedHost:
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
         return self._model(entry).on_this_machine(found)
 
-    @property
-    def version(self) -> Mapping[str, str]:
-        return {}
-
-    def backend(self, entry: ModelEntry) -> Backend:
-        how = self._inference
-        return ServedBackend(self._model(entry), self._log_folder, how.threads, timeout=how.timeout)
+    def _service(self, entry: ModelEntry) -> Service:
+        return self._model(entry).service(self._log_folder, timeout=self._inference.timeout)
 
     def _model(self, entry: ModelEntry) -> ServedModel:
         return served_model(entry, self._serving)

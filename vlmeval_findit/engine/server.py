@@ -1,151 +1,180 @@
-"""One server as a scheduler sees it: how many calls it takes at a time, and whether it is up."""
+"""One server as the scheduler sees it: what waits for it, how much it takes, whether it is up."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
 
-from .backlog import Backlog
-from .outcome import Policy
+LONGEST_WAIT = 600.0  # seconds that a server may ask to wait; for more, the next run asks again
 
-_LATE, _JITTER = 2.0, 0.5
-"""How many times as long as usual is late, and seconds that say nothing."""
+OPEN_IMAGES = 0.6  # of its limit, images begun at a server at a time: prefix caches are bounded
 
-_CAREFUL = 1 / 8
-"""Growth for a round of answers, of the usual one, next to the number that was refused last."""
+_DENIALS = 3  # denials, no answer between, after which a server is lost: gateways deny for a moment
+_WINDOW = 32  # calls of a server that its share of refusals is taken over
+_TOLERATED = 0.1  # share of refusals that lowers no limit: fewer calls meet random ones as often
 
-_DRIFT = 0.05
-"""Share by which the usual time follows a slower one in a round of answers."""
+_PATIENCE, _FIRST_PATIENCE = 600.0, 60.0
+"""Seconds that a server may be down before nobody waits for it, as a restart loads a large model;
+and one that said nothing so far, whose address is probably wrong."""
+
+_LATE, _JITTER = 2.0, 0.5  # how many times as long as usual is late, and seconds that say nothing
+_DRIFT = 0.05  # share by which the usual time follows a slower one in a round of answers
+_CAREFUL = 1 / 8  # growth of a limit next to the number that was refused last, of the usual growth
 
 
-@dataclass(slots=True)
-class Limit:
-    """Calls that a server takes at a time: additive increase, multiplicative decrease, as TCP.
+class Outcome(Enum):
+    """What came of one attempt."""
 
-    ``ceiling`` is never passed, ``at_once`` is what it is now, ``most`` the largest number in
-    flight when one was answered.
-    """
+    ANSWERED = "there is an answer"
+    REFUSED = "too much at once: the same call is taken later"
+    FAILED = "the same call may be answered later, or by another server"
+    INVALID = "this one request is not taken, by any server"
+    DENIED = "key, permission or model: mostly every request to this server is refused"
+    HOPELESS = "every request to this server is refused"
 
-    ceiling: int
-    at_once: int = 0
-    most: int = 0
-    _found: float = 0.0
-    _too_many: float = math.inf
-    _recent: float = 0.0
-    _usual: float = math.inf
 
-    def __post_init__(self) -> None:
-        self.at_once = self.ceiling
-        self._found = float(self.ceiling)
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How servers are dealt with; pairs are the first and the longest seconds, after doubling."""
 
-    @property
-    def capacity(self) -> int:
-        """How many it was seen to take; 0: it answered nothing."""
-        return min(self.at_once, self.most)
+    attempts: int = 6  # for an item that fails; each server gets one at least
+    refusals: int = 30  # for one that is refused, or tries a server that is down: not its fault
+    backoff: tuple[float, float] = (0.5, 30.0)  # before an item goes to the same server again
+    failures: int = 5  # in a row, after which a server rests and its items go to others
+    rest: tuple[float, float] = (1.0, 60.0)  # then one call tries it; infinity: none does
+    hold_siblings: bool = True  # the first item over an image goes alone: for prefix caches
 
-    def answered(self, seconds: float, in_flight: int) -> None:
-        """Grow by one for a round of answers; where they are late, shrink down to half the ceiling.
 
-        More than half is not given back: large images are slow too.
-        """
-        self.most = max(self.most, in_flight)
-        share = 1 / min(self.at_once, max(in_flight, 1))
-        before = self._recent or seconds
-        self._recent = before + (seconds - before) * share
-        self._usual = min(self._usual * (1 + _DRIFT * share), self._recent)
-        if self._recent > _LATE * self._usual + _JITTER:
-            self._set(max(self._found - share, min(self._found, self.ceiling / 2)))
-        elif self._found < self.ceiling and 2 * in_flight >= self.at_once:
-            near = self._too_many - 1 <= self._found < self._too_many
-            self._set(self._found + share * (_CAREFUL if near else 1))
+@dataclass(slots=True, eq=False)
+class Item:
+    """What goes to a server at a time."""
 
-    def cut(self, share: float, in_flight: int) -> None:
-        """Lower it, where this share of the last calls was refused."""
-        self._too_many = max(min(self.at_once, in_flight), 2)
-        self._set(self._too_many * (1 - share / 2))
+    image: str  # names the content of its images; empty: none
+    value: Any
+    attempts: int = 0
+    refusals: int = 0
+    reason: str = ""  # why the last attempt failed
+    failed_at: set[str] = field(default_factory=set)
 
-    def _set(self, found: float) -> None:
-        self._found = min(max(found, 1.0), self.ceiling)
-        self.at_once = math.floor(self._found)
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """Items over one image that wait for one server."""
+
+    image: str
+    items: deque[Item]
+
+
+class Groups(OrderedDict[Group, None]):
+    """Groups in order, and how many items they have."""
+
+    items_left: int = 0
+
+    def add(self, group: Group, *, first: bool = False) -> None:
+        """Put a group at the end, or before all others; one without items is dropped."""
+        if group.items:
+            self[group] = None
+            self.move_to_end(group, last=not first)
+            self.items_left += len(group.items)
+
+    def discard(self, group: Group) -> None:
+        del self[group]
+        self.items_left -= len(group.items)
+
+    def take(self, *, last: bool = False) -> Group:
+        group, _ = self.popitem(last)
+        self.items_left -= len(group.items)
+        return group
+
+    def take_part(self, most: int) -> Group:
+        """Remove so many items of the last group."""
+        group = self.take(last=True)
+        taken = deque(group.items.pop() for _ in range(min(most, len(group.items))))
+        taken.reverse()
+        self.add(group)
+        return Group(group.image, taken)
 
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """A server: its limit, its circuit breaker, and the items that wait for it."""
+    """A server: the items that wait for it, its limit of calls, and its circuit breaker."""
 
     name: str
-    limit: Limit
+    ceiling: int  # calls at a time that are never passed
     policy: Policy
-    backlog: Backlog
+    at_once: int = 0  # the limit now
     in_flight: int = 0
-    firsts: int = 0
-    """Of those in flight, the first ones over an image whose siblings wait for them."""
+    firsts: int = 0  # of those, the first ones over an image whose siblings wait for them
 
-    first_seconds: float = 0.0
-    later_seconds: float = 0.0
-    """How long the first call over an image takes, and the others; 0: not known."""
+    again: deque[Item] = field(default_factory=deque)  # further attempts, which go first
+    new: Groups = field(default_factory=Groups)  # images of which nothing was asked
+    reading: Groups = field(default_factory=Groups)  # images whose first call is in flight
+    ready: Groups = field(default_factory=Groups)  # images whose next item may go, oldest first
 
-    silent_since: float = 0.0
-    """Since when nothing came home, where calls are in flight."""
+    first_seconds: float = 0.0  # how long the first call over an image takes; 0: not known
+    later_seconds: float = 0.0  # how long the others take
+    silent_since: float = 0.0  # since when nothing came home, where calls are in flight
 
-    on_trial: bool = False
-    """The breaker is open; from ``back_at`` on, one call tells whether the server is back."""
-
+    on_trial: bool = False  # the breaker is open: from back_at on, one call tries the server
     back_at: float = 0.0
-    lost: str = ""
-    """Why it is not asked again; empty: it is."""
+    lost: str = ""  # why it is not asked again
+    reason: str = ""  # what it failed with last
 
-    reason: str = ""
-    """What it failed with last."""
-
-    _window: deque[bool] = field(default_factory=deque)
+    _most: int = 0  # in flight when one was answered
+    _limit: float = 0.0
+    _too_many: float = math.inf
+    _recent: float = 0.0
+    _usual: float = math.inf
+    _window: deque[bool] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+    _cut_at: float = -math.inf
     _failures: int = 0
     _rests: int = 0
     _denials: int = 0
     _denied_at: float = -math.inf
-    _cut_at: float = -math.inf
     _down_since: float | None = None
     _spoke: bool = False
     _answers: int = 0
 
-    @property
-    def seconds(self) -> float:
-        """How long most calls take; 0: not known."""
-        return self.later_seconds or self.first_seconds
+    def __post_init__(self) -> None:
+        self._set_limit(self.ceiling)
 
     @property
     def is_up(self) -> bool:
-        """Whether it is worth an item."""
         return not self.lost and not self.on_trial
 
+    @property
+    def capacity(self) -> int:
+        """How many calls at a time it was seen to take; 0: it answered nothing."""
+        return min(self.at_once, self._most)
+
     def has_room(self, now: float) -> bool:
-        """Whether it takes another call now."""
-        most = 1 if self.on_trial else self.limit.at_once
+        most = 1 if self.on_trial else self.at_once
         return self.in_flight < most and now >= self.back_at and not self.lost
 
     def is_given_up(self, now: float) -> bool:
         """Whether nobody should wait for it: lost, down for too long, or asks for too long."""
-        patience = self.policy.patience if self._spoke else self.policy.first_patience
+        patience = _PATIENCE if self._spoke else _FIRST_PATIENCE
         down = self._down_since is not None and now - self._down_since >= patience
-        return bool(self.lost) or down or self.back_at - now > self.policy.longest_wait
+        return bool(self.lost) or down or self.back_at - now > LONGEST_WAIT
 
     # --- what came home ---------------------------------------------------------------------------
 
     def answered(self, began: float, now: float, *, first: bool) -> None:
-        """Note an answer to a call that was in flight until now."""
-        self._remember(refused=False)
-        self._denials = 0
         self.works(began)
+        self._window.append(False)
+        self._denials = 0
         seconds = now - began
         if first:
-            self.first_seconds += (seconds - self.first_seconds) / (8 if self.first_seconds else 1)
+            self.first_seconds = _mean(self.first_seconds, seconds)
         else:
-            self.later_seconds += (seconds - self.later_seconds) / (8 if self.later_seconds else 1)
+            self.later_seconds = _mean(self.later_seconds, seconds)
             self.first_seconds = self.first_seconds or seconds
-            self.limit.answered(seconds, self.in_flight + 1)
+            self._grow(seconds, self.in_flight + 1)
         self._answers += 1
-        if self._answers % self.policy.window == 0:
+        if self._answers % _WINDOW == 0:
             self._rests = max(self._rests - 1, 0)
 
     def works(self, began: float) -> None:
@@ -162,13 +191,13 @@ class Server:
         self._close(began)
         if began < self._cut_at:
             return
-        self._remember(refused=True)
+        self._window.append(True)
         refusals, known = sum(self._window), len(self._window)
-        is_chance = refusals <= self.policy.tolerated * known + 2
-        if known < min(self.limit.at_once, 8) or is_chance:
+        if known < min(self.at_once, 8) or refusals <= _TOLERATED * known + 2:
             return
         share = refusals / known
-        self.limit.cut(share, self.in_flight + 1)
+        self._too_many = max(min(self.at_once, self.in_flight + 1), 2)
+        self._set_limit(self._too_many * (1 - share / 2))
         self._cut_at = now
         self._window.clear()
         if share > 0.5:
@@ -192,19 +221,13 @@ class Server:
         if began >= self._denied_at:
             self._denials += 1
             self._denied_at = now
-        return self._denials >= self.policy.denials
-
-    def _remember(self, *, refused: bool) -> None:
-        self._window.append(refused)
-        if len(self._window) > self.policy.window:
-            self._window.popleft()
+        return self._denials >= _DENIALS
 
     def _rest(self) -> float:
         first, longest = self.policy.rest
         return min(first * 2.0 ** min(self._rests, 16), longest)
 
     def _open(self, now: float, seconds: float) -> None:
-        """Leave it out for a time."""
         self.back_at, self.on_trial = now + seconds, True
         self._rests += 1
         if self._down_since is None:
@@ -216,7 +239,98 @@ class Server:
         if began >= self.back_at:
             self._failures, self.on_trial = 0, False
 
-    # --- what to begin ----------------------------------------------------------------------------
+    # --- how many calls at a time: additive increase, multiplicative decrease, as TCP -------------
+
+    def _grow(self, seconds: float, in_flight: int) -> None:
+        """Grow by one for a round of answers; where they are late, shrink down to half the ceiling.
+
+        More than half is not given back: large images are slow too.
+        """
+        self._most = max(self._most, in_flight)
+        share = 1 / min(self.at_once, in_flight)
+        before = self._recent or seconds
+        self._recent = before + (seconds - before) * share
+        self._usual = min(self._usual * (1 + _DRIFT * share), self._recent)
+        limit = self._limit
+        if self._recent > _LATE * self._usual + _JITTER:
+            self._set_limit(max(limit - share, min(limit, self.ceiling / 2)))
+        elif limit < self.ceiling and 2 * in_flight >= self.at_once:
+            near = self._too_many - 1 <= limit < self._too_many
+            self._set_limit(limit + share * (_CAREFUL if near else 1))
+
+    def _set_limit(self, limit: float) -> None:
+        self._limit = min(max(limit, 1.0), self.ceiling)
+        self.at_once = math.floor(self._limit)
+
+    # --- what waits -------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        return len(self.again) + self.new.items_left + self.begun
+
+    @property
+    def begun(self) -> int:
+        """Items that wait over images that are begun."""
+        return self.ready.items_left + self.reading.items_left
+
+    def wants_image(self, siblings: float) -> bool:
+        """Whether the next call should be the first over another image, of so many siblings each.
+
+        Where ``f`` images are begun a second, ``f * (first + siblings * later)`` calls are in
+        flight, and ``f * first`` of them are first ones: no more, but twice as many where nothing
+        else can be asked.  The siblings that may go should last for as long as a first call takes.
+        """
+        if len(self.ready) + len(self.reading) >= max(OPEN_IMAGES * self.at_once, 2):
+            return False
+        ratio = min(self.seconds / self.first_seconds, 1.0) if self.first_seconds else 1.0
+        firsts = math.ceil(self.at_once / (1 + siblings * ratio))
+        if not self.ready:
+            return self.firsts < 2 * firsts
+        return self.firsts < firsts and self.ready.items_left < self.at_once / (ratio or 1.0)
+
+    def begin_image(self) -> tuple[Item, Group | None]:
+        """Take the first item of the next new image, and its siblings if they wait for it."""
+        group = self.new.take()
+        item = group.items.popleft()
+        if not self.policy.hold_siblings:
+            self.ready.add(group, first=True)
+            return item, None
+        self.reading.add(group)
+        return item, group if group.items else None
+
+    def next_ready(self) -> Item:
+        """Take the next item over an image that is begun."""
+        group = next(iter(self.ready))
+        self.ready.items_left -= 1
+        item = group.items.popleft()
+        if not group.items:
+            del self.ready[group]
+        return item
+
+    def first_is_home(self, group: Group, *, answered: bool) -> None:
+        """Let the siblings go; where the first got no answer, the next one is the first."""
+        if group in self.reading:
+            self.reading.discard(group)
+            if answered:
+                self.ready.add(group)
+            else:
+                self.new.add(group, first=True)
+
+    def give_all(self) -> list[Group]:
+        """Hand over all that waits: it begins anew elsewhere."""
+        groups = [*self.reading, *self.ready, *self.new]
+        # A first call that comes home later finds its group no more, wherever that went.
+        given = [Group(group.image, group.items) for group in groups]
+        given += (Group(item.image, deque([item])) for item in self.again)
+        self.again, self.reading, self.ready, self.new = deque(), Groups(), Groups(), Groups()
+        return given
+
+    # --- how long it takes ------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """How long most calls take; 0: not known."""
+        return self.later_seconds or self.first_seconds
 
     def seconds_by(self, now: float) -> float:
         """How long most calls take: at least as long as it has been silent."""
@@ -224,21 +338,10 @@ class Server:
 
     def last_home(self, now: float) -> float:
         """Seconds until the last call over the images that are begun here would come home."""
-        rounds = (self.backlog.begun_items + len(self.backlog.again)) / self.limit.at_once
+        rounds = (self.begun + len(self.again)) / self.at_once
         return max(self.back_at - now, 0.0) + (rounds + 1) * self.seconds_by(now)
 
-    def begins_image(self, siblings: float) -> bool:
-        """Whether the next call should be the first over another image, of so many siblings each.
 
-        Where ``f`` images are begun a second, ``f * (first + siblings * later)`` calls are in
-        flight, and ``f * first`` of them are first ones: no more, but twice as many where nothing
-        else can be asked.  The siblings that may go should last for as long as a first call takes.
-        """
-        backlog, limit = self.backlog, self.limit.at_once
-        if backlog.open_images >= max(self.policy.open_images * limit, 2):
-            return False
-        ratio = min(self.seconds / self.first_seconds, 1.0) if self.first_seconds else 1.0
-        firsts = math.ceil(limit / (1 + siblings * ratio))
-        if not backlog.ready:
-            return self.firsts < 2 * firsts
-        return self.firsts < firsts and backlog.ready.items_left < limit / (ratio or 1.0)
+def _mean(mean: float, seconds: float) -> float:
+    """A running mean; 0: there is none yet."""
+    return mean + (seconds - mean) / 8 if mean else seconds

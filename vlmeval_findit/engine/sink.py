@@ -9,15 +9,14 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
 from ..core.files import is_disk_full
-from ..core.threads import in_thread
-from ..core.work import NOT_MADE, Answer
+from ..core.work import NOT_MADE, Answer, in_thread
 from ..runs.cell_result import Result
 from .backend import WorkResult
 from .calls import Call
 from .cancel import CancelToken
-from .journal.errors import DiskFullError, JournalError, full_disk
 from .journal.lines import Record
-from .journal.writer import Journal
+from .journal.view import JournalError
+from .journal.writer import DiskFullError, Journal, full_disk
 
 
 class Planned(NamedTuple):
@@ -53,10 +52,7 @@ class ResultSink:
     Cells are finished one after the other in a thread, while calls go on.
 
     Args:
-        journal: where answers go.
         waits: for how many calls each cell waits, by its place.
-        record: makes the journal's record of a call and its answer.
-        watcher: who is told.
         finish: writes the files of a cell, by its place (None: nobody wants them now).
     """
 
@@ -76,14 +72,10 @@ class ResultSink:
         self._queue: deque[int] = deque()
         self._finishing: asyncio.Task[None] | None = None
         self._problem: BaseException | None = None
-        self.complete: list[int] = []
-        """The places of the cells whose calls all came home."""
-        self.results: dict[int, Result] = {}
-        """What came out of those that are finished."""
-        self.error: JournalError | None = None
-        """Why replies cannot be kept as they should; what comes home is, as far as it can be."""
-        self.last: Answer | None = None
-        """The answer after which no further call should be made."""
+        self.complete: list[int] = []  # the places of the cells whose calls all came home
+        self.results: dict[int, Result] = {}  # what came out of those that are finished
+        self.error: JournalError | None = None  # what comes home is still kept, where it can be
+        self.last: Answer | None = None  # the answer after which no further call should be made
 
     @property
     def ended(self) -> bool:
@@ -92,8 +84,7 @@ class ResultSink:
 
     @asynccontextmanager
     async def open(self, cancel: CancelToken) -> AsyncIterator[None]:
-        """Around calls: begin with the cells that wait for none, and wait for all that are complete
-        in the end.
+        """Begin with the cells that wait for no call; at the end wait for all that are complete.
 
         Raises:
             Exception: a cell could not be finished, of a reason that is no full disk.
@@ -178,4 +169,6 @@ class ResultSink:
             await asyncio.wait([task])
 
     def _failed(self, error: JournalError) -> None:
-        self.error = error if self.error is None else self.error.and_lost(error.lost)
+        if isinstance(self.error, DiskFullError):
+            error = DiskFullError(self.error.path, self.error.lost + error.lost)
+        self.error = error if isinstance(error, DiskFullError) else self.error or error

@@ -21,20 +21,11 @@ from ..core.identity import Described
 from ..core.question import Question
 from ..core.replies import Recorded, recorded
 from ..engine.http_backend import HttpBackend, Service
-from ..engine.outcome import Policy
-from ..models.http.chat import (
-    ChatModel,
-    openrouter_model,
-    provider_key,
-    provider_model,
-    served_key,
-    server_model,
-    token_limit,
-)
+from ..engine.server import Policy
+from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.endpoint import Endpoint
-from ..models.http.providers.endpoints import Ready, provider_endpoints
+from ..models.http.endpoints import Endpoints, endpoints, lasting, provider_endpoints
 from ..models.http.providers.table import OPENROUTER
-from ..models.http.services import Endpoints, endpoints, lasting
 from ..models.http.spending import Budget
 from ..models.model_asker import HostMessage, message_from
 from ..models.prices import SaidPrices
@@ -140,14 +131,15 @@ class FindItOpenRouter(_ChatAPI):
 
     def __init__(self, model: str, **settings: Any) -> None:
         made = settings_of(settings)
-        chat = openrouter_model(model, made.max_new_tokens)
+        chat = chat_model(model, OPENROUTER, max_tokens=made.max_new_tokens)
         super().__init__(chat, provider_endpoints(OPENROUTER), made)
 
     @classmethod
     def describe(cls, question: Question, model: str, **settings: Any) -> Described:
         """What a run with the constructor's arguments is; it needs no key."""
-        chat = openrouter_model(model, settings_of(settings).max_new_tokens)
-        return chat.describe(question, provider_endpoints(OPENROUTER, ready=Ready.TO_DESCRIBE))
+        limit = settings_of(settings).max_new_tokens
+        chat = chat_model(model, OPENROUTER, max_tokens=limit)
+        return chat.describe(question, provider_endpoints(OPENROUTER, needs_key=False))
 
 
 class FindItServer(_ChatAPI):
@@ -185,7 +177,7 @@ class FindItServer(_ChatAPI):
     @classmethod
     def asked_with(cls, model: str, base_url: str, **arguments: Any) -> dict[str, Any]:
         """What of the constructor's arguments is part of every call's key."""
-        return served_key(model, arguments.get("served"), _fields(arguments))
+        return model_key(model, None, arguments.get("served"), _fields(arguments))
 
 
 def _fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,7 +200,8 @@ def _served(
     where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
     servers = endpoints(base_url, where["key"], where["headers"] or {}, where["max_tokens_field"])
     made = settings_of(settings)
-    return server_model(model, served, space, extra_body, made.max_new_tokens, row), servers, made
+    limit = made.max_new_tokens
+    return chat_model(model, None, served, space, extra_body, limit, row), servers, made
 
 
 class FindItProvider(_ChatAPI):
@@ -231,23 +224,23 @@ class FindItProvider(_ChatAPI):
     takes_space = True
 
     def __init__(self, model: str, provider: str, **arguments: Any) -> None:
-        chat, servers, settings = _provided(Ready.TO_ASK, model, provider, **arguments)
+        chat, servers, settings = _provided(True, model, provider, **arguments)
         super().__init__(chat, servers, settings)
 
     @classmethod
     def describe(cls, question: Question, model: str, provider: str, **arguments: Any) -> Described:
         """What a run with the constructor's arguments is; it needs no key."""
-        chat, servers, _ = _provided(Ready.TO_DESCRIBE, model, provider, **arguments)
+        chat, servers, _ = _provided(False, model, provider, **arguments)
         return chat.describe(question, servers)
 
     @classmethod
     def asked_with(cls, model: str, provider: str, **arguments: Any) -> dict[str, Any]:
         """What of the constructor's arguments is part of every call's key."""
-        return provider_key(provider, model, arguments.get("served"), _fields(arguments))
+        return model_key(model, provider, arguments.get("served"), _fields(arguments))
 
 
 def _provided(
-    ready: Ready,
+    needs_key: bool,
     model: str,
     provider: str,
     served: str | None = None,
@@ -259,11 +252,10 @@ def _provided(
 ) -> tuple[ChatModel, list[Endpoint], ApiSettings]:
     """A provider's model, its addresses and its settings, from the constructor's arguments."""
     where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
-    servers = provider_endpoints(
-        provider, base_url, ready, where["key"], where["headers"] or {}, where["max_tokens_field"]
-    )
+    said = where["key"], where["headers"] or {}, where["max_tokens_field"]
+    servers = provider_endpoints(provider, base_url, *said, needs_key=needs_key)
     made = settings_of(settings)
-    chat = provider_model(provider, model, served, space, extra_body, made.max_new_tokens, row)
+    chat = chat_model(model, provider, served, space, extra_body, made.max_new_tokens, row)
     return chat, servers, made
 
 

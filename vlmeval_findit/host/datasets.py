@@ -166,7 +166,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
 
     @classmethod
     def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, float | int]:
-        headlines = [one.metrics[0].name for one in (cls.benchmark, *cls.benchmark.others)]
+        headlines = cls.benchmark.headlines
         return {name: metrics[name] for name in headlines if metrics and name in metrics}
 
     @classmethod

@@ -22,24 +22,21 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
-from ..core.exit_status import INTERRUPTED
-from ..core.model_names import check_model_name
-from ..core.prediction_writer import write_rows
+from ..core.command import INTERRUPTED
+from ..core.predictions import check_model_name, write_rows
 from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.vlmevalkit import host_version
 from ..core.work import Answer, Asker
 from ..engine.answering import Job, ModelStoppedError, StoppedError, answer
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
-from ..engine.calls import ImageHash, ImageHashes, keys_of
 from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import adopt, count_failed, prediction_rows
 from ..engine.http_backend import HttpBackend
 from ..engine.journal.writer import Journal
-from ..engine.outputs import Output, begin, prepare_output
-from ..engine.plan import ItemSizes
+from ..engine.outputs import Output, prepare_output
+from ..engine.plan import ItemSizes, unanswered
 from ..engine.sink import Planned
-from ..engine.unanswered import Unanswered
 from ..models.model_asker import ModelAsker
 from ..runs.cell_result import Result
 from .api import API_CLASSES
@@ -114,6 +111,11 @@ class HostRun:
         return self.home / self.output.path.name
 
     @property
+    def paths(self) -> Sequence[Path]:
+        """The prediction files of the run: upstream's, and the one that every later run finds."""
+        return [*dict.fromkeys((self.kept, self.output.path))]
+
+    @property
     def journal(self) -> Path:
         return RunFiles(self.kept).calls
 
@@ -176,21 +178,21 @@ def answer_dataset(run: HostRun, model: HostModel, how: How) -> tuple[int, str |
         IdentityError: the run is another than the one that was recorded.
         SystemExit: it was stopped; every answer is in the journal.
     """
-    ranks, hashes = Ranks.of_this_process(), ImageHashes()
+    ranks = Ranks.of_this_process()
     if not ranks.is_first:
         ranks.wait()
         with Journal(run.journal, shared=True) as journal:
-            _make_calls(run, model, how, journal, hashes)
+            _make_calls(run, model, how, journal)
         ranks.wait()
         return 0, None
     with Journal(run.journal) as journal:
-        for path in dict.fromkeys((run.kept, run.output.path)):
-            adopt(replace(run.output, path=path), journal, hashes)
+        for path in run.paths:
+            adopt(replace(run.output, path=path), journal)
         ranks.wait()
-        _make_calls(run, model, how, journal, hashes)
+        _make_calls(run, model, how, journal)
         ranks.wait()
         journal.catch_up()
-        return _write(run, journal, hashes)
+        return _write(run, journal)
 
 
 class HostModel:
@@ -238,9 +240,7 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 # --- the calls ------------------------------------------------------------------------------------
 
 
-def _make_calls(
-    run: HostRun, model: HostModel, how: How, journal: Journal, hashes: ImageHash
-) -> None:
+def _make_calls(run: HostRun, model: HostModel, how: How, journal: Journal) -> None:
     """Make this process's share of the calls that are left."""
     ranks = Ranks.of_this_process()
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
@@ -257,23 +257,16 @@ def _make_calls(
     elif run.entry.is_api:
         backend = ThreadedBackend(load, how.threads)
 
-    def begun(output: Output) -> Output:
-        if ranks.is_first:
-            for path in dict.fromkeys((run.kept, output.path)):
-                begin(replace(output, path=path))
-        return output
-
     with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:
         job = Job(
             outputs=[replace(run.output, cell=cell)],
             backend=backend,
             journal=journal,
-            hashes=hashes,
-            unanswered=Unanswered(journal, cell.confidences, how.again),
+            is_left=unanswered(journal, cell.confidences, how.again),
             sizes=_SIZES,
             watcher=bar,
             answering=lambda one: on_this_machine(run.entry, one.identity.answering),
-            begin=begun,
+            identities=lambda one: run.paths if ranks.is_first else (),
         )
         last, is_stopped = None, True
         with suppress(KeyboardInterrupt, StoppedError):
@@ -286,9 +279,9 @@ def _make_calls(
         raise SystemExit(INTERRUPTED)
 
 
-def _write(run: HostRun, journal: Journal, hashes: ImageHash) -> tuple[int, str | None]:
+def _write(run: HostRun, journal: Journal) -> tuple[int, str | None]:
     cell = run.output.cell
-    keys = list(keys_of(cell, hashes))
+    keys = list(cell.call_keys())
     write_rows(run.output.path, lambda: prediction_rows(cell, keys, journal))
     errors = ((journal.get(key) or {}).get("error") for key in keys)
     return count_failed(cell, keys, journal), next(filter(None, errors), None)

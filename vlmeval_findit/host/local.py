@@ -1,4 +1,4 @@
-"""Models on this machine as VLMEvalKit's: one base class, and a class a family."""
+"""Models on this machine as VLMEvalKit's: one class, whatever the family."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.spelling import nearest
 from ..core.work import Cancellable
-from ..models.checkpoints import row_of_checkpoint
 from ..models.local.run_settings import RunSettings
 from ..models.local.runner import (
     LocalReply,
@@ -25,7 +24,7 @@ from ..models.local.runner import (
 from ..models.model_asker import HostMessage, message_from
 from ..models.revision import refuse_missing
 from ..models.row import ModelRow
-from ..models.table import MODELS, local_names
+from ..models.table import MODELS, local_names, row_of_checkpoint
 from .entries import flag, has_flag
 from .models import FindItModel, RecordedReply, question_of, recorded_reply
 from .served import FindItServed
@@ -40,7 +39,7 @@ class FindItLocalModel(FindItModel):
 
     Args:
         model_path: a folder or an identifier (default: the first checkpoint of the row).
-        row: a row of the model table (default: the class's own); ``Qwen3.5-nothink`` and the like.
+        row: a row of the model table (default: that of the class's name, :data:`NAMED_ROWS`).
         settings: the fields of :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
@@ -136,56 +135,23 @@ def _own_checkpoint(row: ModelRow) -> str:
     return next(iter(row.local.checkpoints.values()))
 
 
-class FindItQwen3VL(FindItLocalModel):
-    """Qwen3-VL."""
-
-    row = "Qwen3-VL"
-
-
-class FindItQwen25VL(FindItLocalModel):
-    """Qwen2.5-VL."""
-
-    row = "Qwen2.5-VL"
-
-
-class FindItQwen35(FindItLocalModel):
-    """Qwen3.5; without thinking as the row ``Qwen3.5-nothink``."""
-
-    row = "Qwen3.5"
-
-
-class FindItGLM46V(FindItLocalModel):
-    """GLM-4.6V without thinking."""
-
-    row = "GLM-4.6V"
-
-
-class FindItGemma4(FindItLocalModel):
-    """Gemma 4."""
-
-    row = "Gemma 4"
-
-
-class FindItInternVL3(FindItLocalModel):
-    """InternVL3 (the transformers checkpoints, ``-hf``)."""
-
-    row = "InternVL3"
-
+NAMED_ROWS = {
+    "FindItQwen3VL": "Qwen3-VL",
+    "FindItQwen25VL": "Qwen2.5-VL",
+    "FindItQwen35": "Qwen3.5",
+    "FindItGLM46V": "GLM-4.6V",
+    "FindItGemma4": "Gemma 4",
+    "FindItInternVL3": "InternVL3",
+}
+"""Names of the class for ``--config`` files, and the row that each stands for."""
 
 LOCAL_CLASSES: tuple[type[FindItLocalModel], ...] = (
-    FindItQwen3VL,
-    FindItQwen25VL,
-    FindItQwen35,
-    FindItGLM46V,
-    FindItGemma4,
-    FindItInternVL3,
+    FindItLocalModel,
+    *(
+        type(name, (FindItLocalModel,), {"row": row, "__module__": __name__})
+        for name, row in NAMED_ROWS.items()
+    ),
 )
-
-
-def class_of(row: ModelRow) -> type[FindItLocalModel]:
-    """The class that a row names."""
-    assert row.local is not None
-    return next(cls for cls in LOCAL_CLASSES if cls.__name__ == row.local.class_name)
 
 
 def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
@@ -194,7 +160,7 @@ def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
         folder = f"{flag('--work-dir') or 'outputs'}/servers"
         said = {"model": name, "checkpoint": checkpoint, "row": row.name, "log_folder": folder}
         return partial(FindItServed, **said, serve="vllm", retry=6)
-    return partial(class_of(row), model_path=checkpoint, row=row.name, **row.settings)
+    return partial(FindItLocalModel, model_path=checkpoint, row=row.name, **row.settings)
 
 
 def make_known(name: str, checkpoint: str, row: str | None = None) -> None:

@@ -21,10 +21,9 @@ from ..benchmarks import (
 )
 from ..boxes.spaces import space_from
 from ..core.files import file_sha256
-from ..core.identity import Answering, Described
-from ..core.identity_file import read_identity
+from ..core.identity import Answering, Described, read_identity
 from ..core.messages import Message
-from ..core.prediction_reader import PredictionError, read_predictions
+from ..core.predictions import PredictionError, read_predictions
 from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings

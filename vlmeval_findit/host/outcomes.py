@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ..core.exit_status import NO_MORE, SOME_FAILED
+from ..core.command import NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
 from ..core.redaction import scrub
 

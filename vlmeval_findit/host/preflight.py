@@ -14,16 +14,15 @@ from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
-from ..core.model_names import check_model_name
+from ..core.predictions import check_model_name
 from ..core.settings import settings_from
 from ..core.spelling import nearest
-from ..core.table_facts import is_users_table
-from ..engine.config import ModelEntry
-from ..engine.server_programs import Serving
-from ..models.http.providers.endpoints import provider_endpoints
+from ..core.table_files import is_users_table
+from ..models.entry import ModelEntry
+from ..models.http.endpoints import header_lines, provider_endpoints, server_headers
 from ..models.http.providers.table import OPENROUTER
-from ..models.http.services import header_lines, server_headers
 from ..models.http.spending import Budget
+from ..serving.programs import Serving
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run

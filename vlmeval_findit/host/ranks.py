@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..core.exit_status import NO_MORE, SOME_FAILED
+from ..core.command import NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
 from ..core.work import said
 

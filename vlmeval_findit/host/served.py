@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,10 @@ from ..core.config import config_from
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..engine.backend import Backend
-from ..engine.config import ModelEntry
-from ..engine.served import ServedBackend, ServedModel, served_model
-from ..engine.server_programs import Serving
-from ..engine.serving import serve as started
+from ..engine.http_backend import HttpBackend
+from ..engine.served import ServedModel, served_model
+from ..models.entry import ModelEntry
+from ..serving.programs import Serving
 from .api import ApiSettings, _ChatAPI, settings_of
 
 _LOGS = "outputs/servers"
@@ -26,7 +27,7 @@ class FindItServed(_ChatAPI):
     Args:
         model: the name by which results go.
         log_folder: where the servers' logs go.
-        serve: the program, or the fields of :class:`..engine.server_programs.Serving`.
+        serve: the program, or the fields of :class:`..serving.programs.Serving`.
         checkpoint: a folder or an identifier (default: that of the name).
         row: the row of the model table that it is run like (default: that of the name).
         space: the coordinate space, where the row's is not meant.
@@ -41,15 +42,15 @@ class FindItServed(_ChatAPI):
 
     def __init__(self, model: str, log_folder: str = _LOGS, **arguments: Any) -> None:
         served, calls = _served(model, **arguments)
-        super().__init__(served.chat(), started(served.servers(Path(log_folder))), calls)
+        super().__init__(served.chat(), served.started(Path(log_folder)), calls)
 
     @classmethod
     def backend(cls, calls: int, log_folder: str = _LOGS, **arguments: Any) -> Backend:
         """Who answers a run with the constructor's arguments, so many calls at a time."""
         served, how = _served(**arguments)
         each = max(calls // len(served.serving.devices()), 1)
-        service = {"timeout": how.timeout, "policy": how.policy}
-        return ServedBackend(served, Path(log_folder), each, **service)
+        said: dict[str, Any] = {"timeout": how.timeout, "policy": how.policy}
+        return HttpBackend(partial(served.service, Path(log_folder), **said), each)
 
     @classmethod
     def describe(cls, question: Question, **arguments: Any) -> Described:

@@ -15,10 +15,10 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
 from ..core.work import Asker
-from ..engine.backend import Backend, Loader, LocalBackend, ThreadedBackend
-from ..engine.config import Inference, ModelEntry
-from ..engine.hosts import answered_here
+from ..engine.backend import Backend, Inference, Loader, LocalBackend, ThreadedBackend
+from ..engine.finished import answered_here
 from ..engine.http_backend import HttpBackend, Service
+from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
 from ..models.model_asker import ModelAsker
 from .api import API_CLASSES

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.row_table import RowTable
+from ..core.scored_row import RowTable
 from ..core.spelling import nearest
 from ..runs.scored_run import Run
 from .columns import Column

@@ -20,9 +20,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from ..core.contradictions import Contradiction, contradictions
-from ..core.identity import SPACE
-from ..core.row_table import sources
+from ..core.identity import SPACE, Contradiction, contradictions
+from ..core.scored_row import sources
 from ..runs.provenance import UNKNOWN_PROMPTS, Basis
 from ..runs.scored_run import Run
 

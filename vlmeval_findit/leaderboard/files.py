@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..core.files import atomic_write
-from ..core.visible import as_csv
+from ..core.spelling import as_csv
 from .board import HOME, Board
 from .openvlm import NO_META, Meta, as_openvlm
 from .sheet import write_sheet

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..benchmarks.findit.rejection import rejection_line
+from ..benchmarks.findit.metrics import rejection_line
 from ..core.evidence import FEWEST
+from ..core.spelling import counted
 from ..core.statistics import Difference, Interval
-from ..core.visible import counted
 from ..runs.best_format import UNEVEN, rule
 from ..runs.scored_run import Run
 from .board import OVERALL, TIED, UNTOLD, Board, RankedFigure, Standing

@@ -12,7 +12,7 @@ from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 
 from ..core.files import replacing
-from ..core.visible import visible
+from ..core.spelling import visible
 from .board import TIED, UNTOLD, Board
 from .published import PUBLISHED, PublishedLine, published_lines, published_notes
 from .rows import (

@@ -64,7 +64,8 @@ def _parts_table(column: str, rows: Sequence[TableRow], metric: Metric) -> Parts
     for row in rows:
         kind, value = str(row["slice"]), str(row["value"])
         values.setdefault(kind, set()).add(value)
-        counts[kind, value] = max(counts.get((kind, value), 0), int(row["rows"]))
+        if row[metric.name] is not None:
+            counts[kind, value] = max(counts.get((kind, value), 0), int(row["rows"]))
         texts[kind, value, str(row["model"])] = _text(row, metric.name)
     many = {kind: len(found) for kind, found in values.items() if len(found) > _MOST_VALUES}
     return PartsTable(

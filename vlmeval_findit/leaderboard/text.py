@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..core.metric import Metric
-from ..core.visible import counted, visible
+from ..core.spelling import counted, visible
 from .board import OVERALL, TIED, Board
 from .published import PUBLISHED, published_lines, published_notes
 from .rows import (

@@ -16,8 +16,7 @@ Lab = npt.NDArray[np.float64]
 class Contrast(Enum):
     """How colours are compared.
 
-    The released code hands over blue for red and red for blue, in the picture and in the table; it
-    nearly always picks red where the distance of the colours as they are seen picks blue.
+    The released code swaps red and blue, in image and table: it nearly always picks red for blue.
     """
 
     TRUE_LAB = "true Lab"
@@ -25,19 +24,13 @@ class Contrast(Enum):
 
 
 def contrasting(under: npt.NDArray[np.uint8], used: Collection[str], contrast: Contrast) -> str:
-    """The colour farthest (CIE 1976) from the most frequent pixel, of those not yet used.
+    """Return the unused colour farthest (CIE 1976) from the most frequent of n x 3 RGB pixels.
 
-    Of colours equally far, and of pixels equally frequent, the first counts.  Black where nothing
-    lies under the mark, or where every colour has been used.
+    Ties go to the first; black where ``under`` is empty or every colour is used.
 
     >>> grey = np.full((9, 3), 128, dtype=np.uint8)
     >>> contrasting(grey, (), Contrast.TRUE_LAB), contrasting(grey, (), Contrast.AS_PUBLISHED)
     ('blue', 'red')
-
-    Args:
-        under: n x 3, RGB, row by row.
-        used: colours that the picture's marks have already.
-        contrast: how colours are compared.
     """
     left = [name for name in COLOURS_IN_ORDER if name not in used]
     if not left or not len(under):
@@ -47,12 +40,11 @@ def contrasting(under: npt.NDArray[np.uint8], used: Collection[str], contrast: C
     return left[far.index(max(far))]
 
 
-COLOURS_IN_ORDER = ("black", "blue", "green", "red")
-"""The order in which they are tried."""
+COLOURS_IN_ORDER = ("black", "blue", "green", "red")  # the order in which they are tried
 
 
 def most_frequent(pixels: npt.NDArray[np.uint8]) -> RGB:
-    """The most frequent of n x 3 pixels; of several the one that comes first.
+    """Return the most frequent of n x 3 pixels; of several the first.
 
     >>> most_frequent(np.array([[9, 9, 9], [1, 1, 1], [1, 1, 1], [9, 9, 9]], dtype=np.uint8))
     (9, 9, 9)
@@ -69,6 +61,7 @@ def _seen(colour: RGB, contrast: Contrast) -> RGB:
     return (blue, green, red) if contrast is Contrast.AS_PUBLISHED else colour
 
 
+# Linear sRGB to CIE XYZ under D65 (ITU-R BT.709 primaries)
 _TO_XYZ = np.array(
     [
         [0.412453, 0.357580, 0.180423],
@@ -76,12 +69,11 @@ _TO_XYZ = np.array(
         [0.019334, 0.119193, 0.950227],
     ]
 )
-"""Linear sRGB to CIE XYZ under D65 (ITU-R BT.709 primaries)."""
 _WHITE = np.array([0.95047, 1.0, 1.08883])
 
 
 def lab(colour: RGB) -> Lab:
-    """CIE L*, a*, b* of an sRGB colour (0 to 255) under D65.
+    """Convert an sRGB colour (0 to 255) to CIE L*, a*, b* under D65.
 
     >>> lab((255, 0, 0)).round(2).tolist()
     [53.24, 80.09, 67.2]

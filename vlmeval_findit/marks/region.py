@@ -9,11 +9,10 @@ from typing import Any
 
 from .rle import RLE, rle_of
 
+# x, y of one vertex after the other, in pixels; the last joins the first
 Polygon = tuple[float, ...]
-"""x, y of one vertex after the other, in pixels; the last joins the first."""
 
-FARTHEST = 100_000
-"""No picture is as wide; OpenCV counts in 32 bits."""
+FARTHEST = 100_000  # no picture is as wide; OpenCV counts in 32 bits
 
 
 class RegionError(ValueError):
@@ -22,10 +21,7 @@ class RegionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What a mark points at, in pixels of its picture.
-
-    ``box`` is (x, y, w, h) from the picture's upper left corner.  ``outlines`` are polygons, or one
-    RLE of the whole picture, or () where only the box is known.
+    """What a mark points at, in pixels of its image.
 
     >>> Region((10, 20, 30, 40), ((10, 20, 40, 20, 40, 60),)).box
     (10, 20, 30, 40)
@@ -34,7 +30,8 @@ class Region:
         RegionError: a number is missing, not finite or no picture's, or a side is negative.
     """
 
-    box: tuple[float, float, float, float]
+    box: tuple[float, float, float, float]  # (x, y, w, h) from the upper left corner
+    # Polygons, or one RLE of the whole image; (): only the box is known
     outlines: tuple[Polygon, ...] | RLE = ()
 
     def __post_init__(self) -> None:
@@ -52,7 +49,7 @@ class Region:
 
     @classmethod
     def from_coco(cls, bbox: Any, segmentation: Any = None) -> Region:
-        """A region as COCO writes it: ``segmentation`` is a list of polygons, an RLE, or nothing.
+        """Make a region of COCO's ``bbox`` and ``segmentation``: polygons, an RLE, or nothing.
 
         >>> Region.from_coco([0, 0, 2, 1], {"size": [1, 3], "counts": [0, 2, 1]}).outlines
         RLE(height=1, width=3, counts=(0, 2, 1))

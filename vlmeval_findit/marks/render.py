@@ -13,14 +13,24 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from . import areas, strokes, tags
+from . import shapes
 from .contrast import Contrast, contrasting
-from .geometry import Canvas, Colour, PixelBox, Points, pixel_box
-from .parabola import Fit
 from .region import Region, RegionError
 from .rle import RLE
-from .scribble import scribble, scribbles
-from .style import COLOURS, ONLY, Shape, Style, StyleError, rgb_of
+from .scribble import Fit, scribble, scribbles
+from .shapes import Canvas, Colour, PixelBox, Points, pixel_box
+from .style import (
+    COLOURS,
+    CONTRAST,
+    DEFAULT_WIDTH,
+    ONLY,
+    STYLES,
+    WIDTHS,
+    Shape,
+    Style,
+    StyleError,
+    rgb_of,
+)
 
 if not cv2.__version__.startswith("4."):
     raise RuntimeError(
@@ -30,20 +40,15 @@ if not cv2.__version__.startswith("4."):
 
 
 class Drawn(NamedTuple):
-    """A picture with its marks.
+    """An image with its marks."""
 
-    ``pixels`` is height x width x 3, uint8, RGB.  ``colours_used`` names a colour for every piece
-    that was drawn: a polygon of a mask or contour, a part of a scribble, else the mark.
-    ``notes`` says where a mark was not drawn as it was asked for.
-    """
-
-    pixels: npt.NDArray[np.uint8]
-    colours_used: tuple[str, ...]
-    notes: tuple[str, ...]
+    pixels: npt.NDArray[np.uint8]  # height x width x 3, uint8, RGB
+    colours_used: tuple[str, ...]  # One a piece: polygon, part of a scribble, or mark
+    notes: tuple[str, ...]  # Where a mark was not drawn as asked
 
 
+# Draws one piece into a canvas, in a colour, with a line width
 Paint = Callable[[Canvas, Any, Colour, int], None]
-"""Draws one piece into a canvas, in a colour, with a line width."""
 
 
 class Way(NamedTuple):
@@ -68,19 +73,19 @@ class Mark(NamedTuple):
         return pixel_box(self.region.box)
 
 
-def _one_box(mark: Mark) -> Iterable[PixelBox]:
+def _box(mark: Mark) -> list[PixelBox]:
     return [mark.box]
 
 
-def _one_digit(mark: Mark) -> Iterable[tags.Tag]:
-    return [tags.digit(mark.box, mark.number)]
+def _digit(mark: Mark) -> list[shapes.Tag]:
+    return [shapes.digit(mark.box, mark.number)]
 
 
-def _one_letter(mark: Mark) -> Iterable[tags.Tag]:
-    return [tags.letter(mark.box, mark.number)]
+def _letter(mark: Mark) -> list[shapes.Tag]:
+    return [shapes.letter(mark.box, mark.number)]
 
 
-def _each_area(mark: Mark) -> Sequence[areas.Area]:
+def _each_area(mark: Mark) -> Sequence[shapes.Area]:
     outlines = mark.region.outlines
     if isinstance(outlines, RLE):
         if (outlines.height, outlines.width) != mark.size:
@@ -89,11 +94,12 @@ def _each_area(mark: Mark) -> Sequence[areas.Area]:
                 f"mark {mark.number}: a mask of {outlines.width} x {outlines.height} pixels "
                 f"on a picture of {width} x {height}"
             )
-        return [areas.of_rle(outlines)]
+        return [shapes.of_rle(outlines)]
     if not outlines:
         mark.note(f"mark {mark.number}: no outline is known, its box was used")
-        return [areas.of_box(mark.box)]
-    return areas.of_polygons(outlines)
+        return [shapes.of_box(mark.box)]
+    # Where polygons overlap, they are drawn twice.
+    return [shapes.Area([shapes.pixel_points(polygon)]) for polygon in outlines]
 
 
 def _each_scribble(mark: Mark) -> Iterable[Points]:
@@ -106,26 +112,26 @@ def _each_scribble(mark: Mark) -> Iterable[Points]:
     return lines
 
 
+# One row a variant of :data:`.style.STYLES`
 WAYS: Mapping[tuple[Shape, str], Way] = {
-    (Shape.BOX, "square"): Way(_one_box, strokes.box_with_squares, strokes.plain_box),
-    (Shape.BOX, "round"): Way(_one_box, strokes.box_with_discs, strokes.plain_box),
-    (Shape.BOX, "none"): Way(_one_box, strokes.plain_box, strokes.plain_box),
-    (Shape.OVAL, ONLY): Way(_one_box, strokes.oval, strokes.oval),
-    (Shape.ARROW, "open"): Way(_one_box, strokes.open_arrow, strokes.open_arrow),
-    (Shape.ARROW, "filled"): Way(_one_box, strokes.filled_arrow, strokes.open_arrow),
-    (Shape.MASK, "outlined"): Way(_each_area, areas.outlined_mask, areas.under_mask),
-    (Shape.MASK, "plain"): Way(_each_area, areas.plain_mask, areas.under_mask),
-    (Shape.CONTOUR, "tight"): Way(_each_area, areas.tight_contour, areas.tight_contour),
-    (Shape.CONTOUR, "loose"): Way(_each_area, areas.loose_contour, areas.tight_contour),
-    (Shape.TAG, "digit square"): Way(_one_digit, tags.square_tag, tags.square_plate),
-    (Shape.TAG, "digit round"): Way(_one_digit, tags.round_tag, tags.square_plate),
-    (Shape.TAG, "letter square"): Way(_one_letter, tags.square_tag, tags.square_plate),
-    (Shape.TAG, "letter round"): Way(_one_letter, tags.round_tag, tags.square_plate),
-    (Shape.POINT, "round"): Way(_one_box, strokes.round_point, strokes.round_point),
-    (Shape.POINT, "square"): Way(_one_box, strokes.square_point, strokes.round_point),
+    (Shape.BOX, "square"): Way(_box, shapes.box_with_squares, shapes.plain_box),
+    (Shape.BOX, "round"): Way(_box, shapes.box_with_discs, shapes.plain_box),
+    (Shape.BOX, "none"): Way(_box, shapes.plain_box, shapes.plain_box),
+    (Shape.OVAL, ONLY): Way(_box, shapes.oval, shapes.oval),
+    (Shape.ARROW, "open"): Way(_box, shapes.open_arrow, shapes.open_arrow),
+    (Shape.ARROW, "filled"): Way(_box, shapes.filled_arrow, shapes.open_arrow),
+    (Shape.MASK, "outlined"): Way(_each_area, shapes.outlined_mask, shapes.under_mask),
+    (Shape.MASK, "plain"): Way(_each_area, shapes.plain_mask, shapes.under_mask),
+    (Shape.CONTOUR, "tight"): Way(_each_area, shapes.tight_contour, shapes.tight_contour),
+    (Shape.CONTOUR, "loose"): Way(_each_area, shapes.loose_contour, shapes.tight_contour),
+    (Shape.TAG, "digit square"): Way(_digit, shapes.square_tag, shapes.square_plate),
+    (Shape.TAG, "digit round"): Way(_digit, shapes.round_tag, shapes.square_plate),
+    (Shape.TAG, "letter square"): Way(_letter, shapes.square_tag, shapes.square_plate),
+    (Shape.TAG, "letter round"): Way(_letter, shapes.round_tag, shapes.square_plate),
+    (Shape.POINT, "round"): Way(_box, shapes.round_point, shapes.round_point),
+    (Shape.POINT, "square"): Way(_box, shapes.square_point, shapes.round_point),
     (Shape.SCRIBBLE, ONLY): Way(_each_scribble, scribble, scribble),
 }
-"""One row a variant of :data:`.style.STYLES`."""
 
 
 def draw_marks(
@@ -136,21 +142,17 @@ def draw_marks(
     contrast: Contrast = Contrast.TRUE_LAB,
     fit: Fit = Fit.ALONG_LONGER_SIDE,
 ) -> Drawn:
-    """Draw a mark of one style on every region, in their order, on a copy of a picture.
+    """Draw a mark of one style on every region, in their order, on a copy of an image.
+
+    ``pixels`` are height x width x 3, uint8, RGB; ``regions`` in pixels. ``colours`` is a name for
+    all or one a region; the name ``contrast`` chooses for each mark, compared as the argument says.
+    ``fit`` is the direction of scribbles.
 
     >>> from .style import default_style
     >>> grey = np.full((60, 80, 3), 128, dtype=np.uint8)
     >>> drawn = draw_marks(grey, [Region((20, 10, 40, 30))], default_style(Shape.BOX), "red")
     >>> drawn.pixels[10, 30].tolist(), drawn.colours_used, grey[10, 30].tolist()
     ([255, 0, 0], ('red',), [128, 128, 128])
-
-    Args:
-        pixels: height x width x 3, uint8, RGB; never written to.
-        regions: in pixels of the picture.
-        style: shape, variant and line width of all marks.
-        colours: one name for all marks, or one a region; ``contrast`` is chosen for each mark.
-        contrast: how that choice is made.
-        fit: which way scribbles run.
 
     Raises:
         StyleError: there is no such colour, or not one a region.
@@ -186,3 +188,35 @@ def _pixels_under(canvas: Canvas, paint: Paint, piece: Any, width: int) -> npt.N
     paint(covered, piece, (1,), width)
     under: npt.NDArray[np.uint8] = canvas[covered.view(np.bool_)]
     return under
+
+
+# --- all marks ------------------------------------------------------------------------------------
+
+
+def sheet(pixels: Canvas, region: Region) -> Canvas:
+    """All marks (height x width x 3, RGB) on a small picture, with their names."""
+    cell = np.full_like(pixels, 255)
+    columns = [(colour, width) for colour in (*COLOURS, CONTRAST) for width in WIDTHS]
+    rows = [[cell, *(_named(cell, colour, f"{width} px") for colour, width in columns)]]
+    for shape, variants in STYLES.items():
+        for variant, look in variants.items():
+            row = [_named(cell, shape.value, *variant.split())]
+            for colour, width in columns:
+                drawn = cell
+                if look.has_width or width == DEFAULT_WIDTH:
+                    style = Style(shape, variant, width)
+                    drawn = draw_marks(pixels, [region], style, colour).pixels
+                row.append(drawn)
+            rows.append(row)
+    gap = ((3, 0), (3, 0), (0, 0))
+    return np.vstack(
+        [np.hstack([np.pad(one, gap, constant_values=255) for one in row]) for row in rows]
+    )
+
+
+def _named(cell: Canvas, *lines: str) -> Canvas:
+    paper = cell.copy()
+    for at, text in enumerate(lines, 1):
+        place = (6, 28 * at)
+        cv2.putText(paper, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.7, (30, 30, 30), 1, cv2.LINE_AA)
+    return paper

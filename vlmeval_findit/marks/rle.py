@@ -1,8 +1,11 @@
-"""Run lengths, as COCO writes masks: read, and made into pixels."""
+"""Read COCO's run lengths as pixels.
+
+Not by pycocotools: it takes a text that breaks off, or runs of another size, for a mask.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -12,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Mask = npt.NDArray[np.uint8]
-"""height x width, 0 or 1."""
+Mask = npt.NDArray[np.uint8]  # height x width, 0 or 1
 
 
 class RLEError(ValueError):
@@ -42,7 +44,7 @@ class RLE:
             )
 
     def mask(self) -> Mask:
-        """height x width, 1 inside.
+        """Return height x width, 1 inside.
 
         >>> RLE(2, 3, (1, 2, 3)).mask().tolist()
         [[0, 1, 0], [1, 0, 0]]
@@ -53,7 +55,7 @@ class RLE:
         return np.ascontiguousarray(columns.T)
 
     def covers(self, x: float, y: float) -> bool:
-        """Whether the pixel that (x, y) lies in is inside; no pixel lies outside the picture.
+        """Return whether the pixel of (x, y) is inside; none is outside the image.
 
         >>> RLE(2, 3, (1, 2, 3)).covers(1.9, 0), RLE(2, 3, (1, 2, 3)).covers(2, 0)
         (True, False)
@@ -70,7 +72,7 @@ class RLE:
 
 @dataclass(frozen=True)
 class PackedMask:
-    """A mask as tables hold it: COCO's text of its run lengths, unpacked where a pixel is asked.
+    """A mask as tables hold it: COCO's text of its run lengths, unpacked when a pixel is asked.
 
     >>> PackedMask(3, 4, "3321").covers(1, 0)
     True
@@ -82,7 +84,7 @@ class PackedMask:
 
     @cached_property
     def runs(self) -> RLE:
-        """Its run lengths.
+        """Unpack its run lengths.
 
         Raises:
             RLEError: the text holds none, or not those of a mask of this size.
@@ -95,10 +97,7 @@ class PackedMask:
 
 
 def packed_mask(mask: npt.NDArray[Any]) -> PackedMask:
-    """Pixels as tables hold them.
-
-    Args:
-        mask: (height, width); what is not 0 is inside.
+    """Pack a mask (height, width); what is not 0 is inside.
 
     >>> mask = packed_mask(np.array([[0, 1, 0], [1, 0, 0]]))
     >>> mask.packed, mask.runs.counts
@@ -147,7 +146,6 @@ def packed_runs(runs: RLE) -> PackedMask:
 
 
 def _packed(counts: Sequence[int]) -> str:
-    """COCO's text of run lengths: what :func:`_unpacked` reads."""
     letters = []
     for at, count in enumerate(counts):
         value, more = count - (counts[at - 2] if at > 2 else 0), True
@@ -161,12 +159,6 @@ def _packed(counts: Sequence[int]) -> str:
 
 def _unpacked(text: str) -> Sequence[int]:
     runs: list[int] = []
-    for value in _numbers(text):
-        runs.append(value + runs[-2] if len(runs) > 2 else value)
-    return runs
-
-
-def _numbers(text: str) -> Iterator[int]:
     value = shift = 0
     for letter in text:
         bits = ord(letter) - 48
@@ -176,7 +168,9 @@ def _numbers(text: str) -> Iterator[int]:
         shift += 5
         if not bits & 32:
             # The highest bit of the last group is the sign.
-            yield value - (1 << shift) if bits & 16 else value
+            value -= (1 << shift) if bits & 16 else 0
+            runs.append(value + runs[-2] if len(runs) > 2 else value)
             value = shift = 0
     if shift:
         raise RLEError("the run lengths of a mask break off")
+    return runs

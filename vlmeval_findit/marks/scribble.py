@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from fractions import Fraction
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
-from .geometry import Canvas, Colour, Points
-from .parabola import Fit, curve
 from .rle import Mask
-from .thinning import thinned
+from .shapes import Canvas, Colour, Points
 
-SMALLEST = 50
-"""A part of fewer pixels gets no scribble."""
-ENOUGH = 10
-"""A part is eroded until it has no more pixels than this, or erosion takes none away."""
+SMALLEST = 50  # a part of fewer pixels gets no scribble
+ENOUGH = 10  # a part is eroded until it has no more pixels than this, or erosion takes none away
 
 
 def scribbles(mask: Mask, fit: Fit) -> Iterator[Points]:
-    """The line (n x 2) for each 8-connected part of a mask that is large enough, from the top.
-
-    A part whose skeleton is one pixel has a line without points.
-    """
+    """Yield the line (n x 2) of each large enough 8-connected part; no points for one pixel."""
     # With room for every kernel: only at the picture's own edge does erosion see no outside.
     room = _kernel_side(int(np.count_nonzero(mask)))
     x, y, w, h = cv2.boundingRect(mask)
@@ -60,3 +56,131 @@ def _eroded(part: Mask, side: int) -> Mask:
 def scribble(canvas: Canvas, line: Points, colour: Colour, width: int) -> None:
     """One stroke; none without points."""
     cv2.polylines(canvas, [line], False, colour, width)
+
+
+# --- the curve: a parabola fitted without rounding, the same on every machine ---------------------
+
+SAMPLES = 100  # points on a curve
+
+
+class Fit(Enum):
+    """Which coordinate of a scribble is a parabola of the other.
+
+    The released code takes y of x: upright parts get a speck. On level skeletons its solver's last
+    bits, which differ by processor, choose between two rows. Ours is exact.
+    """
+
+    ALONG_LONGER_SIDE = "along the longer side"
+    AS_PUBLISHED = "as published"
+    AS_PUBLISHED_ABOVE = "as published, whole numbers a row higher"
+
+
+def curve(skeleton: Points, fit: Fit) -> Points:
+    """Points on the parabola that fits the pixels of a skeleton (n x 2) best; none on one pixel."""
+    if len(skeleton) < 2:
+        return np.empty((0, 2), dtype=np.int32)
+    spread = np.ptp(skeleton, axis=0)
+    upright = fit is Fit.ALONG_LONGER_SIDE and spread[1] > spread[0]
+    along, across = skeleton.T[::-1] if upright else skeleton.T
+    steps = np.linspace(along.min(), along.max(), SAMPLES).astype(np.int32)
+    parabola = fitted(along.tolist(), across.tolist())
+    heights = [_truncated(parabola(step), fit) for step in steps.tolist()]
+    line = steps, np.array(heights, dtype=np.int32)
+    return np.column_stack(line[::-1] if upright else line)
+
+
+def _truncated(value: Fraction, fit: Fit) -> int:
+    if fit is Fit.AS_PUBLISHED_ABOVE and value > 0:
+        return math.ceil(value) - 1
+    return int(value)
+
+
+def fitted(xs: Sequence[int], ys: Sequence[int]) -> Callable[[int], Fraction]:
+    """Fit y as a parabola of x by exact least squares: below three different x a line or mean.
+
+    >>> [str(fitted([0, 1, 2, 2], [0, 1, 3, 5])(x)) for x in (0, 1, 2)]
+    ['0', '1', '4']
+    """
+    terms = min(3, len(set(xs)))
+    # From the first x on: smaller numbers.
+    origin = min(xs)
+    near = [x - origin for x in xs]
+    powers = [sum(x**n for x in near) for n in range(2 * terms - 1)]
+    rows = [
+        [Fraction(powers[row + column]) for column in range(terms)]
+        + [Fraction(sum(y * x**row for x, y in zip(near, ys, strict=True)))]
+        for row in range(terms)
+    ]
+    parts = _solved(rows)
+    return lambda x: sum((part * (x - origin) ** n for n, part in enumerate(parts)), Fraction(0))
+
+
+def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
+    """The unknowns of linear equations: coefficients and right side a row, diagonal never 0."""
+    for place, pivot in enumerate(rows):
+        pivot[:] = [value / pivot[place] for value in pivot]
+        for row in rows:
+            if row is not pivot:
+                row[:] = [a - row[place] * b for a, b in zip(row, pivot, strict=True)]
+    return [row[-1] for row in rows]
+
+
+# --- a mask thinned to lines one pixel wide -------------------------------------------------------
+
+Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+"""Pixels by their index in a picture that has been laid out as one row."""
+
+
+def thinned(mask: Mask) -> Mask:
+    """Return the skeleton of a mask (height x width, 0 or 1) after Zhang and Suen (1984).
+
+    >>> thinned(np.ones((3, 7), dtype=np.uint8))[1].tolist()
+    [0, 1, 1, 1, 1, 0, 0]
+    """
+    padded = np.pad(mask.astype(bool), 1)
+    inside, width = padded.ravel(), padded.shape[1]
+    # p2 above the pixel, then clockwise up to p9.
+    around = np.array([-width, 1 - width, 1, 1 + width, width, width - 1, -1, -1 - width])
+    edge = _edge(padded)
+    idle = 0
+    step = 0
+    while idle < 2:
+        near = np.packbits(inside[edge[:, None] + around], axis=1).ravel()
+        gone = edge[_DELETED[step][near]]
+        inside[gone] = False
+        # Only a pixel at the edge can be deleted; what lay behind the deleted ones is there now.
+        edge = np.unique(np.concatenate([edge, (gone[:, None] + around).ravel()]))
+        edge = edge[inside[edge]]
+        idle = 0 if len(gone) else idle + 1
+        step = 1 - step
+    return padded[1:-1, 1:-1].astype(np.uint8)
+
+
+def _edge(padded: Flags) -> Places:
+    height, width = padded.shape
+    behind = np.ones((height - 2, width - 2), dtype=bool)
+    for dy in range(3):
+        for dx in range(3):
+            behind &= padded[dy : height - 2 + dy, dx : width - 2 + dx]
+    at_edge = padded.copy()
+    at_edge[1:-1, 1:-1] &= ~behind
+    return np.flatnonzero(at_edge)
+
+
+def _deleted(near: Flags, step: int) -> Flags:
+    """Which of n pixels a step deletes, by their neighbours (n x 8)."""
+    neighbours = near.sum(axis=1)
+    entries = (~near & np.roll(near, -1, axis=1)).sum(axis=1)
+    above, right, below, left = near[:, ::2].T
+    if step == 0:
+        open_sides = ~(above & right & below) & ~(right & below & left)
+    else:
+        open_sides = ~(above & right & left) & ~(above & below & left)
+    found: Flags = (neighbours >= 2) & (neighbours <= 6) & (entries == 1) & open_sides
+    return found
+
+
+_NEIGHBOURS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(bool)
+_DELETED = [_deleted(_NEIGHBOURS, step) for step in (0, 1)]
+"""By step: whether a pixel goes, by its neighbours packed into a byte."""

@@ -17,7 +17,7 @@ class StyleError(ValueError):
 
 
 class Shape(Enum):
-    """The eight shapes, by our names (see :data:`RELEASE_NAMES` for those of the release)."""
+    """The eight shapes.  The release calls our contour ``mask`` and our mask ``fill_contour``."""
 
     BOX = "box"
     OVAL = "oval"
@@ -29,16 +29,6 @@ class Shape(Enum):
     SCRIBBLE = "scribble"
 
 
-RELEASE_NAMES: Mapping[str, Shape] = {
-    "circle": Shape.OVAL,
-    "fill_contour": Shape.MASK,
-    "mask": Shape.CONTOUR,
-    "number_label": Shape.TAG,
-    "alphabet_label": Shape.TAG,
-}
-"""Where the release calls a shape otherwise.  Its ``mask`` is what we call a contour."""
-
-
 class Look(NamedTuple):
     """A variant of a shape: what a question calls it, and whether its line width shows."""
 
@@ -46,8 +36,7 @@ class Look(NamedTuple):
     has_width: bool = True
 
 
-ONLY = ""
-"""The variant of a shape that has but one."""
+ONLY = ""  # the variant of a shape that has but one
 
 STYLES: Mapping[Shape, Mapping[str, Look]] = {
     Shape.BOX: {"square": Look("box"), "round": Look("box"), "none": Look("box")},
@@ -85,7 +74,7 @@ class Style:
 
     >>> Style(Shape.BOX, "rounded", 4)
     Traceback (most recent call last):
-    vlmeval_findit.marks.style.StyleError: a box has no variant 'rounded': did you mean round?
+    vlmeval_findit.marks.style.StyleError: no variant 'rounded' of box: did you mean round?
 
     Raises:
         StyleError: the shape has no such variant, or the width is no line's.
@@ -98,8 +87,8 @@ class Style:
     def __post_init__(self) -> None:
         variants = STYLES[self.shape]
         if self.variant not in variants:
-            what = f"{self.shape.value} has no variant {self.variant!r}"
-            raise StyleError(f"{_article(what)} {what}{nearest(self.variant, variants)}")
+            near = nearest(self.variant, variants)
+            raise StyleError(f"no variant {self.variant!r} of {self.shape.value}{near}")
         if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
             raise StyleError(f"a line is 1, 2, 3 … pixels wide, not {self.width!r}")
 
@@ -140,5 +129,32 @@ def words_of(style: Style, colour: str) -> str:
     return f"{colour} {STYLES[style.shape][style.variant].words}"
 
 
-def _article(word: str) -> str:
-    return "an" if word[0] in "aeiou" else "a"
+# --- the grid -------------------------------------------------------------------------------------
+
+WIDTHS = (1, 2, 3, 4, 6)  # in pixels.  Those of the release are not published
+
+# The paper counts 355 marks.  So do five widths and five colours if a tag is a digit or a letter,
+# whatever its plate: 14 styles with a width x 5 x 5, and 5 plain masks.  We tell four tags apart.
+
+
+def styles() -> tuple[Style, ...]:
+    """Every variant with every width; one whose width does not show has but one.
+
+    >>> len(styles())
+    81
+    """
+    return tuple(
+        Style(shape, variant, width)
+        for shape, variants in STYLES.items()
+        for variant, look in variants.items()
+        for width in (WIDTHS if look.has_width else (DEFAULT_WIDTH,))
+    )
+
+
+def grid() -> tuple[tuple[Style, str], ...]:
+    """Every style in every colour: 16 variants x 5 widths x 5 colours, and 5 plain masks.
+
+    >>> len(grid())
+    405
+    """
+    return tuple((style, colour) for style in styles() for colour in (*COLOURS, CONTRAST))

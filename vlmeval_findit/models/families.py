@@ -1,6 +1,6 @@
 """What it takes to run a model of a family on this machine (protocol sections 4 and 7).
 
-A :class:`LocalFamily` is the part of a model's row (:mod:`.table`) that inference reads: class,
+A :class:`LocalFamily` is the part of a model's row (:mod:`.table`) that inference reads:
 checkpoints, image bounds, template switches, what ends a reply and what is stripped from it.
 Nothing here imports torch.
 """
@@ -13,7 +13,8 @@ from typing import Any
 
 from ..boxes.spaces import Space
 from ..core.question import Question
-from ..core.thinking import ThoughtMarks
+from ..core.replies import ThoughtMarks
+from .local.layout import ImageLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +50,27 @@ class Bounds:
 BoundsRule = Callable[[Question], Bounds]
 
 
+def processors_own(question: Question) -> Bounds:
+    """The checkpoint's own processor decides."""
+    return Bounds()
+
+
 @dataclass(frozen=True, slots=True)
 class LocalFamily:
     """How the models of a family are run.
 
-    ``class_name`` is the VLMEvalKit class (for ``--config``), ``checkpoints`` maps the names that
-    people type to Hugging Face identifiers.  ``layout`` is how its image processor lays out
-    pictures (:data:`.local.resize.LAYOUTS`).  ``template`` are switches of the chat template.
+    Any architecture of transformers' ``AutoModelForImageTextToText`` can be.  ``checkpoints`` maps
+    the names that people type to Hugging Face identifiers or folders.  ``layout`` is how its image
+    processor lays out images.  ``template`` are switches of the chat template.
     ``stops`` end a reply in addition to what the checkpoint says.  Special tokens are stripped from
     a reply, but those that ``keeps`` names and the marks of its ``thought``.
     ``pixels_counted`` is how often the processor's areas count a pixel (GLM counts both frames of
     a temporal patch, an image too).
     """
 
-    class_name: str
     checkpoints: Mapping[str, str]
-    bounds: BoundsRule
-    layout: str
+    bounds: BoundsRule = processors_own
+    layout: type[ImageLayout] = ImageLayout
     template: Mapping[str, Any] = field(default_factory=dict)
     stops: tuple[str, ...] = ()
     keeps: tuple[str, ...] = ()
@@ -80,11 +85,6 @@ class LocalFamily:
 
 
 # --- bounds, by question --------------------------------------------------------------------------
-
-
-def processors_own(question: Question) -> Bounds:
-    """The checkpoint's own processor decides."""
-    return Bounds()
 
 
 def qwen2_5_bounds(question: Question) -> Bounds:

@@ -1,6 +1,6 @@
 """From the tokens that a model said to those of its reply as it is kept.
 
-What is kept has no thought and no blanks around it (:mod:`..core.thinking`), and with these go the
+What is kept has no thought and no blanks around it (:mod:`..core.replies`), and with these go the
 tokens that lie there.  The token that ended the reply stays: it is the decision to stop.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..core.thinking import split_thought
+from ..core.replies import split_thought
 from ..core.token_logprobs import TokenLogprobs
 
 Span = tuple[int, int]

@@ -1,6 +1,6 @@
 """Models of one's own: rows in a YAML file in LMUData, each like a row of the table.
 
-``run_findit.py models --add FILE`` puts them there (:mod:`.kept_models`).  A row has a ``name`` and
+``run_findit.py models --add FILE`` puts them there (:func:`add`).  A row has a ``name`` and
 says what the table cannot know: ``like`` (or ``row``), the model that it is run and answers like;
 ``space``, where it answers in other coordinates; ``checkpoint``, a folder or an identifier;
 ``served``, what servers call it; ``names``, a regular expression of its names; ``settings`` of a
@@ -17,15 +17,22 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import yaml
+
 from ..boxes.spaces import space_from
 from ..core.config import Checked, Config, ConfigError, Name, Values, config_from
-from ..core.files import sha256_of
-from ..core.model_names import check_model_name
+from ..core.files import atomic_write, sha256_of
+from ..core.lock import alone
+from ..core.places import own_models_file
 from ..core.plugins import Later, Offer, Plugin
+from ..core.predictions import check_model_name
 from ..core.spelling import nearest
 from ..core.yaml_text import YamlText
 from .local.run_settings import RunSettings
-from .row import Known, ModelRow, SpaceRule
+from .revision import refuse_missing
+from .row import ModelRow, SpaceRule
+from .row_checks import problem
+from .table import MODELS, find_model
 
 
 def _space(said: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
@@ -48,30 +55,23 @@ def _names(pattern: str) -> str:
 class DescribedModel(Config):
     """A model as somebody describes it in a file."""
 
-    name: Annotated[Name, Checked(check_model_name)]
-    """Of its results."""
+    name: Annotated[Name, Checked(check_model_name)]  # of its results
+    # Go to its class or, with endpoints, into every request, and are part of every call's key.
     settings: Values = field(default_factory=dict)
-    """Go to its class or, with endpoints, into every request, and are part of every call's key."""
+    # As in core.settings, where it is not that of its row.
     space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None
-    """Its coordinate space, as in :class:`.Settings`, where it is not that of its row."""
-    checkpoint: Name | None = None
-    """A folder, or an identifier, of a model on this machine."""
-    row: Name | None = None
-    """The row of the model table that it is run and answers like."""
-    served: Name | None = None
-    """What a server or a provider calls it."""
-    line: int = field(default=0, compare=False)
-    """Where the file has it."""
+    checkpoint: Name | None = None  # a folder, or an identifier, of a model on this machine
+    row: Name | None = None  # of the model table: how it is run and answers
+    served: Name | None = None  # what a server or a provider calls it
+    line: int = field(default=0, compare=False)  # where the file has it
 
 
 @dataclass(frozen=True, slots=True)
 class OwnModel(DescribedModel):
     """A row of the file."""
 
-    like: Name | None = None
-    """``row``, by another name."""
-    names: Annotated[Name, Checked(_names)] | None = None
-    """A regular expression of its names."""
+    like: Name | None = None  # row, by another name
+    names: Annotated[Name, Checked(_names)] | None = None  # a regular expression of its names
 
     def __post_init__(self) -> None:
         if self.like and self.row:
@@ -82,17 +82,16 @@ class OwnModel(DescribedModel):
         return {key: value for key, value in asdict(self).items() if value and key != "line"}
 
 
-def row_of(own: OwnModel, known: Known) -> ModelRow:
+def row_of(own: OwnModel) -> ModelRow:
     """The row of the model table that it stands for, like one of those that are known.
 
     Raises:
         ValueError: there is no model that it is like, or what it says does not fit that one.
     """
     like = own.like or own.row
-    base = known.find(like) if like else None
+    base = find_model(like) if like else None
     if like and base is None:
-        names = [row.name for row in known.rows()]
-        raise ValueError(f"like: no model {like!r} in the table{nearest(like, names)}")
+        raise ValueError(f"like: no model {like!r} in the table{nearest(like, MODELS)}")
     if base is None and own.space is None:
         raise ValueError("neither like nor space: nothing says how it answers")
     settings = dict(own.settings)
@@ -104,7 +103,7 @@ def row_of(own: OwnModel, known: Known) -> ModelRow:
             )
         local = None
     elif local is None:
-        there = [row.name for row in known.rows() if row.local is not None]
+        there = [row.name for row in MODELS.values() if row.local is not None]
         raise ValueError(
             "checkpoint: only a model that is like one of this machine has it; like: "
             f"no local model {like!r}{nearest(like or '', there)}"
@@ -140,26 +139,26 @@ def _rule(own: OwnModel, base: ModelRow | None) -> SpaceRule:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def offers(path: Path, known: Known) -> Sequence[Offer]:
+def offers(path: Path) -> Sequence[Offer]:
     """The rows of the file for a table; the same object as long as the file is the same.
 
     Raises:
         ConfigError, OSError: it cannot be read.
     """
     state = path.stat()
-    return _offers(path, known, state.st_mtime_ns, state.st_size, state.st_ino)
+    return _offers(path, state.st_mtime_ns, state.st_size, state.st_ino)
 
 
 @lru_cache(maxsize=8)
-def _offers(path: Path, known: Known, mtime: int, size: int, inode: int) -> Sequence[Offer]:
+def _offers(path: Path, mtime: int, size: int, inode: int) -> Sequence[Offer]:
     return tuple(
-        Offer(plugin_of(path, at, values), Later(partial(_made, row, known)))
+        Offer(plugin_of(path, at, values), Later(partial(_made, row)))
         for at, (values, row) in enumerate(_rows(path), 1)
     )
 
 
-def _made(row: Callable[[], OwnModel], known: Known) -> ModelRow:
-    return row_of(row(), known)
+def _made(row: Callable[[], OwnModel]) -> ModelRow:
+    return row_of(row())
 
 
 def plugin_of(path: Path, at: int, values: object) -> Plugin:
@@ -210,3 +209,91 @@ def read_models(path: Path) -> list[OwnModel]:
         OSError: it cannot be read.
     """
     return [read() for _, read in _rows(path)]
+
+
+# --- keeping them ---------------------------------------------------------------------------------
+
+
+def kept() -> dict[str, OwnModel]:
+    """The models of one's own by their names; empty without the file.
+
+    Raises:
+        ConfigError: a row of the file is none.
+    """
+    path = own_models_file()
+    if not path.is_file():
+        return {}
+    rows = read_models(path)
+    return {row.name: row for row in rows}
+
+
+def add(path: Path, *, replaces: bool) -> list[OwnModel]:
+    """Keep the models of a file, all or none of them.
+
+    Args:
+        path: what a probe saved or another sweep's file, or a list of rows.
+        replaces: whether a model of one's own may be described anew.
+
+    Raises:
+        ConfigError: a row cannot be used, or its name is that of another model.
+        OSError: a file cannot be read or written.
+    """
+    new = [_with_whole_path(row) for row in read_models(path)]
+    with alone(_lock()):
+        before = kept()
+        for row in new:
+            where = f"{path}, line {row.line}"
+            if [one.name for one in new].count(row.name) > 1:
+                raise ConfigError(f"{where}: {row.name} stands twice")
+            if row.name in before and not replaces:
+                raise ConfigError(
+                    f"{where}: there is a model {row.name}: --replace describes it anew"
+                )
+            try:
+                if why := problem(row_of(row), MODELS, replaces=before.keys() & {row.name}):
+                    raise ValueError(why)
+                if row.checkpoint is not None:
+                    refuse_missing(row.checkpoint)
+            except ValueError as error:
+                raise ConfigError(f"{where}, {row.name}: {error}") from None
+        _write({**before, **{row.name: row for row in new}})
+    return new
+
+
+def remove(name: str) -> None:
+    """Forget a model of one's own.
+
+    Raises:
+        ConfigError: there is none of this name.
+    """
+    with alone(_lock()):
+        before = kept()
+        if name not in before:
+            raise ConfigError(f"no model of your own {name!r}{nearest(name, before)}")
+        del before[name]
+        _write(before)
+
+
+def _with_whole_path(row: OwnModel) -> OwnModel:
+    """A folder is the same from wherever a command is typed."""
+    if row.checkpoint is None or not Path(row.checkpoint).expanduser().exists():
+        return row
+    return replace(row, checkpoint=str(Path(row.checkpoint).expanduser().resolve()))
+
+
+def _lock() -> Path:
+    path = own_models_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f".{path.name}.lock")
+
+
+def _write(rows: Mapping[str, OwnModel]) -> None:
+    path = own_models_file()
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    with atomic_write(path) as f:
+        f.write("# Models of your own: run_findit.py models --add, --remove.\n")
+        yaml.safe_dump(
+            [row.as_dict() for row in rows.values()], f, sort_keys=False, allow_unicode=True
+        )

@@ -7,15 +7,14 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ..core.data_root import lmu_data_root
-from ..core.file_hashes import FileHashes, Seen
-from ..core.files import write_text_once
+from ..core.files import FileHashes, Seen, write_text_once
+from ..core.places import lmu_data_root
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +24,8 @@ REMEMBERED = "findit_checkpoints.json"
 _LARGE = 1 << 20
 """Bytes from which on the hash of a file is worth remembering."""
 
-_WORTH_SHOWING = 4 << 30
-"""Bytes from which on reading takes long enough to be shown."""
+_WORTH_SAYING = 4 << 30
+"""Bytes from which on reading takes long enough to be said."""
 
 _AT_ONCE = 8
 """Files that are hashed at the same time: hashing leaves the interpreter's lock."""
@@ -62,48 +61,25 @@ def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
     known = {path: sha256 for path in files if (sha256 := hashes.known(path)) is not None}
     sizes = {path: path.stat().st_size for path in files if path not in known}
     unread = sorted(sizes, key=lambda path: -sizes[path])
-    with (
-        _progress(sum(sizes.values()), folder) as advance,
-        ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as threads,
-    ):
-        read = partial(hashes, read=partial(_sha256, advance=advance))
-        known |= zip(unread, threads.map(read, unread), strict=True)
+    if (total := sum(sizes.values())) > _WORTH_SAYING:
+        log.info("Hashing %s: %.1f GB, read once and remembered", folder.name, total / 1e9)
+    with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as threads:
+        known |= zip(unread, threads.map(partial(hashes, read=_sha256), unread), strict=True)
     if unread:
         _remember(hashes)
     return [known[path] for path in files]
 
 
-def _sha256(path: Path, advance: Callable[[int], None]) -> str:
+def _sha256(path: Path) -> str:
     digest, buffer = hashlib.sha256(), memoryview(bytearray(_BLOCK))
     with path.open("rb", buffering=0) as file:
         before = os.fstat(file.fileno())
         while count := file.readinto(buffer):
             digest.update(buffer[:count])
-            advance(count)
         after = os.fstat(file.fileno())
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise ValueError(f"{path} changed while it was read: start again once it is written")
     return digest.hexdigest()
-
-
-@contextmanager
-def _progress(total: int, folder: Path) -> Iterator[Callable[[int], None]]:
-    """Show how reading goes where it takes long: a bar on a terminal, else one line of the log."""
-    if total < _WORTH_SHOWING:
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    said = f"Hashing {folder.name}"
-    log.info("%s: %.1f GB, read once and remembered", said, total / 1e9)
-    columns = (TextColumn(said), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(said, total=total)
-        yield lambda count: bar.advance(task, count)
 
 
 def _remembered() -> Mapping[str, Seen]:

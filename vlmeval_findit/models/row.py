@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space
@@ -87,10 +87,3 @@ def matching(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
         if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
             return row
     return None
-
-
-class Known(NamedTuple):
-    """How the rows of a table are found: by a name, and all of them."""
-
-    find: Callable[[str], ModelRow | None]
-    rows: Callable[[], Iterable[ModelRow]]

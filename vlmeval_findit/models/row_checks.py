@@ -1,47 +1,57 @@
-"""What is asked of a row that a plug-in adds to the model table."""
+"""What is asked of a row that is not ours before it stands in the model table."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ..boxes.spaces import Space
-from ..core.model_names import check_model_name
-from ..core.plugin_table import Table
+from ..core.plugins import Table
+from ..core.predictions import check_model_name
 from ..core.question import PlainQuestion
-from ..core.spelling import nearest
+from ..core.vlmevalkit import model_names
 from .families import LocalFamily
+from .local.layout import ImageLayout
 from .row import ModelRow, matching
 
 _ANY_QUESTION = PlainQuestion("any", table="any", images="any", family_name="any", in_boxes=True)
 _SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
 
 
-def problem(row: ModelRow, table: Table[ModelRow]) -> str | None:
-    """Why a plug-in's row cannot be used beside those that a table has."""
+def problem(row: ModelRow, table: Table[ModelRow], replaces: Collection[str] = ()) -> str | None:
+    """Why a row cannot be used beside those of a table that it does not replace."""
     check_model_name(row.entry)
     re.compile(row.names)
+    others = [one for one in table.values() if one.name not in replaces]
     for name in _said(row):
-        other = matching(table.values(), name)
+        other = matching(others, name)
         if other is not None:
             return f"{name} is a name of {other.name}{_whose(other, table)}"
         if matching([row], check_model_name(name)) is None:
             return f"{name} is what people type, and is none of its names {row.names}"
-    for other in table.values():
+    for other in others:
         for name in _said(other):
             if re.fullmatch(row.names, name, re.IGNORECASE):
                 return f"its names {row.names} have {name}, of {other.name}{_whose(other, table)}"
+    for name in _entries(row):
+        if name in model_names():
+            return f"{name} of the row {row.name} is the name of a model of VLMEvalKit: rename it"
     for question in (_ANY_QUESTION, _SCENES):
         if not isinstance(space := row.space(question), Space):
             return f"its space is {space!r:.40}"
-    return None if row.local is None else _problem_here(row.local, table)
+    return None if row.local is None else _problem_here(row.local)
 
 
 def _said(row: ModelRow) -> Iterable[str]:
     """The names of a row that people type."""
+    return (row.name, *_entries(row))
+
+
+def _entries(row: ModelRow) -> Iterable[str]:
+    """Those of them that are entries among VLMEvalKit's models."""
     by_provider = (row.entry,) if row.api else ()
-    return (row.name, *by_provider, *(row.local.checkpoints if row.local else ()))
+    return (*by_provider, *(row.local.checkpoints if row.local else ()))
 
 
 def _whose(row: ModelRow, table: Table[ModelRow]) -> str:
@@ -49,15 +59,15 @@ def _whose(row: ModelRow, table: Table[ModelRow]) -> str:
     return f" of {plugin}" if plugin else ", a row of vlmeval_findit"
 
 
-def _problem_here(family: LocalFamily, table: Table[ModelRow]) -> str | None:
-    """Why models of a plug-in's row cannot run on this machine."""
-    ours = [row.local for row in table.ours.values() if row.local]
-    for what in ("class_name", "layout"):
-        said, known = getattr(family, what), dict.fromkeys(getattr(one, what) for one in ours)
-        if said not in known:
-            return f"no {what} {said!r}{nearest(str(said), known)}"
+def _problem_here(family: LocalFamily) -> str | None:
+    """Why models of a row cannot run on this machine."""
+    layout = family.layout
+    if not (isinstance(layout, type) and issubclass(layout, ImageLayout)):
+        return f"its layout is {layout!r:.40}, and should be a subclass of ImageLayout"
     if not family.checkpoints:
         return "checkpoints are missing"
     for question in (_ANY_QUESTION, _SCENES):
-        family.bounds(question).as_dict()
+        said = family.bounds(question).as_dict().keys() - layout.takes - {"two_step"}
+        if said:
+            return f"{layout.__name__} takes no {', '.join(sorted(said))}, which its bounds say"
     return None

@@ -15,16 +15,17 @@ import io
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image
 
-from ..core.data_root import lmu_data_root
 from ..core.files import write_once
-from ..core.image_files import decode, from_bytes
+from ..core.image_files import decode
 from ..core.lock import alone
+from ..core.places import lmu_data_root
 
 log = logging.getLogger(__name__)
 
@@ -46,21 +47,7 @@ class SceneError(ValueError):
 JPEG_QUALITY = 95
 
 
-def _png(image: Image.Image) -> bytes:
-    return _saved(image, "PNG")
-
-
-def _jpeg(image: Image.Image) -> bytes:
-    return _saved(image, "JPEG", quality=JPEG_QUALITY)
-
-
-def _saved(image: Image.Image, kind: str, **how: Any) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, kind, **how)
-    return buffer.getvalue()
-
-
-FORMATS: Mapping[str, Callable[[Image.Image], bytes]] = {"PNG": _png, "JPEG": _jpeg}
+FORMATS: Mapping[str, Mapping[str, Any]] = {"PNG": {}, "JPEG": {"quality": JPEG_QUALITY}}
 """In which form a scene is kept: PNG loses nothing, JPEG is what many servers are sent."""
 
 
@@ -110,7 +97,9 @@ def make(scene: CachedScene) -> bytes:
     if image.size != scene.size:
         image = image.resize(scene.size, Image.Resampling.LANCZOS)
     image.info.clear()
-    return FORMATS[scene.format](image)
+    buffer = io.BytesIO()
+    image.save(buffer, scene.format, **FORMATS[scene.format])
+    return buffer.getvalue()
 
 
 LARGE = 16_000_000
@@ -184,10 +173,6 @@ class SceneCache:
         """Let go of what is kept by a key."""
         self._path(key).unlink(missing_ok=True)
 
-    def image(self, scene: CachedScene) -> Image.Image:
-        """The scene as an RGB image of its size.  Raises what :func:`make` raises."""
-        return from_bytes(self.encoded(scene))
-
     def size(self) -> int:
         """Bytes that are kept."""
         return sum(file.size for file in _files(self._folder))
@@ -212,7 +197,7 @@ class SceneCache:
         """
         for path in self._folder.glob(f".*{_SUFFIX}.*"):
             path.unlink(missing_ok=True)
-        files = sorted(_files(self._folder), key=lambda file: file.used)
+        files = sorted(_files(self._folder))
         total = sum(file.size for file in files)
         for file in files:
             if total + size <= self._limit:
@@ -224,20 +209,17 @@ class SceneCache:
 _SUFFIX = ".scene"
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: Path
-    size: int
+class _File(NamedTuple):
     used: int
+    size: int
+    path: Path
 
 
 def _files(folder: Path) -> Iterator[_File]:
     for path in folder.glob(f"*{_SUFFIX}"):
-        try:
+        with suppress(FileNotFoundError):  # another process has just made room
             state = path.stat()
-        except FileNotFoundError:
-            continue  # another process has just made room
-        yield _File(path, state.st_size, state.st_mtime_ns)
+            yield _File(state.st_mtime_ns, state.st_size, path)
 
 
 def _used(path: Path) -> bytes | None:

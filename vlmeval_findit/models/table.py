@@ -14,13 +14,13 @@ from typing import Any
 
 from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
-from ..core.data_root import own_models_file
-from ..core.plugin_table import Table
-from ..core.plugins import Broken, Group, Offer, Plugin, report, why
+from ..core.places import own_models_file
+from ..core.plugins import Broken, Group, Offer, Plugin, Table, report, why
+from ..core.predictions import check_model_name
 from ..core.question import Question
+from ..core.replies import CHANNEL, THINK
 from ..core.settings import Settings
-from ..core.spelling import nearest
-from ..core.thinking import CHANNEL, THINK
+from ..core.spelling import closest, nearest
 from . import prices
 from .families import (
     NANO_FACTOR,
@@ -34,7 +34,9 @@ from .families import (
     sized,
     space_within,
 )
-from .row import ApiFacts, Known, ModelRow, Schemes, SpaceRule, matching
+from .local.layout import Grid, Positions, Tiles
+from .revision import refuse_missing
+from .row import ApiFacts, ModelRow, Schemes, SpaceRule, matching
 from .row_checks import problem
 
 NANO, NANO_PX = "FindIt-Nano", "FindIt-Nano-px"
@@ -108,14 +110,16 @@ _MARKED = {"type": "ephemeral"}
 # --- models on this machine -----------------------------------------------------------------------
 
 
+_CHATML = ("<|im_end|>", "<|endoftext|>")
+
+
 def _shipped(name: str, space: SpaceRule, schemes: Schemes, bounds: BoundsRule) -> ModelRow:
     """The row of a checkpoint that ships with the package: a very small Qwen3-VL."""
     local = LocalFamily(
-        class_name="FindItQwen3VL",
         checkpoints={name: SHIPPED[name]},
         bounds=bounds,
-        layout="grid",
-        stops=("<|im_end|>", "<|endoftext|>"),
+        layout=Grid,
+        stops=_CHATML,
     )
     return ModelRow(name, re.escape(name), space, schemes, local=local)
 
@@ -132,14 +136,13 @@ _ROWS = (
         _smart_resize(qwen2_5_bounds),
         _QWEN_ALL_TEXT,
         local=LocalFamily(
-            class_name="FindItQwen25VL",
             checkpoints={
                 "Qwen2.5-VL": "Qwen/Qwen2.5-VL-7B-Instruct",
                 **sized("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "3B 7B 32B 72B"),
             },
             bounds=qwen2_5_bounds,
-            layout="grid",
-            stops=("<|im_end|>", "<|endoftext|>"),
+            layout=Grid,
+            stops=_CHATML,
         ),
     ),
     ModelRow(
@@ -148,14 +151,13 @@ _ROWS = (
         _GRID,
         _QWEN3,
         local=LocalFamily(
-            class_name="FindItQwen3VL",
             checkpoints={
                 "Qwen3-VL": "Qwen/Qwen3-VL-8B-Instruct",
                 **sized("Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "2B 4B 8B 32B 30B-A3B 235B-A22B"),
             },
             bounds=qwen3_bounds,
-            layout="grid",
-            stops=("<|im_end|>", "<|endoftext|>"),
+            layout=Grid,
+            stops=_CHATML,
             thought=THINK,
         ),
     ),
@@ -165,7 +167,6 @@ _ROWS = (
         _GRID,
         _QWEN_ALL_TEXT,
         local=LocalFamily(
-            class_name="FindItQwen35",
             checkpoints={
                 "Qwen3.5-nothink": "Qwen/Qwen3.5-9B",
                 **sized(
@@ -173,7 +174,7 @@ _ROWS = (
                 ),
             },
             bounds=qwen3_bounds,
-            layout="grid",
+            layout=Grid,
             template=_THINKING_OFF,
             stops=("<|im_end|>", "<|endoftext|>"),
             thought=THINK,
@@ -186,12 +187,11 @@ _ROWS = (
         _QWEN3,
         opens_thought=True,
         local=LocalFamily(
-            class_name="FindItQwen35",
             # VLMEvalKit has the larger sizes under these names itself.
             checkpoints={"Qwen3.5": "Qwen/Qwen3.5-9B", "Qwen3.5-9B": "Qwen/Qwen3.5-9B"},
             bounds=qwen3_bounds,
-            layout="grid",
-            stops=("<|im_end|>", "<|endoftext|>"),
+            layout=Grid,
+            stops=_CHATML,
             thought=THINK,
         ),
     ),
@@ -200,15 +200,14 @@ _ROWS = (
         r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?",
         _GRID,
         local=LocalFamily(
-            class_name="FindItInternVL3",
             # Without -hf these are VLMEvalKit's, with the original (not transformers') weights.
             checkpoints={
                 "InternVL3-hf": "OpenGVLab/InternVL3-8B-hf",
                 **sized("InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "1B 2B 8B 14B 38B 78B"),
             },
             bounds=internvl3_bounds,
-            layout="tiles",
-            stops=("<|im_end|>", "<|endoftext|>"),
+            layout=Tiles,
+            stops=_CHATML,
         ),
     ),
     ModelRow(
@@ -216,13 +215,11 @@ _ROWS = (
         r"(zai-org/)?(GLM-4\.6V(-Flash)?(-nothink)?|GLM4_6V(-api)?)",
         _GRID,
         local=LocalFamily(
-            class_name="FindItGLM46V",
             checkpoints={
                 "GLM-4.6V-Flash-nothink": "zai-org/GLM-4.6V-Flash",
                 "GLM-4.6V-nothink": "zai-org/GLM-4.6V",
             },
-            bounds=processors_own,
-            layout="grid",
+            layout=Grid,
             template=_THINKING_OFF,
             stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
             # The reader takes what stands between them (protocol section 3).
@@ -237,13 +234,11 @@ _ROWS = (
         _GRID,
         _GOOGLE,
         local=LocalFamily(
-            class_name="FindItGemma4",
             checkpoints={
                 "Gemma4": "google/gemma-4-E4B-it",
                 **sized("Gemma4-#", "google/gemma-4-#-it", "E2B E4B 26B-A4B 31B"),
             },
-            bounds=processors_own,
-            layout="positions",
+            layout=Positions,
             template=_THINKING_OFF,
             stops=("<turn|>", "<eos>"),
             thought=CHANNEL,
@@ -307,7 +302,6 @@ _ROWS = (
     # The models that ship with the package, and their baselines.
     _shipped(NANO, _GRID, _QWEN_ALL_TEXT, processors_own),
     _shipped(NANO_PX, _smart_resize(nano_px_bounds, NANO_FACTOR), _NANO_PX, nano_px_bounds),
-    ModelRow("OpenCV-Detector", r"OpenCV-Detector", _GRID),
     ModelRow("FullImage", r"FullImage", _GRID),
 )
 
@@ -320,7 +314,7 @@ def _own() -> Sequence[Offer]:
     from .own_models import offers
 
     try:
-        return offers(path, KNOWN)
+        return offers(path)
     except (ValueError, OSError) as error:
         report(Broken(Group.MODELS, Plugin(path.name, "", str(path)), "", why(error)))
         return ()
@@ -341,10 +335,6 @@ def find_model(name: str) -> ModelRow | None:
     if found is None and name:
         found = matching((one.row for one in MODELS.added().values()), name)
     return found
-
-
-KNOWN = Known(find_model, lambda: MODELS.values())
-"""What rows of one's own may be like."""
 
 
 def row_like(name: str) -> ModelRow:
@@ -379,6 +369,31 @@ def local_names() -> dict[str, tuple[ModelRow, str]]:
         if row.local is not None
         for name, identifier in row.local.checkpoints.items()
     }
+
+
+def row_of_checkpoint(name: str, checkpoint: str, row: str | None = None) -> ModelRow:
+    """The known model whose prompts and coordinates a checkpoint shares.
+
+    Args:
+        name: of the results; any, where ``row`` says what it is run like.
+        checkpoint: a folder or an identifier.
+        row: a row of the model table, or a name of one.
+
+    Raises:
+        ValueError: no row says how it is run, the checkpoint is not there, or no file can have
+            the name.
+    """
+    check_model_name(name)
+    known = find_model(row or name)
+    if known is None or known.local is None:
+        near = closest(row or name, ["Replay", *local_names()])
+        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
+        raise ValueError(
+            f"{name}={checkpoint}: no local model {row or name!r}{meant}"
+            + ("" if row else " Say which model it is run like: --row Qwen3-VL")
+        )
+    refuse_missing(checkpoint)
+    return known
 
 
 def how_to_say_space(value: str) -> str:

@@ -10,8 +10,8 @@ import yaml
 
 from .. import __version__
 from ..core.benchmark import Benchmark
+from ..core.spelling import counted, visible
 from ..core.statistics import INTERVALS
-from ..core.visible import counted, visible
 from ..leaderboard.board import boards
 from ..leaderboard.rows import apart_rows, remarks
 from ..leaderboard.text import md, md_table

@@ -12,8 +12,7 @@ from typing import Any
 
 from ..core.files import atomic_write, file_sha256, replacing
 from ..core.places import image_folder
-from ..core.prediction_reader import read_predictions
-from ..core.prediction_writer import write_rows
+from ..core.predictions import read_predictions, write_rows
 from ..core.run_files import RunFiles, run_of
 from ..runs.prediction_names import how_to_score
 from ..runs.provenance import FINISHED

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from ..api.frames import query_rows, run_row
 from ..core.files import replacing
-from ..core.prediction_reader import read_predictions
+from ..core.predictions import read_predictions
 from ..core.redaction import of_whole_characters
 from ..core.replies import Reply
 from ..runs.scored_run import Run

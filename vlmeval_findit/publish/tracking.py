@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
-from ..core.extras import install
+from ..core.command import install
 from ..core.files import sha256_of
 from ..core.redaction import quoted
 from ..leaderboard.slices import slices_of

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
-from ..core.extras import install
+from ..core.command import install
 from ..core.redaction import quoted, remember
 from .folder import CHECKSUMS, FolderError, Written, written_names
 

@@ -65,7 +65,9 @@ def _drawn(transcript: Transcript, row: ScoredRow) -> bytes | None:
 
 
 def _scaled(picture: DrawnPicture, scale: tuple[float, float]) -> Iterator[DrawnBox]:
-    sx, sy = scale
     for one in picture.boxes:
-        x1, y1, x2, y2 = one.box
-        yield one._replace(box=(x1 * sx, y1 * sy, x2 * sx, y2 * sy))
+        box, *outlines = (
+            tuple(n * scale[at % 2] for at, n in enumerate(line))
+            for line in (one.box, *one.outlines)
+        )
+        yield one._replace(box=box, outlines=tuple(outlines))

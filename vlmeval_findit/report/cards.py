@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.question import Query
-from ..core.row_table import indices
-from ..core.scored_row import ScoredRow
+from ..core.scored_row import ScoredRow, indices
 from ..runs.anatomy import causes_of
 from ..runs.scored_run import Run, detailed
 from .pairs import Key, Pair, key_of, most_different

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..boxes.confidences import DEFINITIONS
-from ..core.visible import short, visible
+from ..core.spelling import short, visible
 from ..runs.confidences import Judged, Sureness
 from .plots import colour_of
 

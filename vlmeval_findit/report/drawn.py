@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.drawing import Drawing, DrawnBox
+from ..core.drawing import Drawing, DrawnBox, Outline
 
 _PICTURES = 8
 _SHOTS = 4
 _LINES = 12
 _FAR = 1e6
+_VERTICES = 400
 
 Place = Callable[[tuple[Path, int, int]], int]
 """The place of a picture (path, width, height) among all of a page."""
@@ -23,8 +24,8 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
     """Pictures with boxes, reference pictures and lines of text, ready for JSON.
 
     ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original (the
-    overlap is None where that is no question);
-    ``lines`` are [role, text].
+    overlap is None where that is no question), and of a region its outlines behind them; ``lines``
+    are [role, text].
 
     Raises:
         TypeError, ValueError: a drawing of odd values.
@@ -48,7 +49,17 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
 
 
 def _box(one: DrawnBox) -> list[Any]:
-    # What a model said may be anywhere; far outside is outside, and a picture must bear it.
-    corners = [round(min(max(n, -_FAR), _FAR), 1) for n in one.box]
     overlap = None if one.value is None else round(one.value, 3)
-    return [one.role.value, *corners, str(one.label), overlap]
+    drawn = [one.role.value, *_near(one.box), str(one.label), overlap]
+    return [*drawn, [_thinned(line) for line in one.outlines]] if one.outlines else drawn
+
+
+def _near(numbers: Iterable[float]) -> list[float]:
+    """What a model said may be anywhere; far outside is outside, and a picture must bear it."""
+    return [round(min(max(n, -_FAR), _FAR), 1) for n in numbers]
+
+
+def _thinned(line: Outline) -> list[float]:
+    """An outline with so many vertices that they are seen."""
+    kept = range(0, len(line), 2 * max(1, len(line) // (2 * _VERTICES)))
+    return _near(n for at in kept for n in line[at : at + 2])

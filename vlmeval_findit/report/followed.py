@@ -13,13 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from .. import benchmarks
-from ..core.identity import IdentityError
-from ..core.identity_file import read_identity
+from ..core.identity import IdentityError, read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
-from ..engine.journal.errors import lock_path
-from ..engine.journal.tail import JournalTail
-from ..engine.run import Tables
+from ..engine.journal.view import JournalTail
+from ..engine.journal.writer import lock_path
+from ..engine.tables import Tables
 from .live_cells import Call, Cell, CellView, Place, Snapshot, Stamp, State, stamp_of
 
 IDENTITY = "_identity.json"

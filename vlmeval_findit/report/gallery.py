@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ..core.visible import visible
+from ..core.spelling import visible
 from ..runs.scored_run import Run
 from .cards import Card
 from .drawn import drawn_values

@@ -17,8 +17,9 @@ from ..core.run_files import RunFiles
 from ..core.scored_row import add_up
 from ..core.settings import Settings
 from ..core.statistics import Interval
-from ..engine.run import Tables
-from ..runs.score import score
+from ..engine.tables import Tables
+from ..runs.opening import check_replies
+from ..runs.score import score_rows
 from ..runs.scored_run import RunError, load_run
 
 Stamp = tuple[int, int]
@@ -232,7 +233,8 @@ class Cell:
         who, chosen = self.identity.model, self.identity.chosen
         try:
             task = benchmark.for_model(tables.task(self.question), who, chosen)
-            made = score(who, task, replies, Settings(force=True), self.identity)
+            forced = Settings(force=True)
+            made = score_rows(check_replies(who, task, replies, forced, self.identity))
         except (OSError, ValueError):
             # No table is at hand, or no space is known: the score of the whole run will say so.
             return

@@ -12,8 +12,8 @@ from markupsafe import Markup
 from .. import __version__
 from ..benchmarks import benchmark_of
 from ..core.metric import Metric
+from ..core.spelling import counted, duration
 from ..core.statistics import INTERVALS
-from ..core.visible import counted, duration
 from .live_cells import CellView, Snapshot, State
 from .page import csp_hash, environment, template_text
 

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..core.metric import Metric
-from ..core.visible import counted, visible
+from ..core.spelling import counted, visible
 from ..leaderboard.board import Board
 from ..leaderboard.published import published_lines, published_notes
 from ..leaderboard.rows import (

@@ -11,11 +11,13 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ..core.drawing import Curve
-from ..core.visible import short, visible
+from ..core.metric import Metric
+from ..core.spelling import short, visible
 from .svg import INK, STYLE, Plot, as_plot
 
 _COLOURS = (
@@ -56,18 +58,32 @@ def colour_of(place: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A metric in percent by formats: ``values`` by (row, column); what is not there stays empty.
+    """A metric by formats: ``values`` by (row, column); what is not there stays empty.
 
     ``axes`` are what rows and columns are ("": nothing says it), ``reported`` the place that the
     leaderboard reports.
     """
 
-    metric: str
+    metric: Metric
     axes: tuple[str, str]
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: Mapping[tuple[str, str], float]
     reported: tuple[str, str] | None
+
+    @property
+    def norm(self) -> Normalize:
+        """From values to places on the scale: all that a share can be, else what there is."""
+        return Normalize(0, 100) if self.metric.share else Normalize(*self.ends)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest value."""
+        return min(self.values.values()), max(self.values.values())
+
+    def said(self, value: float) -> str:
+        """A value with its unit."""
+        return f"{value:.1f} {self.metric.unit}".rstrip()
 
 
 def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
@@ -81,11 +97,12 @@ def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
         figure = Figure(figsize=(width, 1.25 + 0.34 * len(rows)), layout="constrained")
         axes = figure.subplots()
         table = [[values.get((row, column), math.nan) for column in columns] for row in rows]
-        mesh = axes.pcolormesh(table, cmap="viridis", vmin=0, vmax=100, edgecolors="none")
+        mesh = axes.pcolormesh(table, cmap="viridis", norm=shown.norm, edgecolors="none")
         for y, row in enumerate(table):
             for x, value in enumerate(row):
                 if not math.isnan(value):
-                    axes.text(x + 0.5, y + 0.5, f"{value:.1f}", color=_readable(value), **_MIDDLE)
+                    colour = _readable(shown, value)
+                    axes.text(x + 0.5, y + 0.5, f"{value:.1f}", color=colour, **_MIDDLE)
         axes.set_xticks(
             [x + 0.5 for x in range(len(columns))], [c.replace(" ", "\n") for c in columns]
         )
@@ -95,22 +112,21 @@ def heat_map(name: str, title: str, shown: HeatMap) -> Plot:
         axes.set(xlabel=shown.axes[1], ylabel=shown.axes[0])
         figure.suptitle(_name(title), fontsize=10, fontweight="bold")
         axes.spines[:].set_visible(False)
+        label = f"{shown.metric.title} (%)" if shown.metric.share else shown.metric.title
         # A long name is more than a low map's height.
-        bar = figure.colorbar(mesh, ax=axes, label=fill(f"{shown.metric} (%)", 14))
+        bar = figure.colorbar(mesh, ax=axes, label=fill(label, 14))
         bar.outline.set_visible(False)
         reported = values.get(shown.reported) if shown.reported else None
         if shown.reported and reported is not None:
             axes.add_patch(_frame(shown, reported))
         chosen = (
-            f"reported {' '.join(shown.reported)} with {reported:.1f} %, "
+            f"reported {' '.join(shown.reported)} with {shown.said(reported)}, "
             if shown.reported and reported is not None
             else ""
         )
         by = " and ".join(filter(None, shown.axes)) or "format"
-        alt = (
-            f"{title}: {shown.metric} by {by}; {chosen}"
-            f"highest {max(values.values()):.1f} %, lowest {min(values.values()):.1f} %"
-        )
+        lowest, highest = map(shown.said, shown.ends)
+        alt = f"{title}: {shown.metric.title} by {by}; {chosen}highest {highest}, lowest {lowest}"
         return as_plot(figure, name, alt)
 
 
@@ -119,15 +135,15 @@ def _frame(shown: HeatMap, value: float) -> Rectangle:
     assert shown.reported is not None
     row, column = shown.reported
     place = (shown.columns.index(column) + 0.05, shown.rows.index(row) + 0.08)
-    return Rectangle(place, 0.9, 0.84, fill=False, edgecolor=_readable(value), linewidth=2)
+    return Rectangle(place, 0.9, 0.84, fill=False, edgecolor=_readable(shown, value), linewidth=2)
 
 
 _MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8.5}
 
 
-def _readable(value: float) -> str:
-    """Black or white, whichever can be read on the colour of a value in percent."""
-    red, green, blue, _ = colormaps["viridis"](value / 100)
+def _readable(shown: HeatMap, value: float) -> str:
+    """Black or white, whichever can be read on the colour of a value."""
+    red, green, blue, _ = colormaps["viridis"](shown.norm(value))
     return "#ffffff" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.5 else "#000000"
 
 

@@ -51,7 +51,7 @@ def _heat_map(name: str, board: Board, model: str, column: Column) -> Plot | Non
     figures = {run.question.format_cell: board.headline.value(run.sums) for run in runs}
     cell = board.cells.get((model, column.name))
     shown = HeatMap(
-        metric=board.headline.name,
+        metric=board.headline,
         axes=board.benchmark.format_axes,
         rows=tuple(dict.fromkeys(row for row, _ in figures)),
         columns=tuple(dict.fromkeys(c for _, c in figures)),

@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from ..core.visible import visible
+from ..core.spelling import visible
 
 INK = "#010203"
 """Stands for the page's text colour while matplotlib draws; nothing else has this colour."""

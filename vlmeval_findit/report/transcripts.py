@@ -16,7 +16,7 @@ from ..core.drawing import Drawing
 from ..core.files import file_sha256
 from ..core.messages import PartKind
 from ..core.places import image_folder
-from ..core.prediction_reader import read_predictions
+from ..core.predictions import read_predictions
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
 from ..runs.prediction_names import how_to_score

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from ..core.anatomy import Cause, evidence_of_losses, with_events
 from ..core.evidence import Evidence, clustered
-from ..core.row_table import totals_of
-from ..core.scored_row import ScoredRow
+from ..core.scored_row import ScoredRow, totals_of
 from ..core.spelling import nearest
 from ..core.statistics import (
     Difference,

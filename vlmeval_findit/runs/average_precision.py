@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extras import install
+from ..core.command import install
 from .boxes_of_rows import ConfidenceError
 from .coco_boxes import CocoBoxes
 

@@ -8,26 +8,35 @@ are printed alike: less than a tenth of a percent is no reason.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
 from ..core.benchmark import Benchmark
+from ..core.metric import Better, Metric
 from ..core.question import Question
 
 UNEVEN = "of those that were run on the most datasets"
 """Averages over other columns cannot be compared: those over the most columns go first."""
 
 _DIGITS = 1
-"""What is printed of a figure in percent, and what formats are compared by."""
+"""What is printed of a figure, and what formats are compared by."""
 
 
 def rule(benchmark: Benchmark) -> str:
     """How a winner is found, as everything that names one says it."""
-    first, *others = (_in_text(metric.name) for metric in benchmark.ranking)
-    parts = [f"{first}, averaged over the tables"]
-    parts += [", ".join(f"then {name}" for name in others)] * bool(others)
-    return f"highest {'; '.join(parts)}, each to a tenth of a percent; then the grid's order"
+    first, *others = benchmark.ranking
+    parts = [f"{_lowest(first) or 'highest '}{_in_text(first.name)}, averaged over the tables"]
+    parts += [", ".join(f"then {_lowest(one)}{_in_text(one.name)}" for one in others)] * bool(
+        others
+    )
+    of = " of a percent" if all(metric.share for metric in benchmark.ranking) else ""
+    return f"{'; '.join(parts)}, each to a tenth{of}; then the order of the formats"
+
+
+def _lowest(metric: Metric) -> str:
+    return "lowest " if metric.better is Better.LOWER else ""
 
 
 def _in_text(name: str) -> str:
@@ -35,9 +44,16 @@ def _in_text(name: str) -> str:
     return name.lower() if name.istitle() and name.isalpha() else name
 
 
+def worst(metric: Metric) -> float:
+    """The figure of a format without one answer."""
+    if metric.better is Better.HIGHER:
+        return 0.0
+    return metric.scale if metric.share else math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class FormatAverage:
-    """One format's figures in percent, averaged over so many columns.
+    """One format's figures, averaged over so many columns.
 
     ``question`` is any question in this format; ``figures`` are by the names of the benchmark's
     ranking.
@@ -70,12 +86,20 @@ def _average(
         question=columns[0][0],
         columns=len(columns),
         figures={
-            metric.name: fmean(metric.value(sums) or 0.0 for _, sums in columns)
+            metric.name: fmean(_figure(metric, sums) for _, sums in columns)
             for metric in benchmark.ranking
         },
     )
 
 
+def _figure(metric: Metric, sums: Mapping[str, float]) -> float:
+    found = metric.value(sums)
+    return worst(metric) if found is None else found
+
+
 def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
-    best = (-round(average.figures[metric.name], _DIGITS) for metric in benchmark.ranking)
+    best = (
+        round(average.figures[metric.name], _DIGITS) * (1 if metric.better is Better.LOWER else -1)
+        for metric in benchmark.ranking
+    )
     return (-average.columns, *best, average.question.format_place)

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ..core.run_files import Shape, checked, read_json
 from ..core.scored_row import ScoredRow
-from ..core.shapes import Shape, checked, read_json
 
 _SHAPE: Shape = {
     "index": int,
@@ -16,6 +16,7 @@ _SHAPE: Shape = {
     "reason": str | None,
     "sums": dict,
     "slices": dict,
+    "parts": list,
     "confidences": dict,
 }
 
@@ -32,6 +33,8 @@ def line_of(row: ScoredRow) -> str:
     }
     if row.slices:
         found["slices"] = row.slices
+    if row.parts:
+        found["parts"] = [[*part, sums] for part, sums in row.parts.items()]
     return json.dumps(found, ensure_ascii=False) + "\n"
 
 
@@ -51,12 +54,10 @@ def row_of(line: str) -> ScoredRow:
 
 
 def _row(values: Mapping[str, Any]) -> ScoredRow:
-    for of in ("sums", "slices"):
-        wanted = (int, float) if of == "sums" else str
-        for name, value in values.get(of, {}).items():
-            if isinstance(value, bool) or not isinstance(value, wanted):
-                raise TypeError(f"{of}.{name} should not be {value!r:.40}")
     known = {name: values[name] for name in ("index", "source", "failed", "reason", "sums")}
-    slices = values.get("slices", {})
-    rest = {name: value for name, value in values.items() if name not in (*known, "slices")}
-    return ScoredRow(**known, slices=slices, details=rest)
+    rest = {name: value for name, value in values.items() if name not in _OF_THE_ROW}
+    parts = {(kind, value): sums for kind, value, sums in values.get("parts", ())}
+    return ScoredRow(**known, slices=values.get("slices", {}), details=rest, parts=parts)
+
+
+_OF_THE_ROW = {"index", "source", "failed", "reason", "sums", "slices", "parts"}

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from ..benchmarks import benchmark_of
-from ..benchmarks.findit.benchmark import BENCHMARK as FINDIT
-from ..benchmarks.findit.formats import Format, format_of
-from ..benchmarks.findit.grid import AXIS_FIELDS, NONE, axis_values
-from ..benchmarks.findit.variant import Variant, problem
-from ..boxes.reply_format import default_key
-from ..core.config import Checked, Config, ConfigError, MisplacedError
+from ..core.config import Config, ConfigError, Name
 from ..core.files import atomic_write
 from ..core.question import Question
 from ..core.run_files import RunFiles
-from ..core.spelling import nearest
 from ..core.statistics import INTERVALS, Interval
 from ..core.yaml_text import YamlText
 from .best_format import FormatAverage, ranked, rule
@@ -43,8 +37,8 @@ def averages(results: Sequence[Result]) -> list[FormatAverage]:
     return [average for average in found if average.columns == len(columns)]
 
 
-def best_format(results: Sequence[Result]) -> Format:
-    """The winner among the results of one model.
+def best_format(results: Sequence[Result]) -> Question:
+    """A question in the best format among the results of one model and benchmark.
 
     Raises:
         SearchError: no call of a cell was answered, or no format was run on every table.
@@ -53,30 +47,30 @@ def best_format(results: Sequence[Result]) -> Format:
     found = averages(results)
     if not found:
         raise SearchError("no format was run on every table: there is no average to choose by")
-    return _format_of(found[0].question)
+    return found[0].question
 
 
 # --- the file -------------------------------------------------------------------------------------
 
 
 def outcome(results: Sequence[Result], prompts: str, seed: int | None = None) -> dict[str, Any]:
-    """What a file of formats says of one model: the winner, averages, every cell with intervals.
+    """What a file of formats says of a model and a benchmark: the winner, averages, every cell with
+    intervals.
 
     ``seed`` is that of the race that they ran (None: they ran none).  Of formats that it dropped
     there are cells, with their rows, and no averages.
     """
     winner = best_format(results)
     benchmark = benchmark_of(results[0].question)
-    own_rule = {} if benchmark is FINDIT else {"rule": rule(benchmark)}
     tables = sorted({result.question.table for result in results})
     return {
-        "winner": format_fields(winner),
+        "winner": winner.format,
         "tables": tables,
         "prompts": prompts,
-        **own_rule,
+        "rule": rule(benchmark),
         **_raced(results, seed),
         "averages": [
-            {"format": format_text(average), **_rounded(average)} for average in averages(results)
+            {"format": average.format, **_rounded(average)} for average in averages(results)
         ],
         "cells": [_cell(result) for result in results],
     }
@@ -125,7 +119,7 @@ def _dropped(result: Result) -> dict[str, Any]:
     why = result.dropped
     assert why is not None
     return {
-        "format": format_text(result),
+        "format": result.question.format,
         "round": why.round,
         "queries": why.queries,
         "of": why.of,
@@ -133,17 +127,6 @@ def _dropped(result: Result) -> dict[str, Any]:
         "points": round(why.points, 4),
         "chance": round(why.chance, 6),
     }
-
-
-def format_text(of: FormatAverage | Result) -> str:
-    """A format as people read it."""
-    return str(_format_of(of.question))
-
-
-def _format_of(question: Question) -> Format:
-    if not isinstance(question, Variant):
-        raise SearchError(f"{question.name} is asked in one way: there is no format to choose")
-    return format_of(question)
 
 
 def _rounded(average: FormatAverage) -> dict[str, float]:
@@ -183,67 +166,69 @@ def intervals_of(result: Result) -> dict[str, Interval | None]:
     return intervals(load_run(RunFiles(result.path).provenance))
 
 
-def format_fields(made: Format) -> dict[str, str]:
-    """A format as a file says it."""
-    return {name: value or NONE for name, value in asdict(made).items()}
-
-
-def write_formats(path: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write what was found of some models; what the file says of others stays.
+def write_formats(path: Path, found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    """Write outcomes by model and benchmark; what the file has of others stays.
 
     Raises:
-        ConfigError: the file is there and is none of these.
+        ConfigError: there is a file, and it is none of formats.
     """
-    models = dict(_models_of(path)) if path.is_file() else {}
-    models.update(found)
+    models = dict(_read(path)[0].value["models"]) if path.is_file() else {}
+    for model, outcomes in found.items():
+        models[model] = {**models.get(model, {}), **outcomes}
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         f.write("# Best formats: python run_findit.py sweep CONFIG --formats THIS_FILE\n")
-        known = {name: models[name] for name in sorted(models)}
-        whole = {"rule": rule(FINDIT), "intervals": INTERVALS, "models": known}
+        whole = {"intervals": INTERVALS, "models": {name: models[name] for name in sorted(models)}}
         yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
 
 
-def read_formats(path: Path) -> dict[str, Format]:
-    """The winners of a file by model.
+_ASKED_LIKE = {"Ref-L4": "FindIt"}
+"""Where one was not searched, the winner of the other is its own."""
+
+
+class BestFormats:
+    """The winners of a file.
 
     Raises:
-        ConfigError: it is none; the message names file, line and reason.
+        ConfigError: it is no file of formats; the message names file, line and reason.
         OSError: it cannot be read.
     """
-    text = YamlText(path.read_text(encoding="utf-8"), str(path))
-    return {name: found.winner for name, found in text.read(_FormatsFile).models.items()}
 
+    def __init__(self, path: Path) -> None:
+        self._text, file = _read(path)
+        self.models = {
+            model: {name: found.winner for name, found in outcomes.items()}
+            for model, outcomes in file.models.items()
+        }
 
-def _winner(said: Any) -> Format:
-    if not isinstance(said, Mapping):
-        raise ValueError(f"should be a mapping with the keys {', '.join(AXIS_FIELDS.values())}")
-    known = {field: axis for axis, field in AXIS_FIELDS.items()}
-    for name, value in said.items():
+    def question(self, model: str, question: Question) -> Question:
+        """The same table in the model's best format; itself where it can be asked in one only.
+
+        Raises:
+            ConfigError: the winner is no format of this table; the message names file and line.
+            ValueError: no format was chosen; the message says how to choose one.
+        """
+        if not question.format:
+            return question
+        benchmark, known = benchmark_of(question), self.models.get(model, {})
+        name = benchmark.name if benchmark.name in known else _ASKED_LIKE.get(benchmark.name)
         if name not in known:
-            raise MisplacedError(f"no key {name!r}{nearest(name, known)}", name)
-        if value not in (there := axis_values(known[name], value)):
-            raise MisplacedError(f"no {name} {value!r} (there are: {', '.join(there)})", name)
-    for name in ("representation", "output"):
-        if name not in said:
-            raise ValueError(f"{name} is missing")
-    values: dict[str, Any] = {
-        name: None if value == NONE else value for name, value in said.items()
-    }
-    values.setdefault("key", default_key(values["representation"]))
-    made = Format(**values)
-    # Every format but a mark fits this table.
-    why = problem(Variant("Pascal", multilabel=True, **asdict(replace(made, mark=None))))
-    if why is not None:
-        raise ValueError(why)
-    return made
+            raise ValueError(
+                f"no format of {benchmark.name} was chosen for {model!r} (there are: "
+                f"{', '.join(known) or ', '.join(self.models) or 'none'}): find one with "
+                f"run_findit.py search --model {model} --dataset {question.name}"
+            )
+        try:
+            return benchmark.in_format(question, known[name])
+        except ValueError as error:
+            raise self._text.error(str(error), "models", model, name, "winner") from None
 
 
 @dataclass(frozen=True, slots=True)
 class _FoundFile(Config):
-    """What a file of formats says of a model; only its winner is read."""
+    """What a file of formats says of a model and a benchmark; only its winner is read."""
 
-    winner: Annotated[Format, Checked(_winner, before=True)]
+    winner: Name
     tables: Any = None
     prompts: Any = None
     rule: Any = None
@@ -254,16 +239,15 @@ class _FoundFile(Config):
 
 @dataclass(frozen=True, slots=True)
 class _FormatsFile(Config):
-    """A file of formats: a winner for every model."""
+    """A file of formats: winners by model and benchmark."""
 
-    models: dict[str, _FoundFile]
-    rule: Any = None
+    models: dict[str, dict[str, _FoundFile]]
     intervals: Any = None
 
 
-def _models_of(path: Path) -> Mapping[str, Any]:
-    top = YamlText(path.read_text(encoding="utf-8"), str(path)).value
-    models = top.get("models") if isinstance(top, dict) else None
-    if not isinstance(models, dict):
-        raise ConfigError(f"{path} is no file of formats; it is not written over")
-    return models
+def _read(path: Path) -> tuple[YamlText, _FormatsFile]:
+    text = YamlText(path.read_text(encoding="utf-8"), str(path))
+    try:
+        return text, text.read(_FormatsFile)
+    except ConfigError as error:
+        raise ConfigError(f"{error}; {path} should be a file that search or sweep wrote") from None

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..benchmarks import benchmark_of
+from ..core.command import installed
 from ..core.files import file_sha256
 from ..core.identity import ENGINES, Answering, Identity
 from ..core.question import AnyTask
-from ..core.versions import installed
 from .plugins import used_by
 
 

@@ -9,11 +9,9 @@ from ..benchmarks import prefix_of, prefixes
 from ..benchmarks.findit.variant import Variant
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
-from ..core.contradictions import Contradiction
-from ..core.data_root import OWN_MODELS
-from ..core.identity import PLUGIN, PROVIDER
-from ..core.plugin_table import Table
-from ..core.plugins import Group
+from ..core.identity import PLUGIN, PROVIDER, Contradiction
+from ..core.places import OWN_MODELS
+from ..core.plugins import Group, Table
 from ..core.question import Question
 from ..data.importers.table import IMPORTERS
 from ..models.http.providers.table import PROVIDERS

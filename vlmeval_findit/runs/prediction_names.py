@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..benchmarks import begins, is_question, name_after_model
-from ..core.prediction_reader import PREDICTION_FORMATS, PredictionError
+from ..core.predictions import PREDICTION_FORMATS, PredictionError
 from ..core.run_files import RunFiles
 
 

@@ -13,14 +13,13 @@ from typing import Any
 
 from .. import __version__
 from ..core.benchmark import Scorer
+from ..core.command import installed
 from ..core.files import file_sha256
-from ..core.identity import Identity
-from ..core.identity_file import as_values, from_values
+from ..core.identity import Identity, as_values, from_values
 from ..core.metric import is_sliced
 from ..core.question import Question
+from ..core.run_files import Shape, checked, read_json
 from ..core.scored_row import ScoredRow
-from ..core.shapes import Shape, checked, read_json
-from ..core.versions import installed
 from ..models.table import find_model
 from .plugins import used_by
 from .score import RunScore

@@ -15,7 +15,7 @@ from typing import Any
 from ..core.files import atomic_write
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
-from ..core.visible import as_csv
+from ..core.spelling import as_csv
 from .details import lines_of
 from .provenance import as_text, provenance_of
 from .score import RunScore

@@ -21,9 +21,8 @@ from ..core.benchmark import Benchmark
 from ..core.files import file_sha256
 from ..core.metric import figures
 from ..core.question import Question, QuestionError
-from ..core.row_table import RowTable, failures, table_of, totals_of
 from ..core.run_files import PROVENANCE, run_of
-from ..core.scored_row import ScoredRow, add_up
+from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals_of
 from .details import row_of
 from .plugins import otherwise
 from .prediction_names import how_to_score
@@ -241,7 +240,7 @@ def _again(predictions: Path, dataset: str | None = None) -> str:
 def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
     """Details, provenance and predictions must be of one scoring."""
     expected = values["totals"]
-    found = add_up(row.sums for row in run.rows)
+    found = add_up(sums for row in run.rows for sums in (row.sums, *row.parts.values()))
     for name in {**expected, **found}:
         said, is_ = expected.get(name), found.get(name, 0)
         number = isinstance(said, (int, float))

@@ -1,30 +1,29 @@
-"""The anatomy of an F1: events as sums of a row and in its details, and what they cost."""
+"""Classify the errors of FindIt answers: sums and details of a row, and their cost in F1."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.error_kinds import CAUSES, Event, Kind, Lacks, usually
-from ...boxes.f1_prices import prices
+from ...boxes.anatomy import Event, Kind, Lacks, prices
 from ...boxes.records import Matched, Reading, Truth
-from ...core.anatomy import LABEL, Anatomy
+from ...core.anatomy import LABEL, WRONG, Anatomy, Cause, WrongAnswers, cause
 from ...core.metric import Sums
 from ...core.scored_row import ScoredRow
 from .metrics import F1_FAILED_MISSED
 
+# Slices by the object's size (without an object: the box's) and by the number of objects.
 SIZE, OBJECTS = "size", "objects"
-"""Parts beside slices: by the size of the object (without one: the box), by how many there are."""
+LOSSES = "losses"  # key of a row's events in its details
+_SMALL, _LARGE = 32.0**2, 96.0**2  # COCO's areas: small is below, large from
 
-LOSSES = "losses"
-"""Where the details of a row list its events."""
 
-_SMALL, _LARGE = 32.0**2, 96.0**2
-"""COCO's bounds in pixels: an object is small below the first and large from the second on."""
+CAUSES = {kind: cause(kind.value, kind.meaning) for kind in Kind}
 
 
 class F1Anatomy(Anatomy):
-    """What the F1 with failed calls as misses lost."""
+    """Losses of the F1 in which failed calls are misses."""
 
     causes = tuple(CAUSES.values())
     score = F1_FAILED_MISSED
@@ -59,25 +58,24 @@ class F1Anatomy(Anatomy):
 
 
 def event_sums(events: Iterable[Event]) -> dict[str, float]:
-    """The sums of a row's events: of kinds that it has none of there is no sum."""
+    """Sum a row's events; kinds without an event have no sum."""
     total: dict[str, float] = {}
     for event in events:
         key, lacks = CAUSES[event.kind].key, event.lacks
         total[key] = total.get(key, 0) + 1
-        if lacks is not usually(event.kind):
+        if lacks is not event.kind.usually:
             key = _unusual(event.kind, lacks)
             total[key] = total.get(key, 0) + 1
     return total
 
 
 def _unusual(kind: Kind, lacks: Lacks) -> str:
-    """The sum of a kind's events that leave out something else than usual."""
+    """Name the sum of a kind's events that lack something else than usual."""
     return f"{CAUSES[kind].key} ({lacks.value})"
 
 
 def _count(sums: Sums, kind: Kind, lacks: Lacks) -> Any:
-    """How many events of a kind leave that out."""
-    if lacks is not usually(kind):
+    if lacks is not kind.usually:
         return sums.get(_unusual(kind, lacks), 0)
     others = sum(sums.get(_unusual(kind, other), 0) for other in Lacks if other is not lacks)
     return sums.get(CAUSES[kind].key, 0) - others
@@ -95,10 +93,9 @@ _KEYS = {
 def details_of(
     events: Sequence[Event], matched: Matched, reading: Reading, truth: Truth
 ) -> list[dict[str, Any]]:
-    """Events as the details of a row list them.
+    """List events as a row's details have them; ``box`` and ``object`` are indices or null.
 
-    ``box`` and ``object`` are places among the boxes read and the objects (null: it has none),
-    ``size`` is the object's, else the box's; ``label`` likewise, where boxes have labels.
+    ``size`` and ``label`` are the object's, else the box's.
     """
     made = []
     for event in events:
@@ -122,7 +119,7 @@ def _event(values: Mapping[str, Any]) -> Event:
 
 
 def size_of(box: Sequence[float]) -> str:
-    """COCO's size of a box in pixels.
+    """Classify a box, in pixels, by COCO's sizes.
 
     >>> size_of((0, 0, 31, 31)), size_of((0, 0, 32, 32)), size_of((0, 0, 96, 96))
     ('small', 'medium', 'large')
@@ -134,3 +131,36 @@ def size_of(box: Sequence[float]) -> str:
     if area < _SMALL:
         return "small"
     return "medium" if area < _LARGE else "large"
+
+
+# --- points ---------------------------------------------------------------------------------------
+
+FALSE_ALARM = cause("false alarm", "a point, though there is nothing to find")
+BESIDE = cause("beside", "a point that lies in no object of its own, and an object without one")
+TOO_MANY = cause("too many", "a point more than there are objects")
+MISSED = cause("missed", "an object more than points were said")
+
+
+@dataclass(frozen=True)
+class PointAnatomy(WrongAnswers):
+    """Classify errors of point answers.
+
+    A query lacks max(points without an object, objects without a point) hits: pairs of both are
+    "beside", the rest too many or missed.
+    """
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:  # type: ignore[override]
+        known = (one for one in super().causes if one is not WRONG)
+        return *known, FALSE_ALARM, BESIDE, TOO_MANY, MISSED
+
+    def events(self, row: ScoredRow) -> Mapping[str, float]:
+        if row.failed or row.reason is not None:
+            return super().events(row)
+        points, objects = (row.sums[name] - row.sums["pointed"] for name in ("points", "objects"))
+        found = {
+            BESIDE: min(points, objects),
+            (TOO_MANY if row.sums["objects"] else FALSE_ALARM): max(0, points - objects),
+            MISSED: max(0, objects - points),
+        }
+        return {one.key: count for one, count in found.items() if count}

@@ -1,62 +1,184 @@
-"""Annotation tables: the release's Parquet subsets in, one TSV a dataset out, queries from both.
+"""FindIt's annotation tables: TSV columns, and queries from them; one row a query.
 
-A TSV holds a dataset's rows after the thinning of protocol section 2, one row a query: ``index``
-(the row number in the subset), ``label``, ``width``, ``height``, ``boxes``, ``box_labels``,
-``image_path``, ``support_shots``, ``frame_indices``, ``caption``; and ``sightings`` where a row has
-any: a list of {"image", "box"}, the pictures that its shots were taken from; ``tags`` likewise: an
-object, what its author says of it; and ``masks``: what of each box is the object, COCO's packed run
-lengths of the whole image (null: its box alone is known); and ``ignored``: a list of {"box",
-"frame", "label", "crowd", "mask"}, objects that count neither way.  Lists are JSON; boxes are
-[x1, y1, x2, y2] in pixels of the original image, one list of boxes (and of masks) a frame for
-videos.  Beside it lies ``<table>.meta.json``: where the rows came from, with which checksum, and
-what is odd in them.
+Rows are thinned (protocol section 2).  Boxes are [x1, y1, x2, y2] in pixels of the original image.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from ...boxes.records import Ignored, Mask, Truth
-from ...boxes.representation import Corners
+from ...boxes.records import Ignored, Truth
+from ...boxes.representation import Corners, Judging
+from ...core import places, table_files
+from ...core.config import Checked
 from ...core.metric import slice_problem
-from ...core.table_files import (
-    TableError,
-    all_of,
-    json_cell,
-    list_cell,
-    paths_cell,
-    read_rows,
-    write_cells,
-)
+from ...core.question import Task
+from ...core.table_files import NESTED, CellError, ImagePath, Paths, Side, TableError
 from ...marks.rle import PackedMask, RLEError
-from .oddities import Oddity, oddities
-from .places import how_to_make
-from .query import Query, Sighting
+from .datasets import DATASETS, OF_THE_RELEASE
+from .marked_pictures import with_marks
+from .names import parse
+from .query import Query, Sighting, thinned
+from .variant import Variant
 
-COLUMNS = (
-    "index",
-    "label",
-    "width",
-    "height",
-    "boxes",
-    "box_labels",
-    "image_path",
-    "support_shots",
-    "frame_indices",
-    "caption",
-)
-OPTIONAL = ("sightings", "tags", "masks", "ignored")
-"""Columns behind these, in this order; a table has those that a row of it has something in."""
+
+def _tags(said: Mapping[str, str]) -> Mapping[str, str]:
+    for kind, value in said.items():
+        if why := slice_problem(kind, value):
+            raise ValueError(why)
+    return said
+
+
+@dataclass(frozen=True)
+class _Sighting:
+    __pydantic_config__: ClassVar[Any] = NESTED
+    image: ImagePath
+    box: Corners
+
+
+@dataclass(frozen=True)
+class _Ignored:
+    __pydantic_config__: ClassVar[Any] = NESTED
+    box: Corners
+    frame: int = 0
+    label: str = ""
+    crowd: bool = False
+    mask: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The columns of a table; boxes, labels and masks are listed by frame."""
+
+    index: int
+    label: str
+    width: Side
+    height: Side
+    boxes: list[list[Corners]]
+    image_path: Paths
+    box_labels: list[list[str]] = field(default_factory=list)
+    support_shots: Paths = ()
+    frame_indices: tuple[int, ...] = ()
+    caption: str = ""
+    sightings: tuple[_Sighting, ...] = ()  # the images that the shots were taken from
+    tags: Annotated[dict[str, str], Checked(_tags)] = field(default_factory=dict)
+    masks: list[list[str | None]] = field(default_factory=list)  # COCO's run lengths; null: a box
+    ignored: tuple[_Ignored, ...] = ()  # objects that count neither way
+    cluster: str = ""  # what is not independent of it: the image, or the video of its frames
+
+
+def _row(query: Query) -> Row:
+    truth = query.truth
+
+    def by_frame(values: Sequence[Any]) -> list[list[Any]]:
+        found: list[list[Any]] = [[] for _ in query.images]
+        for frame, value in zip(truth.frames, values, strict=True):
+            found[frame].append(value)
+        return found
+
+    packed = [mask and mask.packed for mask in truth.masks]
+    return Row(
+        index=query.index,
+        label=query.label,
+        width=query.width,
+        height=query.height,
+        boxes=by_frame(truth.boxes),
+        box_labels=by_frame(truth.labels) if truth.labels else [],
+        image_path=query.images,
+        support_shots=query.support,
+        frame_indices=query.frame_indices,
+        caption=query.caption,
+        sightings=tuple(_Sighting(*seen) for seen in query.sightings),
+        tags=dict(query.tags),
+        masks=by_frame(packed) if any(packed) else [],
+        ignored=tuple(
+            _Ignored(*one[:-1], one.mask.packed if one.mask else None) for one in truth.ignored
+        ),
+        cluster=query.cluster,
+    )
+
+
+def _query(row: Row) -> Query:
+    frames = len(row.image_path)
+    counts = [len(boxes) for boxes in row.boxes]
+    if len(counts) != frames:
+        raise CellError("boxes", f"{len(counts)} lists for {frames} images")
+    for column in ("box_labels", "masks"):
+        values = getattr(row, column)
+        if values and [len(some) for some in values] != counts:
+            raise CellError(column, "not one for every box")
+    for one in row.ignored:
+        if not 0 <= one.frame < frames:
+            raise CellError("ignored", f"frame {one.frame} is none of the {frames}, from 0")
+        if row.box_labels and not one.label:
+            raise CellError("ignored", "has no label where boxes have one each")
+
+    def mask(packed: str | None) -> PackedMask | None:
+        return None if packed is None else PackedMask(row.height, row.width, packed)
+
+    return Query(
+        index=row.index,
+        label=row.label,
+        width=row.width,
+        height=row.height,
+        images=row.image_path,
+        support=row.support_shots,
+        caption=row.caption,
+        frame_indices=row.frame_indices,
+        sightings=tuple(Sighting(seen.image, seen.box) for seen in row.sightings),
+        tags=row.tags,
+        cluster=row.cluster,
+        truth=Truth(
+            boxes=tuple(box for boxes in row.boxes for box in boxes),
+            frames=tuple(frame for frame, boxes in enumerate(row.boxes) for _ in boxes),
+            labels=tuple(label for labels in row.box_labels for label in labels),
+            masks=tuple(mask(packed) for some in row.masks for packed in some),
+            ignored=tuple(Ignored(**{**vars(one), "mask": mask(one.mask)}) for one in row.ignored),
+        ),
+    )
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """An oddity in the annotations, reported and left as it is."""
+
+    index: int
+    what: str
+    box: Corners
+
+
+_MARGIN = 0.01  # pixels: rounding alone puts boxes this far out of their image
+
+
+def oddities(queries: Iterable[Query]) -> list[Oddity]:
+    """Find boxes with swapped corners, without area, or 0.01 pixels or more out of their image."""
+    found = []
+    for query in queries:
+        width, height = query.width + _MARGIN, query.height + _MARGIN
+        for box in query.truth.boxes:
+            x1, y1, x2, y2 = box
+            what = []
+            if x1 > x2 or y1 > y2:
+                what.append("swapped corners")
+            elif x1 == x2 or y1 == y2:
+                what.append("no area")
+            if min(box) < -_MARGIN or max(x1, x2) > width or max(y1, y2) > height:
+                what.append("out of the image")
+            found += [Oddity(query.index, w, box) for w in what]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What ``prepare`` did for one table."""
+    """Result of ``prepare`` for one table."""
 
     table: str
     path: Path
@@ -69,101 +191,55 @@ class Prepared:
 
 
 def write_table(
-    out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, str]
+    out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, Any]
 ) -> Prepared:
     """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
-    used = [name for name in OPTIONAL if any(_OPTIONAL_CELLS[name](query) for query in queries)]
-    columns = (*COLUMNS, *used)
-    cells = (
-        [
-            *_cells(query),
-            *(json_cell(said) if (said := _OPTIONAL_CELLS[name](query)) else "" for name in used),
-        ]
-        for query in queries
-    )
-    return write_rows(out / f"{table}.tsv", columns, cells, queries, origin)
+    return write_rows(out / f"{table}.tsv", Row, map(_row, queries), queries, origin)
 
 
 def write_rows(
     path: Path,
-    columns: Sequence[str],
-    cells: Iterable[Sequence[Any]],
+    kind: type[Any],
+    rows: Iterable[Any],
     queries: Sequence[Query],
     origin: Mapping[str, Any],
 ) -> Prepared:
-    """Write a table of any columns with its ``.meta.json``, both atomically.
-
-    ``cells`` are those of the ``queries``, row by row; ``origin`` says where they came from.
-    """
+    """Write rows of any kind, made from the queries, like :func:`write_table`."""
     odd = oddities(queries)
     boxes = sum(len(query.truth.boxes) for query in queries)
     facts = {"queries": len(queries), "boxes": boxes, "oddities": [asdict(o) for o in odd]}
-    write_cells(path, columns, cells, origin, lambda: facts)
+    table_files.write_table(path, kind, rows, origin, lambda: facts)
     without = sum(not query.truth.boxes for query in queries)
-    size = path.stat().st_size
     ignored = sum(len(query.truth.ignored) for query in queries)
+    size = path.stat().st_size
     return Prepared(path.stem, path, len(queries), boxes, without, size, tuple(odd), ignored)
 
 
-def _cells(query: Query) -> list[Any]:
-    frames = len(query.images)
-    boxes: list[list[Corners]] = [[] for _ in range(frames)]
-    labels: list[list[str]] = [[] for _ in range(frames)]
-    for i, frame in enumerate(query.truth.frames):
-        boxes[frame].append(query.truth.boxes[i])
-        if query.truth.labels:
-            labels[frame].append(query.truth.labels[i])
-    return [
-        query.index,
-        query.label,
-        query.width,
-        query.height,
-        json_cell(boxes),
-        json_cell(labels) if query.truth.labels else "",
-        json_cell(query.images),
-        json_cell(query.support) if query.support else "",
-        json_cell(query.frame_indices) if query.frame_indices else "",
-        query.caption,
-    ]
+# --- reading --------------------------------------------------------------------------------------
 
 
-def _masks_by_frame(query: Query) -> list[list[str | None]]:
-    """The packed masks of the boxes, frame by frame; nothing where no box has one."""
-    if not any(query.truth.masks):
-        return []
-    found: list[list[str | None]] = [[] for _ in query.images]
-    for frame, mask in zip(query.truth.frames, query.truth.masks, strict=True):
-        found[frame].append(None if mask is None else mask.packed)
-    return found
+def find_table(table: str) -> Path:
+    """Find the TSV of a table; see :func:`...core.places.find_table`."""
+    return places.find_table(table, how_to_make(table))
 
 
-_OPTIONAL_CELLS: Mapping[str, Callable[[Query], Any]] = {
-    "sightings": lambda query: [seen._asdict() for seen in query.sightings],
-    "tags": lambda query: query.tags,
-    "masks": _masks_by_frame,
-    "ignored": lambda query: [
-        one._asdict() | {"mask": one.mask.packed if one.mask else None}
-        for one in query.truth.ignored
-    ],
-}
-"""What the optional columns hold; nothing is an empty cell."""
+def how_to_make(table: str) -> str:
+    """Return the command that makes a table."""
+    dataset = DATASETS.get(table.removesuffix("_multilabel"))
+    command = OF_THE_RELEASE if dataset is None else dataset.how_to_make
+    return command.format(table=table)
 
 
 def read_table(path: Path) -> list[Query]:
-    """The queries of a TSV that :func:`write_table` wrote.
-
-    Raises:
-        TableError: naming file, line and column; or the table is not the one that its
-            ``.meta.json`` describes.
-    """
-    return read_rows(path, COLUMNS, _query_from_cells, how_to_make(path.stem), OPTIONAL)
+    """Read the queries of a TSV; see :func:`.table_files.read_table`."""
+    return table_files.read_table(path, Row, how_to_make(path.stem), _query)
 
 
 def check_masks(path: Path, queries: Iterable[Query]) -> None:
-    """Unpack the masks of a table, for those who ask for points in them.
+    """Unpack a table's masks, needed to judge points.
 
     Raises:
-        TableError: one cannot be unpacked; the message names file, row and box.
+        TableError: a mask cannot be unpacked; the message names file, row and box.
     """
     for query in queries:
         ignored = [one.mask for one in query.truth.ignored]
@@ -178,118 +254,8 @@ def check_masks(path: Path, queries: Iterable[Query]) -> None:
                     ) from None
 
 
-def _query_from_cells(path: Path, number: int, cells: Sequence[str]) -> Query:
-    column = "index"
-    try:
-        row = dict(zip((*COLUMNS, *OPTIONAL), cells, strict=True))
-        index = int(row["index"])
-        column = "boxes"
-        boxes = json.loads(row["boxes"])
-        flat = tuple(corners(box) for frame in boxes for box in frame)
-        frames = tuple(i for i, frame in enumerate(boxes) for _ in frame)
-        column = "box_labels"
-        labels = list_cell(list, row["box_labels"] or "[]")
-        if labels and [*map(len, labels)] != [*map(len, boxes)]:
-            raise ValueError("not one label for every box")
-        names = tuple(label for frame in labels for label in all_of(str, frame))
-        column = "image_path"
-        images = paths_cell(row["image_path"])
-        column = "support_shots"
-        support = paths_cell(row["support_shots"] or "[]")
-        column = "frame_indices"
-        indices = list_cell(int, row["frame_indices"] or "[]")
-        column = "sightings"
-        sightings = tuple(map(_sighting, list_cell(dict, row["sightings"] or "[]")))
-        column = "tags"
-        tags = _tags(json.loads(row["tags"] or "{}"))
-        column = "width"
-        width = _side(row["width"])
-        column = "height"
-        height = _side(row["height"])
-        column = "masks"
-        masks = _masks(json.loads(row["masks"] or "[]"), boxes, (height, width))
-        column = "ignored"
-        ignored = _ignored(row["ignored"], len(images), bool(labels), (height, width))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise TableError(f"{path}, line {number}, column {column}: {error}") from None
-    if len(boxes) != len(images):
-        raise TableError(
-            f"{path}, line {number}, column boxes: {len(boxes)} lists for {len(images)} images"
-        )
-    return Query(
-        index=index,
-        label=row["label"],
-        width=width,
-        height=height,
-        images=images,
-        support=support,
-        caption=row["caption"],
-        frame_indices=indices,
-        sightings=sightings,
-        tags=tags,
-        truth=Truth(flat, frames, names, masks, ignored),
-    )
-
-
-def _sighting(said: Mapping[str, Any]) -> Sighting:
-    if said.keys() != {"image", "box"}:
-        raise ValueError(f"{said!r} is not an image and a box")
-    (image,) = paths_cell(json.dumps([said["image"]]))
-    return Sighting(image, corners(said["box"]))
-
-
-def _masks(said: Any, boxes: Any, size: tuple[int, int]) -> tuple[Mask | None, ...]:
-    """The masks of a row's boxes, not unpacked yet: answers in boxes need none."""
-    if not isinstance(said, list):
-        raise ValueError(f"{said!r:.40} is not a list")
-    if said and [*map(len, said)] != [*map(len, boxes)]:
-        raise ValueError("not one mask, or null, for every box")
-    flat = [mask for frame in said for mask in frame]
-    if not all(mask is None or isinstance(mask, str) for mask in flat):
-        raise ValueError("a mask is neither text nor null")
-    return tuple(None if mask is None else PackedMask(*size, mask) for mask in flat)
-
-
-_OF_IGNORED = {"box": list, "frame": int, "label": str, "crowd": bool, "mask": str | None}
-
-
-def _ignored(cell: str, frames: int, labelled: bool, size: tuple[int, int]) -> tuple[Ignored, ...]:
-    """The objects of a row that count neither way; their masks are not unpacked yet."""
-    found = []
-    for one in list_cell(dict, cell or "[]"):
-        if one.keys() != _OF_IGNORED.keys():
-            raise ValueError(f"{one!r:.80} should have the keys {', '.join(_OF_IGNORED)}")
-        for key, kind in _OF_IGNORED.items():
-            if not isinstance(one[key], kind) or (kind is int and isinstance(one[key], bool)):
-                raise ValueError(f"{key}: {one[key]!r:.40} is of the wrong type")
-        if not 0 <= one["frame"] < frames:
-            raise ValueError(f"frame {one['frame']} is none of the {frames}, counted from 0")
-        if labelled and not one["label"]:
-            raise ValueError("has no label where boxes have one each")
-        mask = None if one["mask"] is None else PackedMask(*size, one["mask"])
-        found.append(Ignored(**{**one, "box": corners(one["box"]), "mask": mask}))
-    return tuple(found)
-
-
-def _tags(said: Any) -> Mapping[str, str]:
-    if not isinstance(said, dict):
-        raise ValueError(f"{said!r} is not an object of tags")
-    for (kind, _), value in zip(said.items(), all_of(str, [*said.values()]), strict=True):
-        why = slice_problem(kind, value)
-        if why:
-            raise ValueError(why)
-    return said
-
-
-def _side(cell: str) -> int:
-    side = int(cell)
-    if side < 1:
-        raise ValueError(f"{side} is not a size in pixels")
-    return side
-
-
 def corners(box: Sequence[float]) -> Corners:
-    """Four numbers of a table as a box.
+    """Check a box of a foreign file.
 
     Raises:
         ValueError: they are not four finite numbers.
@@ -299,3 +265,30 @@ def corners(box: Sequence[float]) -> Corners:
         if isinstance(n, bool) or not isinstance(n, (int, float)) or not isfinite(n):
             raise ValueError(f"{box!r} is not four finite numbers")
     return (float(x1), float(y1), float(x2), float(y2))
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+FindItTask = Task[Variant, Query]  # all queries of a table, thinned to the variant's frames
+
+
+def load_task(name: str) -> FindItTask:
+    """Load the task of a dataset name.
+
+    Raises:
+        VariantError: the name is not valid.
+        FileNotFoundError: there is no table.
+        TableError: the table cannot be read.
+        PlaceError: marked images are needed, and the image folder is not writable.
+    """
+    variant = parse(name)
+    if variant.data.maker is not None:
+        import_module(f"vlmeval_findit.data.{variant.data.maker}.tables").ensure(variant.data)
+    table = find_table(variant.table)
+    rows: Sequence[Query] = read_table(table)
+    if variant.judged is Judging.BY_LYING_INSIDE:
+        check_masks(table, rows)
+    if variant.mark is not None:
+        rows = with_marks(rows, variant)
+    queries = (thinned(query, variant.frames) for query in rows)
+    return Task(name, variant, table, {query.index: query for query in queries})

@@ -1,72 +1,81 @@
-"""FindIt as a benchmark of the house."""
+"""FindIt as a :class:`.Benchmark`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ...boxes.records import Reason
 from ...boxes.representation import Judging
+from ...boxes.writing import Said, write
 from ...core.anatomy import Anatomy
-from ...core.benchmark import BatchScore, Benchmark, PromptSet
-from ...core.contradictions import Contradiction
+from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Curve, Drawing
-from ...core.identity import Described, Identity
-from ...core.metric import Metric
-from ...core.replies import Reply
+from ...core.identity import Contradiction, Described, Identity
+from ...core.image_files import header
+from ...core.messages import Message, PartKind
+from ...core.replies import Recorded, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts as own_prompts
-from .anatomy import F1Anatomy
-from .baselines import BASELINES
+from .anatomy import F1Anatomy, PointAnatomy
+from .annotation_tables import FindItTask, load_task
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
 from .grid import Table, all_tables
-from .metrics import (
-    COUNTS,
-    F1_FAILED_MISSED,
-    F1_SALVAGED,
-    METRICS,
-    POINTING,
-    POINTING_COUNTS,
-    POINTING_FAILED_MISSED,
-    POINTING_RANKING,
-    POINTING_SALVAGED,
-    RANKING,
-)
+from .metrics import BOXES, POINTS, Outcome
 from .names import parse
-from .point_anatomy import PointAnatomy
-from .rejection import Outcome
 from .release_prompts import prompt_set
 from .run_space import contradicting_spaces, space_of_new_run
 from .scoring import events_of, match_replies, scored_row
-from .task import FindItTask, load_task
 from .variant import Variant
+
+SPACE = {"kind": "grid1000"}  # the baseline's coordinate space, as a run records it
+
+
+def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
+    """Answer one box over the whole image, in every frame: the floor of every leaderboard."""
+    paths = [part.value for part in message if part.kind is PartKind.IMAGE]
+    # References come before the scene or its frames.  A row may have fewer frames than its
+    # variant, but then it has no more images than those.
+    shots = 0
+    if variant.family.has_references:
+        shots = max(len(paths) - variant.frames, min(1, len(paths) - 1))
+    everything = (0.0, 0.0, 1000.0, 1000.0)
+    said = [Said(everything, "object", frame) for frame in range(len(paths) - shots)]
+    images = tuple(_sent(path) for path in paths)
+    return write(said, variant.reply), Recorded(space=SPACE, finish_reason="stop", images=images)
+
+
+@lru_cache(maxsize=4096)
+def _sent(path: str) -> dict[str, Any]:
+    """Record the sizes of the images sent: baselines resize nothing."""
+    size = list(header(path).size)
+    return {"original": size, "sent": size}
+
+
+BASELINES = {"FullImage": Baseline(full_image, SPACE)}  # by model name
 
 
 class FindIt(Benchmark):
-    """Boxes of what is named, described or shown, in every format of the grid.
-
-    ``judged`` is how the answers are judged that it has figures of.
-    """
+    """Boxes of named, described or shown objects, in every format of the grid."""
 
     name = "FindIt"
-    judged = Judging.BY_OVERLAP
-    metrics: tuple[Metric, ...] = METRICS
-    ranking: tuple[Metric, ...] = RANKING
-    with_failures = F1_FAILED_MISSED
-    salvaged = F1_SALVAGED
+    metrics, ranking = BOXES.metrics, BOXES.ranking
+    with_failures, salvaged, counts = BOXES.with_failures, BOXES.salvaged, BOXES.counts
     anatomy: Anatomy = F1Anatomy()
-    counts = COUNTS
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
     baselines = BASELINES
 
-    def __init__(self, others: Sequence[FindIt] = ()) -> None:
-        self.others: Sequence[FindIt] = others
+    def of(self, question: Any) -> FindIt:
+        return self if question.judged is Judging.BY_OVERLAP else _POINTS
 
-    def judging(self, question: Any) -> FindIt:
-        return next((one for one in self.others if one.judged is question.judged), self)
+    @property
+    def headlines(self) -> tuple[str, ...]:
+        return BOXES.metrics[0].name, POINTS.metrics[0].name
 
     def parse(self, name: str) -> Variant:
         return parse(name)
@@ -79,8 +88,13 @@ class FindIt(Benchmark):
         ]
 
     def tables(self) -> Mapping[str, Table]:
-        """The tables that are asked in the formats of the grid, by their names."""
         return all_tables()
+
+    def in_format(self, question: Any, name: str) -> Variant:
+        """Keep a mark on references only where the dataset has references."""
+        if not question.has_references:
+            name = re.sub("_vp-[a-z]+", "", name)
+        return self.parse(f"{question.name.removesuffix(question.format)}{name}")
 
     def load(self, name: str) -> FindItTask:
         return load_task(name)
@@ -92,6 +106,12 @@ class FindIt(Benchmark):
         in_force = PromptSet(*prompt_set())
         return [in_force, PromptSet(own_prompts.NAME, own_prompts.message)]
 
+    def example(self, query: Any, question: Variant) -> str:
+        truth = query.truth
+        labels = truth.labels or [query.label] * len(truth.boxes)
+        boxes = zip(truth.boxes, labels, truth.frames, strict=True)
+        return write([Said(*box) for box in boxes], question.reply, digits=3)
+
     def space(
         self, model: str, question: Any, settings: Settings, found: Described
     ) -> Mapping[str, Any]:
@@ -102,7 +122,7 @@ class FindIt(Benchmark):
     ) -> Sequence[Contradiction]:
         return contradicting_spaces(replies, settings, run)
 
-    def score(
+    def score_batch(
         self,
         model: str,
         task: Any,
@@ -111,11 +131,9 @@ class FindIt(Benchmark):
         run: Identity | None,
     ) -> BatchScore:
         found, spaces = match_replies(model, task, replies, settings, run)
-        is_video = task.question.data.family.is_video
         return BatchScore(
             tuple(
-                scored_row(one, is_video, events)
-                for one, events in zip(found, events_of(found), strict=True)
+                scored_row(one, events) for one, events in zip(found, events_of(found), strict=True)
             ),
             tuple(space.as_dict() for space in spaces),
         )
@@ -124,7 +142,7 @@ class FindIt(Benchmark):
         return draw(task.queries[row.index], row)
 
     def goodness(self, row: ScoredRow) -> float:
-        """F1@0.5 of this query alone; 100 where nothing is to be found and the answer says so."""
+        """Compute this query's F1@0.5; 100 where an empty answer is right."""
         return 100.0 if Outcome.REJECTED.sum in row.sums else super().goodness(row)
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve | None:
@@ -134,7 +152,7 @@ class FindIt(Benchmark):
         return HOST_CLASSES[question.data.family]
 
 
-HOST_CLASSES: Mapping[Family, str] = {
+HOST_CLASSES: Mapping[Family, str] = {  # the class that VLMEvalKit's ``--config`` files name
     Family.OBJDET: "FindItObjectDetection",
     Family.REFEXP: "FindItReferringExpression",
     Family.REFEXP_ALL: "FindItReferringExpression",
@@ -142,27 +160,23 @@ HOST_CLASSES: Mapping[Family, str] = {
     Family.OBJDET_VIDEO: "FindItVideoDetection",
     Family.INSDET_VIDEO: "FindItVideoDetection",
 }
-"""By the family of a dataset the class that VLMEvalKit's ``--config`` files name."""
 
 
 class FindItPoints(FindIt):
-    """Points on what is named, described or shown: the same questions, judged by lying inside."""
+    """Points on the objects of the same questions; a hit lies inside the object."""
 
     name = "FindIt-points"
-    judged = Judging.BY_LYING_INSIDE
-    metrics = POINTING
-    ranking = POINTING_RANKING
-    with_failures = POINTING_FAILED_MISSED
-    salvaged = POINTING_SALVAGED
+    metrics, ranking = POINTS.metrics, POINTS.ranking
+    with_failures, salvaged, counts = POINTS.with_failures, POINTS.salvaged, POINTS.counts
     anatomy: Anatomy = PointAnatomy(
-        POINTING_FAILED_MISSED,
+        POINTS.with_failures,
         tuple(one.value for one in Reason if one is not Reason.FAILED_CALL),
     )
-    counts = POINTING_COUNTS
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
-        """None: a point lies in an object or does not."""
+        """Return None: a point has no IoU."""
         return None
 
 
-BENCHMARK = FindIt(others=(FindItPoints(),))
+_POINTS = FindItPoints()
+BENCHMARK = FindIt()

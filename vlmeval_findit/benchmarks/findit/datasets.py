@@ -1,10 +1,7 @@
-"""The benchmark's datasets: one row a dataset (protocol section 2).
+"""The benchmark's datasets (protocol section 2), as counted in the release's Parquet subsets.
 
-A row says what is asked of the dataset (its task family), how many frames a row of it is first
-thinned to, where its annotations come from and what is known of them.  The counts and checksums
-are those of the release's Parquet subsets; ``prepare`` refuses a file that does not have them.
-Datasets of one's own (``run_findit.py import``) are rows of the same table, read from a small file
-when a name is asked for that is none of ours.
+Custom datasets (``run_findit.py import``) are rows of the same table, read from a small file when
+an unknown name is looked up.
 """
 
 from __future__ import annotations
@@ -16,9 +13,8 @@ from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
 
-from ...core.data_root import own_datasets_file
-from ...core.own_images import DatasetFileError, OwnRow, own_rows
-from ...core.paths import unsafe
+from ...core.files import unsafe
+from ...core.places import DatasetFileError, OwnRow, own_datasets_file, own_rows
 from ...core.spelling import nearest
 
 
@@ -38,31 +34,27 @@ class Family(Enum):
 
     @property
     def has_references(self) -> bool:
-        """Whether a query shows reference images of the object instead of naming it."""
+        """Tell whether a query shows reference images of the object instead of naming it."""
         return self in (Family.INSDET, Family.INSDET_VIDEO)
 
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """What is known of one Parquet file of the release, counted before any thinning.
-
-    ``names`` counts distinct file names: images, videos or scenes.  The RefCOCO files name an
-    annotation of an image, so they have fewer images than names.
-    """
+    """Facts of a Parquet file of the release, before any thinning."""
 
     file: str
     rows: int
-    names: int
+    names: int  # distinct images, videos or scenes; RefCOCO names annotations, so has fewer images
     boxes: int
     rows_without_box: int
     sha256: str
 
 
+# The command that makes a table of the release.
 OF_THE_RELEASE = (
     "python run_findit.py fetch {table}, "
     "or python run_findit.py prepare --subsets DIR --only {table}"
 )
-"""The command that makes a table of the release."""
 
 
 def _same(name: str) -> str:
@@ -70,7 +62,7 @@ def _same(name: str) -> str:
 
 
 def _without_annotation(name: str) -> str:
-    """``COCO_train2014_000000047093_2.jpg`` names annotation 2 of an image: drop the last part."""
+    """Drop the annotation's number: the 2 of ``COCO_train2014_000000047093_2.jpg``."""
     stem, dot, suffix = name.rpartition(".")
     return stem.rpartition("_")[0] + dot + suffix
 
@@ -81,41 +73,33 @@ def _with_jpg(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One row of the table.
-
-    ``frames`` is what every row is first thinned to (1: an image dataset).  ``images`` is the key
-    of the image folder in ``configs/datasets.yaml``, and of the row of
-    :mod:`vlmeval_findit.data.fetch.sources` that says where the release's images come from.
-    ``image_name`` maps a name of the subset to a path in that folder, ``support_name`` likewise for
-    reference shots.  ``folder`` says where the images of a dataset of one's own lie; ours have
-    none, their users configure it.  ``maker`` is the part of this package that makes tables and
-    images when they are first asked for (its module ``tables`` has an ``ensure``).
-    """
+    """One row of the table."""
 
     name: str
     family: Family
-    images: str
+    images: str  # key of the image folder (configs/datasets.yaml) and in data.fetch.sources
     subset: Subset | None = None
     multilabel_subset: Subset | None = None
     has_multilabel: bool = False
     has_caption: bool = False
     has_negatives: bool = False
-    frames: int = 1
-    image_name: Callable[[str], str] = _same
-    support_name: Callable[[str], str] = _same
-    folder: str | None = None
-    maker: str | None = None
+    has_points: bool = True  # whether its benchmark has metrics for points
+    frames: int = 1  # every row is first thinned to these; 1: an image dataset
+    image_name: Callable[[str], str] = _same  # a name of the subset to a path in the image folder
+    support_name: Callable[[str], str] = _same  # the same of reference shots
+    folder: str | None = None  # images of a custom dataset; users configure those of ours
+    maker: str | None = None  # the package whose tables.ensure makes tables and images when needed
 
     def subset_for(self, multilabel: bool) -> Subset | None:
         return self.multilabel_subset if multilabel else self.subset
 
     def table_name(self, multilabel: bool) -> str:
-        """The name of its TSV, without suffix: ``Pascal``, ``Pascal_multilabel``."""
+        """Name its TSV, without suffix: ``Pascal``, ``Pascal_multilabel``."""
         return f"{self.name}_multilabel" if multilabel else self.name
 
     @property
     def how_to_make(self) -> str:
-        """The command that makes its tables; ``{table}`` stands for the name of one."""
+        """Return the command that makes its tables; ``{table}`` stands for a table's name."""
         if self.folder is not None:
             return f"python run_findit.py import --replace --name {self.name} …"
         if self.maker == "demo":
@@ -126,7 +110,6 @@ class Dataset:
 
 
 def _made_here(name: str, maker: str) -> tuple[Dataset, ...]:
-    """The tables of a set that this package makes itself: one a task family, the same images."""
     return (
         Dataset(name, Family.OBJDET, images=name, has_multilabel=True, maker=maker),
         Dataset(f"{name}_refexp", Family.REFEXP, images=name, maker=maker),
@@ -138,193 +121,112 @@ def _made_here(name: str, maker: str) -> tuple[Dataset, ...]:
     )
 
 
-# fmt: off
+# The release's files: rows, names, boxes, rows without a box, SHA-256.
+_COUNTED = """
+pascal                 1000  944   2032   0 793fab7ad8e8ae5b2e9729995087f55c40b5dce4caa00c5fa9c9937af7f3e617
+pascal_multilabel      1000 1000   3053   0 5d3a44b81e470e2fd3d89c862b0d22b0f202b588af19d1b43a1d14f14b234cba
+openimages             1000  992   2301   0 f9183fd8a64d12e6635d16c723e1e7ab40fb71f6c0c955dc470eadc641319cf5
+openimages_multilabel  1000 1000   8474   0 c0dcd8d8527ff3ed41b7588ffc5c9c3bd7a882bd9b7d0232604f7e5e914c84da
+iground                1000  530  42749   0 9defc23dec7d96023bf9cf05403adbb94015498874402815b53296b55e606f97
+iground_multilabel     1000  668 118775   0 7ab44e33d7852854df670811665a9648d780baacbe0a0e58a57f10243fbcc0fd
+refcoco_test           1000  942   1000   0 d2b9ce59dc0cb530aaed1d56ffcd1eb942b01b5b5b2c68172c06e990dd801c21
+refcoco_testA          1000  860   1000   0 b661066defd01f3fee0deb490fd73acd43c233888776c97769c0e0eba1300f86
+refcoco_testB          1000  842   1000   0 9a51fe4c60994e2f194776758a3221808b5526f4013ee601db561244ec85f1a0
+refcoco_plus_testA     1000  859   1000   0 e29af5902eaa84a32a5cfe32b9ab2fac112ab598559b7aae059a56dc5bcf2436
+refcoco_plus_testB     1000  838   1000   0 aaf4900530ad39d7c8b1e536b976de3d8dd90afef9f30d74a1028b7843098dd5
+refcoco_g_test         1000  952   1000   0 964da86fe4ad892d7732c53e5d246fe47b74ab03700ee3d9919b49f97214f443
+refl4                  1000  961   1000   0 a7d1715f1196814ba72bc77d7e5ce916b015689edf5afcf8e0673ef9fcf58199
+svg_relations          1000  986   1000   0 9e855089a9222166ce2c1684642f52032208fd1542b322a3788fac4f49760edb
+phrasecut              1000  806   1707   0 609e0839fddbca9eecdfa13208a5e04f1c75bdce363fe5706e15340496c2a3b5
+flickr30k              1000  986   1583   0 8d94a4e806bb9af4e3f07ef69bdd92b13a27863f7e91dea7f51dfef1a5fe9c63
+d3                     1000  969    468 696 8d7e99d7d7bcd4335e0d88f2d071bbca1b8f499bb17e50291d3c5c304366bda6
+hr_insdet_easy         1000  120   1005   0 5c1e90b32394afd9ce5abeadc8f46fcbd078f0720149cc62dec77c43c81cc205
+hr_insdet_hard          963   40    963   0 6de1ae628313d2a5891f43922a5ea1df35f120fdb8dfd75c24722612298cf439
+robotools               161   24   9109   0 6fb5bd64f6e8e149ac3d77510bfee1ded10d20466ef2b164eaa7b71eea09238d
+"""  # noqa: E501
+
+_SUBSETS = {
+    file: Subset(file, int(rows), int(names), int(boxes), int(empty), sha256)
+    for file, rows, names, boxes, empty, sha256 in map(str.split, _COUNTED.strip().splitlines())
+}
+
+
+def _refcoco(name: str, file: str) -> Dataset:
+    return Dataset(
+        name,
+        Family.REFEXP,
+        images="COCO_train2014",
+        image_name=_without_annotation,
+        subset=_SUBSETS[file],
+    )
+
+
+def _hr_insdet(level: str) -> Dataset:
+    return Dataset(
+        f"HRInsDet_{level}",
+        Family.INSDET,
+        images="HRInsDet",
+        image_name=lambda name: f"Scenes/{level}/{name}",
+        support_name=lambda name: f"Objects/{name}",
+        subset=_SUBSETS[f"hr_insdet_{level}"],
+    )
+
+
 _ROWS = (
     Dataset(
-        name="Pascal",
-        family=Family.OBJDET,
+        "Pascal",
+        Family.OBJDET,
         images="Pascal",
         has_multilabel=True,
-        subset=Subset(
-            "pascal", 1000, 944, 2032, 0,
-            "793fab7ad8e8ae5b2e9729995087f55c40b5dce4caa00c5fa9c9937af7f3e617",
-        ),
-        multilabel_subset=Subset(
-            "pascal_multilabel", 1000, 1000, 3053, 0,
-            "5d3a44b81e470e2fd3d89c862b0d22b0f202b588af19d1b43a1d14f14b234cba",
-        ),
+        subset=_SUBSETS["pascal"],
+        multilabel_subset=_SUBSETS["pascal_multilabel"],
     ),
     Dataset(
-        name="OpenImages",
-        family=Family.OBJDET,
+        "OpenImages",
+        Family.OBJDET,
         images="OpenImages",
         has_multilabel=True,
         image_name=_with_jpg,
-        subset=Subset(
-            "openimages", 1000, 992, 2301, 0,
-            "f9183fd8a64d12e6635d16c723e1e7ab40fb71f6c0c955dc470eadc641319cf5",
-        ),
-        multilabel_subset=Subset(
-            "openimages_multilabel", 1000, 1000, 8474, 0,
-            "c0dcd8d8527ff3ed41b7588ffc5c9c3bd7a882bd9b7d0232604f7e5e914c84da",
-        ),
+        subset=_SUBSETS["openimages"],
+        multilabel_subset=_SUBSETS["openimages_multilabel"],
     ),
     Dataset(
-        name="iGround",
-        family=Family.OBJDET_VIDEO,
+        "iGround",
+        Family.OBJDET_VIDEO,
         images="iGround",
         has_multilabel=True,
         has_caption=True,
         frames=8,
-        subset=Subset(
-            "iground", 1000, 530, 42749, 0,
-            "9defc23dec7d96023bf9cf05403adbb94015498874402815b53296b55e606f97",
-        ),
-        multilabel_subset=Subset(
-            "iground_multilabel", 1000, 668, 118775, 0,
-            "7ab44e33d7852854df670811665a9648d780baacbe0a0e58a57f10243fbcc0fd",
-        ),
+        subset=_SUBSETS["iground"],
+        multilabel_subset=_SUBSETS["iground_multilabel"],
     ),
+    _refcoco("RefCOCO", "refcoco_test"),
+    _refcoco("RefCOCO_testA", "refcoco_testA"),
+    _refcoco("RefCOCO_testB", "refcoco_testB"),
+    _refcoco("RefCOCOplus_testA", "refcoco_plus_testA"),
+    _refcoco("RefCOCOplus_testB", "refcoco_plus_testB"),
+    _refcoco("RefCOCOg", "refcoco_g_test"),
+    Dataset("RefL4", Family.REFEXP, images="RefL4", subset=_SUBSETS["refl4"]),
+    Dataset("SVG", Family.REFEXP, images="VisualGenome", subset=_SUBSETS["svg_relations"]),
+    Dataset("PhraseCut", Family.REFEXP_ALL, images="VisualGenome", subset=_SUBSETS["phrasecut"]),
     Dataset(
-        name="RefCOCO",
-        family=Family.REFEXP,
-        images="COCO_train2014",
-        image_name=_without_annotation,
-        subset=Subset(
-            "refcoco_test", 1000, 942, 1000, 0,
-            "d2b9ce59dc0cb530aaed1d56ffcd1eb942b01b5b5b2c68172c06e990dd801c21",
-        ),
-    ),
-    Dataset(
-        name="RefCOCO_testA",
-        family=Family.REFEXP,
-        images="COCO_train2014",
-        image_name=_without_annotation,
-        subset=Subset(
-            "refcoco_testA", 1000, 860, 1000, 0,
-            "b661066defd01f3fee0deb490fd73acd43c233888776c97769c0e0eba1300f86",
-        ),
-    ),
-    Dataset(
-        name="RefCOCO_testB",
-        family=Family.REFEXP,
-        images="COCO_train2014",
-        image_name=_without_annotation,
-        subset=Subset(
-            "refcoco_testB", 1000, 842, 1000, 0,
-            "9a51fe4c60994e2f194776758a3221808b5526f4013ee601db561244ec85f1a0",
-        ),
-    ),
-    Dataset(
-        name="RefCOCOplus_testA",
-        family=Family.REFEXP,
-        images="COCO_train2014",
-        image_name=_without_annotation,
-        subset=Subset(
-            "refcoco_plus_testA", 1000, 859, 1000, 0,
-            "e29af5902eaa84a32a5cfe32b9ab2fac112ab598559b7aae059a56dc5bcf2436",
-        ),
-    ),
-    Dataset(
-        name="RefCOCOplus_testB",
-        family=Family.REFEXP,
-        images="COCO_train2014",
-        image_name=_without_annotation,
-        subset=Subset(
-            "refcoco_plus_testB", 1000, 838, 1000, 0,
-            "aaf4900530ad39d7c8b1e536b976de3d8dd90afef9f30d74a1028b7843098dd5",
-        ),
-    ),
-    Dataset(
-        name="RefCOCOg",
-        family=Family.REFEXP,
-        images="COCO_train2014",
-        image_name=_without_annotation,
-        subset=Subset(
-            "refcoco_g_test", 1000, 952, 1000, 0,
-            "964da86fe4ad892d7732c53e5d246fe47b74ab03700ee3d9919b49f97214f443",
-        ),
-    ),
-    Dataset(
-        name="RefL4",
-        family=Family.REFEXP,
-        images="RefL4",
-        subset=Subset(
-            "refl4", 1000, 961, 1000, 0,
-            "a7d1715f1196814ba72bc77d7e5ce916b015689edf5afcf8e0673ef9fcf58199",
-        ),
-    ),
-    Dataset(
-        name="SVG",
-        family=Family.REFEXP,
-        images="VisualGenome",
-        subset=Subset(
-            "svg_relations", 1000, 986, 1000, 0,
-            "9e855089a9222166ce2c1684642f52032208fd1542b322a3788fac4f49760edb",
-        ),
-    ),
-    Dataset(
-        name="PhraseCut",
-        family=Family.REFEXP_ALL,
-        images="VisualGenome",
-        subset=Subset(
-            "phrasecut", 1000, 806, 1707, 0,
-            "609e0839fddbca9eecdfa13208a5e04f1c75bdce363fe5706e15340496c2a3b5",
-        ),
-    ),
-    Dataset(
-        name="Flickr30k",
-        family=Family.REFEXP_ALL,
+        "Flickr30k",
+        Family.REFEXP_ALL,
         images="Flickr30k",
         has_caption=True,
-        subset=Subset(
-            "flickr30k", 1000, 986, 1583, 0,
-            "8d94a4e806bb9af4e3f07ef69bdd92b13a27863f7e91dea7f51dfef1a5fe9c63",
-        ),
+        subset=_SUBSETS["flickr30k"],
     ),
+    Dataset("D3", Family.REFEXP_ALL, images="D3", has_negatives=True, subset=_SUBSETS["d3"]),
+    _hr_insdet("easy"),
+    _hr_insdet("hard"),
     Dataset(
-        name="D3",
-        family=Family.REFEXP_ALL,
-        images="D3",
-        has_negatives=True,
-        subset=Subset(
-            "d3", 1000, 969, 468, 696,
-            "8d7e99d7d7bcd4335e0d88f2d071bbca1b8f499bb17e50291d3c5c304366bda6",
-        ),
-    ),
-    Dataset(
-        name="HRInsDet_easy",
-        family=Family.INSDET,
-        images="HRInsDet",
-        image_name=lambda name: f"Scenes/easy/{name}",
-        support_name=lambda name: f"Objects/{name}",
-        subset=Subset(
-            "hr_insdet_easy", 1000, 120, 1005, 0,
-            "5c1e90b32394afd9ce5abeadc8f46fcbd078f0720149cc62dec77c43c81cc205",
-        ),
-    ),
-    Dataset(
-        name="HRInsDet_hard",
-        family=Family.INSDET,
-        images="HRInsDet",
-        image_name=lambda name: f"Scenes/hard/{name}",
-        support_name=lambda name: f"Objects/{name}",
-        subset=Subset(
-            "hr_insdet_hard", 963, 40, 963, 0,
-            "6de1ae628313d2a5891f43922a5ea1df35f120fdb8dfd75c24722612298cf439",
-        ),
-    ),
-    Dataset(
-        name="RoboTools",
-        family=Family.INSDET_VIDEO,
+        "RoboTools",
+        Family.INSDET_VIDEO,
         images="RoboTools",
         frames=64,
         image_name=lambda name: f"test/{name}",
         support_name=lambda name: f"test_video/{name}",
-        subset=Subset(
-            "robotools", 161, 24, 9109, 0,
-            "6fb5bd64f6e8e149ac3d77510bfee1ded10d20466ef2b164eaa7b71eea09238d",
-        ),
+        subset=_SUBSETS["robotools"],
     ),
     # The demonstration: photographs that ship in Python packages, annotated by hand.
     *_made_here("Demo", maker="demo"),
@@ -334,20 +236,18 @@ _ROWS = (
     # Pictures of chosen sizes with one object each: `probe` asks a deployment about them.
     Dataset("Probe", Family.REFEXP, images="Probe", maker="probe"),
 )
-# fmt: on
 
+# The rows that ship with us.
 BENCHMARK: Mapping[str, Dataset] = MappingProxyType({row.name: row for row in _ROWS})
-"""The rows that ship with us: the benchmark's and those that we make."""
 
 
 # --- datasets of one's own ------------------------------------------------------------------------
 
 
 class Datasets(Mapping[str, Dataset]):
-    """The one table: our rows, then those of one's own.
+    """All datasets: ours, then custom ones.
 
-    The file of one's own datasets is read when a name is looked up that is none of ours, or when
-    all names are listed; importing this module reads nothing.
+    The file of custom datasets is read for unknown names and for lists, never on import.
 
     Raises:
         DatasetFileError: on such a look-up, where the file is damaged.
@@ -369,7 +269,7 @@ DATASETS: Mapping[str, Dataset] = Datasets()
 
 
 def own_datasets() -> Mapping[str, Dataset]:
-    """The datasets of one's own, by name.
+    """Read the custom datasets, by name.
 
     Raises:
         DatasetFileError: their file is damaged, or one has a name that it cannot have.

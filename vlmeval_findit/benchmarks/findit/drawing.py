@@ -1,4 +1,4 @@
-"""What the report draws of an answer: the objects, and every box by what became of it."""
+"""What the report draws of an answer: the objects, and every box by its outcome."""
 
 from __future__ import annotations
 
@@ -15,15 +15,11 @@ from ...core.scored_row import ScoredRow, add_up
 from .metrics import METRICS
 from .query import Query
 
-THRESHOLDS = tuple(at / 20 for at in range(1, 20))
-"""IoU thresholds of curves: 0.05 to 0.95."""
+THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
 
 
 class Pair(NamedTuple):
-    """A box and the object that it was assigned to, by their places in answer and truth.
-
-    ``iou`` is None of points: there ``hit`` alone says what it is.
-    """
+    """Indices of a box and its object in answer and truth; of points ``iou`` is None."""
 
     box: int
     target: int
@@ -33,7 +29,7 @@ class Pair(NamedTuple):
 
 
 def pairs(row: ScoredRow) -> list[Pair]:
-    """The assignment of one answer, as its score recorded it."""
+    """Read the assignment of one answer from its score."""
     details = row.details
     agree = details.get("labels_agree") or [True] * len(details["assigned"])
     ious = details.get("ious") or [None] * len(details["assigned"])
@@ -45,7 +41,7 @@ def pairs(row: ScoredRow) -> list[Pair]:
 
 
 def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
-    """What every box of an answer is, and the IoU with its object (0: it has none; None: a point).
+    """Give each box of an answer its role and the IoU with its object (0: none; None: a point).
 
     A point is only known to lie in an object of its label.
     """
@@ -61,20 +57,16 @@ def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
     return found
 
 
-_MOST = 200
-"""Boxes of an answer that are drawn."""
+_MOST = 200  # boxes drawn of an answer
 
 
 def draw(query: Query, row: ScoredRow) -> Drawing:
-    """An answer on its pictures."""
+    """Draw an answer on its images."""
     return draw_as(query, row, roles(row))
 
 
 def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float | None]]) -> Drawing:
-    """An answer on its pictures, every box as what ``found`` says with the value that it has.
-
-    Objects come first, so that answers lie above them.
-    """
+    """Draw an answer on its images with the given roles; objects come first, below the boxes."""
     details, truth = row.details, query.truth
     drawn: dict[int, list[DrawnBox]] = {}
     ious = details.get("ious") or [None] * len(truth.boxes)
@@ -103,7 +95,7 @@ def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float | No
 
 
 def _salvaged(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
-    """The boxes that only the salvaged reading has, by frame; it begins with the others."""
+    """Yield the lenient reading's boxes beyond the strict ones, with which it begins, by frame."""
     found = row.details.get("salvaged") or {"boxes": []}
     boxes = found["boxes"][:_MOST]
     frames = found.get("frames") or [0] * len(boxes)
@@ -114,7 +106,7 @@ def _salvaged(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
 
 
 def curve(rows: Sequence[ScoredRow]) -> Curve:
-    """Precision and recall by IoU threshold; a failed call adds nothing to any sum.
+    """Compute precision and recall by IoU threshold; failed calls count in no sum.
 
     The assignment is the score's at every threshold; only what counts as a hit changes.
     """

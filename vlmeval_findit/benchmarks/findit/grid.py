@@ -1,9 +1,7 @@
-"""From lists of axis values to variants of the grid.
+"""Turn lists of axis values into variants of the grid.
 
-An axis that does not apply to a format is not taken: text has neither key nor structure nor a
-grammar, the decomposed structure names its own keys, and a table without reference pictures has
-nothing to mark.  So "text and JSON, key ``bbox_2d``" is one text cell and one JSON cell a
-representation, as in the paper's format search.
+Axes that do not apply are ignored (text has no key, structure or grammar), so "text and JSON, key
+``bbox_2d``" is one text and one JSON cell a representation, as in the paper's format search.
 """
 
 from __future__ import annotations
@@ -25,27 +23,33 @@ from ...boxes.representation import GRID, REPRESENTATIONS
 from ...core.config import MisplacedError, refuse_twice
 from ...core.spelling import nearest
 from .datasets import DATASETS, Dataset
-from .formats import Format
 from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
 
-NONE = "none"
-"""How a file says "no centre experiment", "no mark" and "decoded freely"."""
 
-WINNER = "winner"
-"""How a stage says "as in the best format of the stage before"."""
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The answer format that a prompt asks for."""
+
+    representation: str
+    output: str
+    key: str = DEFAULT_KEY
+    structure: str = DEFAULT_STRUCTURE
+    centre: str | None = None
+    mark: str | None = None
+    decoding: str | None = None
+
+
+NONE = "none"  # in files: no centre experiment, no mark, free decoding
+WINNER = "winner"  # in stages: the best format of the stage before
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An annotation table: a dataset, or its multi-label queries.
-
-    ``kind`` is what is made of it and a format: FindIt's variants, or those of another benchmark
-    that asks in the same formats.
-    """
+    """An annotation table: a dataset, or its multi-label queries."""
 
     dataset: str
     multilabel: bool = False
-    kind: type[Variant] = Variant
+    kind: type[Variant] = Variant  # of what is made with a format; other benchmarks have their own
 
     @property
     def name(self) -> str:
@@ -57,7 +61,7 @@ class Table:
 
 
 def all_tables() -> dict[str, Table]:
-    """Every table of FindIt by its name: the release's, the demonstration's, the user's own."""
+    """Map names to all FindIt tables: the release's, the demonstration's, the user's."""
     return {
         row.table_name(multilabel): Table(row.name, multilabel)
         for row in DATASETS.values()
@@ -66,20 +70,17 @@ def all_tables() -> dict[str, Table]:
 
 
 def benchmark() -> tuple[Table, ...]:
-    """What ``datasets: all`` means: the tables that the release has."""
+    """List the tables of the release, which ``datasets: all`` means."""
     return tuple(t for t in all_tables().values() if t.data.subset_for(t.multilabel) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The values of every axis of a format; ``representations`` may be (``winner``,).
+    """The values of every axis of a format."""
 
-    The default key is that of each representation: ``bbox`` of boxes, ``point`` of points.
-    """
-
-    representations: tuple[str, ...] = GRID
+    representations: tuple[str, ...] = GRID  # or (WINNER,)
     outputs: tuple[str, ...] = OUTPUTS
-    keys: tuple[str, ...] = (DEFAULT_KEY,)
+    keys: tuple[str, ...] = (DEFAULT_KEY,)  # each representation's: bbox of boxes, point of points
     structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
     centres: tuple[str, ...] = (NONE,)
     marks: tuple[str, ...] = (NONE,)
@@ -90,16 +91,16 @@ class Axes:
         return any(WINNER in getattr(self, axis) for axis in AXIS_FIELDS)
 
     def after_some(self, first: Axes) -> Axes:
-        """These axes with some format for ``winner``: one that is judged as those of others."""
+        """Replace ``winner`` by some format with the same match rule."""
         name = first.representations[0]
         name = "xyxy" if name in GRID else name
         return self.after(Format(name, "json", default_key(name)))
 
-    def after(self, winner: Format | None) -> Axes:
-        """These axes with ``winner`` replaced by the values of a format.
+    def after(self, winner: Format | Variant | None) -> Axes:
+        """Replace ``winner`` by the values of a format, or of a cell in it.
 
         Raises:
-            ValueError: there is ``winner`` among them, and no format.
+            ValueError: ``winner`` is among them, and no format is given.
         """
         values: dict[str, Any] = {}
         for axis, field in AXIS_FIELDS.items():
@@ -111,7 +112,7 @@ class Axes:
         return replace(self, **values)
 
 
-AXIS_FIELDS = {
+AXIS_FIELDS = {  # axis to field of Format
     "representations": "representation",
     "outputs": "output",
     "keys": "key",
@@ -120,9 +121,8 @@ AXIS_FIELDS = {
     "marks": "mark",
     "decodings": "decoding",
 }
-"""Axis by axis the field of :class:`Format`."""
 
-AXIS_VALUES: dict[str, tuple[str, ...]] = {
+AXIS_VALUES: dict[str, tuple[str, ...]] = {  # the values that ``all`` means
     "representations": GRID,
     "outputs": OUTPUTS,
     "keys": KEYS,
@@ -131,20 +131,19 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {
     "marks": (NONE, *MARKS),
     "decodings": (NONE, *DECODINGS),
 }
-"""What ``all`` means on every axis."""
 
 
 def axis_values(axis: str, value: object) -> Collection[str]:
-    """What an axis can have: a value that ``all`` does not mean may be another representation."""
+    """List an axis's valid values; representations beyond ``all`` are valid too."""
     known = AXIS_VALUES[axis]
     return REPRESENTATIONS if axis == "representations" and value not in known else known
 
 
 def axis_from(axis: str, said: Sequence[str], *, may_win: bool) -> tuple[str, ...]:
-    """The values of an axis that somebody names, or ``all``, or ``winner``.
+    """Check the named values of an axis, ``all`` or ``winner``.
 
     Raises:
-        MisplacedError: one is none, stands twice, or ``winner`` may not be said.
+        MisplacedError: a value is invalid or repeated, or ``winner`` is not allowed.
     """
     if said == "all":
         return AXIS_VALUES[axis]
@@ -162,7 +161,7 @@ def axis_from(axis: str, said: Sequence[str], *, may_win: bool) -> tuple[str, ..
 
 
 def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
-    """The values that some cells have on every axis, their frames and captions."""
+    """Collect the cells' values on every axis, their frames and captions."""
     found: dict[str, set[Any]] = {
         axis: {getattr(cell, field) or NONE for cell in cells}
         for axis, field in AXIS_FIELDS.items()
@@ -176,7 +175,7 @@ def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
 
 
 def formats(axes: Axes) -> Iterator[Format]:
-    """Every format of the axes once, in the order of their lists; whether one fits is not asked."""
+    """Yield every format of the axes once, in list order, without checking that it fits."""
     seen: set[Format] = set()
     lists = (getattr(axes, axis) for axis in AXIS_FIELDS)
     for representation, output, key, structure, centre, mark, decoding in product(*lists):
@@ -193,7 +192,7 @@ def formats(axes: Axes) -> Iterator[Format]:
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What is shown beside the format: numbers of frames (empty: the dataset's own), captions."""
+    """Numbers of frames (empty: the dataset's own) and captions to show."""
 
     frames: tuple[int, ...] = ()
     captions: tuple[bool, ...] = (False,)
@@ -202,7 +201,7 @@ class Views:
 def variants(
     tables: Sequence[Table], wanted: Iterable[Format], views: Views = Views()
 ) -> list[Variant]:
-    """The cells of tables and formats that are in the grid; the others are left out."""
+    """List the variants of tables and formats that are in the grid."""
     wanted = list(wanted)
     found: dict[Variant, None] = {}
     for table in tables:
@@ -222,6 +221,5 @@ def variants(
 
 
 def _frames(table: Table, wanted: Sequence[int]) -> Sequence[int]:
-    """The numbers of frames that a table has among those that are wanted."""
     most = table.data.frames
     return [n for n in wanted if n <= most] if wanted and most > 1 else [most]

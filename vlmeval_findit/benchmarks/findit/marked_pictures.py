@@ -1,8 +1,7 @@
-"""Marked reference pictures: drawn once, kept below the image folder of their dataset.
+"""Marked reference images, drawn once and stored as ``vp/<mark>/<hash>.png`` in the image folder.
 
-``vp/<mark>/<hash>.png``, where the hash is of what is drawn: the picture's path, the box, the
-recipe.  So what is asked can be told where no picture is at hand.  The pixels are stored, not
-compressed: a file has the same bytes everywhere, and so has the key of a call that shows it.
+The hash is of image path, box and recipe, so it is known without the image.  Pixels are not
+compressed: the file, and the key of a call that shows it, have the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -10,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import replace
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,37 +23,93 @@ from ...core.places import Folder, image_folder, keep_below
 from ...core.stored_png import Pixels, png
 from ...marks.region import Region
 from ...marks.style import Shape, default_style, words_of
-from .query import Query
-from .references import MarkedQuery, Reference, references
+from .query import Query, Sighting, video_of
 from .variant import Variant
 
 if TYPE_CHECKING:
     from PIL import Image
 
 log = logging.getLogger(__name__)
-
-RECIPE = 1
-"""Counts the changes of what is drawn."""
-
+RECIPE = 1  # increase when drawings change
 COLOUR = "red"
-
-LONGEST = 1024
-"""Pixels of the longer side, at most."""
-
-_AROUND = 3.0
-"""How large the window is, measured by the object's box."""
-
-_LEAST = 256
-"""Pixels of a window's sides, at least, where the picture has them."""
-
-_MARGIN = 64
-"""Grey pixels around a shot that is all object, or too small for an arrow, which is 50 long."""
-
+LONGEST = 1024  # pixels of the longer side, at most
+_AROUND = 3.0  # size of the window in sizes of the object's box
+_LEAST = 256  # pixels of a window's sides, at least, where the image has them
+_MARGIN = 64  # grey pixels around a shot that is all object, or too small for an arrow (50 pixels)
 _GREY = 128
 
 
+# --- which image -------------------------------------------------------------------------------
+
+REFERENCE = "reference"  # kind of slices: where marked references come from
+
+
+class Origin(Enum):
+    """Origin of a marked reference, as slices name it."""
+
+    SHOT = "where the shot is from"
+    OTHER_SCENE = "another scene"
+    WHOLE_SHOT = "the shot as a whole"
+
+
+class Reference(NamedTuple):
+    """An image to mark; ``box`` is in its pixels (None: the object fills it)."""
+
+    picture: str
+    box: Corners | None
+    origin: Origin
+
+
+def references(queries: Sequence[Query], is_video: bool) -> list[Reference | None]:
+    """Choose a reference for each query of a whole table; None where nothing shows its object.
+
+    It never shows the query's own scene, or video where ``is_video`` (images are frames of videos):
+
+    1. the first of the images that its shots were taken from, where the table knows them;
+    2. else an image of the next query (cyclically) about the same object elsewhere, with the first
+       box there;
+    3. else its own first shot, which is all object.
+    """
+    places: dict[str, list[int]] = {}
+    for at, query in enumerate(queries):
+        places.setdefault(query.label, []).append(at)
+    made = []
+    for at, query in enumerate(queries):
+        same = places[query.label]
+        after = same.index(at) + 1
+        others = (queries[other] for other in (*same[after:], *same[: after - 1]))
+        made.append(_reference(query, others, is_video))
+    return made
+
+
+def _reference(query: Query, others: Iterable[Query], is_video: bool) -> Reference | None:
+    def is_asked(picture: str) -> bool:
+        return (video_of(picture) if is_video else picture) in asked
+
+    asked = {video_of(frame) if is_video else frame for frame in query.images}
+    for seen in query.sightings:
+        if not is_asked(seen.image):
+            return Reference(*seen, Origin.SHOT)
+    for other in others:
+        for seen in _seen(other):
+            if not is_asked(seen.image):
+                return Reference(*seen, Origin.OTHER_SCENE)
+    return Reference(query.support[0], None, Origin.WHOLE_SHOT) if query.support else None
+
+
+def _seen(query: Query) -> Iterable[Sighting]:
+    """Yield the query's objects that lie at least partly inside their image."""
+    truth = query.truth
+    for (x1, y1, x2, y2), frame in zip(truth.boxes, truth.frames, strict=True):
+        if min(x2, query.width) > max(x1, 0.0) and min(y2, query.height) > max(y1, 0.0):
+            yield Sighting(query.images[frame], (x1, y1, x2, y2))
+
+
+# --- what is drawn ---
+
+
 def words(mark: str) -> str:
-    """What prompts call a mark.
+    """Name a mark as prompts do.
 
     >>> words("oval")
     'red oval'
@@ -61,13 +117,11 @@ def words(mark: str) -> str:
     return words_of(default_style(Shape(mark)), COLOUR)
 
 
-def with_marks(queries: Sequence[Query], variant: Variant) -> list[MarkedQuery]:
-    """The queries of a table with a marked picture in place of their shots.
-
-    Pictures that are not there yet, or older than what they were made of, are made.
+def with_marks(queries: Sequence[Query], variant: Variant) -> list[Query]:
+    """Replace a table's shots by one marked image each, drawn if missing or older than its source.
 
     Raises:
-        PlaceError: the folder of the dataset's images cannot be written to.
+        PlaceError: the image folder is not writable.
     """
     if variant.mark is None:
         raise ValueError(f"{variant.name} marks nothing")
@@ -76,22 +130,21 @@ def with_marks(queries: Sequence[Query], variant: Variant) -> list[MarkedQuery]:
     return [_marked_query(*both, variant.mark) for both in zip(queries, found, strict=True)]
 
 
-def _marked_query(query: Query, reference: Reference | None, mark: str) -> MarkedQuery:
-    values = {field.name: getattr(query, field.name) for field in fields(Query)}
+def _marked_query(query: Query, reference: Reference | None, mark: str) -> Query:
     if reference is None:
-        return MarkedQuery(**values)
-    values["support"] = (path_of(reference, mark),)
-    return MarkedQuery(**values, origin=reference.origin)
+        return query
+    tags = {**query.tags, REFERENCE: reference.origin.value}
+    return replace(query, support=(path_of(reference, mark),), tags=tags)
 
 
 def path_of(reference: Reference, mark: str) -> str:
-    """Where the marked picture of a reference lies, relative to the image folder."""
+    """Return a marked image's path, relative to the image folder."""
     drawn = json.dumps([RECIPE, mark, reference.picture, reference.box])
     return f"vp/{mark}/{sha256_of(drawn.encode())[:20]}.png"
 
 
 def _make(wanted: Iterable[Reference], mark: str, folder: Folder) -> None:
-    """Draw the pictures that are missing: every source is decoded once, for all that it shows."""
+    """Draw the missing images; every source is decoded once."""
     by_source: dict[str, list[Reference]] = {}
     for reference in dict.fromkeys(wanted):
         source, target = folder.path / reference.picture, folder.path / path_of(reference, mark)
@@ -119,13 +172,7 @@ def _is_newer(source: Path, target: Path) -> bool:
 
 
 def marked(picture: Image.Image, box: Corners | None, mark: str) -> Pixels:
-    """The surroundings of an object, marked.
-
-    Args:
-        picture: all of it, RGB.
-        box: the object's, in its pixels; None where it is all object.
-        mark: one of :data:`.variant.MARKS`.
-    """
+    """Mark an object's box, in pixels of the RGB image (None: all of it), in its surroundings."""
     from PIL import Image
 
     from ...marks.render import draw_marks
@@ -146,15 +193,10 @@ def marked(picture: Image.Image, box: Corners | None, mark: str) -> Pixels:
 
 
 def window(low: float, high: float, size: int) -> tuple[int, int]:
-    """From where to where a picture is shown, along one axis.
+    """Choose the pixels shown along one axis, for an object from ``low`` to ``high``.
 
     >>> window(100, 200, 8192), window(1000, 1010, 8192), window(40, 60, 96)
     ((0, 300), (877, 1133), (0, 96))
-
-    Args:
-        low: where the object begins, in pixels.
-        high: where it ends.
-        size: the picture's side.
     """
     low, high = max(low, 0.0), min(high, float(size))
     length = min(max(round(_AROUND * (high - low)), _LEAST), size)
@@ -163,7 +205,6 @@ def window(low: float, high: float, size: int) -> tuple[int, int]:
 
 
 def _region(corners: Sequence[float], pixels: Pixels, width: int) -> Region:
-    """A box whose outline lies inside the picture."""
     height, across = pixels.shape[:2]
     x1, x2 = (min(max(x, width), across - width) for x in corners[::2])
     y1, y2 = (min(max(y, width), height - width) for y in corners[1::2])

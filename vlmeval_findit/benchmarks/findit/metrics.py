@@ -1,31 +1,197 @@
-"""F1@0.5, mIoU and format adherence as ratios of sums (protocol section 5); the figures of points.
-
-Answers that are judged otherwise have other figures and other sums: nothing of points is in a
-figure of boxes, and nothing of boxes in one of points.
-"""
+"""Sums of a query, and metrics over them, of boxes and of points (protocol section 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import chain
+from math import isfinite
+from typing import Any, NamedTuple
 
-from ...boxes.pointing import points_inside
+from ...boxes.matching import match, points_inside
 from ...boxes.records import Matched, Reading, Reason, Truth
+from ...boxes.reply_format import ReplyFormat
 from ...boxes.representation import Judging
-from ...core.metric import Metric
-from .rejection import FALSE_ALARM_RATE, REJECTION_ACCURACY
-from .salvaging import FOUND_MORE, PLACES_MORE, POINTED_MORE, SAID_MORE
+from ...boxes.salvage import Salvaged, salvage
+from ...boxes.spaces import ToPixels
+from ...core.metric import Better, Metric
+from ...core.replies import Reply
 
-F1_SALVAGED = Metric(
+# --- a tolerant reading, beside the score ---------------------------------------------------------
+# Replies that adhere cost nothing here, and no sum of the score depends on it.
+
+FOUND_MORE = "salvaged_tp"  # objects found by the lenient reading less those by the strict one
+SAID_MORE = "salvaged_pred"  # boxes that only the lenient reading has
+POINTED_MORE, PLACES_MORE = "salvaged_pointed", "salvaged_places"  # lenient surplus in point sums
+
+
+class SalvagedMatch(NamedTuple):
+    """A lenient reading matched with the ground truth."""
+
+    salvaged: Salvaged
+    matched: Matched
+
+
+def salvaged_matches(
+    replies: Sequence[str],
+    formats: Sequence[ReplyFormat],
+    readings: Sequence[Reading],
+    truths: Sequence[Truth],
+    maps: Sequence[ToPixels],
+    judged: Judging = Judging.BY_OVERLAP,
+) -> dict[int, SalvagedMatch]:
+    """Match the lenient readings of replies; by index of the replies that have one."""
+    found = {
+        place: salvaged
+        for place, reading in enumerate(readings)
+        if reading.reason is not None
+        and (salvaged := salvage(replies[place], formats[place], reading)) is not None
+    }
+    matched = match(
+        [salvaged.reading for salvaged in found.values()],
+        [truths[place] for place in found],
+        [maps[place] for place in found],
+        judged,
+    )
+    return dict(zip(found, map(SalvagedMatch, found.values(), matched), strict=True))
+
+
+def newly_found(strict: Matched, salvaged: SalvagedMatch) -> tuple[int, ...]:
+    """List the indices of the objects that only the lenient reading finds."""
+    both = zip(salvaged.matched.hits, strict.hits, strict=True)
+    return tuple(j for j, (now, before) in enumerate(both) if now and not before)
+
+
+def salvaged_details(strict: Matched, salvaged: SalvagedMatch) -> dict[str, Any]:
+    """List details for the details file: boxes in pixels, the strict reading's first."""
+    reading, matched = salvaged.salvaged.reading, salvaged.matched
+    found: dict[str, Any] = {
+        "steps": [step.value for step in salvaged.salvaged.steps],
+        "boxes": finite(matched.boxes),
+        "hits": matched.hits,
+        "recoverable": list(newly_found(strict, salvaged)),
+    }
+    if reading.labels:
+        found["labels"] = reading.labels
+    if reading.frames:
+        found["frames"] = reading.frames
+    return found
+
+
+def finite(boxes: list[list[float]]) -> list[list[float]] | list[list[float | None]]:
+    """Replace numbers that are not finite by null, for JSON."""
+    if all(map(isfinite, chain.from_iterable(boxes))):
+        return boxes
+    return [[n if isfinite(n) else None for n in box] for box in boxes]
+
+
+# --- queries that have nothing to find ------------------------------------------------------------
+# Silence is no rejection: whoever says nothing, cannot be read, or talks instead of answering has
+# not said that there is nothing.
+
+
+class Outcome(Enum):
+    """Outcome of a reply to a query without objects; the value is its name in tables."""
+
+    REJECTED = "rejected rightly"  # it says, in the form that was asked for, that there is no box
+    FALSE_ALARM = "false alarm"
+    UNREADABLE = "not readable"
+    REFUSED = "refused"  # words in place of an answer, whatever they say
+    EMPTY = "empty reply"
+    FAILED = "failed call"
+
+    @property
+    def sum(self) -> str:
+        return f"negatives_{self.name.lower()}"
+
+
+# The share of each outcome, failed calls included.
+SHARES = tuple(
+    Metric(one.value, {one.sum: 1}, {each.sum: 1 for each in Outcome}, empty=None)
+    for one in Outcome
+)
+
+# Rejection is measured over these: the answered queries without objects.
+ANSWERED_NEGATIVES = {one.sum: 1.0 for one in Outcome if one is not Outcome.FAILED}
+
+REJECTION_ACCURACY = Metric(
+    "Rejection accuracy",
+    {Outcome.REJECTED.sum: 1},
+    ANSWERED_NEGATIVES,
+    empty=None,
+    key="rejection_accuracy",
+    in_short_tables=False,
+)
+
+FALSE_ALARM_RATE = Metric(
+    "False-alarm rate",
+    {Outcome.FALSE_ALARM.sum: 1},
+    ANSWERED_NEGATIVES,
+    empty=None,
+    key="false_alarm_rate",
+    in_short_tables=False,
+    better=Better.LOWER,
+)
+
+
+def outcome(reply: Reply, reading: Reading, salvaged: SalvagedMatch | None) -> Outcome:
+    """Classify the reply to a query that has nothing to find."""
+    reason = reading.reason
+    if reason is Reason.FAILED_CALL:
+        return Outcome.FAILED
+    if reading.boxes:
+        return Outcome.FALSE_ALARM
+    # Over frames the release does not count the empty list as adherent; it is an answer all the
+    # same.
+    if reason is None or (salvaged is not None and not salvaged.salvaged.steps):
+        return Outcome.REJECTED
+    if reason is Reason.EMPTY:
+        return Outcome.EMPTY
+    words = reason in (Reason.NO_BOX, Reason.NOT_JSON) and salvaged is None and not reply.cut
+    return Outcome.REFUSED if words and _is_prose(reply.answer) else Outcome.UNREADABLE
+
+
+def _is_prose(text: str) -> bool:
+    """Tell whether a text has words, and no bracket of a begun answer."""
+    return _BRACKET.search(text) is None and any(map(str.isalpha, text))
+
+
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+def rejections(sums: Mapping[str, float]) -> dict[Outcome, int]:
+    """Count the queries of each outcome; empty where every query has something to find."""
+    found = {one: int(sums.get(one.sum, 0)) for one in Outcome}
+    return found if any(found.values()) else {}
+
+
+def rejection_line(sums: Mapping[str, float]) -> str | None:
+    """Summarise a run's rejections; None where every query has something to find.
+
+    >>> rejection_line({"negatives_rejected": 6, "negatives_failed": 1})
+    '7 with nothing to find: rejected rightly 6, failed call 1'
+    """
+    found = {one: count for one, count in rejections(sums).items() if count}
+    parts = ", ".join(f"{one.value} {count:,}" for one, count in found.items())
+    return f"{sum(found.values()):,} with nothing to find: {parts}" if found else None
+
+
+# --- boxes ----------------------------------------------------------------------------------------
+
+F1_SALVAGED = Metric(  # the headline of the lenient reading
     "F1@0.5 (salvaged)",
     {"tp": 2, FOUND_MORE: 2},
     {"n_pred": 1, SAID_MORE: 1, "n_gt": 1},
     key="f1_salvaged",
     in_short_tables=False,
 )
-"""The headline of a tolerant reading, beside that of the score."""
 
 ADHERENCE = Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence")
 
+# Micro-averaged over the answered queries; F1@0.5 is the headline.  The last two are of queries
+# with nothing to find.
 METRICS = (
     Metric("F1@0.5", {"tp": 2}, {"n_pred": 1, "n_gt": 1}, key="f1"),
     Metric("mIoU", {"iou_sum": 1}, {"n_gt": 1}, key="miou"),
@@ -36,32 +202,20 @@ METRICS = (
     REJECTION_ACCURACY,
     FALSE_ALARM_RATE,
 )
-"""Micro-averaged over the queries that were answered; F1@0.5 is the headline.
 
-The last two are of the queries that have nothing to find; datasets without such have none.
-"""
-
-F1_FAILED_MISSED = Metric(
+F1_FAILED_MISSED = Metric(  # every failed call is an answer without boxes
     "F1@0.5 (failed calls as misses)",
     {"tp": 2},
     {"n_pred": 1, "n_gt": 1, "n_gt_failed": 1},
     key="f1_failed_missed",
 )
-"""The same when every failed call counts as an answer without boxes."""
 
-RANKING = (F1_FAILED_MISSED, METRICS[1], METRICS[2])
-"""By which formats are compared: one would gain else by failing on hard pictures."""
-
-COUNTS = {"boxes": "n_gt", "predicted": "n_pred", "found": "tp"}
-"""Sums that stand in a score's table, by what they are called there."""
+RANKING = (F1_FAILED_MISSED, METRICS[1], METRICS[2])  # else failing on hard images would pay
+COUNTS = {"boxes": "n_gt", "predicted": "n_pred", "found": "tp"}  # name in a score's table to sum
 
 
 def sums(reading: Reading, matched: Matched) -> dict[str, float]:
-    """The sums of one query.
-
-    A failed call is no response and enters none of the other sums, but the objects that it left
-    unanswered are counted in ``n_gt_failed``.
-    """
+    """Compute one query's sums; the objects of a failed call are only in ``n_gt_failed``."""
     failed = reading.reason is Reason.FAILED_CALL
     objects = len(matched.ious)
     return {
@@ -75,7 +229,6 @@ def sums(reading: Reading, matched: Matched) -> dict[str, float]:
 
 
 def _replied(reading: Reading) -> dict[str, float]:
-    """The sums that say whether there is a reply, and whether it is as asked."""
     failed = reading.reason is Reason.FAILED_CALL
     return {
         "responses": 0 if failed else 1,
@@ -94,6 +247,12 @@ POINTING_SALVAGED = Metric(
     in_short_tables=False,
 )
 
+# Over the answered queries; the pointing accuracy is the headline.  ``pointed``: objects with a
+# point of their own (the assignment of boxes).  ``places``: max(objects, points said), so that a
+# point too many costs as much as an object too few.  With one object and at most one point this is
+# ScreenSpot-Pro's accuracy (there too a reply without a point is a miss).  ``inside``: for a query
+# with objects the share of its points in any object, 0 without a point; with one object this is how
+# RefSpatial-Bench counts.
 POINTING = (
     Metric("Pointing accuracy", {"pointed": 1}, {"places": 1}, key="pointing"),
     Metric("Points inside", {"inside": 1}, {"targets": 1}, key="points_inside", empty=None),
@@ -106,16 +265,6 @@ POINTING = (
     REJECTION_ACCURACY,
     FALSE_ALARM_RATE,
 )  # fmt: skip
-"""Over the queries that were answered; the pointing accuracy is the headline.
-
-``pointed`` are objects with a point of their own in them, one point an object (the assignment of
-boxes).  ``places`` of a query are as many as it has objects, or as many as points were said where
-those are more: a point too many costs as much as an object too few, and no answer is better for
-being long.  With one object and at most one point this is the share of answers that lie in the
-target, which is how ScreenSpot-Pro counts (a reply without a point is a miss there too).
-``inside`` is of each query with objects the share of its points that lie in any, 0 without a point:
-with one object this is how RefSpatial-Bench counts, however many points a reply has.
-"""
 
 POINTING_FAILED_MISSED = Metric(
     "Pointing accuracy (failed calls as misses)",
@@ -125,12 +274,11 @@ POINTING_FAILED_MISSED = Metric(
 )
 
 POINTING_RANKING = (POINTING_FAILED_MISSED, POINTING[1], ADHERENCE)
-
 POINTING_COUNTS = {"objects": "objects", "points": "points", "pointed at": "pointed"}
 
 
 def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, float]:
-    """The sums of one query that is answered with points; see :data:`POINTING`."""
+    """Compute the sums of a query that is answered with points; see :data:`POINTING`."""
     replied, objects, points = _replied(reading), len(truth.boxes), matched.counted
     if replied["failed"]:
         counted = dict.fromkeys(("pointed", "points", "objects", "places", "inside", "targets"), 0)
@@ -148,10 +296,48 @@ def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, fl
     }
 
 
-SumsOf = Callable[[Reading, Matched, Truth], dict[str, float]]
+# --- the rule in force ----------------------------------------------------------------------------
 
-SUMS: Mapping[Judging, SumsOf] = {
-    Judging.BY_OVERLAP: lambda reading, matched, _: sums(reading, matched),
-    Judging.BY_LYING_INSIDE: point_sums,
-}
-"""The sums of one query, by how its answers are judged."""
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Sums and metrics of answers under one match rule."""
+
+    metrics: tuple[Metric, ...]
+    ranking: tuple[Metric, ...]
+    with_failures: Metric
+    salvaged: Metric
+    counts: Mapping[str, str]  # sums in a score's table
+    sums: Callable[[Reading, Matched, Truth], dict[str, float]]  # of one query
+    more: Callable[[Matched, Matched], dict[str, float]]  # the lenient surplus
+    undetailed: tuple[str, ...] = ()  # details that such answers do not have: their sums say it
+
+    def salvaged_sums(self, strict: Matched, tolerant: SalvagedMatch) -> dict[str, float]:
+        """List the lenient surplus, where not 0; a changed assignment can make it negative."""
+        found = self.more(strict, tolerant.matched)
+        return {name: value for name, value in found.items() if value}
+
+
+def _more_boxes(strict: Matched, tolerant: Matched) -> dict[str, float]:
+    return {FOUND_MORE: tolerant.tp - strict.tp, SAID_MORE: tolerant.counted - strict.counted}
+
+
+def _more_points(strict: Matched, tolerant: Matched) -> dict[str, float]:
+    objects = len(strict.hits)
+    places = [max(objects, one.counted) for one in (tolerant, strict)]
+    return {POINTED_MORE: tolerant.tp - strict.tp, PLACES_MORE: places[0] - places[1]}
+
+
+BOXES = Rule(
+    METRICS, RANKING, F1_FAILED_MISSED, F1_SALVAGED, COUNTS,
+    sums=lambda reading, matched, _: sums(reading, matched),
+    more=_more_boxes,
+)  # fmt: skip
+POINTS = Rule(
+    POINTING, POINTING_RANKING, POINTING_FAILED_MISSED, POINTING_SALVAGED, POINTING_COUNTS,
+    sums=point_sums,
+    more=_more_points,
+    undetailed=("ious", "tp", "n_pred", "n_gt"),
+)  # fmt: skip
+
+RULES: Mapping[Judging, Rule] = {Judging.BY_OVERLAP: BOXES, Judging.BY_LYING_INSIDE: POINTS}

@@ -1,30 +1,64 @@
-"""The parsing of names (protocol section 1).
+"""The parsing of names (protocol section 1); :func:`parse` inverts :attr:`.Variant.name`.
 
 ``FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>[_<key>][_<structure>]
 [_cx-<definitions|formula>][_vp-<box|oval|arrow|tag|point>][_constrained]``
-
-:func:`parse` and :attr:`.Variant.name` are inverse over the whole valid grid.  The release's own
-task names are accepted too (:mod:`.aliases`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
-from ...boxes.reply_format import DEFAULT_STRUCTURE, KEYS, OUTPUTS, STRUCTURES, default_key
-from ...boxes.representation import REPRESENTATIONS
+from ...boxes.reply_format import (
+    DEFAULT_KEY,
+    DEFAULT_STRUCTURE,
+    KEYS,
+    OUTPUTS,
+    STRUCTURES,
+    default_key,
+)
+from ...boxes.representation import GRID, REPRESENTATIONS
+from ...core.plugins import Table
 from ...core.spelling import nearest
 from . import PREFIX
-from .aliases import parse_alias
-from .datasets import DATASETS, Dataset
-from .name_parts import NameParts
-from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem
+from .datasets import BENCHMARK, DATASETS, Dataset, Family
+from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem, problem
+
+
+class NameParts:
+    """The rest of a name while parts are taken from the front."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def take(self, words: Iterable[str]) -> str | None:
+        """Take the longest of the words that is a whole part in front; None where none is."""
+        for word in sorted(words, key=len, reverse=True):
+            if self.text == word or self.text.startswith(word + "_"):
+                self.text = self.text[len(word) + 1 :]
+                return word
+        return None
+
+    def take_row(self, table: Table[Any]) -> str | None:
+        """Take the name of a row in front: one of ours, else a plug-in's."""
+        return self.take(table.ours) or self.take(table.added())
+
+    def take_match(self, pattern: str) -> str | None:
+        found = re.match(pattern + r"(?=_|\Z)", self.text)
+        if found is None:
+            return None
+        self.text = self.text[found.end() + 1 :]
+        return found[1]
+
+    def part(self) -> str:
+        return self.text.split("_", 1)[0]
 
 
 def parse(name: str) -> Variant:
-    """The variant that a name stands for.
+    """Parse a name.
 
     Raises:
         VariantError: the name is not valid; the message names the part and the nearest valid one.
@@ -34,45 +68,35 @@ def parse(name: str) -> Variant:
 
 
 def forget_names() -> None:
-    """Parse every name anew from now on: a dataset was added in this process."""
+    """Clear the cache of names, since a dataset was added."""
     _parsed.cache_clear()
 
 
 @lru_cache(maxsize=4096)
 def _parsed(name: str) -> Variant:
-    """The variant of a name; that there is none is not remembered, since rows may be added."""
-    variant, why = _parse(name)
+    """Parse a name and cache the variant; failures are not cached, since rows may be added."""
+    if not name.startswith(PREFIX):
+        raise VariantError(f"{name}: a FindIt name begins with {PREFIX}")
+    if name.endswith("_") and name != PREFIX:
+        raise VariantError(f"{name}: a name does not end in '_'")
+    text = name.removeprefix(PREFIX)
+    rest = NameParts(text)
+    dataset = rest.take(DATASETS)
+    if dataset is None:
+        guess = _looks_like_dataset(text)
+        variant, why = None, f"no dataset {guess!r}{nearest(guess, DATASETS)}"
+    else:
+        variant, why = parse_format(rest.text, DATASETS[dataset], Variant)
+    variant = variant or parse_alias(name)
     if variant is None:
         raise VariantError(f"{name}: {why}")
     return variant
 
 
-def _parse(name: str) -> tuple[Variant | None, str]:
-    if not name.startswith(PREFIX):
-        return None, f"a FindIt name begins with {PREFIX}"
-    if name.endswith("_") and name != PREFIX:
-        return None, "a name does not end in '_'"
-    variant, why = _parse_own(name.removeprefix(PREFIX))
-    if variant is None:
-        alias = parse_alias(name)
-        if alias is not None:
-            return alias, ""
-    return variant, why
-
-
-def _parse_own(text: str) -> tuple[Variant | None, str]:
-    rest = NameParts(text)
-    dataset = rest.take(DATASETS)
-    if dataset is None:
-        guess = _looks_like_dataset(text)
-        return None, f"no dataset {guess!r}{nearest(guess, DATASETS)}"
-    return parse_format(rest.text, DATASETS[dataset], Variant)
-
-
 def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant | None, str]:
-    """The variant of a dataset that the rest of a name says, or why there is none.
+    """Parse the rest of a name, after the dataset; else say why it is not valid.
 
-    The dataset may be another benchmark's, whose variants are of a ``kind`` of their own.
+    ``kind`` is the class of the variant, which may be another benchmark's.
 
     >>> parse_format("xyxy_json_bbox_2d", DATASETS["RefCOCO"], Variant)[0].name
     'FindIt_RefCOCO_xyxy_json_bbox_2d'
@@ -124,7 +148,7 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
 
 
 def _looks_like_dataset(text: str) -> str:
-    """The front of a name up to the first part that belongs to the grid: for error messages."""
+    """For error messages: return a name up to the first part that belongs to the grid."""
     grid = {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption"}
     front = []
     for part in text.split("_"):
@@ -132,3 +156,48 @@ def _looks_like_dataset(text: str) -> str:
             break
         front.append(part)
     return "_".join(front) or text
+
+
+# --- the release's own task names -----------------------------------------------------------------
+
+SUBSETS: dict[str, tuple[Dataset, bool]] = {  # subset file to (dataset, multi-label)
+    subset.file: (row, multilabel)
+    for row in BENCHMARK.values()
+    for multilabel in (False, True)
+    if (subset := row.subset_for(multilabel)) is not None
+}
+
+
+def parse_alias(name: str) -> Variant | None:
+    """Parse one of the release's task names; None where it is none.
+
+    ``FindIt_<subset file>_<family>_<text|json>_<representation>[_<key>][_<structure>]``, with our
+    ``_f<N>``, ``_cx-…`` and ``_vp-…`` at the end where needed, as in
+    ``FindIt_refcoco_testA_refexp_json_xyxy_bbox_2d_per_box``.
+    """
+    rest = NameParts(name.removeprefix(PREFIX))
+    subset = rest.take(SUBSETS)
+    family = rest.take(f.value for f in Family)
+    output = rest.take(OUTPUTS)
+    representation = rest.take(GRID)
+    if subset is None or family is None or output is None or representation is None:
+        return None
+    key, structure = rest.take(KEYS), rest.take(STRUCTURES)
+    frames = rest.take_match(r"f([1-9][0-9]{0,3})")
+    centre = rest.take_match(r"cx-([a-z]+)")
+    mark = rest.take_match(r"vp-([a-z]+)")
+    row, multilabel = SUBSETS[subset]
+    variant = Variant(
+        dataset=row.name,
+        representation=representation,
+        output=output,
+        key=key or DEFAULT_KEY,
+        structure=structure or DEFAULT_STRUCTURE,
+        multilabel=multilabel,
+        frames=int(frames) if frames else row.frames,
+        centre=centre,
+        mark=mark,
+    )
+    if rest.text or problem(variant) or family not in (row.family.value, variant.family.value):
+        return None
+    return variant

@@ -1,11 +1,7 @@
-"""What is asked: our own words over the protocol's content (protocol section 1).
+"""Prompts: our words over the protocol's content (section 1); :data:`VERSION` counts its changes.
 
-:func:`message` gives the parts of a query's message in order, images at their places.  A request is
-what to find, what to return and in which format, then "nothing else".  The wording *is* the
-experiment: it is under snapshot tests, and :data:`VERSION` counts its changes.
-
-Frames are numbered from 1 in what we write.  A reader that sees no frame 0 counts from 1 (section
-3), so a model that leaves out the first frame is still read right; counted from 0 it would not be.
+Frames are numbered from 1: readers that see no frame 0 count from 1 (section 3), so a model that
+leaves out the first frame is still read right; counted from 0 it would not be.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ MessageMaker = Callable[[Query, Variant], Message]
 
 
 def message(query: Query, variant: Variant) -> Message:
-    """The whole message for a query (already thinned to the variant's frames)."""
+    """Compose the message for a query (already thinned to the variant's frames)."""
     parts: list[Part] = []
     if variant.has_references:
         for number, shot in enumerate(query.support, 1):
@@ -50,22 +46,19 @@ def _introduced(number: int, mark: str | None) -> str:
 
 
 def request(query: Query, variant: Variant) -> str:
-    """The text that ends a message: what to find, what to return, nothing else."""
+    """Compose the text that ends a message: what to find, what to return, nothing else."""
     asked = query.label.join(_around_label(variant))
     return f'Caption: "{query.caption}"\n{asked}' if variant.caption else asked
 
 
 _Pieces = tuple[str, ...]
 
+# By variant name: what its dataset and representation meant when the pieces were made.
 _known: dict[str, tuple[Dataset, Representation, _Pieces]] = {}
-"""Pieces by the name of their variant, with what the names in it stood for when they were made."""
 
 
 def _around_label(v: Variant) -> _Pieces:
-    """The pieces of a request between which the label stands: the same for every query.
-
-    They are made again when a file or a plug-in says otherwise what a name stands for.
-    """
+    """Return the request's pieces around the label, made again when a name's meaning changes."""
     data, numbers = v.data, REPRESENTATIONS[v.representation]
     known = _known.get(v.name)
     if known is None or known[0] is not data or known[1] is not numbers:
@@ -84,7 +77,6 @@ def _pieces(v: Variant) -> _Pieces:
 
 
 def _find(v: Variant) -> tuple[str, ...]:
-    """What to find, in the pieces around the label."""
     place = f"the {v.frames} video frames" if v.frames > 1 else "the image"
     if v.family.has_references:
         where = place if v.frames > 1 else "the scene"
@@ -98,15 +90,13 @@ def _find(v: Variant) -> tuple[str, ...]:
     return 'Find every instance of "', f'" in {place}.'
 
 
-_ASKED = {
+_ASKED = {  # for one object, for several
     Judging.BY_OVERLAP: ("its bounding box", "one bounding box for each"),
     Judging.BY_LYING_INSIDE: ("one point that lies on it", "one point that lies on each"),
 }
-"""What is returned, of one object and of several."""
 
 
 def _return(v: Variant) -> tuple[str, ...]:
-    """The sentences that say what to return."""
     one, each = _ASKED[v.judged]
     what = one if _is_one(v) else each
     if v.frames > 1:
@@ -118,12 +108,11 @@ def _return(v: Variant) -> tuple[str, ...]:
 
 
 def _is_one(v: Variant) -> bool:
-    """Whether the answer is exactly one box."""
     return v.family is Family.REFEXP
 
 
 def _as_text(v: Variant) -> str:
-    """How a text reply is written; ``unconstrained`` names nothing but what belongs to a box."""
+    """Describe a text reply; ``unconstrained`` names nothing but what belongs to a box."""
     before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
     fields = v.reply.numbers.fields
     if fields:
@@ -138,7 +127,7 @@ def _as_json(v: Variant) -> str:
 
 
 def json_example(v: Variant) -> str:
-    """The one schema example of a JSON prompt."""
+    """Return the one schema example of a JSON prompt."""
     fields = v.reply.numbers.fields
     box = f"[{', '.join(fields)}]" if fields else "[...]"
     entry = []
@@ -160,7 +149,6 @@ def json_example(v: Variant) -> str:
 
 
 def _fields(v: Variant) -> list[str]:
-    """The sentences that say what the names of the numbers mean, where they do not say it."""
     if v.representation == "all":
         return ["(x1, y1), (x2, y2), (x3, y3) and (x4, y4) are the four corners of the box."]
     if v.centre == "definitions":

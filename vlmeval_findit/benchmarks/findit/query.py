@@ -1,17 +1,20 @@
-"""One row of an annotation table."""
+"""One row of an annotation table, and the thinning of its frames."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+import numpy as np
 
 from ...boxes.records import Truth
 from ...boxes.representation import Corners
 
 
 class Sighting(NamedTuple):
-    """A picture that shows an object in its surroundings, and the object's box in its pixels."""
+    """An image that shows an object in its surroundings, and the object's box in its pixels."""
 
     image: str
     box: Corners
@@ -19,29 +22,64 @@ class Sighting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One row of an annotation table, thinned to the dataset's frames.
-
-    ``images`` are the scene (one path) or the frames, in order; ``support`` the reference shots of
-    the object; both relative to the dataset's image folder.  ``width`` and ``height`` are pixels
-    of the original image.  ``label`` is what to find: a name, an expression, or, for multi-label
-    queries, names separated by commas.  ``sightings`` are the pictures that the shots were taken
-    from, where a table knows them; they may be the scene itself.  ``tags`` are what its author says
-    of it, value by kind.
-    """
+    """One row of an annotation table, thinned to the dataset's frames."""
 
     index: int
-    label: str
-    width: int
+    label: str  # a name, an expression or, for multi-label queries, names separated by commas
+    width: int  # pixels of the original image
     height: int
-    images: tuple[str, ...]
+    images: tuple[str, ...]  # the scene, or its frames in order; relative to the image folder
     truth: Truth
-    support: tuple[str, ...] = ()
+    support: tuple[str, ...] = ()  # reference shots, relative to the image folder
     caption: str = ""
     frame_indices: tuple[int, ...] = ()
-    sightings: tuple[Sighting, ...] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
+    sightings: tuple[Sighting, ...] = ()  # what the shots were taken from, perhaps the scene
+    tags: Mapping[str, str] = field(default_factory=dict)  # the author's, by kind
+    cluster: str = ""  # queries of one cluster are not independent; by default of an image or video
 
-    @property
-    def slices(self) -> Mapping[str, str]:
-        """The parts of its table that it belongs to, value by kind."""
-        return self.tags
+    def __post_init__(self) -> None:
+        if not self.cluster and self.images:
+            first = self.images[0]
+            cluster = video_of(first) if len(self.images) > 1 else first
+            object.__setattr__(self, "cluster", cluster)
+
+
+def video_of(frame: str) -> str:
+    """Return a frame's video: its path without the frame's number.
+
+    >>> video_of("000005/rgb/00003.png"), video_of("qyrH8GUlgC4_f008606.jpg")
+    ('000005/rgb', 'qyrH8GUlgC4')
+    """
+    return re.sub(r"[_/]f?\d+\.\w+$", "", frame)
+
+
+def thin(count: int, frames: int) -> list[int]:
+    """List the indices that thinning ``count`` frames to ``frames`` keeps (protocol section 2)."""
+    if frames >= count:
+        return list(range(count))
+    indices: list[int] = np.linspace(0, count - 1, frames, dtype=int).tolist()
+    return indices
+
+
+def thinned(query: Query, frames: int) -> Query:
+    """Thin a query to at most ``frames`` frames: paths, indices and boxes."""
+    kept = thin(len(query.images), frames)
+    if len(kept) == len(query.images):
+        return query
+    place = {old: new for new, old in enumerate(kept)}
+    truth = query.truth
+    boxes = [i for i, frame in enumerate(truth.frames) if frame in place]
+    return replace(
+        query,
+        images=tuple(query.images[i] for i in kept),
+        frame_indices=tuple(query.frame_indices[i] for i in kept) if query.frame_indices else (),
+        truth=Truth(
+            boxes=tuple(truth.boxes[i] for i in boxes),
+            frames=tuple(place[truth.frames[i]] for i in boxes),
+            labels=tuple(truth.labels[i] for i in boxes) if truth.labels else (),
+            masks=tuple(truth.masks[i] for i in boxes) if truth.masks else (),
+            ignored=tuple(
+                one._replace(frame=place[one.frame]) for one in truth.ignored if one.frame in place
+            ),
+        ),
+    )

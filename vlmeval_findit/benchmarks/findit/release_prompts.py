@@ -1,9 +1,7 @@
-"""Asking in the release's own words, through the functions of a user's clone of it.
+"""Prompts in the release's own words, by the functions of a user's clone (``FINDIT_PROMPTS``).
 
-``FINDIT_PROMPTS=<clone>`` (or ``--prompts <clone>``) replaces our wording by the release's for
-every family, captions and reference images included.  The package ``findit`` is imported from the
-clone as it is, from its top folder or from ``src`` there; nothing of it is copied.  Its module
-``doc_utils`` imports torch and torchvision.
+The package ``findit`` is imported from the clone's top folder or ``src``; nothing is copied.  Its
+module ``doc_utils`` imports torch and torchvision.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from ...boxes.representation import GRID
-from ...core.commits import commit_of
 from ...core.messages import Message, Part, image, text
+from ...core.vlmevalkit import git_revision
 from . import prompts
 from .prompts import MessageMaker
 from .query import Query
@@ -29,11 +27,11 @@ _MARK = re.compile(r"<image (\d+)>")
 
 
 class PromptError(ValueError):
-    """The clone cannot be used, or its text does not place the images of a query."""
+    """The clone cannot be used, or its text does not place a query's images."""
 
 
 def prompt_set() -> tuple[str, MessageMaker]:
-    """The prompt set in force, by name: the clone that ``FINDIT_PROMPTS`` names, or our own.
+    """Return the prompts in force, by name: the clone's that ``FINDIT_PROMPTS`` names, or ours.
 
     Raises:
         PromptError: ``FINDIT_PROMPTS`` names no usable clone.
@@ -57,15 +55,13 @@ def prompt_set() -> tuple[str, MessageMaker]:
             )
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
 
-    return f"findit-release-{commit_of(_repository(source)) or 'unknown'}", message
+    return f"findit-release-{git_revision(_repository(source)) or 'unknown'}", message
 
 
-_SOURCE = "src"
-"""The folder of the clone that has the package in the release's first state; later, the top has."""
+_SOURCE = "src"  # holds the package in the release's first state; later the top folder does
 
 
 def _source_of(clone: Path) -> Path:
-    """The folder of a clone that the package ``findit`` lies in."""
     for folder in (clone, clone / _SOURCE):
         if (folder / "findit" / "doc_utils.py").is_file():
             return folder.resolve()
@@ -76,7 +72,7 @@ def _source_of(clone: Path) -> Path:
 
 
 def _repository(source: Path) -> Path:
-    """The top folder of the clone.  Not any folder above: that would be another's repository."""
+    """Find the clone's top folder, but none above it: that would be another repository."""
     return source.parent if source.name == _SOURCE else source
 
 
@@ -95,10 +91,7 @@ def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
 
 
 def _check_origin(source: Path) -> None:
-    """Refuse a package ``findit`` that this process has from elsewhere.
-
-    Two clones in one process would answer for each other: what is imported once is not again.
-    """
+    """Refuse a package ``findit`` imported from elsewhere: Python would not import it again."""
     package = (source / "findit").resolve()
     for name in ("findit", "findit.doc_utils"):
         module = sys.modules.get(name)
@@ -111,14 +104,13 @@ def _check_origin(source: Path) -> None:
 
 
 def _places(module: ModuleType) -> list[Path]:
-    """Where a module or a package, perhaps one without ``__init__.py``, was found."""
     file = getattr(module, "__file__", None)
     found = [file] if file else list(getattr(module, "__path__", ()))
     return [Path(place).resolve() for place in found]
 
 
 def kwargs_of(v: Variant) -> dict[str, Any]:
-    """The release's keyword arguments of a cell (protocol sections 1 and 8)."""
+    """Return the release's keyword arguments of a cell (protocol sections 1 and 8)."""
     subset = v.data.subset
     kwargs: dict[str, Any] = {
         "dataset_name": subset.file if subset else v.dataset.lower(),
@@ -140,7 +132,7 @@ def kwargs_of(v: Variant) -> dict[str, Any]:
 
 
 def _doc(query: Query, v: Variant) -> dict[str, Any]:
-    """A query in the column layout of the release's subsets."""
+    """Convert a query to the column layout of the release's subsets."""
     labels = query.truth.labels
     entries: list[Any] = [list(box) for box in query.truth.boxes]
     if labels:
@@ -167,7 +159,7 @@ def _doc(query: Query, v: Variant) -> dict[str, Any]:
 
 
 def _placed(written: str, query: Query, v: Variant) -> Message:
-    """The release's text with every image at its mark; without marks, after all images."""
+    """Place every image at its mark in the release's text; without marks, after all images."""
     images = [*query.support, *query.images]
     pieces = _MARK.split(written)
     if len(pieces) == 1:

@@ -1,8 +1,4 @@
-"""The release's Parquet subsets: their rows as queries, and one TSV a dataset made of them.
-
-Every file is held against its checksum and the counts that are known of it: scores on other
-annotations are not FindIt scores.
-"""
+"""The release's Parquet subsets, with checked sums and counts, as queries and TSVs."""
 
 from __future__ import annotations
 
@@ -14,14 +10,11 @@ from ...boxes.records import Truth
 from ...core.files import file_sha256
 from ...core.spelling import nearest
 from ...core.table_files import TableError
-from .annotation_tables import Prepared, corners, write_table
+from .annotation_tables import Prepared, corners, how_to_make, write_table
 from .datasets import BENCHMARK, DATASETS, Dataset, Subset
-from .places import how_to_make
-from .query import Query, Sighting
-from .thinning import thinned
+from .query import Query, Sighting, thinned
 
-SubsetRow = Mapping[str, Any]
-"""One row in the column layout of the release's subsets."""
+SubsetRow = Mapping[str, Any]  # in the release's column layout
 
 
 # --- rows of the release --------------------------------------------------------------------------
@@ -30,7 +23,7 @@ SubsetRow = Mapping[str, Any]
 def query_from_row(
     index: int, row: SubsetRow, dataset: Dataset, multilabel: bool, where: str
 ) -> Query:
-    """One row of a subset as a query, not thinned.
+    """Convert one row of a subset to a query, not thinned.
 
     Raises:
         TableError: a column is missing or does not hold what it should.
@@ -85,25 +78,17 @@ def query_from_row(
 
 
 def parquet_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of one Parquet subset, in order."""
+    """Read the rows of one Parquet subset, in order."""
     import pyarrow.parquet as pq
 
     rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     return rows
 
 
-def subset_queries(path: Path, dataset: Dataset, multilabel: bool) -> list[Query]:
-    """The queries of one subset file, thinned to the dataset's frames."""
-    return [
-        thinned(query_from_row(i, row, dataset, multilabel, path.name), dataset.frames)
-        for i, row in enumerate(parquet_rows(path))
-    ]
-
-
 def check_counts(
     queries: Sequence[Query], rows: Sequence[SubsetRow], known: Subset, where: str
 ) -> None:
-    """Hold a subset against the counts that are known of it.
+    """Check a subset's counts.
 
     Raises:
         TableError: a count differs.
@@ -123,7 +108,7 @@ def check_counts(
 
 
 def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> Prepared:
-    """Turn one Parquet subset into its TSV.
+    """Write the TSV of one Parquet subset.
 
     Raises:
         FileNotFoundError: the subset is not in the folder.
@@ -154,7 +139,7 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
 
 
 def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
-    """The tables with a Parquet source that the named datasets have (default: all).
+    """List the tables with a Parquet source of the named datasets (default: all).
 
     Raises:
         TableError: an unknown name; the message says which is nearest.

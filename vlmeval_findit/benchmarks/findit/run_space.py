@@ -8,8 +8,7 @@ from typing import Any
 
 from ...boxes.reply_format import ReplyFormat
 from ...boxes.spaces import Space, SpaceError, space_from
-from ...core.contradictions import Contradiction
-from ...core.identity import SPACE, Described, Identity
+from ...core.identity import SPACE, Contradiction, Described, Identity
 from ...core.replies import Reply
 from ...core.settings import Settings
 from ...models.row import ModelRow
@@ -19,25 +18,24 @@ from .variant import Variant
 
 @dataclass(frozen=True, slots=True)
 class SpaceInForce:
-    """The coordinate space of a run and where it is known from."""
+    """The coordinate space of a run and its source."""
 
     space: Space
     source: str
 
     def as_dict(self) -> dict[str, Any]:
-        """As a provenance holds it."""
         return {**self.space.as_dict(), "source": self.source}
 
 
 def run_space(
     model: str, variant: Variant, settings: Settings, recorded: Mapping[str, Any] | None = None
 ) -> SpaceInForce:
-    """The space of a run: what it recorded, the user's setting, or its row, in this order.
+    """Choose a run's space: recorded, the user's setting or its model's row, in this order.
 
-    Whether a setting contradicts the record is asked before (:func:`contradicting_spaces`).
+    Whether a setting contradicts the record is checked before (:func:`contradicting_spaces`).
 
     Raises:
-        SpaceError: none of them says it; the message lists the spaces.
+        SpaceError: no source gives the space; the message lists the spaces.
     """
     if recorded is not None:
         return SpaceInForce(space_from(recorded), "recorded by the run")
@@ -52,10 +50,10 @@ def run_space(
 def space_of_new_run(
     model: str, variant: Variant, settings: Settings, found: Described
 ) -> Mapping[str, Any]:
-    """The space that a run which starts now records, as settings.
+    """Return the space that a new run records, as settings.
 
     Raises:
-        SpaceError: nothing says it, or a model that records its own is said to have another.
+        SpaceError: no source gives it, or a setting contradicts a model that records its own.
     """
     check_settings(settings)
     said = found.space
@@ -72,7 +70,7 @@ def space_of_new_run(
 def contradicting_spaces(
     replies: Sequence[Reply], settings: Settings, run: Identity | None
 ) -> list[Contradiction]:
-    """Spaces that contradict what the run recorded: a setting's, or those of single replies."""
+    """Find spaces, of a setting or of single replies, that contradict what the run recorded."""
     recorded = run.space if run is not None else None
     said = space_from(settings.space) if settings.space is not None else None
     found: dict[tuple[Space, Space], Contradiction] = {}
@@ -93,7 +91,7 @@ def contradicting_spaces(
 def spaces_of(
     replies: Sequence[Reply], model: str, variant: Variant, settings: Settings, run: Identity | None
 ) -> list[SpaceInForce]:
-    """The space of every reply, where nothing contradicts or what contradicts is forced."""
+    """Return the space of every reply; contradictions raise unless they are forced."""
     if settings.space is not None and settings.force:
         forced = SpaceInForce(space_from(settings.space), settings.source)
         return [forced] * len(replies)
@@ -106,9 +104,7 @@ def spaces_of(
 def reply_format(
     model: str, variant: Variant, settings: Settings, recorded_row: str = ""
 ) -> ReplyFormat:
-    """How the replies of a model to a variant are read.
-
-    ``recorded_row`` is the row of the model table that the run recorded, whatever it was named.
+    """Choose how a model's replies are read; ``recorded_row`` is the run's row of the model table.
 
     Raises:
         SpaceError: the setting ``reads_like`` names no model.

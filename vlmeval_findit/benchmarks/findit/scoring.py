@@ -1,4 +1,4 @@
-"""Replies to boxes: read, brought to pixels, matched (protocol sections 3 to 5)."""
+"""Score replies: read, map to pixels, match (protocol sections 3 to 5)."""
 
 from __future__ import annotations
 
@@ -6,66 +6,55 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.anatomy import Answered, dissect
+from ...boxes.anatomy import Answered, Event, dissect
 from ...boxes.confidences import Confidences, confidences
-from ...boxes.error_kinds import Event
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
 from ...boxes.reply_format import ReplyFormat
 from ...boxes.representation import Judging
-from ...boxes.spaces import scale_to_pixels
+from ...boxes.spaces import to_pixels
 from ...core.identity import Identity
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .anatomy import LOSSES, details_of, event_sums
-from .metrics import SUMS
-from .query import Query
-from .rejection import Outcome, outcome
-from .run_space import SpaceInForce, reply_format, spaces_of
-from .salvaging import (
-    SALVAGED_SUMS,
+from .annotation_tables import FindItTask
+from .metrics import (
+    RULES,
+    Outcome,
     SalvagedMatch,
     finite,
     newly_found,
+    outcome,
     salvaged_details,
     salvaged_matches,
 )
-from .sources import source_of
-from .task import FindItTask
+from .query import Query
+from .run_space import SpaceInForce, reply_format, spaces_of
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedReply:
-    """One query with its reply, reading and match.
-
-    ``cut`` says that boxes may be missing from a reply that adheres, as it was stopped at its
-    limit; ``salvaged`` is what a tolerant reader would take beside that; no score depends on it.
-    ``confidences`` are of its boxes; None where its tokens' probabilities were not recorded.
-    ``judged`` is how the match was made.
-    """
+    """One query with its reply, reading and match."""
 
     query: Query
     reply: Reply
     reading: Reading
     matched: Matched
-    cut: bool = False
-    salvaged: SalvagedMatch | None = None
-    confidences: Confidences | None = None
+    cut: bool = False  # boxes may be missing: a well-formed reply was stopped at its limit
+    salvaged: SalvagedMatch | None = None  # the lenient reading: no score depends on it
+    confidences: Confidences | None = None  # None without recorded logprobs
     judged: Judging = Judging.BY_OVERLAP
 
     @property
     def recoverable(self) -> tuple[int, ...]:
-        """The places of the objects that the salvaged reading finds and the strict does not."""
+        """List the indices of the objects that only the lenient reading finds."""
         return newly_found(self.matched, self.salvaged) if self.salvaged else ()
 
     @property
     def rejection(self) -> Outcome | None:
-        """What became of a query that has nothing to find.
-
-        None where there is something, or where all that was said is not to be counted.
-        """
+        """Classify the reply where nothing is to be found; None elsewhere or if not counted."""
         found_ignored = bool(self.matched.boxes) and not self.matched.counted
         if self.matched.ious or found_ignored:
             return None
@@ -76,7 +65,7 @@ _FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
 
 
 def read_reply(reply: Reply, read: Reader) -> Reading:
-    """The reading of one row: a failed call is no answer; one that was cut off says so."""
+    """Read one reply: a failed call is no answer; a reply that was cut off is marked."""
     if reply.failed:
         return _FAILED_READING
     reading = read(reply.answer)
@@ -94,7 +83,7 @@ def match_replies(
     settings: Settings,
     run: Identity | None,
 ) -> tuple[list[MatchedReply], list[SpaceInForce]]:
-    """Read and match replies; the second are the spaces in force, each once.
+    """Read and match replies; the second value is the spaces in force, each once.
 
     Raises:
         SpaceError: the coordinate space is not known.
@@ -108,15 +97,15 @@ def match_replies(
     queries = [task.queries[reply.index] for reply in replies]
     readings = [read_reply(reply, readers[row]) for reply, row in zip(replies, rows, strict=True)]
     truths = [query.truth for query in queries]
-    scales = [
-        scale_to_pixels(in_force.space, query.width, query.height)
+    maps = [
+        to_pixels(in_force.space, query.width, query.height)
         for in_force, query in zip(spaces, queries, strict=True)
     ]
     judged = variant.judged
-    matched = match(readings, truths, scales, judged)
+    matched = match(readings, truths, maps, judged)
     known = [formats[row] for row in rows]
     texts = [reply.answer for reply in replies]
-    salvaged = salvaged_matches(texts, known, readings, truths, scales, judged)
+    salvaged = salvaged_matches(texts, known, readings, truths, maps, judged)
     found = [
         MatchedReply(
             query,
@@ -145,7 +134,7 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
 
 
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
-    """What went wrong in each query, told by its boxes: nothing is told so of points."""
+    """List each query's errors by its boxes; points have none."""
     events = iter(dissect([_answered(one) for one in found if one.judged is Judging.BY_OVERLAP]))
     return [next(events) if one.judged is Judging.BY_OVERLAP else [] for one in found]
 
@@ -161,37 +150,28 @@ def _answered(one: MatchedReply) -> Answered:
     )
 
 
-def scored_row(one: MatchedReply, is_video: bool, events: Sequence[Event] = ()) -> ScoredRow:
-    """One query as a row of sums, with all that is known of it."""
-    reason, image = one.reading.reason, one.query.images[0]
-    found = SUMS[one.judged](one.reading, one.matched, one.query.truth)
+def scored_row(one: MatchedReply, events: Sequence[Event] = ()) -> ScoredRow:
+    """Convert a scored query to a row of sums with its details."""
+    reason = one.reading.reason
+    rule = RULES[one.judged]
+    found = rule.sums(one.reading, one.matched, one.query.truth)
     if one.salvaged is not None:
-        found |= SALVAGED_SUMS[one.judged](one.matched, one.salvaged)
+        found |= rule.salvaged_sums(one.matched, one.salvaged)
     if one.rejection is not None:
         found[one.rejection.sum] = 1
     return ScoredRow(
         index=one.query.index,
-        source=source_of(image) if is_video else image,
+        source=one.query.cluster,
         sums=found | event_sums(events),
         failed=one.reply.failed,
         reason=reason.value if reason else None,
-        slices=one.query.slices,
+        slices=one.query.tags,
         details=_details(one, events),
     )
 
 
-_NOT_OF: Mapping[Judging, tuple[str, ...]] = {
-    Judging.BY_OVERLAP: (),
-    Judging.BY_LYING_INSIDE: ("ious", "tp", "n_pred", "n_gt"),
-}
-"""Details that answers of a kind do not have: their sums say what is counted."""
-
-
 def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
-    """Boxes in pixels of the original picture; the rest as in :class:`.Matched`.
-
-    Points are boxes without extent, and have no IoU.
-    """
+    """Give boxes in pixels of the original image; points are boxes without extent or IoU."""
     reading, matched = one.reading, one.matched
     found: dict[str, Any] = {
         "label": one.query.label,
@@ -205,7 +185,7 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
         "n_pred": matched.counted,
         "n_gt": len(matched.ious),
     }
-    for name in _NOT_OF[one.judged]:
+    for name in RULES[one.judged].undetailed:
         del found[name]
     if matched.ignored:
         found["ignored"] = list(matched.ignored)

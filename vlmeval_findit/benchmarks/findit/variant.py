@@ -1,8 +1,7 @@
-"""One cell of the grid: its fields, its canonical name, and which combinations there are
-(protocol section 1).
+"""One cell of the grid: fields, canonical name, valid combinations (protocol section 1).
 
-A canonical name leaves out the default key and structure and always says how many frames a video
-query has, so that every file that is keyed by it holds the whole variant.
+A canonical name omits the default key and structure and always gives a video query's number of
+frames, so that every file keyed by it holds the whole variant.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
 from ...boxes.reply_format import (
     CLASS_KEY,
@@ -22,8 +21,8 @@ from ...boxes.reply_format import (
     ReplyFormat,
     default_key,
 )
-from ...boxes.reply_schema import schema_of
 from ...boxes.representation import GRID, REPRESENTATIONS, Judging
+from ...boxes.writing import schema_of
 from ...core.question import QuestionError
 from ...core.spelling import nearest
 from ...marks.style import Shape
@@ -33,23 +32,22 @@ from .datasets import DATASETS, Dataset, Family
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
 
+# Marks on reference images: shapes that need only a box.  Tables have no outlines.
 MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
-"""Marks on reference pictures: the shapes that a box is enough for.  Tables have no outlines."""
 
 
-DECODINGS = ("constrained",)
-"""How a reply is decoded otherwise than freely: held to the format's grammar."""
+DECODINGS = ("constrained",)  # held to the format's grammar, not free
 
 
 class VariantError(QuestionError):
-    """A name that is no variant; the message says why and what is nearest."""
+    """An invalid name; the message says why and what is nearest."""
 
 
 _OF_ONE_FRAME = {family: Family(family.value.removesuffix("_video")) for family in Family}
 
 
 class _Looked:
-    """Room for what was looked up once: no field, and no part of what is compared or written."""
+    """A cache for look-ups: no field, so neither compared nor written."""
 
     __slots__ = ("_name", "_row")
     _name: str
@@ -58,12 +56,7 @@ class _Looked:
 
 @dataclass(frozen=True, slots=True)
 class Variant(_Looked):
-    """One cell of the grid.  Make it with :func:`.parse` or check it with :func:`problem`.
-
-    ``judged_by`` are the ways of judging answers that its benchmark has figures of.
-    """
-
-    judged_by: ClassVar[frozenset[Judging]] = frozenset(Judging)
+    """One cell of the grid.  Make it with :func:`.parse` or check it with :func:`problem`."""
 
     dataset: str
     representation: str
@@ -79,7 +72,7 @@ class Variant(_Looked):
 
     @property
     def data(self) -> Dataset:
-        """The row of its dataset, looked up once: every word of a message asks for it."""
+        """Look up the dataset's row once, since every word of a message asks for it."""
         try:
             return self._row
         except AttributeError:
@@ -89,18 +82,17 @@ class Variant(_Looked):
 
     @property
     def table(self) -> str:
-        """The name of the annotation table that holds its queries."""
         return self.data.table_name(self.multilabel)
 
     @property
     def family(self) -> Family:
-        """The family that is asked: a video dataset with one frame is an image task."""
+        """Return the family asked: a video dataset with one frame is an image task."""
         family = self.data.family
         return _OF_ONE_FRAME[family] if self.frames == 1 else family
 
     @property
     def max_new_tokens(self) -> int:
-        """The most tokens that a reply may have (protocol section 2)."""
+        """Return the most tokens that a reply may have (protocol section 2)."""
         return max(768, 192 * self.frames)
 
     @property
@@ -109,17 +101,15 @@ class Variant(_Looked):
 
     @property
     def judged(self) -> Judging:
-        """How its answers are held against objects."""
         return REPRESENTATIONS[self.representation].judged
 
     @property
     def images(self) -> str:
-        """The key of the folder of its images."""
         return self.data.images
 
     @property
     def has_references(self) -> bool:
-        """Whether a query shows reference images of the object instead of naming it."""
+        """Tell whether a query shows reference images of the object instead of naming it."""
         return self.data.family.has_references
 
     @property
@@ -128,7 +118,7 @@ class Variant(_Looked):
 
     @property
     def column(self) -> str:
-        """What it asks, whatever the format: table, caption, frames.
+        """Name what is asked, whatever the format: table, caption, frames.
 
         >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).column
         'iGround_multilabel_f8'
@@ -140,7 +130,7 @@ class Variant(_Looked):
 
     @property
     def format(self) -> str:
-        """How the answer is to be written: the rest of its name.
+        """Name the answer format: the rest of its name.
 
         >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).format
         'xyxy_json_bbox_2d'
@@ -149,8 +139,7 @@ class Variant(_Looked):
 
     @property
     def format_place(self) -> tuple[int, ...]:
-        """Its format's place in the grid: representation, output, key, structure, centre, mark,
-        decoding."""
+        """Return its format's indices in the grid, in the order of a name's parts."""
         return (
             _place(self.representation),
             OUTPUTS.index(self.output),
@@ -163,7 +152,7 @@ class Variant(_Looked):
 
     @property
     def format_cell(self) -> tuple[str, str]:
-        """Its format's row and column in a heat map: representation; all of the rest."""
+        """Return its format's row (representation) and column (the rest) in a heat map."""
         if self.output == "text":
             parts = ["text"]
         elif self.structure == DEFAULT_STRUCTURE:
@@ -175,7 +164,6 @@ class Variant(_Looked):
 
     @property
     def _named_key(self) -> list[str]:
-        """The key as its name says it: not at all where it is the default."""
         return [] if self.key == default_key(self.representation) else [self.key]
 
     @property
@@ -191,12 +179,12 @@ class Variant(_Looked):
 
     @property
     def reply_schema(self) -> Mapping[str, Any] | None:
-        """The JSON schema that decoding is held to (None: it is free)."""
+        """Return the JSON schema that decoding is held to (None: decoding is free)."""
         return None if self.decoding is None else schema_of(self.reply)
 
     @property
     def name(self) -> str:
-        """Its canonical name, made once: every call asks for it."""
+        """Return its canonical name, made once, since every call asks for it."""
         try:
             return self._name
         except AttributeError:
@@ -216,34 +204,34 @@ class Variant(_Looked):
 
 
 def _place(representation: str) -> int:
-    """Its place among the representations: behind the paper's, those of others."""
+    """Return its index among representations: others come after the paper's."""
     known = GRID if representation in GRID else tuple(REPRESENTATIONS)
     return known.index(representation)
 
 
 def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[str]:
-    """How centre experiment, mark and decoding stand at the end of a name."""
+    """List the endings of a name: centre experiment, mark, decoding."""
     said = (centre and f"cx-{centre}", mark and f"vp-{mark}", decoding)
     return [part for part in said if part]
 
 
 def problem(v: Variant) -> str | None:
-    """Why a combination of fields is not in the grid, or None when it is."""
+    """Say why a combination of fields is not in the grid; None where it is valid."""
     if v.dataset not in DATASETS:
         return f"no dataset {v.dataset!r}{nearest(v.dataset, DATASETS)}"
     return format_problem(v)
 
 
 def format_problem(v: Variant) -> str | None:
-    """Why a dataset cannot be asked in this way, or None when it can."""
+    """Say why a dataset cannot be asked in this format; None where it can."""
     data = v.data
     if v.representation not in REPRESENTATIONS:
         return f"no representation {v.representation!r}{nearest(v.representation, REPRESENTATIONS)}"
     if v.output not in OUTPUTS:
         return f"no output format {v.output!r}{nearest(v.output, OUTPUTS)}"
     row = REPRESENTATIONS[v.representation]
-    if row.judged not in v.judged_by:
-        known = " or ".join(sorted(way.value for way in v.judged_by))
+    if row.judged is not Judging.BY_OVERLAP and not data.has_points:
+        known = Judging.BY_OVERLAP.value
         return f"{data.name} is judged {known}: {v.representation} is {row.judged.value}"
     if v.key not in KEYS:
         return f"no JSON key {v.key!r}{nearest(v.key, KEYS)}"
@@ -303,10 +291,9 @@ def grid(
     marks: Sequence[str | None] = (None,),
     decodings: Sequence[str | None] = (None,),
 ) -> Iterator[Variant]:
-    """Every valid variant of the datasets (default: all), with every frame count.
+    """Yield every valid variant of the datasets (default: all), with every frame count.
 
-    ``marks`` are those on reference pictures; by default there is none and decoding is free, as in
-    the paper's grid.
+    The default is the paper's grid: no ``marks`` on reference images, free decoding.
     """
     for row in DATASETS.values() if datasets is None else datasets:
         for representation in GRID:
@@ -320,7 +307,7 @@ def grid(
 
 
 def _dressings(first: Variant, row: Dataset) -> Iterator[Variant]:
-    """All values of the remaining axes; some combinations are not in the grid."""
+    """Yield all values of the remaining axes; some combinations are not in the grid."""
     for multilabel in (False, True)[: 1 + row.has_multilabel]:
         for caption in (False, True)[: 1 + row.has_caption]:
             for frames in range(1, row.frames + 1):

@@ -2,51 +2,65 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from .refusals import Code, RefusedError
 
-Id = int | float | str
-"""An id.  7 and 7.0 are the same one, "7" is another."""
+class Code(StrEnum):
+    """Why input is refused: no metric is better than a metric of something else."""
 
-SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0
-"""Sides in pixels: both limits themselves are medium."""
+    DUPLICATE_ID = "duplicate_id"
+    NO_ID = "no_id"
+    NO_FORMAT = "no_format"
+    UNKNOWN_FORMAT = "unknown_format"
+    NEGATIVE_TRUTH = "negative_truth"
+    EMPTY_SPLIT = "empty_split"
+    NO_PREDICTION_ID_MATCHES = "no_prediction_id_matches"
+    BAD_ANNOTATION = "bad_annotation"
+    UNLIKE_RELEASE = "unlike_release"
+    UNREADABLE = "unreadable"
 
+
+class RefusedError(ValueError):
+    """Refused input: ``code`` says why in one word, the message where."""
+
+    def __init__(self, code: Code, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why} ({code})")
+        self.code = code
+
+
+Corners = tuple[float, float, float, float]
+Id = int | float | str  # 7 and 7.0 are the same id, "7" is another
+SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0  # sides in pixels: both limits are medium
 SIZES = ("small", "medium", "large")
 
 
 class Split(Enum):
-    """Which annotations are scored."""
+    """The annotations to score."""
 
     VAL = "val"
     TEST = "test"
-    ALL = "all"
-    """val, then test."""
+    ALL = "all"  # val, then test
 
     @property
     def parts(self) -> tuple[Split, ...]:
-        """The splits that annotations are marked with."""
         return (Split.VAL, Split.TEST) if self is Split.ALL else (self,)
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """One referring expression.  Everything from ``caption`` on may be unknown.
-
-    ``bbox`` is (x, y, width, height) in pixels of the original image, as the release gives it.
-    Rows of other datasets have neither ``ori_category_id`` nor ``split``.
-    """
+    """One referring expression; fields from ``caption`` on may be unknown."""
 
     id: Id
-    bbox: tuple[float, float, float, float]
-    ori_category_id: str | None
+    bbox: tuple[float, float, float, float]  # (x, y, width, height), pixels of the original
+    ori_category_id: str | None  # None in other datasets, as is the split
     split: Split | None
     caption: str | None = None
     is_rewrite: bool | None = None
@@ -57,20 +71,19 @@ class Annotation:
     height: int | None = None
 
     @property
-    def words(self) -> int | None:
-        """How many words the expression has."""
-        return None if self.caption is None else len(self.caption.split())
+    def corners(self) -> Corners:
+        """Return the true box as x1, y1, x2, y2 in pixels, in 64-bit floats."""
+        x, y, width, height = self.bbox
+        return x, y, x + width, y + height
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the release's files hold."""
+    """Counts of the release's files."""
 
     rows: Mapping[Split, int]
     sizes: Mapping[str, int]
-    """Expressions by the size of their box."""
-    instances: Mapping[str, int]
-    """Distinct boxes by the prefix of ``ori_category_id``."""
+    instances: Mapping[str, int]  # distinct boxes by the prefix of ``ori_category_id``
     images: Mapping[str, int]
 
 
@@ -83,28 +96,41 @@ RELEASE = Known(
 
 
 def is_number(value: object) -> bool:
-    """Whether a value of JSON or Parquet is a number: ``true`` is none."""
+    """Tell whether a value of JSON or Parquet is a number; ``true`` is none."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_id(value: object) -> TypeGuard[Id]:
-    """Whether a value can tell one expression from another: a text, or a number but NaN."""
+    """Tell whether a value is an id: a text, or a number but NaN."""
     return isinstance(value, str) or (is_number(value) and value == value)
 
 
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        RefusedError: it is no JSON.
+    """
+    try:
+        return json.loads(path.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(Code.UNREADABLE, path.name, f"no JSON: {error}") from None
+
+
 def file_name(split: Split) -> str:
-    """The release's file of a split (``val`` or ``test``)."""
+    """Name the release's file of a split (``val`` or ``test``)."""
     return f"ref-l4-{split.value}.parquet"
 
 
 def annotation(row: Mapping[str, Any], where: str) -> Annotation:
-    """One row of the release, or one annotation of a case, as a record.
+    """Convert one row of the release, or one annotation of a case, to a record.
 
-    ``where`` begins the message of a refusal.  Negative sides are left to :func:`of_split`, which
-    knows what is scored.
+    ``where`` begins the error message.  Negative sides are left to :func:`of_split`, which knows
+    what is scored.
 
     Raises:
-        RefusedError: a key that every annotation needs is missing or holds what it should not.
+        RefusedError: a required key is missing or has an invalid value.
     """
 
     def bad(key: str, why: str, code: Code = Code.BAD_ANNOTATION) -> RefusedError:
@@ -145,7 +171,7 @@ def annotation(row: Mapping[str, Any], where: str) -> Annotation:
 def of_split(
     annotations: Sequence[Annotation], split: Split, where: str = "annotations"
 ) -> tuple[Annotation, ...]:
-    """The annotations of a split: val before test, otherwise in their order.
+    """Select the annotations of a split: val before test, otherwise in their order.
 
     Raises:
         RefusedError: there is none, two have the same id, or a box has a negative side.
@@ -169,7 +195,7 @@ def of_split(
 
 
 def size_of(annotation: Annotation) -> str:
-    """small, medium or large, by the side of the square with the true box's area."""
+    """Classify small, medium or large by the side of the square with the true box's area."""
     s = math.sqrt(annotation.bbox[2] * annotation.bbox[3])
     if s < SMALL_BELOW:
         return "small"
@@ -177,7 +203,7 @@ def size_of(annotation: Annotation) -> str:
 
 
 def read_parquet(path: Path) -> list[Annotation]:
-    """The rows of one of the release's Parquet files, in order.
+    """Read the rows of one of the release's Parquet files, in order.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -194,7 +220,7 @@ def read_parquet(path: Path) -> list[Annotation]:
 
 
 def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
-    """The annotations of a split from a folder with the release's Parquet files.
+    """Read the annotations of a split from a folder of the release's Parquet files.
 
     Raises:
         FileNotFoundError: a file is not in the folder.
@@ -213,7 +239,7 @@ def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
 
 
 def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]:
-    """How the annotations of a split differ in number from the release; nothing where they agree.
+    """Say where the counts of a split differ from the release's.
 
     Rows are known of each split, sizes, instances and images of ``all`` only.
     """

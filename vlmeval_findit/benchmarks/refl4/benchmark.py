@@ -1,30 +1,54 @@
-"""Ref-L4 as a benchmark of the house: asked like FindIt, scored by its authors' protocol."""
+"""Ref-L4 as a :class:`.Benchmark`: asked and read like FindIt, scored by its authors' protocol.
+
+The first box read is the answer; an answer without a box is a miss; a failed call is no answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from ...boxes.records import Reason
+from ...boxes.records import Matched, Reason
+from ...boxes.representation import Judging
 from ...core.anatomy import WrongAnswers
 from ...core.benchmark import BatchScore, Published
-from ...core.drawing import Drawing
+from ...core.drawing import Drawing, Role
 from ...core.identity import Identity
+from ...core.question import AnyTask
 from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from ..findit.benchmark import FindIt
+from ..findit.datasets import Family
+from ..findit.drawing import draw_as
 from ..findit.grid import Table
-from .annotations import Split
-from .metrics import ACC_SALVAGED, COUNTS, METRICS, RANKING, WITH_FAILURES
-from .published import PUBLISHED, OutputKind
-from .replies import draw, judge_replies, scored_row
-from .table import RefL4Task, load_task
-from .variant import RefL4Variant, parse, table_name
+from ..findit.query import Query
+from ..findit.scoring import MatchedReply, match_replies
+from ..findit.scoring import scored_row as findit_row
+from ..findit.variant import Variant
+from .annotations import Annotation, Code, RefusedError, Split
+from .converter import replies_of
+from .protocol import (
+    ACC_SALVAGED,
+    COUNTS,
+    FAILED_SUMS,
+    HIT_MORE,
+    METRICS,
+    RANKING,
+    WITH_FAILURES,
+    judge,
+    slices_of,
+    sums_of,
+)
+from .published import published
+from .table import Expression, RefL4Task, RefL4Variant, load_task, parse, table_name
 
 
 class RefL4(FindIt):
-    """One box for one long expression.  Prompts and coordinate spaces are FindIt's."""
+    """One box for one long expression, with FindIt's prompts and coordinate spaces."""
 
     name = "Ref-L4"
     metrics = METRICS
@@ -34,6 +58,13 @@ class RefL4(FindIt):
     counts = COUNTS
     reasons = tuple(one.value for one in Reason if one is not Reason.FAILED_CALL)
     anatomy = WrongAnswers(WITH_FAILURES, reasons)
+
+    def of(self, question: Any) -> RefL4:
+        return self
+
+    @property
+    def headlines(self) -> tuple[str, ...]:
+        return (METRICS[0].name,)
 
     def parse(self, name: str) -> RefL4Variant:
         return parse(name)
@@ -48,7 +79,12 @@ class RefL4(FindIt):
     def load(self, name: str) -> RefL4Task:
         return load_task(name)
 
-    def score(
+    def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:
+        """Read a list of {"id", "pred_bbox", "format"} as replies."""
+        queries: Mapping[int, Any] = task.queries
+        return list(replies_of(path, [query.annotation for query in queries.values()]))
+
+    def score_batch(
         self,
         model: str,
         task: Any,
@@ -56,40 +92,110 @@ class RefL4(FindIt):
         settings: Settings,
         run: Identity | None,
     ) -> BatchScore:
-        found, spaces = judge_replies(model, task, replies, settings, run)
-        rows = tuple(map(scored_row, found))
-        return BatchScore(rows, tuple(space.as_dict() for space in spaces))
+        found, spaces = match_replies(model, task, replies, settings, run)
+        truths = [annotation_of(one.query) for one in found]
+        # The first box counts: only an answer without one has another for a tolerant reader.
+        salvaged = [
+            _first(one.salvaged.matched) if one.salvaged and not one.matched.boxes else None
+            for one in found
+        ]
+        ious, passed = judge(truths, [_first(one.matched) for one in found])
+        _, passed_more = judge(truths, salvaged)
+        rows = map(_scored_row, found, truths, ious, passed, passed_more)
+        return BatchScore(tuple(rows), tuple(space.as_dict() for space in spaces))
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
-        return draw(task.queries[row.index], row)
+        """Draw the truth and every box; only the first can be a hit, and only above 0.5."""
+        found = [(Role.MISS, 0.0)] * len(row.details["boxes"])
+        if found:
+            role = Role.HIT if row.details["hits"][0] else Role.MISS
+            found[0] = (role, row.details["ious"][0])
+        return draw_as(task.queries[row.index], row, found)
 
     def goodness(self, row: ScoredRow) -> float:
-        """How many of the ten thresholds the first box passes."""
         return RANKING[1].value(row.sums) or 0.0
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
-        """None: the thresholds are in the figures, and FindIt's curve has others."""
+        """Return None: the metrics have the thresholds, and FindIt's curve has others."""
         return None
 
     def host_class(self, question: Any) -> str:
-        """One class: FindIt has one a family, and this is another benchmark."""
+        """Return one class for all families: FindIt has one a family."""
         return "RefL4Dataset"
 
     def published(self) -> Sequence[Published]:
-        """The authors' rows: all figures of ``all``, and macc of ``val`` and ``test``."""
-        return tuple(_published())
+        """Return the authors' rows: all metrics of ``all``, and macc of ``val`` and ``test``."""
+        return tuple(published())
 
 
-def _published() -> Iterator[Published]:
-    for row in PUBLISHED:
-        model = row.model if row.output is OutputKind.BOX else f"{row.model} (tight boxes of masks)"
-        figures = {name: value for name, value in row.named.items() if value is not None}
-        for split, values in (
-            (Split.ALL, figures),
-            (Split.VAL, {"macc": row.macc_val}),
-            (Split.TEST, {"macc": row.macc_test}),
-        ):
-            yield Published(model, table_name(split), values, row.source)
+def refuse_unless_one_box(task: AnyTask) -> None:
+    """Refuse datasets whose answers are not one box each.
+
+    Raises:
+        RefusedError: the dataset is one of these.
+    """
+    question = task.question
+    if (
+        not isinstance(question, Variant)
+        or question.judged is not Judging.BY_OVERLAP
+        or question.family is not Family.REFEXP
+        or question.multilabel
+    ):
+        why = "its answers are not one box each, and Ref-L4's figures are of one"
+        raise RefusedError(Code.BAD_ANNOTATION, question.name, why)
+    queries: Mapping[int, Any] = task.queries
+    for index, query in queries.items():
+        if len(query.truth.boxes) != 1:
+            why = f"has {len(query.truth.boxes)} boxes, and Ref-L4's figures are of one"
+            raise RefusedError(Code.BAD_ANNOTATION, f"{task.table}, row {index}", why)
+
+
+def annotation_of(query: Query) -> Annotation:
+    """Return a query's annotation; other datasets than Ref-L4 have no class and no split."""
+    if isinstance(query, Expression):
+        return query.annotation
+    ((x1, y1, x2, y2),) = query.truth.boxes
+    if x2 < x1 or y2 < y1:
+        why = f"the box {[x1, y1, x2, y2]} has a negative side"
+        raise RefusedError(Code.NEGATIVE_TRUTH, f"row {query.index}, boxes", why)
+    box = (x1, y1, x2 - x1, y2 - y1)
+    return Annotation(query.index, box, ori_category_id=None, split=None, caption=query.label)
+
+
+def _first(said: Matched) -> Sequence[float] | None:
+    return said.boxes[0] if said.boxes else None
+
+
+def _scored_row(
+    one: MatchedReply, truth: Annotation, iou: float, passed: int, passed_more: int
+) -> ScoredRow:
+    row = findit_row(one)
+    details = {
+        name: row.details[name]
+        for name in ("label", "image", "adherent", "boxes", "labels")
+        if name in row.details
+    }
+    if one.salvaged is not None and one.salvaged.matched.boxes and not one.matched.boxes:
+        hit = passed_more > 0
+        found = {"hits": [hit], "recoverable": [0] * hit}
+        details["salvaged"] = {**row.details["salvaged"], **found}
+    sums = FAILED_SUMS if row.failed else sums_of(passed, bool(one.matched.boxes))
+    return replace(
+        row,
+        sums={
+            **sums,
+            "adherent": int(not row.failed and row.reason is None),
+            **({HIT_MORE: 1} if passed_more else {}),
+        },
+        slices=slices_of(truth),
+        details={
+            **details,
+            "id": truth.id,
+            "ious": [round(iou, 6) if math.isfinite(iou) else 0.0],
+            "hits": [passed > 0],
+            "passed": passed,
+        },
+    )
 
 
 BENCHMARK = RefL4()

@@ -1,13 +1,11 @@
 """RefCOCO, RefCOCO+ and RefCOCOg without the expressions that the authors of Ref-L4 found wrong.
 
-Their reviews are joined with one's own rows by annotation id and expression together: copies of
-the datasets renumber or lack ids, and an id alone has several expressions.  What finds no partner
-is reported, and both accuracies always come together.
+Reviews are joined by annotation id and expression: copies of the datasets renumber or lack ids, and
+an id has several expressions.  Both accuracies always come together.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,36 +14,29 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
+from .annotations import Code, RefusedError, is_id, is_number, read_json
+from .protocol import THRESHOLDS
 
-from .annotations import is_id, is_number
-from .overlap import THRESHOLDS
-from .refusals import Code, RefusedError
-
-SPLITS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+SPLITS: Mapping[str, tuple[str, ...]] = MappingProxyType(  # dataset to its splits
     {
         "RefCOCO": ("refcoco_val", "refcoco_testA", "refcoco_testB"),
         "RefCOCO+": ("refcoco+_val", "refcoco+_testA", "refcoco+_testB"),
         "RefCOCOg": ("refcocog_val", "refcocog_test"),
     }
 )
-"""Datasets and the names of their splits."""
 
-KNOWN: Mapping[str, tuple[int, int]] = MappingProxyType(
+KNOWN: Mapping[str, tuple[int, int]] = MappingProxyType(  # reviews of all splits, errors among them
     {"RefCOCO": (21586, 3054), "RefCOCO+": (21373, 5201), "RefCOCOg": (14498, 675)}
 )
-"""Reviews of all splits of a dataset, and how many of them are errors."""
 
 ID_KEYS = ("ann_id", "annotation_id", "original_id", "id")
-EXPRESSION_KEYS = ("caption", "expression", "sentence", "sent", "raw")
-"""Keys that hold a review's annotation id and expression: the first that is there counts."""
-
+EXPRESSION_KEYS = ("caption", "expression", "sentence", "sent", "raw")  # the first found counts
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What the authors think of one expression."""
+    """The authors' review of one expression."""
 
     annotation_id: str
     expression: str
@@ -54,7 +45,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One's own result on one expression."""
+    """The user's result on one expression."""
 
     annotation_id: str
     expression: str
@@ -63,24 +54,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """Accuracy on the expressions as published and on those that are kept, in percent.
-
-    ``original`` is over all rows, ``joined`` over those with a review, ``kept`` over those of them
-    that are no error; None over nothing.  The gain from cleaning is ``kept - joined``, which is
-    ``kept - original`` where every row found its review.
-    """
+    """Accuracy on published and cleaned expressions, in percent; None over nothing."""
 
     rows: int
     joined_rows: int
     kept_rows: int
-    original: float | None
-    joined: float | None
-    kept: float | None
+    original: float | None  # over all rows
+    joined: float | None  # over rows with a review
+    kept: float | None  # over joined rows without an error; cleaning gains kept - joined
     rows_without_review: tuple[Row, ...]
     reviews_without_row: tuple[Review, ...]
 
     def lines(self, most: int = 5) -> list[str]:
-        """What to print: both accuracies, then what found no partner, ``most`` of each kind."""
+        """List both accuracies, then what found no partner, at most ``most`` of each kind."""
         said = [
             f"original {_percent_text(self.original)} % of {self.rows} expressions, "
             f"kept {_percent_text(self.kept)} % of {self.kept_rows}"
@@ -98,12 +84,12 @@ class Cleaned:
 
 
 def file_name(split: str) -> str:
-    """The authors' file of a split (``refcoco_val`` and so on)."""
+    """Name the authors' file of a split (``refcoco_val`` and so on)."""
     return f"{split}_reviewed.json"
 
 
 def plain_id(value: object) -> str | None:
-    """An annotation id as it is compared: 7, 7.0 and "7" are the same; None for what is no id."""
+    """Normalise an annotation id: 7, 7.0 and "7" are the same; None where it is no id."""
     if not is_id(value):
         return None
     if isinstance(value, str):
@@ -115,35 +101,18 @@ def plain_id(value: object) -> str | None:
 
 
 def plain_expression(text: str) -> str:
-    """An expression as it is compared: lower case, single blanks."""
+    """Normalise an expression: lower case, single blanks."""
     return " ".join(text.casefold().split())
 
 
-def row(annotation_id: int | float | str, expression: str, outcome: bool | float) -> Row:
-    """One's own result: ``outcome`` is whether it is a hit, or the IoU, which has to be above 0.5.
-
-    Raises:
-        RefusedError: the annotation id is none.
-    """
-    known = plain_id(annotation_id)
-    if known is None:
-        raise RefusedError(Code.NO_ID, "row", f"{annotation_id!r} is no annotation id")
-    is_hit = outcome if isinstance(outcome, bool) else bool(outcome > THRESHOLDS[0])
-    return Row(known, expression, is_hit)
-
-
 def read_rows(path: Path) -> list[Row]:
-    """One's own results of a file: a JSON list of objects with an annotation id and an expression
-    under one of their usual keys, and either ``hit`` (true or false) or ``iou``.
+    """Read the user's results: a JSON list of {id, expression, ``hit`` or ``iou``}, by usual keys.
 
     Raises:
         FileNotFoundError: there is no such file.
-        RefusedError: it is no such list; the message names the row and the key.
+        RefusedError: the file is no such list; the message names the row and the key.
     """
-    try:
-        entries = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise RefusedError(Code.UNREADABLE, path.name, f"no JSON: {error}") from None
+    entries = read_json(path)
     if not isinstance(entries, list):
         raise RefusedError(Code.UNREADABLE, path.name, "is no list of results")
     return [_own_row(entry, f"{path.name}, row {i}") for i, entry in enumerate(entries)]
@@ -163,18 +132,13 @@ def _own_row(entry: Any, where: str) -> Row:
 
 
 def read_reviews(path: Path) -> list[Review]:
-    """The reviews of a ``…_reviewed.json``: entries of its field ``annotation``.
-
-    A ``caption_quality`` of 0 is an error; everything else is kept.
+    """Read the ``annotation`` of a ``…_reviewed.json``; ``caption_quality`` 0 is an error.
 
     Raises:
         FileNotFoundError: there is no such file.
         RefusedError: it is no such file; the message names the entry and the key.
     """
-    try:
-        content = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise RefusedError(Code.UNREADABLE, path.name, f"no JSON: {error}") from None
+    content = read_json(path)
     entries = content.get("annotation") if isinstance(content, dict) else None
     if not isinstance(entries, list):
         raise RefusedError(Code.UNREADABLE, path.name, "has no list in the field annotation")
@@ -193,7 +157,6 @@ def _review(entry: Any, where: str) -> Review:
 
 
 def _key_of(entry: Any, where: str) -> Key:
-    """The annotation id and the expression of an entry."""
     if not isinstance(entry, dict):
         raise RefusedError(Code.UNREADABLE, where, f"{entry!r} is no object")
     number = next((entry[key] for key in ID_KEYS if key in entry), None)
@@ -208,7 +171,7 @@ def _key_of(entry: Any, where: str) -> Key:
 
 
 def unlike_known(dataset: str, reviews: Sequence[Review]) -> list[str]:
-    """How the reviews of all splits of a dataset differ in number from the published counts."""
+    """Say where the counts of a dataset's reviews differ from the published ones."""
     entries, errors = KNOWN[dataset]
     counted = sum(review.is_error for review in reviews)
     pairs = (("reviews", len(reviews), entries), ("errors", counted, errors))
@@ -220,11 +183,7 @@ def unlike_known(dataset: str, reviews: Sequence[Review]) -> list[str]:
 
 
 def clean(rows: Iterable[Row], reviews: Iterable[Review]) -> Cleaned:
-    """Join rows with reviews, and count.
-
-    Where an expression occurs several times of one annotation, partners are taken in order, so
-    that none counts twice.
-    """
+    """Join rows with reviews, and count; repeated expressions are paired in order, each once."""
     waiting: dict[Key, deque[Review]] = defaultdict(deque)
     for review in reviews:
         waiting[_key(review)].append(review)
@@ -232,19 +191,17 @@ def clean(rows: Iterable[Row], reviews: Iterable[Review]) -> Cleaned:
     partners = [
         waiting[_key(one)].popleft() if waiting.get(_key(one)) else None for one in all_rows
     ]
-    hits = np.array([one.is_hit for one in all_rows], dtype=bool)
-    joined = np.array([partner is not None for partner in partners], dtype=bool)
-    kept = np.array([p is not None and not p.is_error for p in partners], dtype=bool)
+    both = list(zip(all_rows, partners, strict=True))
+    joined = [one.is_hit for one, partner in both if partner is not None]
+    kept = [one.is_hit for one, partner in both if partner is not None and not partner.is_error]
     return Cleaned(
         rows=len(all_rows),
-        joined_rows=int(joined.sum()),
-        kept_rows=int(kept.sum()),
-        original=_percent(hits),
-        joined=_percent(hits[joined]),
-        kept=_percent(hits[kept]),
-        rows_without_review=tuple(
-            one for one, partner in zip(all_rows, partners, strict=True) if partner is None
-        ),
+        joined_rows=len(joined),
+        kept_rows=len(kept),
+        original=_percent([one.is_hit for one in all_rows]),
+        joined=_percent(joined),
+        kept=_percent(kept),
+        rows_without_review=tuple(one for one, partner in both if partner is None),
         reviews_without_row=tuple(review for left in waiting.values() for review in left),
     )
 
@@ -253,8 +210,8 @@ def _key(one: Row | Review) -> Key:
     return one.annotation_id, plain_expression(one.expression)
 
 
-def _percent(hits: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float | None:
-    return int(hits.sum()) / hits.size * 100 if hits.size else None
+def _percent(hits: Sequence[bool]) -> float | None:
+    return sum(hits) / len(hits) * 100 if hits else None
 
 
 def _percent_text(value: float | None) -> str:

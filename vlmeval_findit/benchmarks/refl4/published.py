@@ -1,89 +1,26 @@
-"""The rows that the authors published.  They are not ours: tables show them as published."""
+"""The rows that the authors published; tables mark them as published, not ours."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterator
+
+from ...core.benchmark import Published
+from .annotations import Split
+from .table import table_name
 
 SOURCE = (
     "arXiv 2406.16866, tables 4 and 5, figures 10 and 11 (class_macc); "
     "class_acc of CogVLM-Grounding from the benchmark's README"
 )
-CLEANED_SOURCE = "arXiv 2406.16866, tables 1 and 2"
 
-
-class OutputKind(Enum):
-    """What a model answers with."""
-
-    BOX = "box"
-    MASK = "mask"
-    """Scored by its tight box."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedRow:
-    """A published row: val and test together where a field does not name one, in percent."""
-
-    model: str
-    acc_050: float
-    acc_075: float
-    acc_090: float
-    macc: float
-    macc_val: float
-    macc_test: float
-    small_acc: float
-    small_macc: float
-    medium_acc: float
-    medium_macc: float
-    large_acc: float
-    large_macc: float
-    class_macc: float
-    class_acc: float | None
-    """Known of one model only."""
-    output: OutputKind
-    source: str
-
-    @property
-    def named(self) -> dict[str, float | None]:
-        """The twelve figures by their published names, as :attr:`.figures.Figures.named`."""
-        return {
-            "acc_0.5": self.acc_050,
-            "acc_0.75": self.acc_075,
-            "acc_0.9": self.acc_090,
-            "macc": self.macc,
-            "small_acc": self.small_acc,
-            "small_macc": self.small_macc,
-            "medium_acc": self.medium_acc,
-            "medium_macc": self.medium_macc,
-            "large_acc": self.large_acc,
-            "large_macc": self.large_macc,
-            "class_acc": self.class_acc,
-            "class_macc": self.class_macc,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedCleaned:
-    """A published pair of accuracies (IoU above 0.5) on val and all tests of a dataset, in percent.
-
-    ``fine_tuned``: on that dataset's training part.
-    """
-
-    model: str
-    dataset: str
-    original: float
-    kept: float
-    fine_tuned: bool
-    source: str = CLEANED_SOURCE
-
-
-_COLUMNS = (
-    *("acc_050", "acc_075", "acc_090", "macc", "macc_val", "macc_test"),
+# Figures of val and test together but the two that name one, in percent.
+_FIGURES = (
+    *("acc_0.5", "acc_0.75", "acc_0.9", "macc", "macc_val", "macc_test"),
     *("small_acc", "small_macc", "medium_acc", "medium_macc", "large_acc", "large_macc"),
     "class_macc",
 )
 
-# A dagger marks masks.
+# A dagger marks models that answer with masks, scored by their tight boxes.
 _ROWS = """
 GPT-4V             9.91  1.19  0.12  2.88  2.96  2.85  2.13  0.49 10.29  2.78 14.93  4.83  1.42
 KOSMOS-2          48.53 38.34 17.54 34.72 34.89 34.64 24.19 11.63 46.95 32.91 69.32 54.98 19.37
@@ -111,44 +48,17 @@ PSALM†            67.26 58.22 44.11 55.46 55.68 55.37 37.35 28.43 75.06 61.79 
 GlaMM†            71.90 60.27 45.15 57.89 58.16 57.78 47.07 34.36 77.17 62.28 80.50 67.14 36.25
 """
 
-_CLASS_ACC = {"CogVLM-Grounding": 72.42}
-
-# RefCOCO, RefCOCO+, RefCOCOg: original and kept.  A star marks models fine-tuned on the dataset.
-_CLEANED = """
-ONE-PEACE*        92.15 94.11 88.14 90.79 89.18 90.75
-OFA-L*            89.85 92.06 85.06 87.38 84.77 86.39
-OFA-L             85.13 87.95 77.56 80.50 79.25 80.89
-Qwen-VL           88.51 90.68 82.52 85.60 85.11 86.79
-CogVLM-Grounding  92.44 94.58 88.55 91.43 90.67 92.36
-"""
+_CLASS_ACC = {"CogVLM-Grounding": 72.42}  # known of one model only
 
 
-def _row(line: str) -> PublishedRow:
-    name, *values = line.split()
-    model = name.removesuffix("†")
-    return PublishedRow(
-        model=model,
-        **dict(zip(_COLUMNS, map(float, values), strict=True)),
-        class_acc=_CLASS_ACC.get(model),
-        output=OutputKind.BOX if model == name else OutputKind.MASK,
-        source=SOURCE,
-    )
-
-
-def _pairs(line: str) -> list[PublishedCleaned]:
-    name, *values = line.split()
-    model = name.removesuffix("*")
-    numbers = iter(map(float, values))
-    return [
-        PublishedCleaned(model, dataset, next(numbers), next(numbers), fine_tuned=model != name)
-        for dataset in ("RefCOCO", "RefCOCO+", "RefCOCOg")
-    ]
-
-
-PUBLISHED: tuple[PublishedRow, ...] = tuple(map(_row, _ROWS.strip().splitlines()))
-"""All published rows, in the authors' order."""
-
-PUBLISHED_CLEANED: tuple[PublishedCleaned, ...] = tuple(
-    pair for line in _CLEANED.strip().splitlines() for pair in _pairs(line)
-)
-"""All published pairs on RefCOCO/+/g, as published and cleaned."""
+def published() -> Iterator[Published]:
+    """Yield all metrics of ``all``, and macc of ``val`` and ``test``, in the authors' order."""
+    for line in _ROWS.strip().splitlines():
+        name, *numbers = line.split()
+        model = name.replace("†", " (tight boxes of masks)")
+        found = dict(zip(_FIGURES, map(float, numbers), strict=True))
+        by_split = {split: {"macc": found.pop(f"macc_{split.value}")} for split in Split.ALL.parts}
+        if name in _CLASS_ACC:
+            found["class_acc"] = _CLASS_ACC[name]
+        for split, values in {Split.ALL: found, **by_split}.items():
+            yield Published(model, table_name(split), values, SOURCE)

@@ -1,108 +1,96 @@
-"""Tables of Ref-L4: the authors' Parquet files in, ``RefL4Full_<val|test|all>.tsv`` out.
+"""Names and tables of Ref-L4: Parquet files to ``RefL4Full_<val|test|all>.tsv``.
 
-One row an expression, in the authors' order, ``all`` being val and then test.  The columns are the
-authors' own, with ``index`` in front, which is their ``id``: a row has the same index in every
-table.  ``bbox`` is a JSON list [x, y, width, height] in pixels of the original image.  Beside a
-table lies its ``.meta.json``, as beside FindIt's.
+``FindIt_RefL4Full_<val|test|all>_<variant>`` has FindIt's grammar for one box.  A row is an
+expression, in the authors' order (``all``: val, then test), with one index in every table.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ...boxes.records import Truth
-from ...core.files import file_sha256, sha256_of
-from ...core.paths import unsafe
+from ...core import table_files
+from ...core.files import file_sha256, sha256_of, unsafe
 from ...core.places import find_table
 from ...core.question import Task
 from ...core.spelling import nearest
-from ...core.table_files import TableError, read_rows
+from ...core.table_files import ImagePath, Side, TableError
 from ..findit.annotation_tables import Prepared, write_rows
+from ..findit.datasets import Dataset, Family
+from ..findit.names import parse_format
 from ..findit.query import Query
+from ..findit.variant import Variant, VariantError
+from . import PREFIX
 from .annotations import (
     Annotation,
+    Code,
+    RefusedError,
     Split,
-    annotation,
     file_name,
     read_annotations,
     unlike_release,
 )
-from .judging import corners
-from .refusals import Code, RefusedError
-from .variant import DATASETS, RefL4Variant, parse, table_name
 
-COLUMNS = (
-    "index",
-    "id",
-    "caption",
-    "bbox",
-    "bbox_id",
-    "ori_category_id",
-    "image_id",
-    "width",
-    "height",
-    "file_name",
-    "is_rewrite",
-    "split",
+# --- names ----------------------------------------------------------------------------------------
+
+IMAGES = "RefL4"  # image folder: FindIt's subset of Ref-L4 shares it, with the same names
+
+
+def table_name(split: Split) -> str:
+    """Name the annotation table of a split."""
+    return f"RefL4Full_{split.value}"
+
+
+DATASETS: Mapping[str, Dataset] = MappingProxyType(  # the tables as FindIt datasets
+    {
+        table_name(split): Dataset(
+            table_name(split), Family.REFEXP, images=IMAGES, has_points=False
+        )
+        for split in Split
+    }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Expression(Query):
-    """One row of a table: what is asked, and the annotation with its class and split."""
+class RefL4Variant(Variant):
+    """One answer format for one split."""
 
-    annotation: Annotation = field(kw_only=True)
-
-
-RefL4Task = Task[RefL4Variant, Expression]
-"""A way of asking over its split."""
+    @property
+    def data(self) -> Dataset:
+        return DATASETS[self.dataset]
 
 
-def expression(one: Annotation, where: str) -> Expression:
-    """An annotation as a row of a table.
+@lru_cache(maxsize=4096)
+def parse(name: str) -> RefL4Variant:
+    """Parse a name.
+
+    >>> parse("FindIt_RefL4Full_val_xyxy_json_bbox_2d").column
+    'RefL4Full_val'
 
     Raises:
-        RefusedError: something is missing that nobody could be asked without.
+        VariantError: the name is not valid; the message names the part and the nearest valid one.
     """
-
-    def bad(key: str, why: str) -> RefusedError:
-        return RefusedError(Code.BAD_ANNOTATION, f"{where}, {key}", why)
-
-    if type(one.id) is not int:
-        raise RefusedError(Code.NO_ID, f"{where}, id", f"{one.id!r} is no whole number")
-    if one.caption is None or not one.caption.strip():
-        raise bad("caption", "is empty")
-    if not isinstance(one.file_name, str):
-        raise bad("file_name", "is missing")
-    why = unsafe(one.file_name)
-    if why:
-        raise bad("file_name", f"{one.file_name!r} {why}: images lie below their folder")
-    return Expression(
-        index=one.id,
-        label=one.caption,
-        width=_side(one.width, bad, "width"),
-        height=_side(one.height, bad, "height"),
-        images=(one.file_name,),
-        truth=Truth((corners(one),), (0,)),
-        annotation=one,
-    )
-
-
-def _side(value: Any, bad: Any, key: str) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if type(value) is not int or value < 1:
-        refused: RefusedError = bad(key, f"{value!r} is not a size in pixels")
-        raise refused
-    return value
+    if not name.startswith(PREFIX):
+        raise VariantError(f"{name}: a name of Ref-L4 begins with {PREFIX}")
+    said, _, rest = name.removeprefix(PREFIX).partition("_")
+    splits = [split.value for split in Split]
+    if said not in splits:
+        raise VariantError(f"{name}: no split {said!r}{nearest(said, splits)}")
+    made, why = parse_format(rest, DATASETS[table_name(Split(said))], RefL4Variant)
+    if name.endswith("_") and rest:
+        made, why = None, "a name does not end in '_'"
+    if not isinstance(made, RefL4Variant):
+        raise VariantError(f"{name}: {why}")
+    return made
 
 
 def split_of(table: str) -> Split:
-    """The split of a table.
+    """Return a table's split.
 
     >>> split_of("RefL4Full_test")
     <Split.TEST: 'test'>
@@ -115,11 +103,90 @@ def split_of(table: str) -> Split:
     return Split(table.rpartition("_")[2])
 
 
-# --- writing --------------------------------------------------------------------------------------
+def how_to_make(split: Split) -> str:
+    """Return the command that makes a split's table."""
+    name = table_name(split)
+    prepare = f"python run_findit.py prepare --ref-l4 DIR --only {name}"
+    return f"python run_findit.py fetch {name}, or {prepare}"
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The columns of a table: the authors' own, their ``id`` as ``index``."""
+
+    index: int
+    caption: str
+    bbox: tuple[float, float, float, float]  # x, y, width, height in pixels of the original image
+    ori_category_id: str
+    width: Side
+    height: Side
+    file_name: ImagePath
+    split: Split
+    bbox_id: int | float | str | None = None
+    image_id: int | float | str | None = None
+    is_rewrite: bool | None = None
+
+
+# Keys that rows and annotations share.
+_SAME = ("caption", "bbox", "ori_category_id", "width", "height", "file_name", "split", "bbox_id",
+         "image_id", "is_rewrite")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Expression(Query):
+    """One row of a table: the query, and the annotation with its class and split."""
+
+    annotation: Annotation = field(kw_only=True)
+
+
+RefL4Task = Task[RefL4Variant, Expression]
+
+
+def _expression(row: Row) -> Expression:
+    one = Annotation(id=row.index, **{name: getattr(row, name) for name in _SAME})
+    return Expression(
+        index=row.index,
+        label=row.caption,
+        width=row.width,
+        height=row.height,
+        images=(row.file_name,),
+        truth=Truth((one.corners,), (0,)),
+        annotation=one,
+    )
+
+
+def read_table(path: Path) -> list[Expression]:
+    """Read a table's rows; see :func:`.table_files.read_table`."""
+    split = split_of(path.stem) if path.stem in DATASETS else Split.ALL
+    return table_files.read_table(path, Row, how_to_make(split), _expression)
+
+
+def load_task(name: str) -> RefL4Task:
+    """Load the task of a name.
+
+    Raises:
+        VariantError: the name is not valid.
+        FileNotFoundError: its table is nowhere.
+        TableError: its table cannot be read.
+    """
+    variant = parse(name)
+    table = find_table(variant.table, how_to_make(split_of(variant.dataset)))
+    return Task(name, variant, table, {row.index: row for row in read_table(table)})
+
+
+def unlike_release_of(rows: Sequence[Expression], split: Split) -> list[str]:
+    """Say where a table's rows differ from what the authors published."""
+    return unlike_release([row.annotation for row in rows], split)
+
+
+# --- the authors' files ---------------------------------------------------------------------------
 
 
 def splits_in(folder: Path) -> tuple[Split, ...]:
-    """The splits whose tables can be made of a folder of the authors' files.
+    """List the splits whose tables a folder of the authors' files can make.
 
     Raises:
         FileNotFoundError: none can.
@@ -133,12 +200,16 @@ def splits_in(folder: Path) -> tuple[Split, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What the authors' files of a split hold, and how it is unlike what they published."""
+    """The authors' files of a split, and where they differ from what was published."""
 
     split: Split
     files: tuple[Path, ...]
     annotations: tuple[Annotation, ...]
     unlike: tuple[str, ...]
+
+    @property
+    def names(self) -> str:
+        return " and ".join(path.name for path in self.files)
 
 
 def read_release(folder: Path, split: Split) -> Release:
@@ -162,137 +233,47 @@ def refuse_unlike(release: Release) -> None:
     if release.unlike:
         raise RefusedError(
             Code.UNLIKE_RELEASE,
-            _names(release),
+            release.names,
             f"{'; '.join(release.unlike)}. Scores on other annotations are not Ref-L4 scores; "
             "to make tables all the same: prepare --force",
         )
 
 
 def prepare(release: Release, out: Path) -> Prepared:
-    """Write the table of a split; its ``.meta.json`` notes what is unlike the release.
+    """Write the table of a split; its ``.meta.json`` notes differences from the release.
 
     Raises:
         RefusedError: a row lacks what is asked or shown.
     """
-    name = table_name(release.split)
-    rows = [expression(one, f"{_names(release)}, id {one.id!r}") for one in release.annotations]
+    rows = [_row(one, f"{release.names}, id {one.id!r}") for one in release.annotations]
     checksums = {path.name: file_sha256(path) for path in release.files}
     several = sha256_of(*(value.encode() for value in checksums.values()))
     origin = {
-        "source": _names(release),
+        "source": release.names,
         "source_sha256": several if len(checksums) > 1 else next(iter(checksums.values())),
         "sources": checksums,
         "unlike_release": release.unlike,
     }
-    return write_rows(out / f"{name}.tsv", COLUMNS, map(_cells, rows), rows, origin)
+    path = out / f"{table_name(release.split)}.tsv"
+    return write_rows(path, Row, rows, list(map(_expression, rows)), origin)
 
 
-def _names(release: Release) -> str:
-    return " and ".join(path.name for path in release.files)
+def _row(one: Annotation, where: str) -> Row:
+    def bad(key: str, why: str) -> RefusedError:
+        return RefusedError(Code.BAD_ANNOTATION, f"{where}, {key}", why)
 
-
-def _cells(row: Expression) -> list[Any]:
-    one = row.annotation
-    return [
-        row.index,
-        one.id,
-        one.caption,
-        json.dumps(one.bbox, separators=(",", ":")),
-        _json(one.bbox_id),
-        one.ori_category_id,
-        _json(one.image_id),
-        row.width,
-        row.height,
-        one.file_name,
-        "" if one.is_rewrite is None else json.dumps(one.is_rewrite),
-        one.split.value if one.split else "",
-    ]
-
-
-def _json(value: object) -> str:
-    """An id: in JSON 7 and "7" differ."""
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-def how_to_make(split: Split) -> str:
-    """The command that makes the table of a split."""
-    name = table_name(split)
-    prepare = f"python run_findit.py prepare --ref-l4 DIR --only {name}"
-    return f"python run_findit.py fetch {name}, or {prepare}"
-
-
-def read_table(path: Path) -> list[Expression]:
-    """The rows of a table that :func:`prepare` wrote.
-
-    Raises:
-        TableError: naming file, line and column; or the table is not the one that its
-            ``.meta.json`` describes.
-    """
-    split = split_of(path.stem) if path.stem in DATASETS else Split.ALL
-    return read_rows(path, COLUMNS, _expression_from_cells, how_to_make(split))
-
-
-def _expression_from_cells(path: Path, number: int, cells: Sequence[str]) -> Expression:
-    where = f"{path}, line {number}"
-    try:
-        return expression(_annotation(dict(zip(COLUMNS, cells, strict=True)), where), where)
-    except RefusedError as error:
-        raise TableError(str(error)) from None
-    except (ValueError, TypeError, RecursionError) as error:
-        raise TableError(f"{where}: {error}") from None
-
-
-def _annotation(cells: Mapping[str, str], where: str) -> Annotation:
-    row: dict[str, Any] = dict(cells)
-    for column in ("id", "bbox", "bbox_id", "image_id", "width", "height", "is_rewrite"):
-        try:
-            row[column] = json.loads(cells[column]) if cells[column] else None
-        except ValueError as error:
-            raise ValueError(f"column {column}: {error}") from None
-    return annotation(row, where)
-
-
-def unlike_release_of(rows: Sequence[Expression], split: Split) -> list[str]:
-    """How the rows of a table are unlike what the authors published."""
-    return unlike_release([row.annotation for row in rows], split)
-
-
-def load_task(name: str) -> RefL4Task:
-    """The task of a name.
-
-    Raises:
-        VariantError: the name is not valid.
-        FileNotFoundError: its table is nowhere.
-        TableError: its table cannot be read.
-    """
-    variant = parse(name)
-    table = find_table(variant.table, how_to_make(variant.split))
-    return Task(name, variant, table, {row.index: row for row in read_table(table)})
-
-
-def annotations_at(place: Path | None, split: Split) -> tuple[tuple[Annotation, ...], list[Path]]:
-    """The annotations of a split and the files that they came from.
-
-    ``place`` is a folder with the authors' Parquet files, or a prepared table, or a folder with
-    prepared tables; without it, the table is looked for where runs look.
-
-    Raises:
-        FileNotFoundError: they are not there.
-        RefusedError, TableError: they cannot be used.
-    """
-    if place is not None and place.is_dir():
-        files = [place / file_name(part) for part in split.parts]
-        table = place / f"{table_name(split)}.tsv"
-        if table.is_file() and not all(path.is_file() for path in files):
-            place = table
-        else:
-            return read_annotations(place, split), files
-    path = find_table(table_name(split), how_to_make(split)) if place is None else place
-    parts: Sequence[Split] = split.parts
-    kept = tuple(row.annotation for row in read_table(path) if row.annotation.split in parts)
-    if not kept:
-        raise RefusedError(Code.EMPTY_SPLIT, path.name, f"no row is of the split {split.value}")
-    return kept, [path]
+    if type(one.id) is not int:
+        raise RefusedError(Code.NO_ID, f"{where}, id", f"{one.id!r} is no whole number")
+    if one.caption is None or not one.caption.strip():
+        raise bad("caption", "is empty")
+    if not isinstance(one.file_name, str):
+        raise bad("file_name", "is missing")
+    if why := unsafe(one.file_name):
+        raise bad("file_name", f"{one.file_name!r} {why}: images lie below their folder")
+    values: dict[str, Any] = {name: getattr(one, name) for name in _SAME}
+    for side in ("width", "height"):
+        pixels = values[side]
+        if not isinstance(pixels, (int, float)) or pixels != int(pixels) or pixels < 1:
+            raise bad(side, f"{pixels!r} is not a size in pixels")
+        values[side] = int(pixels)
+    return Row(index=one.id, **values)

@@ -1,37 +1,82 @@
-"""Self-retrieval as a benchmark of the house."""
+"""Self-retrieval as a :class:`.Benchmark`."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from ...core.benchmark import BatchScore, Benchmark, PromptSet
+from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Drawing
 from ...core.identity import Identity
+from ...core.messages import Message, PartKind, image, text
 from ...core.places import image_folder
 from ...core.question import PlainQuestion
-from ...core.replies import Reply
+from ...core.replies import UNREAD, Recorded, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
-from . import prompts
-from .baselines import BASELINES
-from .captions import Why
+from .captions import REASONS, captions_in, replies_of
 from .encoders import encoder_in_force, refuse_unknown
 from .judging import judge
-from .metrics import COUNTS, METRICS, RANKING, WITH_FAILURES
-from .pairs import SETS, PairTask, load_task, parse
-from .scoring import draw, read_reply, scored_row
+from .pairs import SETS, Pair, PairTask, Side, load_task, parse
+from .scoring import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
+
+VERSION = 1  # counts changes of the wording, which is under a snapshot test
+PROMPTS_NAME = f"self-retrieval-own-{VERSION}"
+
+REQUEST = (
+    "The first image is the left one, the second image is the right one. They look much alike. "
+    "Find the small differences between them, then write one caption of each image, with details "
+    "that are true of it and not of the other, so that a reader who sees a caption alone knows "
+    "which of the two images it is about. "
+    f'Answer with a JSON object of two strings: {{"{Side.LEFT.key}": "caption of the left image", '
+    f'"{Side.RIGHT.key}": "caption of the right image"}}. Answer with nothing else.'
+)
+
+
+def message(pair: Pair, question: PlainQuestion) -> Message:
+    """Compose the message of a pair, the left image first."""
+    return (*map(image, pair.images), text(REQUEST))
+
+
+def describe_scenes(message: Message, question: PlainQuestion) -> tuple[str, Recorded]:
+    """Answer the captions of the description that the two images were rendered from.
+
+    Raises:
+        ValueError: the images are no pair of the table, or have no description.
+    """
+    shown = tuple(part.value for part in message if part.kind is PartKind.IMAGE)
+    folder = str(image_folder(question.images).path)
+    pair = _pairs(question.name, folder).get(shown)
+    if pair is None or pair.captions is None:
+        raise ValueError(f"{question.name}: no description of {' and '.join(shown)}")
+    said = {side.key: pair.captions.of(side) for side in Side}
+    return json.dumps(said), Recorded(finish_reason="stop")
+
+
+def _pairs(name: str, folder: str) -> dict[tuple[str, ...], Pair]:
+    queries = load_task(name).queries.values()
+    return {tuple(os.path.join(folder, image) for image in one.images): one for one in queries}
+
+
+BASELINES = {  # by model name
+    "SceneDescriber": Baseline(
+        describe_scenes, tables=frozenset(row.name for row in SETS.values() if row.maker)
+    ),
+}
 
 
 class SelfRetrieval(Benchmark):
-    """Captions that tell two like pictures apart, scored by a dual encoder."""
+    """Captions that tell two like images apart, scored by a dual encoder."""
 
     name = "Self-Retrieval"
     metrics = METRICS
     ranking = RANKING
     with_failures = WITH_FAILURES
     counts = COUNTS
-    reasons = tuple(one.value for one in Why if one is not Why.FAILED)
+    reasons = (*UNREAD, *REASONS)
     baselines = BASELINES
 
     def parse(self, name: str) -> PlainQuestion:
@@ -44,12 +89,23 @@ class SelfRetrieval(Benchmark):
         return load_task(name)
 
     def prompts(self) -> Sequence[PromptSet]:
-        return [PromptSet(prompts.NAME, prompts.message)]
+        return [PromptSet(PROMPTS_NAME, message)]
+
+    def example(self, query: Any, question: Any) -> str:
+        return (
+            json.dumps({side.key: query.captions.of(side) for side in Side})
+            if query.captions
+            else ""
+        )
 
     def check(self, question: Any, settings: Settings) -> None:
         refuse_unknown(question.table, settings)
 
-    def score(
+    def convert(self, path: Path, task: Any) -> Sequence[Reply]:
+        """Read the captions of an object {uid: {"left": text, "right": text}}."""
+        return replies_of(path, task.queries.values())
+
+    def score_batch(
         self,
         model: str,
         task: Any,
@@ -61,8 +117,9 @@ class SelfRetrieval(Benchmark):
         chosen = encoder_in_force(question.table, settings)
         pairs = [task.queries[reply.index] for reply in replies]
         folder = image_folder(question.images).path
-        judged = judge(pairs, list(map(read_reply, replies)), folder, chosen.encoder)
-        return BatchScore(tuple(map(scored_row, pairs, judged)), scorer=chosen.scorer)
+        judged = judge(pairs, list(map(captions_in, replies)), folder, chosen.encoder)
+        failed = (reply.failed for reply in replies)
+        return BatchScore(tuple(map(scored_row, pairs, judged, failed)), scorer=chosen.scorer)
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         return draw(task.queries[row.index], row)

@@ -1,83 +1,67 @@
-"""From a reply to two captions: each is read on its own, and has a reason where there is none."""
+"""Parse replies, or other programs' captions, into two captions, each with a reason if missing."""
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterable, Mapping
-from enum import Enum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.loose_json import objects_in
-from ...core.replies import NOTHING_RECORDED, call_failed
-from ...core.thinking import split_thought
-from .pairs import Both, Side
+from ...core.replies import ParseFailure, Reply, read_reply
+from .pairs import Both, Pair, Side
+
+log = logging.getLogger(__name__)
 
 
-class Why(Enum):
-    """Why there is no caption; the value is its name in tables."""
-
-    FAILED = "failed"
-    EMPTY = "empty"
-    TRUNCATED = "truncated"
-    NO_JSON = "no_json"
-    MISSING_KEY = "missing_key"
-    NOT_TEXT = "not_text"
-    EMPTY_CAPTION = "empty_caption"
+REASONS = NO_JSON, MISSING_KEY, NOT_TEXT, EMPTY_CAPTION = (  # why a caption is missing
+    *("no_json", "missing_key", "not_text", "empty_caption"),
+)
 
 
 class Said(NamedTuple):
-    """What was said of one picture: a caption or, exactly where there is none, a reason."""
+    """An image's caption or, exactly where it is missing, a reason."""
 
     caption: str | None
-    why: Why | None = None
+    why: str | None = None
 
 
-Captions = Both[Said]
-"""What was said of a pair."""
+Captions = Both[Said]  # what was said of a pair
 
 
-def why_of(captions: Captions) -> Why | None:
-    """The first reason of a pair against a caption; None where both were read."""
+def why_of(captions: Iterable[Said]) -> str | None:
+    """Return the first reason of a pair; None where both captions were read."""
     return next((said.why for said in captions if said.why is not None), None)
 
 
-def nothing(why: Why) -> Captions:
-    """No caption of either picture, for one reason."""
-    return Both(Said(None, why), Said(None, why))
+def captions_in(reply: Reply) -> Captions:
+    """Read a reply's captions; without an answer both are missing for one reason."""
+    found = read_reply(reply, read)
+    if isinstance(found, ParseFailure):
+        return Both(Said(None, found.reason), Said(None, found.reason))
+    return found
 
 
-def read_unrecorded(reply: str | None) -> Captions:
-    """The captions of a reply of which nothing but the text is known; None where there is none."""
-    if reply is None or call_failed(reply, NOTHING_RECORDED):
-        return nothing(Why.FAILED)
-    return read(reply)
-
-
-def read(reply: str) -> Captions:
-    """The captions of a reply; whether the call failed is said by its record and not read here.
-
-    Every JSON object of it counts, in order, wherever it stands; of two captions of a picture the
-    later one.  What a model thought does not count.
+def read(answer: str) -> Captions | ParseFailure:
+    """Read an answer's captions from all JSON objects in it; of repeated captions the later counts.
 
     >>> found = read('{"left_image": "a cat"} or better {"LEFT image": "a black cat", "right": 3}')
     >>> found.left.caption, found.right.why
-    ('a black cat', <Why.NOT_TEXT: 'not_text'>)
+    ('a black cat', 'not_text')
     """
-    if not reply.strip():
-        return nothing(Why.EMPTY)
-    said = split_thought(reply)
-    if said.ends_inside:
-        return nothing(Why.TRUNCATED)
-    objects = objects_in(said.answer)
+    objects = objects_in(answer)
     if not objects:
-        return nothing(Why.NO_JSON)
-    return captions_of(item for one in objects for item in one.items())
+        return ParseFailure(NO_JSON)
+    said = {side_of(key): value for one in objects for key, value in one.items()}
+    return Both(*(_said(said, side) for side in Side))
 
 
 _SIDES = {name: side for side in Side for name in (side.value, side.key)}
 
 
 def side_of(key: object) -> Side | None:
-    """The picture that a key is about, in any case and with blanks for underscores.
+    """Return the side that a key names, in any case and with blanks for underscores.
 
     >>> side_of("Right image"), side_of("image_2")
     (<Side.RIGHT: 'right'>, None)
@@ -85,16 +69,55 @@ def side_of(key: object) -> Side | None:
     return _SIDES.get("_".join(key.lower().split())) if isinstance(key, str) else None
 
 
-def captions_of(items: Iterable[tuple[object, Any]]) -> Captions:
-    """The captions of keys and values, in their order."""
-    found: Mapping[Side | None, Any] = {side_of(key): value for key, value in items}
-    return Both(*(_said(found, side) for side in Side))
-
-
 def _said(found: Mapping[Side | None, Any], side: Side) -> Said:
     if side not in found:
-        return Said(None, Why.MISSING_KEY)
+        return Said(None, MISSING_KEY)
     value = found[side]
     if not isinstance(value, str):
-        return Said(None, Why.NOT_TEXT)
-    return Said(value.strip()) if value.strip() else Said(None, Why.EMPTY_CAPTION)
+        return Said(None, NOT_TEXT)
+    return Said(value.strip()) if value.strip() else Said(None, EMPTY_CAPTION)
+
+
+# --- captions of others ---------------------------------------------------------------------------
+
+
+def replies_of(path: Path, pairs: Iterable[Pair]) -> list[Reply]:
+    """Read the captions of a file {uid: {"left": text, "right": text}} as replies to pairs.
+
+    The keys may be those of a reply; a model's raw reply may stand for the object.  Missing pairs
+    have no captions; unknown uids are counted.
+
+    Raises:
+        ValueError: the file is no JSON object, or none of its uids is of a pair.
+    """
+    try:
+        values = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: no JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: is no object of {{uid: {{left, right}}}}")
+    replies, unknown = as_replies(values, pairs)
+    if values and len(unknown) == len(values):
+        raise ValueError(
+            f"{path}: none of its {len(values)} uids is of a pair: the first is {unknown[0]!r}"
+        )
+    if unknown:
+        log.warning(
+            "%s: %d uids of no pair, the first %r: not used", path, len(unknown), unknown[0]
+        )
+    return replies
+
+
+def as_replies(
+    values: Mapping[str, Any], pairs: Iterable[Pair]
+) -> tuple[list[Reply], tuple[str, ...]]:
+    """Convert such values to replies, and list the unknown uids."""
+    asked = {pair.uid: pair.index for pair in pairs}
+    replies = [Reply(index, _as_reply(values.get(uid, {}))) for uid, index in asked.items()]
+    return replies, tuple(uid for uid in values if uid not in asked)
+
+
+def _as_reply(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value if isinstance(value, dict) else dict.fromkeys(("left", "right")))

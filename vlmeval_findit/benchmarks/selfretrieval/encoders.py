@@ -1,4 +1,4 @@
-"""Which dual encoder scores a table, and who says so."""
+"""The dual encoder that scores a table, and its source."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...core.benchmark import Scorer
-from ...core.extras import missing
+from ...core.command import missing
 from ...core.settings import Settings, SettingsError
 from ...core.spelling import nearest
-from ...models.dual_encoder.encoder import Encoder, EncoderError, Padding
-from ...models.dual_encoder.table import ENCODERS
+from ...models.dual_encoder.encoder import ENCODERS, Encoder, EncoderError, Padding
 from .pairs import SETS
 
 
 class EncoderInForce(NamedTuple):
-    """An encoder, and who says that it is to score."""
+    """An encoder and the source of the choice."""
 
     encoder: Encoder
     source: str
 
     @property
     def scorer(self) -> Scorer:
-        """What a score says of it."""
         facts = self.encoder.facts
         settings = {name: facts[name] for name in DECIDING if name in facts}
         settings["padding"] = facts.get(_PADDING, _PADDING)
@@ -34,12 +32,12 @@ class EncoderInForce(NamedTuple):
 
 _NAME, _PADDING = "identifier", Padding.AS_TRAINED.value
 
+# Facts that decide scores: device and package versions change last digits at most.
 DECIDING = ("architecture", "revision", "dtype", "image_processor")
-"""Facts of an encoder that decide: device and versions of packages change last digits at most."""
 
 
 def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
-    """The name of the encoder that scores a table, and who says so: the user, else the table.
+    """Name a table's encoder and the source of the choice: the user, else the table.
 
     >>> encoder_name("SelfRetrieval_Scenes_mini", Settings())
     ('FindIt-Nano-SigLIP', 'default of SelfRetrieval_Scenes_mini')
@@ -50,10 +48,10 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
 
 
 def refuse_unknown(table: str, settings: Settings) -> None:
-    """Refuse an encoder that has no name of ours, is no folder and cannot be one of Hugging Face.
+    """Refuse an encoder that is no name of ours, no folder and no possible Hugging Face id.
 
     Raises:
-        SettingsError: it does; the message says which name is nearest.
+        SettingsError: it is refused; the message says which name is nearest.
     """
     name, source = encoder_name(table, settings)
     if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
@@ -64,10 +62,10 @@ def refuse_unknown(table: str, settings: Settings) -> None:
 
 
 def encoder_in_force(table: str, settings: Settings) -> EncoderInForce:
-    """The encoder that scores a table, ready to use.
+    """Load the encoder that scores a table.
 
     Raises:
-        SettingsError, EncoderError: it cannot be had; the message says why.
+        SettingsError, EncoderError: it is not available; the message says why.
     """
     refuse_unknown(table, settings)
     name, source = encoder_name(table, settings)
@@ -76,14 +74,14 @@ def encoder_in_force(table: str, settings: Settings) -> EncoderInForce:
 
 @lru_cache(maxsize=1)
 def loaded(name: str) -> Encoder:
-    """The encoder of a name; the last one is kept.  Imports torch.
+    """Load an encoder by name and cache the last one.  Imports torch.
 
     Raises:
-        EncoderError: there is none, or it cannot be read.
+        EncoderError: there is no such encoder, or it cannot be read.
     """
     try:
         # Not at the top: it brings torch, which nothing but this needs.
-        from ...models.dual_encoder.loading import named_encoder
+        from ...models.dual_encoder.towers import named_encoder
 
         return named_encoder(name)
     except ImportError as error:

@@ -1,7 +1,7 @@
-"""Captions and pictures of pairs through the encoder: what is near to what, read both ways.
+"""Score captions against the images of their pairs by a dual encoder.
 
 Every caption is embedded twice: padded as the encoder was trained, which decides, and without
-padding, as the figures were published.
+padding, as the published metrics were made.
 """
 
 from __future__ import annotations
@@ -9,16 +9,83 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ...models.dual_encoder.encoder import Encoder, Padding
 from .captions import Captions, Said
 from .pairs import Both, Pair, Side
-from .retrieval import Floats, ZeroLengthError, is_right, is_tie, similarities
+
+Floats = NDArray[np.float32]
+Marks = NDArray[np.bool_]
+
+
+class ZeroLengthError(ValueError):
+    """A feature without length has no direction; ``row`` is its index, ``what`` its owner."""
+
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(f"the embedding of {what} has length zero: it has no direction")
+        self.row = row
+        self.what = what
+
+
+def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Floats:
+    """Compute cosines of captions with their own and the other image, all features n x d.
+
+    The result is n x 2: own, other; NaN where a feature has a number that is not finite.
+
+    Raises:
+        ZeroLengthError: a feature has no length.
+        ValueError: they are not of one shape.
+
+    >>> similarities([[0, 2]], [[0, 1]], [[3, 0]])
+    array([[1., 0.]], dtype=float32)
+    """
+    named = {"a caption": captions, "its own picture": own, "the other picture": other}
+    text, *pictures = (_directions(values, what) for what, values in named.items())
+    if not text.shape == pictures[0].shape == pictures[1].shape:
+        shapes = [one.shape for one in (text, *pictures)]
+        raise ValueError(f"features of captions, own and other pictures are of shapes {shapes}")
+    found: Floats = np.stack([np.einsum("nd,nd->n", text, one) for one in pictures], axis=-1)
+    return found
+
+
+def _directions(values: ArrayLike, what: str) -> Floats:
+    vectors: NDArray[Any] = np.asarray(values, dtype=np.float32)
+    if vectors.ndim != 2:
+        raise ValueError(f"features of {what} are of shape {vectors.shape}, not n x d")
+    # In 64 bits: a very short feature is not one of length zero.
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    for row in np.flatnonzero(lengths == 0):
+        raise ZeroLengthError(int(row), what)
+    with np.errstate(invalid="ignore"):
+        found: Floats = (vectors / lengths[:, None]).astype(np.float32)
+    return found
+
+
+def is_right(cosines: Floats) -> Marks:
+    """Tell which captions are right, of cosines n x 2 (own, other).
+
+    A tie is right.  NaN is the largest number: an own NaN is right, only the other's NaN wrong.
+
+    >>> is_right(np.float32([[0.3, 0.3], [np.nan, 1], [1, np.nan]]))
+    array([ True,  True, False])
+    """
+    own, other = cosines[:, 0], cosines[:, 1]
+    found: Marks = np.isnan(own) | (own >= other)
+    return found
+
+
+def is_tie(cosines: Floats) -> Marks:
+    """Tell which captions are exactly as near to one image as to the other."""
+    found: Marks = cosines[:, 0] == cosines[:, 1]
+    return found
 
 
 class Nearness(NamedTuple):
-    """How near a caption is to its own and to the other picture, and what follows from it."""
+    """A caption's similarity to both images, and what follows from it."""
 
     own: float
     other: float
@@ -28,16 +95,13 @@ class Nearness(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgedCaption:
-    """What was said of a picture, and how near it is; both None exactly where there is no caption.
-
-    ``tokens`` are those of the caption, ``cut`` says that they were more than the encoder takes.
-    """
+    """A caption and its similarities; both are None exactly where the caption is missing."""
 
     said: Said
     default: Nearness | None = None
     published: Nearness | None = None
-    tokens: int = 0
-    cut: bool = False
+    tokens: int = 0  # of the caption
+    cut: bool = False  # they were more than the encoder takes
 
     @property
     def right(self) -> bool:
@@ -48,13 +112,10 @@ class JudgedCaption:
         return self.published is not None and self.published.right
 
 
-Judged = Both[JudgedCaption]
-"""A pair."""
+Judged = Both[JudgedCaption]  # a pair
 
 
 class _Place(NamedTuple):
-    """A caption that there is: of which pair and picture."""
-
     pair: int
     side: Side
 
@@ -62,16 +123,13 @@ class _Place(NamedTuple):
 def judge(
     pairs: Sequence[Pair], captions: Sequence[Captions], folder: Path, encoder: Encoder
 ) -> list[Judged]:
-    """Whether every caption of pairs is nearer its own picture.
+    """Tell whether every caption is nearer its own image.
 
-    Args:
-        pairs: the pictures, relative to ``folder``.
-        captions: of each pair, in their order.
-        folder: where the pictures lie.
-        encoder: what embeds both; it is not asked where there is no caption.
+    Captions and pairs are in one order; images are relative to ``folder``.  Without a caption the
+    encoder is not called.
 
     Raises:
-        ZeroLengthError: a feature has no direction; the message names uid and picture.
+        ZeroLengthError: a feature has no direction; the message names uid and image.
     """
     places = [
         _Place(at, side)
@@ -101,7 +159,7 @@ def judge(
 def _pictures(
     pairs: Sequence[Pair], places: Sequence[_Place], folder: Path, encoder: Encoder
 ) -> tuple[Floats, Floats]:
-    """The features of own and other pictures of captions, every picture embedded once."""
+    """Return features of the captions' own and other images, every image embedded once."""
     names = list(dict.fromkeys(name for place in places for name in pairs[place.pair].images))
     vectors = encoder.images([folder / name for name in names])
     row = {name: at for at, name in enumerate(names)}

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import file_sha256
-from ...core.table_files import TableError
+from ...core.table_files import TableError, image_path
 from . import PREFIX
-from .pairs import Pair, Side, check_picture, write_table
+from .pairs import Pair, Side, write_table
 
-PAIRS = 247
-"""How many pairs were published: uids 0 to 246, every one of 494 pictures once."""
+PAIRS = 247  # how many pairs were published: uids 0 to 246, every one of 494 pictures once
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The pairs of a file, and how they are unlike those that were published."""
+    """The pairs of a file, and how they differ from those that were published."""
 
     file: Path
     pairs: tuple[Pair, ...]
@@ -50,7 +49,7 @@ def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def pairs_from(values: object, where: str) -> tuple[Pair, ...]:
-    """The pairs of the values of such a file, numbered in its order.
+    """Convert the values of such a file to pairs, numbered in its order.
 
     Raises:
         TableError: they are none; the message names uid and key.
@@ -73,7 +72,7 @@ def _path(where: str, uid: str, row: object, side: Side) -> str:
     try:
         if not isinstance(said, str):
             raise ValueError(f"{said!r:.40} is no path")
-        check_picture(said)
+        image_path(said)
     except ValueError as error:
         raise TableError(f"{here}, key {side.value!r}: {error}") from None
     return said
@@ -109,7 +108,7 @@ def refuse_unlike(release: Release) -> None:
 
 
 def prepare(release: Release, out: Path) -> Path:
-    """Write the table; its ``.meta.json`` notes what is unlike the release."""
+    """Write the table; its ``.meta.json`` notes differences from the release."""
     origin = {
         "source": release.file.name,
         "source_sha256": file_sha256(release.file),

@@ -1,4 +1,4 @@
-"""Replies as rows of sums, and what the report draws of them."""
+"""Metrics as ratios of sums, replies as rows of sums, and the report's drawings."""
 
 from __future__ import annotations
 
@@ -7,33 +7,73 @@ from math import isfinite
 from typing import Any
 
 from ...core.drawing import Drawing, DrawnLine, DrawnPicture, Role
-from ...core.replies import Reply
+from ...core.metric import Metric
 from ...core.scored_row import ScoredRow
-from .captions import Captions, Why, nothing, read, why_of
+from .captions import why_of
 from .judging import Judged, JudgedCaption, Nearness
-from .metrics import PUBLISHED, sums
-from .pairs import Both, Pair, Side
+from .pairs import Pair, Side
+
+PUBLISHED = "as published"  # what figures without padding are called: so the authors' were made
+
+# Pairs with both captions right, and right captions; chance is 25 and 50 %.
+METRICS = (
+    Metric("Pairs", {"both": 1}, {"pairs": 1}, key="pairs"),
+    Metric("Captions", {"right": 1}, {"captions": 1}, key="captions"),
+    Metric(f"Pairs {PUBLISHED}", {"both_published": 1}, {"pairs": 1}, key="pairs_as_published"),
+    Metric(
+        f"Captions {PUBLISHED}",
+        {"right_published": 1},
+        {"captions": 1},
+        key="captions_as_published",
+    ),
+)
+
+# The headline when a failed call counts as two wrong captions.
+WITH_FAILURES = Metric(
+    "Pairs (failed calls as wrong)", {"both": 1}, {"asked": 1}, key="pairs_failed_wrong"
+)
+
+RANKING = (WITH_FAILURES, METRICS[1])
+
+COUNTS = {  # sums in a score's table, by their names there; ``equal`` counts pairs
+    "ties": "ties",
+    "equal captions": "equal",
+    "unread captions": "unread",
+    "cut captions": "cut",
+}
+
+SUMS = ("pairs", "captions", "both", "right", "both_published", "right_published", *COUNTS.values())
 
 
-def read_reply(reply: Reply) -> Captions:
-    """The captions of a row; a failed call has none, and neither has one that only thought."""
-    if reply.failed:
-        return nothing(Why.FAILED)
-    if reply.ends_in_thought:
-        return nothing(Why.TRUNCATED)
-    return read(reply.text)
+def sums(judged: Judged, failed: bool) -> dict[str, float]:
+    """Compute a pair's sums; a failed call is in ``asked`` and ``failed`` alone."""
+    found: dict[str, float] = {**dict.fromkeys(SUMS, 0), "asked": 1, "failed": int(failed)}
+    if failed:
+        return found
+    sides: tuple[JudgedCaption, ...] = tuple(judged)
+    texts = [one.said.caption for one in sides]
+    return found | {
+        "pairs": 1,
+        "captions": len(sides),
+        "both": int(all(one.right for one in sides)),
+        "right": sum(one.right for one in sides),
+        "both_published": int(all(one.right_as_published for one in sides)),
+        "right_published": sum(one.right_as_published for one in sides),
+        "ties": sum(one.default is not None and one.default.tie for one in sides),
+        "equal": int(texts[0] is not None and texts[0] == texts[1]),
+        "unread": texts.count(None),
+        "cut": sum(one.cut for one in sides),
+    }
 
 
-def scored_row(pair: Pair, judged: Judged) -> ScoredRow:
-    """A pair as a row of sums, with all that is known of it."""
-    why = why_of(Both(judged.left.said, judged.right.said))
-    failed = why is Why.FAILED
+def scored_row(pair: Pair, judged: Judged, failed: bool) -> ScoredRow:
+    """Convert a judged pair to a row of sums with its details."""
     return ScoredRow(
         index=pair.index,
         source=pair.uid,
         sums=sums(judged, failed),
         failed=failed,
-        reason=None if why is None else why.value,
+        reason=why_of(one.said for one in judged),
         slices={"attribute": pair.attribute} if pair.attribute else {},
         details={
             "label": pair.label,
@@ -45,7 +85,7 @@ def scored_row(pair: Pair, judged: Judged) -> ScoredRow:
 
 def _details(one: JudgedCaption) -> dict[str, Any]:
     if one.said.why is not None:
-        return {"caption": None, "why": one.said.why.value}
+        return {"caption": None, "why": one.said.why}
     return {
         "caption": one.said.caption,
         "tokens": one.tokens,
@@ -56,7 +96,6 @@ def _details(one: JudgedCaption) -> dict[str, Any]:
 
 
 def _cosines(found: Nearness | None) -> dict[str, Any] | None:
-    """Cosines as JSON has them: null for what is no finite number."""
     if found is None:
         return None
     own, other = (round(n, 6) if isfinite(n) else None for n in (found.own, found.other))
@@ -67,7 +106,7 @@ def _cosines(found: Nearness | None) -> dict[str, Any] | None:
 
 
 def draw(pair: Pair, row: ScoredRow) -> Drawing:
-    """Both pictures, and of each its caption with how near it is to either, read both ways."""
+    """Draw both images, and each caption with both its similarities, padded and unpadded."""
     pictures = tuple(
         DrawnPicture(path, 0, 0, at, name=side.value)
         for at, (path, side) in enumerate(zip(pair.images, Side, strict=True))

@@ -1,50 +1,151 @@
-"""VP-Bench as a benchmark of the house: one letter, read in two ways."""
+"""VP-Bench as a :class:`.Benchmark`: one letter, read in two ways."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
-from ...core.benchmark import BatchScore, Benchmark, PromptSet, Published
-from ...core.drawing import Drawing
+from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet, Published
+from ...core.drawing import Drawing, DrawnLine, DrawnPicture, Role
+from ...core.files import sha256_of
 from ...core.identity import Identity
+from ...core.messages import Message, PartKind
 from ...core.places import find_table
 from ...core.question import Task
-from ...core.replies import Reply
+from ...core.replies import UNREAD, ParseFailure, Recorded, Reply, read_reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
-from .baselines import BASELINES
-from .choice import Reason
-from .metrics import COUNTS, METRICS, RANKING, WITH_FAILURES
-from .prompts import PROMPTS
-from .published import published
+from .metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
 from .query import VPQuery
-from .question import VPQuestion, parse
-from .scoring import draw, scored_row
-from .stage2 import published as stage2_published
-from .stage2 import question as stage2_question
+from .question import PROMPTS, VPQuestion, parse
+from .reading import AMBIGUOUS, NO_CHOICE, published_letter, read
 from .stage2 import task as stage2_task
-from .stage2.question import Stage2Question
-from .table import read_table
-from .tables import STAGE_1, TABLES, ensure, how_to_make, own_tables
+from .stage2.task import Stage2Question
+from .tables import STAGE_1, TABLES, ensure, how_to_make, own_tables, read_table
+
+
+def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
+    """Convert a reply to a row of sums; a question without a known answer is only counted."""
+    choice = read_reply(reply, lambda text: read(text, dict(query.options)))
+    letter, why = (None, choice.reason) if isinstance(choice, ParseFailure) else (choice, None)
+    # The authors take theirs from the text as it is stored, thoughts and the message of a failed
+    # call included: nothing of that reaches what reads an answer.
+    published = published_letter(reply.text)
+    sums = {
+        "asked": 1,
+        "answered": not reply.failed,
+        "readable": letter is not None,
+        "right": letter == query.answer,
+        "right_as_published": published == query.answer,
+        "absent": query.absent and not reply.failed,
+        "hallucinated": query.absent and letter not in (None, query.answer),
+    }
+    return ScoredRow(
+        index=query.index,
+        source=query.cluster,
+        sums={name: int(value) for name, value in sums.items()} if query.answer else UNSCORED,
+        failed=reply.failed,
+        reason=why if query.answer or reply.failed else None,
+        slices=row_slices(query),
+        details={"label": query.label, "chosen": letter, "as_published": published},
+    )
+
+
+def draw(query: VPQuery, row: ScoredRow) -> Drawing:
+    """Draw the images; all options, the right one marked; the choice by both readings."""
+    options = dict(query.options)
+    lines = [
+        DrawnLine(Role.TRUTH if letter == query.answer else Role.OPTION, _option(letter, text))
+        for letter, text in query.options
+    ]
+    letter, published = row.details["chosen"], row.details["as_published"]
+    if letter is not None:
+        lines.append(_answer(query, letter, _option(letter, options.get(letter, ""))))
+    if published != letter:
+        said = "no letter" if published is None else _option(published, options.get(published, ""))
+        lines.append(_answer(query, published, f"as published: {said}"))
+    pictures = tuple(
+        DrawnPicture(path, query.width, query.height, number)
+        for number, path in enumerate(query.images)
+    )
+    return Drawing(pictures, query.support, tuple(lines))
+
+
+def _option(letter: str, text: str) -> str:
+    return f"{letter}. {text or 'no such option'}"
+
+
+def _answer(query: VPQuery, letter: str | None, said: str) -> DrawnLine:
+    """Neither right nor wrong where no answer is known."""
+    if not query.answer:
+        return DrawnLine(Role.OPTION, said)
+    return DrawnLine(Role.HIT if letter == query.answer else Role.MISS, said)
+
+
+_OPTION = re.compile(r"([A-D])\. +\S")
+
+
+def letters_offered(said: str) -> list[str]:
+    r"""List the letters of the options at the end of a text, before its last line.
+
+    >>> letters_offered("A. is no option here\nWhich?\nA. cat\nB. dog\nC. \nAnswer.")
+    ['A', 'B']
+    """
+    found: list[str] = []
+    for line in reversed(said.splitlines()[:-1]):
+        if not re.match(r"[A-D]\.", line):
+            break
+        option = _OPTION.match(line)
+        found += [option[1]] if option else []
+    return found[::-1]
+
+
+def first_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]:
+    """Answer the first option."""
+    return _letters(message)[0], _ENDED
+
+
+def random_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]:
+    """Answer a random option, always the same for the same words and names of images."""
+    seen = [
+        Path(part.value).name if part.kind is PartKind.IMAGE else part.value for part in message
+    ]
+    seed = sha256_of(*(f"{value}\n".encode() for value in seen))
+    letters = _letters(message)
+    return letters[int(seed, 16) % len(letters)], _ENDED
+
+
+def _letters(message: Message) -> list[str]:
+    said = "\n".join(part.value for part in message if part.kind is PartKind.TEXT)
+    return letters_offered(said) or ["A"]
+
+
+_ENDED = Recorded(finish_reason="stop")
+
+BASELINES = {  # by model name
+    "FirstOption": Baseline(first_option),
+    "RandomOption": Baseline(random_option),
+}
 
 
 class VPBench(Benchmark):
-    """One letter to a question about marks.  The reading of its authors stands beside ours."""
+    """One letter to a question about marks, by our reading and by the authors'."""
 
     name = "VP-Bench"
     metrics = METRICS
     ranking = RANKING
     with_failures = WITH_FAILURES
     counts = COUNTS
-    reasons = tuple(one.value for one in Reason if one is not Reason.FAILED)
+    reasons = (*UNREAD, AMBIGUOUS.reason, NO_CHOICE.reason)
     baselines = BASELINES
 
     def parse(self, name: str) -> VPQuestion | Stage2Question:
-        return stage2_question.parse(name) if stage2_question.is_meant(name) else parse(name)
+        return stage2_task.parse(name) if stage2_task.is_meant(name) else parse(name)
 
     def listed(self) -> Sequence[str]:
-        return [*TABLES, next(iter(stage2_question.QUESTIONS)), *own_tables()]
+        return [*TABLES, next(iter(stage2_task.QUESTIONS)), *own_tables()]
 
     def load(self, name: str) -> Task[Any, VPQuery]:
         question = self.parse(name)
@@ -58,19 +159,22 @@ class VPBench(Benchmark):
     def for_model(
         self, task: Any, model: str, recorded: Mapping[str, str] | None = None
     ) -> Task[Any, VPQuery]:
-        """Stage 2 may be asked by the mark that a model does best with."""
+        """Choose the model's best mark, where stage 2 asks by it."""
         if isinstance(task.question, Stage2Question):
             return stage2_task.for_model(task, model, recorded)
         return cast("Task[Any, VPQuery]", task)
 
     def rows(self, question: Any) -> tuple[object, ...]:
-        """The ways of stage 2 share a table, and show other pictures of it."""
+        """Return a key of table and images: formats of stage 2 share a table, with other images."""
         return (question.column,)
 
     def prompts(self) -> Sequence[PromptSet]:
         return [PROMPTS]
 
-    def score(
+    def example(self, query: Any, question: Any) -> str:
+        return str(query.answer)
+
+    def score_batch(
         self,
         model: str,
         task: Any,
@@ -84,11 +188,11 @@ class VPBench(Benchmark):
         return draw(task.queries[row.index], row)
 
     def interval_note(self, question: Any) -> str:
-        """Stage 1 does not say which questions are about one photograph."""
+        """Warn that stage 1 does not say which questions are about one photograph."""
         return _UNKNOWN_PHOTOGRAPHS if question.table == STAGE_1 else ""
 
     def published(self) -> Sequence[Published]:
-        return (*published(), *stage2_published.published())
+        return tuple(published())
 
 
 _UNKNOWN_PHOTOGRAPHS = (

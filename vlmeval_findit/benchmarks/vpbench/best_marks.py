@@ -1,8 +1,4 @@
-"""Which marks models see best, by their runs over stage 1: ``VPBench_best_marks.json`` in LMUData.
-
-``run_findit.py marks --best RUNS`` writes it (:mod:`...leaderboard.best_marks`); stage 2 asks by
-it.
-"""
+"""The marks that models see best in stage 1, a file that ``run_findit.py marks --best`` writes."""
 
 from __future__ import annotations
 
@@ -15,23 +11,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from ...core.data_root import lmu_data_root
 from ...core.files import write_text_once
-from ...core.shapes import checked
+from ...core.places import lmu_data_root
+from ...core.run_files import checked
 from ...core.spelling import nearest
 from ...marks.style import COLOURS, Shape
 
-BY_HAND = "FINDIT_VP_MARK"
-"""Names one mark for every model: ``oval-red``."""
-
-SEED = 0
-"""Of the lot by which rows get one of the good marks."""
-
+BY_HAND = "FINDIT_VP_MARK"  # names one mark for every model: ``oval-red``
+SEED = 0  # of the lot by which rows get one of the good marks
 HOW_TO_MAKE = "python run_findit.py marks --best RUNS"
 
 
 class BestMarkError(ValueError):
-    """No mark is known for a model, or what says it cannot be read."""
+    """No mark is known for a model, or the file cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +66,7 @@ class GoodMarks:
     colours: tuple[str, ...]
 
     def drawn_for(self, index: int) -> Choice:
-        """The mark of a row, by lot: the same for every model, whatever other rows there are."""
+        """Draw a row's mark by lot: the same for every model, whatever other rows there are."""
         lot = Random(f"{SEED}:{index}")
         return Choice(lot.choice(self.shapes), lot.choice(self.colours))
 
@@ -88,30 +80,30 @@ class GoodMarks:
 
     @classmethod
     def named(cls, name: str) -> GoodMarks:
-        """The marks of a :attr:`name`.
+        """Parse a :attr:`name`.
 
         Raises:
-            ValueError: it names none.
+            ValueError: it is not valid.
         """
         shapes, _, colours = name.partition(", ")
         return cls(tuple(map(Shape, shapes.split())), tuple(colours.split()))
 
 
+# Without runs of the user: the shapes above the mean of the models in the paper, in
+# every colour, since nothing was published of colours.
 PUBLISHED_GOOD = GoodMarks((Shape.BOX, Shape.OVAL, Shape.TAG), tuple(COLOURS))
-"""Without runs of one's own: the shapes above the mean of those that the paper's models were
-published with (:mod:`.published`), in every colour, of which nothing was published."""
 
 
 @dataclass(frozen=True, slots=True)
 class BestMarks:
-    """What the file says: a mark a model, and the good ones."""
+    """The file's content: each model's best mark, and the good marks."""
 
     models: Mapping[str, Choice]
     good: GoodMarks
 
 
 def path() -> Path:
-    """Where the file lies."""
+    """Return the file's path."""
     return lmu_data_root() / "VPBench_best_marks.json"
 
 
@@ -119,14 +111,14 @@ _SHAPE: Any = {"models": dict, "good": {"shapes": [str], "colours": [str]}}
 
 
 def write(values: Mapping[str, Any]) -> Path:
-    """Write the file, whole or not at all; see :func:`read` for what it must hold."""
+    """Write the file atomically; see :func:`read` for what it must hold."""
     where = path()
     write_text_once(where, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     return where
 
 
 def read() -> BestMarks | None:
-    """What the file says; None where there is none.
+    """Read the file; None where there is none.
 
     Raises:
         BestMarkError: it is not what ``marks --best`` writes.
@@ -153,10 +145,10 @@ def _of_text(text: str) -> BestMarks:
 
 
 def by_hand() -> Choice | None:
-    """The mark that the environment names.
+    """Return the mark that the environment names.
 
     Raises:
-        BestMarkError: it names none.
+        BestMarkError: the name is not valid.
     """
     named = os.environ.get(BY_HAND)
     try:
@@ -166,14 +158,10 @@ def by_hand() -> Choice | None:
 
 
 def best_of(model: str, asked: str) -> Choice:
-    """The mark that a model does best with.
-
-    Args:
-        model: its name.
-        asked: the question that needs it, for the message.
+    """Return a model's best mark; ``asked`` is the question that needs it, for the message.
 
     Raises:
-        BestMarkError: the file says none, or there is no file.
+        BestMarkError: the file has none, or there is no file.
     """
     found = read()
     if found is not None and model in found.models:
@@ -194,6 +182,6 @@ def best_of(model: str, asked: str) -> Choice:
 
 
 def good() -> tuple[GoodMarks, str]:
-    """The marks that all models do well with, and what says so."""
+    """Return the marks that all models do well with, and their source."""
     found = read()
     return (PUBLISHED_GOOD, "published") if found is None else (found.good, path().name)

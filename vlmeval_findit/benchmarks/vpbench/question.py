@@ -1,4 +1,4 @@
-"""Names and ways of asking: ``VPBench_<table>``, and the authors' own layout of stage 1."""
+"""Names ``VPBench_<table>``, the authors' layout of stage 1, and messages."""
 
 from __future__ import annotations
 
@@ -6,48 +6,47 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from ...core.benchmark import PromptSet
+from ...core.messages import Message, image, text
 from ...core.question import PlainQuestion, QuestionError
 from ...core.spelling import nearest
 from . import PREFIX
+from .query import LETTERS, HintColumn, VPQuery
 from .tables import STAGE_1, TABLES, own_tables, table_of
 
-MAX_NEW_TOKENS = 512
-"""One letter is asked for; a model that explains itself first has room to."""
+MAX_NEW_TOKENS = 512  # one letter is asked for; a model that explains itself first has room to
 
 
 class Way(Enum):
-    """How a row is asked, as names end in it."""
+    """The layout of a message, as names end in it."""
 
-    OURS = ""
-    """Hint, question and the options that there are."""
-    ORIGINAL = "original"
-    """The authors' layout: four options, blank ones too, and no hint but from their one column."""
+    OURS = ""  # hint, question and the options that there are
+    ORIGINAL = "original"  # the authors': four options, even blank ones; one column's hint
 
 
-WAYS = {f"{STAGE_1}_{Way.ORIGINAL.value}": (STAGE_1, Way.ORIGINAL)}
-"""The names that stand for a table and a way of asking other than ours."""
+WAYS = {f"{STAGE_1}_{Way.ORIGINAL.value}": (STAGE_1, Way.ORIGINAL)}  # names of other layouts
 
 
 @dataclass(frozen=True, slots=True)
 class VPQuestion(PlainQuestion):
-    """One way of asking one table."""
+    """One layout of one table."""
 
     way: Way = Way.OURS
 
     @property
     def column(self) -> str:
-        """Another way is another column: nobody reports the better of two layouts."""
+        """Name each layout as a dataset of its own: nobody reports the better of two layouts."""
         return self.name.removeprefix(PREFIX)
 
 
 def parse(name: str) -> VPQuestion:
-    """The question that a name stands for.
+    """Parse a name.
 
     >>> parse("VPBench_Stage1_original").way
     <Way.ORIGINAL: 'original'>
 
     Raises:
-        QuestionError: it is none; the message says which is nearest.
+        QuestionError: the name is not valid; the message says which is nearest.
     """
     table, way = WAYS.get(name, (name, Way.OURS))
     known = table_of(table) if re.fullmatch(r"\w+", name, re.ASCII) else None
@@ -62,3 +61,32 @@ def parse(name: str) -> VPQuestion:
         max_new_tokens=MAX_NEW_TOKENS,
         way=way,
     )
+
+
+REQUEST = "Which option is right? Reply with its letter alone."
+
+
+def message(query: VPQuery, question: VPQuestion) -> Message:
+    """Compose the message of a row."""
+    lines = _original(query) if question.way is Way.ORIGINAL else _ours(query)
+    return (*map(image, query.images), text("\n".join((*lines, REQUEST)).strip()))
+
+
+def _ours(query: VPQuery) -> list[str]:
+    hint = [query.hint.strip()] if query.hint.strip() else []
+    return [*hint, query.question.strip(), *(_line(*option) for option in query.options)]
+
+
+def _original(query: VPQuery) -> list[str]:
+    """Always give four options, and only the hint of the column that the authors' code reads."""
+    hint = query.hint.strip() if query.hint_column is HintColumn.HINT else ""
+    options = dict(query.options)
+    lines = [_line(letter, options.get(letter, "")) for letter in LETTERS]
+    return [*filter(None, [hint]), query.question, *lines]
+
+
+def _line(letter: str, option: str) -> str:
+    return f"{letter}. {' '.join(option.split())}"
+
+
+PROMPTS = PromptSet("vp-bench-1", message)

@@ -1,45 +1,260 @@
-"""The authors' stage 1 files into a table, with the pictures out of their cells.
+"""The authors' stage 1 files, TSV or Parquet, as a table; images go to files named by content.
 
-Rows are read, written and forgotten one by one.  A picture's file is named by its content, so that
-questions about the same picture share it.
+Files exceed a gigabyte: rows are read, written and dropped one by one.  Cells went through data
+frames: missing values may be NaN, and numbers may stand for texts.
 """
 
 from __future__ import annotations
 
+import ast
+import base64
+import binascii
+import csv
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.files import file_sha256, sha256_of, write_once
 from ...core.places import image_folder
-from ...core.table_facts import meta_path
-from ...core.table_files import TableError
-from .cells import NoPictureError, items, picture, shapes, suffix, text
-from .kinds import is_absent, kind_of
+from ...core.spelling import nearest
+from ...core.table_files import TableError, meta_path
 from .metrics import SHAPES
-from .query import LETTERS, HintColumn, Kind, VPQuery
-from .release_files import OFFICIAL, OFFICIAL_MD5, USED, Row, files_of, rows_of
-from .table import Written, write_table
-from .tables import STAGE_1, TABLES
+from .query import LETTERS, HintColumn, Kind, VPQuery, is_absent, kind_of
+from .tables import STAGE_1, TABLES, Written, write_table
 
+_MISSING = ("", "nan", "<na>")
+_NO_ITEM = ("", "none", "null")
+
+_OUR_SHAPES = {  # the release's names to ours; its masks are contours
+    "mask": "contour",
+    "fill_contour": "mask",
+    "circle": "oval",
+    "number_label": "tag",
+    "alphabet_label": "tag",
+    "bbox": "box",
+    "bounding_box": "box",
+    "rectangle": "box",
+    "ellipse": "oval",
+}
+
+_SUFFIXES = {  # first bytes of image files
+    b"\xff\xd8\xff": ".jpg",
+    b"\x89PNG\r\n\x1a\n": ".png",
+    b"GIF8": ".gif",
+    b"BM": ".bmp",
+    b"II*\0": ".tif",
+    b"MM\0*": ".tif",
+}
+
+
+def text(value: Any) -> str:
+    """Read a cell as text; "" for a missing value, a whole number without its ``.0``.
+
+    >>> text(3.0), text("3.0"), text(float("nan")), text(None), text(" red ")
+    ('3', '3', '', '', 'red')
+    """
+    said = "" if value is None else str(value).strip()
+    if said.lower() in _MISSING:
+        return ""
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", said)
+
+
+def items(value: Any) -> tuple[str, ...]:
+    """Read a cell that is a list, or writes one: as JSON, Python, an array, or with commas.
+
+    >>> items("['box', 'circle']"), items("box, circle"), items("['box' 'circle']"), items("nan")
+    (('box', 'circle'), ('box', 'circle'), ('box', 'circle'), ())
+    >>> items({"colour": "red"})
+    ('colour: red',)
+    """
+    if isinstance(value, str):
+        value = _said(value)
+    elif hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        value = [f"{name}: {text(one)}" for name, one in value.items()]
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = [value]
+    return tuple(said for one in value if (said := text(one)).lower() not in _NO_ITEM)
+
+
+_MOST = 10_000  # characters of a list that is still one
+
+
+def _said(value: str) -> Any:
+    value = value.strip()
+    if not value.startswith(("[", "(", "{")) or len(value) > _MOST:
+        return value.split(",")
+    try:
+        found = ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return re.findall(r"[^\s,'\"\[\](){}][^,'\"\[\](){}]*", value)
+    # ['box' 'circle'], as arrays are printed, is Python for ['boxcircle'].
+    return re.findall(r"'([^']*)'", value) if re.search(r"'\s+'", value) else found
+
+
+def shapes(value: Any) -> tuple[str, ...]:
+    """Read a cell of shapes by our names; unknown names stay.
+
+    >>> shapes("['mask', 'fill_contour', 'circle']")
+    ('contour', 'mask', 'oval')
+    """
+    keys = (re.sub(r"[\s-]+", "_", name.lower()) for name in items(value))
+    return tuple(_OUR_SHAPES.get(key, key) for key in keys)
+
+
+class NoPictureError(ValueError):
+    """A cell without its image; the message says what it holds."""
+
+
+def picture(value: Any) -> bytes | None:
+    """Decode an image: base64, bytes or a Hugging Face object with either; None if empty.
+
+    Raises:
+        NoPictureError: the cell holds something else.
+    """
+    if isinstance(value, Mapping):
+        value = value.get("bytes")
+    if isinstance(value, bytes):
+        return value or None
+    said = "".join(value.split()) if isinstance(value, str) else text(value)
+    if said.lower() in (*_MISSING, *_NO_ITEM):
+        return None
+    try:
+        return base64.b64decode(said.rpartition("base64,")[2], validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise NoPictureError(f"no base64 ({error})") from None
+
+
+def suffix(data: bytes) -> str:
+    """Return a file's suffix by its first bytes.
+
+    Raises:
+        NoPictureError: they are of no picture.
+    """
+    for begin, ending in _SUFFIXES.items():
+        if data.startswith(begin):
+            return ending
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return ".webp"
+    raise NoPictureError(f"no picture (begins with {data[:8]!r})")
+
+
+OFFICIAL = "vp_bench_stage_1.tsv"
+OFFICIAL_MD5 = "21414c284f1f621be97cdc7ec4587b17"  # of the authors' TSV
+NEEDED = ("index", "question", "A", "B", "answer", "image")  # required columns
+USED = (*NEEDED, "C", "D", "hint", "context", "vp_amount", "vp_shape", "vp_properties")
+_LARGEST_CELL = 2**28
+
+
+class Row(NamedTuple):
+    """One row of a file, and its location."""
+
+    where: str
+    cells: Mapping[str, Any]
+
+
+def files_of(path: Path) -> list[Path]:
+    """List the files of stage 1 at a path: itself, or in a folder its TSV, else its Parquet files.
+
+    Raises:
+        FileNotFoundError: there are none.
+        TableError: there are several TSVs.
+    """
+    if path.is_file():
+        return [path]
+    inside = _inside(path)
+    tables = [one for one in inside if one.suffix == ".tsv"]
+    if len(tables) > 1:
+        names = ", ".join(one.name for one in tables)
+        raise TableError(f"{path}: several tables ({names}): name one")
+    found = tables or [one for one in inside if one.suffix == ".parquet"]
+    if not found:
+        raise FileNotFoundError(
+            f"{path}: neither {OFFICIAL} nor a Parquet file is there "
+            "(jinpeng0528/VP-Bench on Hugging Face)"
+        )
+    return found
+
+
+def _inside(folder: Path) -> list[Path]:
+    return [one for one in sorted(folder.glob("*")) if "stage_2" not in one.name]
+
+
+def is_at(path: Path) -> bool:
+    """Tell whether a folder holds stage 1."""
+    return any(one.suffix in (".tsv", ".parquet") for one in _inside(path))
+
+
+def rows_of(path: Path) -> Iterator[Row]:
+    """Yield the rows of a file.
+
+    Raises:
+        TableError: a column is missing, or the file cannot be read.
+    """
+    return parquet_rows(path, NEEDED, USED) if path.suffix == ".parquet" else _tsv_rows(path)
+
+
+def _tsv_rows(path: Path) -> Iterator[Row]:
+    csv.field_size_limit(_LARGEST_CELL)
+    with path.open(encoding="utf-8-sig", newline="") as f:
+        lines = csv.reader(f, delimiter="\t")
+        try:
+            columns = next(lines, [])
+            _check_columns(path, columns, NEEDED)
+            for cells in lines:
+                where = f"{path}, line {lines.line_num}"
+                if len(cells) != len(columns):
+                    raise TableError(f"{where}: {len(cells)} cells for {len(columns)} columns")
+                yield Row(where, dict(zip(columns, cells, strict=True)))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise TableError(f"{path}, after line {lines.line_num}: {error}") from None
+
+
+_AT_A_TIME = 16  # rows of a Parquet file that are in memory with their pictures
+
+
+def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a Parquet file with the columns in use.
+
+    Raises:
+        TableError: a required column is missing, or the file cannot be read.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            there = file.schema_arrow.names
+            _check_columns(path, there, needed)
+            columns = [name for name in used if name in there]
+            batches = file.iter_batches(_AT_A_TIME, columns=columns)
+            rows = (cells for batch in batches for cells in batch.to_pylist())
+            for number, cells in enumerate(rows):
+                yield Row(f"{path}, row {number}", cells)
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(f"{path}: no Parquet file: {error}") from None
+
+
+def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
+    for name in needed:
+        if name not in columns:
+            raise TableError(f"{path}: no column {name!r}{nearest(name, columns)}")
+
+
+# Characters of an image cell with another row's index: VLMEvalKit stores shared images once so.
 _LONGEST_REFERENCE = 64
-"""Characters of an image cell that names another row's index: VLMEvalKit's way to store it once."""
 
 
 class Release:
-    """The questions of files, and what was met on the way; read once, from beginning to end.
-
-    Args:
-        files: of stage 1.
-        folder: where pictures are written to.
-    """
+    """Questions and counts of stage 1 ``files``, read once; images are written to ``folder``."""
 
     def __init__(self, files: Iterable[Path], folder: Path) -> None:
-        self.dropped: Counter[str] = Counter()
-        """Rows without a question that can be asked, by reason."""
+        self.dropped: Counter[str] = Counter()  # rows that cannot be asked, by reason
         self.unknown_shapes: Counter[str] = Counter()
         self.unanswered = 0
         self._files = files
@@ -47,7 +262,7 @@ class Release:
         self._pictures: dict[int, str] = {}
 
     def queries(self) -> Iterator[VPQuery]:
-        """The questions, their pictures written; those that share a later row's picture at the end.
+        """Yield the questions, images written; those that share a later row's image come last.
 
         Raises:
             TableError: naming file, row and column.
@@ -77,7 +292,6 @@ class Release:
                 self.dropped["no image"] += 1
 
     def met(self) -> dict[str, Any]:
-        """What was met, for the table's ``.meta.json``."""
         return {
             "dropped": dict(self.dropped),
             "unanswered": self.unanswered,
@@ -85,7 +299,6 @@ class Release:
         }
 
     def _picture(self, index: int, cell: Any) -> str | int | None:
-        """The file of a picture, the index of the row that has it, or None."""
         said = cell if not isinstance(cell, str) or len(cell) > _LONGEST_REFERENCE else text(cell)
         if isinstance(said, str) and said.isdecimal() and len(said) < _LONGEST_REFERENCE:
             return self._pictures.get(int(said), int(said))
@@ -100,11 +313,11 @@ class Release:
     def _noted(self, query: VPQuery, name: str) -> VPQuery:
         self.unknown_shapes.update(shape for shape in query.shapes if shape not in SHAPES)
         self.unanswered += not query.answer
-        return replace(query, images=(name,))
+        return replace(query, images=(name,), cluster=name)
 
 
 def query_of(row: Row) -> VPQuery:
-    """A row as a question, without its picture.
+    """Convert a row to a question without its image.
 
     Raises:
         TableError: naming file, row and column.
@@ -129,6 +342,7 @@ def query_of(row: Row) -> VPQuery:
         index=int(cells["index"]),
         label=cells["question"],
         images=(),
+        cluster="",
         hint=cells["hint"] or cells["context"],
         question=cells["question"],
         options=options,
@@ -151,14 +365,14 @@ _OWN_TYPES = ("image", "vp_shape", "vp_properties")
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The table, and what a user should know of it."""
+    """The table, and notes for the user."""
 
     table: Written
     notes: tuple[str, ...]
 
 
 def prepare(path: Path, out: Path) -> Prepared:
-    """Write pictures, table and its ``.meta.json``, which says whether it is the authors' TSV.
+    """Write images, table and its ``.meta.json``, which says whether this is the authors' TSV.
 
     Raises:
         FileNotFoundError: there are no such files.

@@ -1,40 +1,35 @@
-"""Which tables of VP-Bench there are: the authors', and those that are made when first asked for.
-
-Beside them every table of one's own counts: ``VPBench_<NAME>.tsv`` in a folder of tables.
-"""
+"""Tables ``VPBench_<NAME>.tsv``: the authors', those made when first asked for, custom ones."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ...core import table_files
 from ...core.places import table_folders
+from ...core.table_files import CellError
 from . import PREFIX
+from .query import Kind, VPQuery
 
-STAGE_1 = f"{PREFIX}Stage1"
-"""The authors' questions about one mark or several."""
-
-STAGE_2 = f"{PREFIX}Stage2"
-"""The authors' questions about one region, which lie in a table of another kind: :mod:`.stage2`."""
-
-MAKERS = "vlmeval_findit.data"
-"""What makes tables lies below it, and is imported by its name when a table is first asked for."""
+STAGE_1 = f"{PREFIX}Stage1"  # the authors' questions about one mark or several
+STAGE_2 = f"{PREFIX}Stage2"  # the authors' stage 2, a table of another kind: :mod:`.stage2`
+MAKERS = "vlmeval_findit.data"  # package of makers, imported when a table is first asked for
 
 
 class KnownTable(NamedTuple):
-    """A table with the key of its image folder, and the module of ``data/`` that makes it.
-
-    ``maker`` is relative to :data:`MAKERS`, "" where only the authors' files can: it has a
-    function ``ensure`` that is given the table's name.
-    """
+    """A table, the key of its image folder, and the module that makes it."""
 
     name: str
     images: str
-    maker: str = ""
+    maker: str = ""  # relative to MAKERS, with ensure(table_name); "": only authors' files make it
 
 
-TABLES = MappingProxyType(
+TABLES = MappingProxyType(  # by name
     {
         row.name: row
         for row in (
@@ -45,11 +40,10 @@ TABLES = MappingProxyType(
         )
     }
 )
-"""By their names."""
 
 
 def table_of(name: str) -> KnownTable | None:
-    """A table by its name; None where there is none.  One's own has an image folder of its name."""
+    """Find a table by its name; None where there is none.  A custom one names its image folder."""
     known = TABLES.get(name)
     if known is None and any((folder / f"{name}.tsv").is_file() for folder in table_folders()):
         return KnownTable(name, images=name)
@@ -57,7 +51,7 @@ def table_of(name: str) -> KnownTable | None:
 
 
 def own_tables() -> list[str]:
-    """The names of the tables that lie in folders of tables and are none of :data:`TABLES`."""
+    """List the custom tables in folders of tables."""
     found = {
         path.stem for folder in table_folders() for path in sorted(folder.glob(f"{PREFIX}*.tsv"))
     }
@@ -65,13 +59,74 @@ def own_tables() -> list[str]:
 
 
 def how_to_make(table: str) -> str:
-    """The command that makes a table."""
+    """Return the command that makes a table."""
     if table == STAGE_1:
         return "python run_findit.py prepare --vp-bench FILE"
     return "python run_findit.py import --vp-questions FROM --name NAME"
 
 
 def ensure(table: KnownTable) -> None:
-    """Have a table that is not the authors' made, unless it is there."""
+    """Make a table unless it exists or is the authors'."""
     if table.maker:
         import_module(f"{MAKERS}.{table.maker}").ensure(table.name)
+
+
+# --- their rows -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A written table: its number of questions, and their kinds."""
+
+    path: Path
+    kinds: Mapping[Kind, int]
+
+    @property
+    def queries(self) -> int:
+        return sum(self.kinds.values())
+
+
+def write_table(
+    folder: Path,
+    name: str,
+    queries: Iterable[VPQuery],
+    origin: Mapping[str, Any],
+    met: Callable[[], Mapping[str, Any]] = dict,
+) -> Written:
+    """Write queries, streamed, as ``<folder>/<name>.tsv`` with its ``.meta.json``, both atomically.
+
+    ``origin`` goes to the ``.meta.json``, and ``met()``, called after the last query.
+    """
+    path = folder / f"{name}.tsv"
+    kinds: Counter[Kind] = Counter()
+    absent = 0
+
+    def counted() -> Iterator[VPQuery]:
+        nonlocal absent
+        for query in queries:
+            kinds[query.kind] += 1
+            absent += query.absent
+            yield query
+
+    def facts() -> Mapping[str, Any]:
+        by_kind = {kind.value: kinds[kind] for kind in Kind}
+        return {"queries": kinds.total(), "kinds": by_kind, "absent": absent, **met()}
+
+    table_files.write_table(path, VPQuery, counted(), origin, facts)
+    return Written(path, kinds)
+
+
+def read_table(path: Path) -> list[VPQuery]:
+    """Read a table; see :func:`.table_files.read_table`."""
+    return table_files.read_table(path, VPQuery, how_to_make(path.stem), _whole)
+
+
+def _whole(query: VPQuery) -> VPQuery:
+    if not query.question.strip():
+        raise CellError("question", "is empty")
+    if not query.options:
+        raise CellError("options", "there is no option")
+    if query.answer and query.answer not in dict(query.options):
+        known = "".join(dict(query.options))
+        raise CellError("answer", f"{query.answer!r} is no option: {known}")
+    return query

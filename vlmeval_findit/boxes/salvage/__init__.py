@@ -1,12 +1,7 @@
-"""What a tolerant reader could take from a reply that the strict one does not take as it stands.
+"""Lenient parsing: what could be read from a reply that is not as asked; never the score.
 
-It stands beside the score and is never the score.  Each thing that it puts up with is a
-:class:`Step`.  What it does not do: complete what was cut off, read numbers in another order or
-space than the format says, or look at the truth.
-
-No library reads the values: those that repair JSON (json-repair, partial-json-parser, demjson,
-json5) complete what was cut off, so that ``[10, 20, 30, 4`` becomes a box; they do not say what
-they did, and some take quadratic time.
+Nothing cut off is completed, no order or space guessed, no truth used. Libraries that repair JSON
+do complete (``[10, 20, 30, 4`` becomes a box), do not say so, and some take quadratic time.
 """
 
 from __future__ import annotations
@@ -15,38 +10,33 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from ..reading import reader
-from ..reading.boxes import Boxes, in_frames, numbers_to_corners
+from ..reading import boxes_said, reader
 from ..records import Reading, Reason
 from ..reply_format import ReplyFormat
-from .entries import Candidate, Entries
-from .keys import says_another_order
-from .prose import boxes_in
-from .steps import Salvaged, Step
-from .values import Found, List, values_in
+from .entries import Candidate, Entries, boxes_in, says_another_order
+from .values import Found, List, Step, values_in
 
 __all__ = ["Salvaged", "Step", "salvage"]
 
-LONGEST = 100_000
-"""Characters of a reply that are looked at: what is longer is a loop."""
+LONGEST = 100_000  # characters of a reply that are looked at: what is longer is a loop
 
-_NEVER = (Reason.FAILED_CALL, Reason.EMPTY, Reason.TRUNCATED_THINKING)
-"""No answer at all."""
+_NEVER = (Reason.FAILED_CALL, Reason.EMPTY, Reason.TRUNCATED_THINKING)  # no answer at all
+
+
+class Salvaged(NamedTuple):
+    """What lenient parsing takes from a reply that does not adhere."""
+
+    reading: Reading  # Begins with the strict reading's boxes, in order; keeps its reason
+    steps: tuple[Step, ...]  # In the order of :class:`Step`
 
 
 def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
-    """What a tolerant reader takes from a reply; None where that is no more than the strict does.
+    """Parse a reply leniently; None where that finds no more than ``strict``, whose boxes it keeps.
 
-    Args:
-        reply: the model's text, without its thought.
-        how: the format that it should have.
-        strict: what :func:`..reading.read` made of it; all of its boxes are kept.
-
-    Returns:
-        Boxes in the units of the reply.  Without any it is an empty list that the strict reader
-        does not take; without steps even one that stands as it should, which over frames does not
-        adhere.
+    ``reply`` is without its thought, boxes are in its units. An empty list is returned only if a
+    repair was needed, or where it does not adhere, as over frames.
 
     >>> how = ReplyFormat("json", "xyxy", key="bbox_2d")
     >>> cut = "[{'bbox_2d': [1, 2, 3, 4]}, {'bbox_2d': [5, 6, 7"
@@ -72,12 +62,11 @@ def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
     return Salvaged(merged, tuple(step for step in Step if step in steps))
 
 
+# No prose: a box in an object that names it otherwise is not read for its numbers
 _OBJECT = re.compile(r"[{}]")
-"""Of what is no prose: a box in an object that names it otherwise is not read for its numbers."""
 
 
 def _worded(text: str, how: ReplyFormat) -> tuple[Reading, Step]:
-    """The boxes of prose: as text replies have them, or by their numbers alone."""
     if how.output == "json":
         reading = reader(replace(how, output="text", structure="per_box"))(text)
         if reading.boxes:
@@ -126,7 +115,6 @@ def _in_text(one: Candidate) -> frozenset[Step]:
 
 
 def _around(used: Sequence[Found], text: str) -> str:
-    """What stands before, between and after the values that boxes were taken from."""
     pieces, end = [], 0
     for value in used:
         pieces.append(text[end : value.start])
@@ -135,20 +123,13 @@ def _around(used: Sequence[Found], text: str) -> str:
 
 
 def _read(found: Sequence[Candidate], indices: Sequence[int], how: ReplyFormat) -> Reading:
-    """Candidates as boxes in their frames."""
-    boxes = Boxes()
-    if how.frames > 1:
-        there = [(one.frame, one.label, one.numbers) for one in found if one.frame is not None]
-        return in_frames(how, there, indices, boxes) if there else boxes.done()
-    for one in found:
-        if boxes.add(numbers_to_corners(how.numbers, one.numbers)) and how.multilabel:
-            boxes.labels.append(one.label)
-    return boxes.done()
+    video = how.frames > 1
+    said = [(c.label, c.numbers, c.frame or 0) for c in found if c.frame is not None or not video]
+    return boxes_said(how, how.numbers, said, indices if video else ())
 
 
 def _beside(strict: Reading, found: Reading) -> Reading | None:
-    """The strict reading with what else was found; None where that is nothing, or where the two
-    do not agree on what the strict one has."""
+    """Add what else was found to the strict reading; None for nothing, or where they disagree."""
     had, kept = Counter(_keys(strict)), []
     for place, key in enumerate(_keys(found)):
         if had[key] > 0:

@@ -1,30 +1,107 @@
-"""Boxes in lists and objects, under whatever keys and in whatever structure.
+"""Boxes in lists and objects, under any keys and in any structure; and in prose.
 
-The order of the numbers and their space are never in question: four numbers are the box that the
-format says they are, and what names another order is left alone.
+The order of the numbers is the format's: what names another order is left alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..reading.boxes import as_index
+from ..reading import as_index
 from ..reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
-from .keys import BOXES, FRAMES, LABELS, numbers_by_name, plain, says_another_order
-from .steps import Step
-from .values import List, Object, Value
+from ..representation import Representation
+from .values import List, Object, Step, Value
 
+# --- the words under which boxes, labels and frames stand -----------------------------------------
+
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+@lru_cache(maxsize=4096)
+def plain(key: str) -> str:
+    """Return a key without case and punctuation.
+
+    >>> plain("Bbox_2D"), plain("x min")
+    ('bbox2d', 'xmin')
+    """
+    return _NO_LETTER.sub("", key.lower())
+
+
+# Keys of boxes; where labels are asked for, any other key may be one
+BOXES = frozenset(
+    (
+        *("bbox", "bboxes", "bbox2d", "bboxes2d", "box", "boxes", "box2d", "boxes2d", "bndbox"),
+        *("boundingbox", "boundingboxes", "coordinates", "coordinate", "coords", "points"),
+        *("position", "positions", "location", "locations", "rect", "rectangle", "region"),
+    )
+)
+
+LABELS = ("class", "classname", "category", "name", "object", "objectname", "type", "text")
+FRAMES = ("frame", "frameindex", "frameid", "framenumber", "frameno", "image", "imageindex")
+
+_ORDERS = re.compile(
+    "(?P<cxcywh>cxcyw(?:idth)?h|(?:xcent|cent(?:er|re)x)[a-z]{0,2}(?:ycent|cent(?:er|re)y))"
+    "|(?P<xyxy>x(?:min|1)?y(?:min|1)?x(?:max|2)?y(?:max|2)?|ltrb|lefttopright)"
+    "|(?P<yxyx>y(?:min|1)?x(?:min|1)?y(?:max|2)?x(?:max|2)?|topleftbottom)"
+    "|(?P<xywh>x(?:min|1)?y(?:min|1)?w(?:idth)?h|ltwh|lefttopwidth)"
+    "|(?P<yxhw>y(?:min|1)?x(?:min|1)?h(?:eight)?w|topleftheight)"
+)
+
+
+def says_another_order(words: str, representation: Representation) -> bool:
+    """Return whether words name another order of numbers than asked: such boxes stay unread."""
+    said = _ORDERS.search(plain(words))
+    if said is None:
+        return False
+    asked = "xyxy" if representation.name == "unconstrained" else representation.name
+    return said.lastgroup != asked
+
+
+_SIDES = {
+    "xyxy": (("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom")),
+    "yxyx": (("y1", "x1", "y2", "x2"), ("top", "left", "bottom", "right")),
+    "xywh": (("x", "y", "w", "h"), ("left", "top", "width", "height")),
+    "yxhw": (("y", "x", "h", "w"), ("top", "left", "height", "width")),
+    "cxcywh": (("cx", "cy", "w", "h"), ("xcenter", "ycenter", "width", "height")),
+}
+
+
+@lru_cache
+def names_of(representation: Representation) -> Sequence[tuple[str, ...]]:
+    """Return the plain names of the numbers, those asked for first; each has one meaning."""
+    found = [representation.keys] if representation.keys else []
+    if representation.keys and len(set(representation.fields)) == representation.width:
+        found.append(tuple(map(plain, representation.fields)))
+    order = "xyxy" if representation.name == "unconstrained" else representation.name
+    return [*found, *_SIDES.get(order, ())]
+
+
+def numbers_by_name(
+    fields: Mapping[str, object], representation: Representation
+) -> tuple[tuple[str, ...], list[object]] | None:
+    """The numbers of an object that names each, with the names; None where it names not all."""
+    by_name = {plain(key): value for key, value in fields.items()}
+    if not representation.never_beside.isdisjoint(by_name):
+        return None
+    for names in names_of(representation):
+        if all(name in by_name for name in names):
+            return names, [by_name[name] for name in names]
+    return None
+
+
+# --- lists and objects ----------------------------------------------------------------------------
+
+# Representations whose numbers are points, so that they may come in pairs
 POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")
-"""Representations whose numbers are points, so that they may come in pairs."""
 
 _NO_STEPS: frozenset[Step] = frozenset()
 
 
 class Candidate(NamedTuple):
-    """The numbers of a box, its label, its frame's number (None: it says none), and what it took
-    to find them.  ``bare`` says that nothing but brackets stands around them."""
+    """A box's numbers, label, frame (None: not said), repairs; ``bare``: only brackets around."""
 
     label: str
     frame: int | None
@@ -45,7 +122,6 @@ class Place(NamedTuple):
 
 
 def _odd(place: Place) -> Place:
-    """A place in another structure than was asked for."""
     return place.after(Step.STRUCTURE)
 
 
@@ -75,7 +151,6 @@ class Entries:
             yield from self._inside(item, Place() if isinstance(item, Object) else odd)
 
     def _inside(self, value: Value, place: Place) -> Iterator[Candidate]:
-        """The boxes of a value, wherever it stands."""
         if isinstance(value, Object):
             yield from self._object(value, place)
         elif isinstance(value, List):
@@ -109,7 +184,6 @@ class Entries:
             yield self._candidate(box, place)
 
     def _placed(self, fields: dict[str, Value], place: Place) -> Place:
-        """What an object says of its label and its frame."""
         label, frame, steps = place.label, place.frame, set(place.steps)
         if self._labelled:
             key = "label" if "label" in fields else _first(fields, LABELS)
@@ -138,7 +212,6 @@ class Entries:
             yield [key for key in keys if not says_another_order(key, self._how.numbers)]
 
     def _under(self, key: str, said: Value, owner: Object, place: Place) -> Iterator[Candidate]:
-        """The boxes under a key of an object."""
         if not isinstance(said, (List, Object, str)):
             return
         if self._how.frames > 1 and place.frame is None and (index := _index(key)) is not None:
@@ -164,10 +237,7 @@ class Entries:
                     yield from self._inside(item, _odd(named))
 
     def _named(self, key: str, owner: Object, place: Place) -> Place | None:
-        """The place under a key: what the key says of its boxes, and how far it is what was asked.
-
-        None where a label may still come: the object is cut off.
-        """
+        """Return the place under a key; None where a label may still come (cut off)."""
         how = self._how
         is_box = key in self._keys or plain(key) in self._known
         by_class = how.key == CLASS_KEY
@@ -190,7 +260,6 @@ class Entries:
         return Candidate(place.label or "", place.frame, box.numbers, steps, bare)
 
     def _numbers(self, value: Value) -> _Numbers | None:
-        """The numbers of a box, where a value is one and all of it is there."""
         row = self._how.numbers
         if isinstance(value, str):
             said = _IN_QUOTES.fullmatch(value.strip())
@@ -222,7 +291,6 @@ _DIGITS = re.compile(r"(?:frame|image|img)?[\s_#<]*+(\d{1,9})[\s>]*+", re.IGNORE
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    """Whether each converts to a number, as the strict reader takes them."""
     try:
         for value in values:
             float(value)  # type: ignore[arg-type]
@@ -243,3 +311,58 @@ def _index(value: object) -> int | None:
         said = _DIGITS.fullmatch(value.strip())
         index = int(said[1]) if said else None
     return index
+
+
+# --- prose: round brackets, two points, between tags, or all alone --------------------------------
+
+_NUMBER = r"([-+]?\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?)"
+_BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
+_POINT = rf"\(\s*+{_NUMBER}{_BETWEEN}{_NUMBER}\s*+\)"
+_FOUND = frozenset({Step.PROSE})
+
+_FRAME = re.compile(r"frame\W{0,4}(\d{1,9})|^\s*+<?\s*+(\d{1,9})\s*+[>:.)]", re.I | re.M)
+_MARKS = " \t\r:;,.*-–—=>#\"'`([{)]}•"
+_BULLET = re.compile(r"^\s*+(?:\d{1,3}[.)]|[-*•])\s++")
+_LABEL_WITHIN = 200  # characters before a box in which its label and its frame stand
+
+
+def boxes_in(text: str, how: ReplyFormat) -> Iterator[Candidate]:
+    """Yield the boxes of a text by their numbers, if they have the label and frame asked for."""
+    width = how.numbers.width
+    numbers = _BETWEEN.join([_NUMBER] * width)
+    alone = re.fullmatch(rf"\s*+{numbers}\s*+\.?", text)
+    if alone is not None and not how.multilabel and how.frames == 1:
+        yield Candidate("", None, alone.groups(), _FOUND)
+        return
+    # Between the points of one box: a word or an arrow, no other number.
+    points = r"[^()\d\n]{0,20}+".join([_POINT] * (width // 2))
+    kinds = [rf"[\[(>]\s*+{numbers}\s*+[\])<]"] + [points] * (how.representation in POINTS)
+    end = 0
+    label, frame = "", None
+    for found in re.finditer("|".join(kinds), text):
+        before = text[max(end, found.start() - _LABEL_WITHIN) : found.start()]
+        end = found.end()
+        said = [n for n in found.groups() if n is not None]
+        if how.frames > 1:
+            frame = _frame(before, frame)
+            if frame is None:
+                continue
+        if how.multilabel:
+            label = _label(before) or label
+            if not label:
+                continue
+        yield Candidate(label, frame, tuple(said), _FOUND)
+
+
+def _frame(before: str, last: int | None) -> int | None:
+    """The frame that is said last before a box; else that of the box before it."""
+    for found in _FRAME.finditer(before):
+        last = int(found[1] or found[2])
+    return last
+
+
+def _label(before: str) -> str:
+    """What stands before a box in its line, without marks and bullets."""
+    line = before.rstrip(_MARKS + "\n").rpartition("\n")[2]
+    line = _FRAME.sub("", line)
+    return _BULLET.sub("", line).strip(_MARKS)

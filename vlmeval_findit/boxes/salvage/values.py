@@ -1,8 +1,7 @@
-"""Lists and objects in a text, however they are spelt, each with what had to be put up with.
+"""Read lists and objects in a text, however they are spelt, with the repairs that they needed.
 
-:mod:`...core.loose_json` takes an object whole or not at all.  Here nothing is given up: what is
-not closed is marked as such, and nobody completes it.  A text is read once, token by token, with a
-stack of what is open, so the time is linear in its length, whatever it says.
+Unlike :mod:`...core.loose_json`, what is not closed is kept and marked, never completed. One pass
+with a stack: linear time.
 """
 
 from __future__ import annotations
@@ -11,13 +10,35 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from ...core.loose_json import unescaped
-from .steps import Step
 
-DEEPEST = 16
-"""Brackets within brackets; what is nested deeper is a loop and no answer."""
+
+class Step(Enum):
+    """One thing that a tolerant reader puts up with; the value is its name in tables."""
+
+    CUT_OFF = "cut off"  # the reply ends in the middle; what is whole before the end counts
+    AROUND = "words around it"  # prose, a fence or markers stand before or after the answer
+    QUOTES = "quotes and words of Python"  # single quotes or none, tuples, ``None`` and ``True``
+    # A comma, a colon or a bracket is missing, or there is one too many.
+    PUNCTUATION = "commas and brackets"
+    COMMENTS = "comments"
+    # The box, its label or its frame stands under another key than was asked for.
+    KEY = "another key"
+    # Nested for one object a box, one object for a list, bare lists, and so on.
+    STRUCTURE = "another structure"
+    OTHER_OUTPUT = "JSON for text or text for JSON"
+    # With a sign or an exponent in text, as words in quotes, or in pairs.
+    NUMBERS = "numbers written otherwise"
+    PROSE = "boxes in prose"
+
+    # A step is itself alone; the hash of an enum's name is worked out in Python at every look.
+    __hash__ = object.__hash__
+
+
+DEEPEST = 16  # brackets within brackets; what is nested deeper is a loop and no answer
 
 Scalar = str | int | float | bool | None
 
@@ -49,7 +70,7 @@ class Found(NamedTuple):
 
 
 def values_in(text: str) -> Iterator[Found]:
-    """Every outermost list and object of a text, in its order, up to one that is nested too deep.
+    """Yield every outermost list and object of a text, up to one that is nested too deep.
 
     >>> [found] = values_in("So: [{'box': [1, 2], 'other': [3,")
     >>> found.value.items[0].pairs
@@ -84,13 +105,10 @@ _CLOSES = {"]": "[", ")": "(", "}": "{"}
 
 @dataclass(slots=True)
 class _Open:
-    """A list or an object whose end is still to come."""
-
     sign: str
     key: str | None = None
     colon: bool = False
-    comma: bool = True
-    """Whether a value may come next."""
+    comma: bool = True  # whether a value may come next
     items: list[Value] = field(default_factory=list)
     pairs: list[tuple[str, Value]] = field(default_factory=list)
 
@@ -108,8 +126,7 @@ class _Reader:
         self._steps: set[Step] = set()
 
     def value(self, start: int) -> Found | None:
-        """The value that begins with the bracket at ``start``, read as far as it goes; None where
-        it is nested too deep."""
+        """Read the value whose bracket is at ``start``; None where it is nested too deep."""
         text, end = self._text, len(self._text)
         self._steps = set()
         self._stack = [_Open(text[start])]
@@ -138,7 +155,6 @@ class _Reader:
         return Found(self._close(0, whole=False), start, at, frozenset(self._steps))
 
     def _sign(self, sign: str) -> List | Object | None:
-        """Take a bracket, comma or colon; the value, where it ends it."""
         top = self._stack[-1]
         if sign in "[({":
             if sign == "(":
@@ -157,7 +173,6 @@ class _Reader:
         return None
 
     def _closing(self, opener: str) -> List | Object | None:
-        """Close the nearest bracket of a kind, and what was left open inside it."""
         for place in range(len(self._stack) - 1, -1, -1):
             if self._stack[place].sign == opener:
                 break
@@ -171,7 +186,6 @@ class _Reader:
         return None if self._stack else made
 
     def _close(self, place: int, whole: bool) -> List | Object:
-        """Close everything from the top of the stack down to a place, and hand it on."""
         while True:
             made = self._stack.pop().made(whole)
             if self._stack:
@@ -182,7 +196,6 @@ class _Reader:
                 self._steps.add(Step.PUNCTUATION)
 
     def _take(self, value: Value, quoted: bool = False) -> None:
-        """Give a value to what is open: an item of a list, a key of an object or what it names."""
         top = self._stack[-1]
         if top.sign != "{":
             if not top.comma:
@@ -204,8 +217,7 @@ class _Reader:
             top.key = f"{top.key} {value}"
 
     def _string(self, at: int, quote: str) -> int:
-        """Take the string whose text begins at ``at``; where it ends.  One that never ends is cut
-        off and takes the rest of the text with it."""
+        """Take the string at ``at``, return its end; an unclosed one takes the rest of the text."""
         ends = self._ends[quote]
         place = bisect_left(ends, at)
         if place == len(ends):
@@ -228,5 +240,4 @@ class _Reader:
             return word
 
 
-_LONGEST_INT = 400
-"""Digits: a longer number is infinite as a float."""
+_LONGEST_INT = 400  # digits: a longer number is infinite as a float

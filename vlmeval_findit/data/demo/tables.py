@@ -5,10 +5,9 @@ from __future__ import annotations
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import BENCHMARK, Dataset
 from ...benchmarks.findit.release_subsets import query_from_row
-from ...core.data_root import lmu_data_root
 from ...core.files import file_sha256
-from ...core.places import image_folder
-from ...core.table_facts import made_of
+from ...core.places import image_folder, lmu_data_root
+from ...core.table_files import made_of
 from .build import ANNOTATIONS, build_demo
 
 IMAGES = "Demo"

@@ -7,22 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ...benchmarks.findit.annotation_tables import read_table
+from ...benchmarks.findit.annotation_tables import find_table, read_table
 from ...benchmarks.findit.datasets import Dataset
-from ...benchmarks.findit.places import find_table
 from ...benchmarks.findit.query import Query
 from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ...benchmarks.refl4 import table as ref_l4
 from ...benchmarks.refl4.annotations import RELEASE, Split, file_name
-from ...benchmarks.refl4.variant import DATASETS as REF_L4
-from ...benchmarks.refl4.variant import IMAGES as REF_L4_IMAGES
-from ...benchmarks.refl4.variant import table_name
+from ...benchmarks.refl4.table import DATASETS as REF_L4
+from ...benchmarks.refl4.table import IMAGES as REF_L4_IMAGES
+from ...benchmarks.refl4.table import table_name
 from ...core import places
-from ...core.data_root import lmu_data_root
 from ...core.files import file_sha256
 from ...core.image_files import Size
-from ...core.table_facts import made_of
-from ...core.table_files import TableError
+from ...core.places import lmu_data_root
+from ...core.table_files import TableError, made_of
 from .sources import WHOLE_REF_L4, Source, source_for
 
 if TYPE_CHECKING:

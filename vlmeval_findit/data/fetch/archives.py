@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 from stat import S_IFMT, S_IFREG
 from typing import IO, Any, cast
 
-from ...core.paths import unsafe
+from ...core.files import unsafe
 
 Keep = Callable[[str, IO[bytes]], None]
 """Takes a name that was asked for and the content that the archive has for it."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.extras import install
+from ...core.command import install
 
 if TYPE_CHECKING:
     from PIL.Image import Image

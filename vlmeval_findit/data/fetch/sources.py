@@ -286,7 +286,7 @@ def bases() -> Mapping[str, str | None]:
     config = config_file()
     if config is None:
         return BASES
-    given = {key: value for key, value in read_config(config)["sources"].items() if value}
+    given = {key: value for key, value in read_config(config).sources.items() if value}
     for key, value in given.items():
         if key not in BASES:
             raise SourceError(f"{config}, sources.{key}: no such source{nearest(str(key), BASES)}")

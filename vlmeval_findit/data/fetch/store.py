@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from ...core.files import unsafe
 from ...core.image_files import Size, problem
-from ...core.paths import unsafe
 
 PARTS = ".findit-parts"
 """The folder below an image folder where files lie until they are whole."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from filecmp import cmp
 from pathlib import Path
 
-from ...core.data_root import lmu_data_root
 from ...core.lock import Lock
+from ...core.places import lmu_data_root
 from ...core.spelling import nearest
 from ..own.annotations import AnnotationError
 from ..own.build import Built, build_asked

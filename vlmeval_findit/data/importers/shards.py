@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.paths import unsafe
+from ...core.files import unsafe
 from ...core.spelling import nearest
 from ..own.annotations import AnnotationError
 

@@ -10,8 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ...core.plugin_table import Table
-from ...core.plugins import Group
+from ...core.plugins import Group, Table
 from .importer import Counts, Importer, Part
 
 

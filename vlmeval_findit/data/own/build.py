@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import Family
 from ...benchmarks.findit.names import forget_names
-from ...benchmarks.findit.query import Query
-from ...benchmarks.findit.thinning import thinned
-from ...core.data_root import lmu_data_root, own_datasets_file
+from ...benchmarks.findit.query import Query, thinned
 from ...core.files import atomic_write
 from ...core.lock import alone
-from ...core.own_images import OwnRow, own_rows
-from ...core.table_facts import meta_path
+from ...core.places import OwnRow, lmu_data_root, own_datasets_file, own_rows
+from ...core.table_files import meta_path
 from .annotations import AnnotationError
 from .asked import AskedQuery, AskedSet, by_label
 from .checks import Sizes, check_asked, check_placed
@@ -212,5 +210,5 @@ def _register(names: Iterable[str], built: Sequence[BuiltSet]) -> None:
         rows |= {one.name: one.row for one in built}
         if rows != before:
             with atomic_write(path) as f:
-                json.dump({name: row.as_dict() for name, row in rows.items()}, f, indent=1)
+                json.dump({name: asdict(row) for name, row in rows.items()}, f, indent=1)
     forget_names()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...benchmarks.findit.anatomy import OBJECTS, SIZE
 from ...benchmarks.findit.datasets import Family
-from ...benchmarks.findit.references import REFERENCE
+from ...benchmarks.findit.marked_pictures import REFERENCE
 from ...boxes.matching import plain_label
 from ...boxes.records import Ignored, Mask
 from ...boxes.representation import Corners

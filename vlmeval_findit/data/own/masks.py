@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...core.files import unsafe
 from ...core.image_files import Size, decode
-from ...core.paths import unsafe
 from ...marks.rle import Mask, PackedMask, packed_mask, packed_runs, rle_of
 from .annotations import AnnotationError, number
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ...boxes.records import Mask
 from ...boxes.representation import Corners
+from ...core.files import unsafe
 from ...core.image_files import ImageFileError, Size, header, misfit, orientation, problem
-from ...core.paths import unsafe
 from ...marks.rle import PackedMask, RLEError, packed_mask
 from .annotations import AnnotationError, Units
 from .asked import AskedQuery, AskedSet

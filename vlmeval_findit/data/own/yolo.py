@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.paths import unsafe
+from ...core.files import unsafe
 from ...core.spelling import nearest
 from .annotations import (
     IMAGE_SUFFIXES,

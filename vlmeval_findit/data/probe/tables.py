@@ -11,10 +11,9 @@ from ...benchmarks.findit.annotation_tables import Prepared, write_table
 from ...benchmarks.findit.datasets import Dataset
 from ...benchmarks.findit.query import Query
 from ...boxes.records import Truth
-from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
-from ...core.places import image_folder
-from ...core.table_facts import made_of
+from ...core.places import image_folder, lmu_data_root
+from ...core.table_files import made_of
 from ..rendered import drawing
 from ..rendered.drawing import Pixels
 from . import scenes

@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from ...benchmarks.selfretrieval.pairs import Both, Pair, write_table
 from ...core import stored_png
-from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
-from ...core.places import image_folder
+from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
-from ...core.table_facts import made_of
+from ...core.table_files import made_of
 from . import drawing, pairs, scene
 from .pairs import scene_pair
 from .scene import SPLITS
@@ -64,4 +63,4 @@ def _pair(folder: Path, index: int, seed: int) -> Pair:
     for name, shown in zip(images, (made.left, made.right), strict=True):
         write_once(folder / name, png(shown.pixels))
     captions = Both(made.left_caption, made.right_caption)
-    return Pair(index, str(seed), images, captions, made.attribute)
+    return Pair(index, f"{seed}", images, captions, made.attribute)

@@ -19,11 +19,10 @@ from ...benchmarks.findit.datasets import Dataset, Family
 from ...benchmarks.findit.query import Query, Sighting
 from ...boxes.records import Truth
 from ...core import stored_png
-from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
-from ...core.places import image_folder
+from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
-from ...core.table_facts import made_of
+from ...core.table_files import made_of
 from . import drawing
 from . import questions as asking
 from . import scene as scenes

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.vpbench.query import VPQuery
-from ...benchmarks.vpbench.table import write_table
-from ...core.data_root import lmu_data_root
+from ...benchmarks.vpbench.tables import write_table
 from ...core.files import write_once
-from ...core.places import image_folder
+from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
-from ...core.table_facts import meta_path
+from ...core.table_files import meta_path
 from ...marks.style import STYLES, Style
 from .asking import Posed
 from .making import lettered, options_of, questions
@@ -82,7 +81,7 @@ def rows(asked: Sequence[Posed], seed: int, source: str) -> list[VPQuery]:
             kind=one.slot.kind,
             absent=one.slot.absence is Absence.TRUE,
             source=source,
-            photograph=one.picture,
+            cluster=one.picture,
         )
         for index, (one, letter) in enumerate(zip(asked, letters, strict=True), 1)
     ]

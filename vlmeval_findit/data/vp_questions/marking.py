@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ...boxes.representation import Corners
 from ...marks.region import Polygon, Region
 from ...marks.render import draw_marks
-from ...marks.strokes import SHAFT
+from ...marks.shapes import SHAFT
 from ...marks.style import Shape, Style
 from .annotated import Pixels
 from .plan import NEED_OUTLINES

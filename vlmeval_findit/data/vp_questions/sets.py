@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...benchmarks.vpbench import PREFIX
-from ...core.data_root import lmu_data_root
 from ...core.files import file_sha256, sha256_of
-from ...core.table_facts import made_of
+from ...core.places import lmu_data_root
+from ...core.table_files import made_of
 from ...marks import style
 from ..demo.build import ANNOTATIONS
 from ..rendered import tables as rendered

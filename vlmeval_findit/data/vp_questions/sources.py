@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ...benchmarks.findit.annotation_tables import load_task
 from ...benchmarks.findit.datasets import DATASETS, Dataset, Family
 from ...benchmarks.findit.query import Query
-from ...benchmarks.findit.task import load_task
 from ...boxes.representation import Corners
 from ...core.image_checks import refusal, unusable
 from ...core.image_files import Size, decode

@@ -1,42 +1,26 @@
-"""Where the lines of a journal lie, by key: 50 bytes a call, where objects of Python take 350."""
+"""Where the line that stands for each call lies: 55 bytes a call, where objects take 350."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
 
-from .lines import Line
+from .lines import Line, State
 
-_LEAST = 1 << 10
-"""Slots of an empty table; a power of two."""
+_LEAST = 1 << 10  # slots of an empty table; a power of two
 
-_FAILED, _CONFIDENCES = 1 << 31, 1 << 30
-"""Bits of a length: a line has no more than ``MAX_LINE`` bytes."""
-
-
-def standing(lines: Iterable[Line]) -> list[Line]:
-    """Those of a call's lines that stood for it, one after the other; the last stands.
-
-    That is its first answer, else its last failure.  An answer that was asked for with
-    log-probabilities takes the place of one that was not.
-    """
-    stood: list[Line] = []
-    for line in lines:
-        if not stood or stood[-1].failed:
-            stood = [line]
-        elif line.confidences and not line.failed and not stood[-1].confidences:
-            stood.append(line)
-    return stood
+_LENGTH = (1 << 30) - 1
+"""Bits of a length, of which no line has more (``MAX_LINE``); above them stands its state."""
 
 
 class Index:
-    """The lines of calls by their keys, each call's in the order in which they were noted.
+    """One line of each call by its key: its first answer, else its last failure.
 
-    One thread notes lines while another reads: what it reads is whole at every moment.
+    An answer with log-probabilities takes the place of one without.  One thread notes lines while
+    another reads: what it reads is whole at every moment.
     """
 
     def __init__(self) -> None:
-        # A line is the n-th of these, from 1 on.
+        # The n-th line that stood for a call, from 1 on.
         self._keys = bytearray()
         self._starts = array("Q")
         self._lengths = array("I")
@@ -45,66 +29,47 @@ class Index:
 
     def note(self, line: Line) -> None:
         """Remember where a line is; of one whose key is no SHA-256 nobody can ask."""
-        key = _bytes_of(line.key)
-        if key is None:
+        if (key := _bytes_of(line.key)) is None:
             return
+        slot = self._slot(self._table, key)
+        if number := self._table[slot]:
+            state = self._lengths[number - 1] >> 30
+            if not (line.state > state or line.state == state == State.FAILED):
+                return
         self._keys += key
         self._starts.append(line.start)
-        self._lengths.append(line.length | _FAILED * line.failed | _CONFIDENCES * line.confidences)
+        self._lengths.append(line.length | line.state << 30)
+        self._table[slot] = len(self._starts)
         if 3 * len(self._starts) > 2 * len(self._table):
             grown = array("I", bytes(8 * len(self._table)))
-            for number in range(1, len(self._starts)):
-                _put(grown, self._key(number), number)
+            for number in filter(None, self._table):
+                key = bytes(self._keys[32 * number - 32 : 32 * number])
+                grown[self._slot(grown, key)] = number
             self._table = grown
-        _put(self._table, key, len(self._starts))
 
-    def lines(self, key: str) -> list[Line]:
-        """The lines of a call, in their order."""
-        return [self._line(number, key) for number in self._numbers(key)]
+    def line(self, key: str) -> Line | None:
+        """The line that stands for a call."""
+        if not (number := self._number(key)):
+            return None
+        length, start = self._lengths[number - 1], self._starts[number - 1]
+        return Line(start, length & _LENGTH, key, State(length >> 30))
 
-    def serves(self, key: str, *, confidences: bool) -> bool:
-        """Whether a line of a call is an answer, and one with log-probabilities if they are wanted.
+    def state(self, key: str) -> int:
+        """The :class:`.State` of a call, -1 where nothing is known of it."""
+        number = self._number(key)
+        return self._lengths[number - 1] >> 30 if number else -1
 
-        Every call asks it several times, so that no line is made of it.
-        """
-        wanted = _CONFIDENCES if confidences else 0
-        for number in self._numbers(key):
-            if self._lengths[number - 1] & (_FAILED | wanted) == wanted:
-                return True
-        return False
+    def _number(self, key: str) -> int:
+        wanted, table = _bytes_of(key), self._table
+        return 0 if wanted is None else table[self._slot(table, wanted)]
 
-    def _numbers(self, key: str) -> list[int]:
-        wanted, table, found = _bytes_of(key), self._table, list[int]()
-        if wanted is None:
-            return found
-        last = len(table) - 1
-        slot = hash(wanted) & last
-        while number := table[slot]:
-            if self._keys.startswith(wanted, 32 * number - 32):
-                found.append(number)
+    def _slot(self, table: array[int], key: bytes) -> int:
+        """The slot of a key, or the free one where it would be."""
+        last, keys = len(table) - 1, self._keys
+        slot = hash(key) & last
+        while (number := table[slot]) and not keys.startswith(key, 32 * number - 32):
             slot = slot + 1 & last
-        return found
-
-    def __iter__(self) -> Iterator[Line]:
-        """All lines, in the order in which they were noted."""
-        for number in range(1, len(self._starts) + 1):
-            yield self._line(number, self._key(number).hex())
-
-    def _key(self, number: int) -> bytes:
-        return bytes(self._keys[32 * number - 32 : 32 * number])
-
-    def _line(self, number: int, key: str) -> Line:
-        start, said = self._starts[number - 1], self._lengths[number - 1]
-        length = said & _CONFIDENCES - 1
-        return Line(start, length, key, said & _FAILED != 0, said & _CONFIDENCES != 0)
-
-
-def _put(table: array[int], key: bytes, number: int) -> None:
-    last = len(table) - 1
-    slot = hash(key) & last
-    while table[slot]:
-        slot = slot + 1 & last
-    table[slot] = number
+        return slot
 
 
 def _bytes_of(key: str | None) -> bytes | None:

@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from enum import IntEnum
 from typing import Any, BinaryIO, NamedTuple
 
-from ..calls import begin_key, key_fits
+from ..calls import key_of
 
-MAX_LINE = 256 << 20
-"""Bytes of a line at most: a server's reply has 64 MiB, which JSON may make four times as long."""
+MAX_LINE = (1 << 30) - 1
+"""Bytes of a line at most: a server's reply has 64 MiB, which JSON may make six times as long."""
 
-Record = Mapping[str, Any]
-"""One line; ``key`` names the call, ``error`` is None for an answer."""
+Record = Mapping[str, Any]  # one line; `key` names the call, `error` is None for an answer
 
 _FIELDS = frozenset(
     ("key", "model", "settings", "prompt_sha256", "image_sha256", "reply", "extra_records", "error")
 )
 _HEADS = (b'{"key": "' + b"0" * 64 + b'", "model": "', b'{"event": {')
-
-# The parts of a line that :func:`.outputs.record_of` writes, for those that need not be parsed.
-_MIDDLE = re.compile(
-    rb', "dataset": "(?:[^"\\]|\\.)*", "row": -?\d+, "prompt_sha256": "([0-9a-f]{64})"'
-    rb', "image_sha256": \[((?:"[0-9a-f]{64}"(?:, )?)*)\], "reply": "'
-)
-_END = re.compile(rb', "error": null(, "confidences": true)?(, "crc32": "[0-9a-f]{8}"}\n)\Z')
+_ANSWER_END = re.compile(rb', "error": null(, "confidences": true)?, "crc32": "([0-9a-f]{8})"}\n\Z')
 _LONGEST_END = 70
 
 
+class State(IntEnum):
+    """What the journal has of a call; more serves whoever wants less."""
+
+    FAILED = 0
+    ANSWERED = 1
+    WITH_LOGPROBS = 2
+
+
 class Line(NamedTuple):
-    """One line of a file."""
+    """One line of a file; start and length are in bytes."""
 
     start: int
     length: int
-    """In bytes, as the start is."""
-    key: str | None
-    """Of its call; "" of an event, None of a line that is no record, or not what was written."""
-    failed: bool = False
-    confidences: bool = False
-    """Log-probabilities were asked for."""
-
-
-def stored(record: Record) -> tuple[Record, bytes]:
-    """A record and its line; of one that would be too long to be read again, a failure."""
-    line = as_line(record)
-    if len(line) > MAX_LINE:
-        error = f"the reply has {len(line):,} bytes, more than the {MAX_LINE:,} that are kept"
-        record = {**record, "reply": "", "extra_records": None, "error": error}
-        line = as_line(record)
-    return record, line
+    key: str | None  # "" of an event, None of a line that is no record, or not what was written
+    state: State = State.ANSWERED
 
 
 def as_line(record: Record) -> bytes:
@@ -62,9 +48,9 @@ def as_line(record: Record) -> bytes:
 
 
 def line_of(record: Record, start: int, length: int) -> Line:
-    """Where the line of a record lies."""
-    failed, confidences = bool(record["error"]), bool(record.get("confidences"))
-    return Line(start, length, record["key"], failed, confidences)
+    """The line of a record, and what it has of its call."""
+    answered = State.WITH_LOGPROBS if record.get("confidences") else State.ANSWERED
+    return Line(start, length, record["key"], State.FAILED if record["error"] else answered)
 
 
 def _body(record: Record) -> bytes:
@@ -75,10 +61,13 @@ def _body(record: Record) -> bytes:
 def record_in(raw: bytes) -> dict[str, Any] | None:
     """The record of a line; None where it is none, or is not what was written.
 
-    Lines of versions that wrote no checksum are held against their keys alone.
+    A line without a checksum, as version 0.1 wrote them, is held against its key.
     """
-    record = _checked(plain_record(raw), raw)
-    return record if record and key_fits(record) else None
+    record = plain_record(raw)
+    if record is None or "crc32" in record:
+        return _checked(record, raw)
+    parts = (record[name] for name in ("model", "settings", "prompt_sha256", "image_sha256"))
+    return record if key_of(*parts) == record["key"] else None
 
 
 def event_in(raw: bytes) -> dict[str, Any] | None:
@@ -104,40 +93,12 @@ def _object(raw: bytes) -> dict[str, Any] | None:
 
 def _checked(found: dict[str, Any] | None, raw: bytes) -> dict[str, Any] | None:
     """The object of a line without its checksum, if that is right."""
-    if found is not None and (said := found.pop("crc32", None)) is not None:
-        written, _, _ = raw.rpartition(b', "crc32": "')
-        # A tool like jq writes the same record with other blanks.
-        if all(said != f"{zlib.crc32(body):08x}" for body in (written, _body(found))):
-            return None
-    return found
-
-
-def _quickly(raw: bytes) -> tuple[bool] | None:
-    """Whether log-probabilities were asked for, of the line of an answer that is whole.
-
-    None where only parsing it can tell.  A journal of a million lines is opened by this.
-    """
-    end = _END.search(raw, max(0, len(raw) - _LONGEST_END))
-    settled = raw.find(b', "dataset": "', 75)
-    middle = _MIDDLE.match(raw, settled) if end and settled > 0 else None
-    if end is None or middle is None:
+    if found is None or (said := found.pop("crc32", None)) is None:
         return None
-    begun = _begun(raw[75:settled])
-    if begun is None or b"%08x" % zlib.crc32(raw[: end.start(2)]) != raw[-11:-3]:
-        return None
-    digest = begun.copy()
-    digest.update(b',"%s",[%s]]' % (middle[1], middle[2].replace(b", ", b",")))
-    fits = raw.startswith(b'{"key": "') and digest.hexdigest().encode() == raw[9:73]
-    return (end[1] is not None,) if fits else None
-
-
-@lru_cache(256)
-def _begun(shared: bytes) -> hashlib._Hash | None:
-    """The beginning of the keys of all calls of a model and its settings, as a line has them."""
-    found = _object(b"{%s}" % shared)
-    if found is None or set(found) != {"model", "settings"}:
-        return None
-    return begin_key(found["model"], found["settings"])
+    written, _, _ = raw.rpartition(b', "crc32": "')
+    # A tool like jq writes the same record with other blanks.
+    fits = any(said == f"{zlib.crc32(body):08x}" for body in (written, _body(found)))
+    return found if fits else None
 
 
 def lines(f: BinaryIO, start: int = 0) -> Iterator[tuple[Line, bytes]]:
@@ -159,8 +120,13 @@ def lines(f: BinaryIO, start: int = 0) -> Iterator[tuple[Line, bytes]]:
 
 
 def _line(raw: bytes, start: int, length: int) -> Line:
-    if quick := _quickly(raw):
-        return Line(start, length, raw[9:73].decode(), False, *quick)
+    # An answer that we wrote need not be parsed: so a million lines are opened in seconds.
+    end = _ANSWER_END.search(raw, max(0, len(raw) - _LONGEST_END))
+    if end and raw.startswith(b'{"key": "'):
+        written = raw[: end.start(2) - len(b', "crc32": "')]
+        if int(end[2], 16) == zlib.crc32(written):
+            state = State.WITH_LOGPROBS if end[1] else State.ANSWERED
+            return Line(start, length, raw[9:73].decode(), state)
     if event_in(raw) is not None:
         return Line(start, length, "")
     record = record_in(raw)

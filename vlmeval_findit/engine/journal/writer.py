@@ -1,19 +1,12 @@
-"""Writing a journal.
+"""Writing a journal: whatever is killed or full, no reply that was received is lost.
 
-The lines of calls that came home together are written with one system call as soon as they are
-there, so a killed process loses nothing that it had received; what the operating system holds is
-made to last (``fsync``) at most a second later.  A line that was torn by a crash is cut off when
-the journal is opened again, one that was spoilt is left out.  When the disk is full, a reserve
-beside the journal is given up, so that the replies that were on their way can still be kept; then
-the run stops.
-
-One run at a time writes a journal (:class:`...core.lock.Lock`).  Its processes, under torchrun, all
-append to it: whole lines at its end, one process at a time.  So nothing is written over where the
-lock is lost all the same, either: then the run stops.
+One run at a time writes it (:class:`...core.lock.Lock`).  Its processes, under torchrun, append
+whole lines in turn, so nothing is written over where the lock is lost: then the run stops.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -24,23 +17,31 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ...core.files import remove_left_behind, replacing
-from ...core.lock import Lock, Watch
-from .errors import DiskFullError, JournalError, full_disk, lock_of_a_sweep, lock_path
-from .lines import Line, Record, as_line, line_of, stored
-from .lookup import JournalView
-from .reading import check_journal, pack, packed_path, unpack
+from ...core.files import is_disk_full, remove_left_behind, replacing
+from ...core.lock import Lock, LockedError, Watch
+from .lines import Line, Record, State, as_line, line_of
+from .view import JournalError, JournalView, check_journal, pack, packed_path, unpack
 
 log = logging.getLogger(__name__)
 
-RESERVE = 1 << 20
-"""Bytes that are kept free for the replies that are on their way when the disk is full."""
+RESERVE = 1 << 20  # bytes given up on a full disk, to keep the replies that are on their way
+SYNC_SECONDS = 1.0  # at most so long what was appended is only in the operating system's hands
+PACKED_FROM = 64 << 20  # bytes of lines from which on the journal of a complete run is compressed
 
-SYNC_SECONDS = 1.0
-"""At most so long what was appended is only in the operating system's hands."""
 
-PACKED_FROM = 64 << 20
-"""Bytes of lines from which on a journal is compressed when its run is complete."""
+class DiskFullError(JournalError):
+    """No room for more: what was finished is kept, as far as ``lost`` does not say otherwise."""
+
+    errno = errno.ENOSPC
+
+    def __init__(self, path: Path, lost: int) -> None:
+        what = f"{lost} replies could not be kept" if lost else "every reply is kept"
+        super().__init__(
+            f"{path}: the disk is full; {what}. Free some space and run again: "
+            "finished calls are not repeated."
+        )
+        self.path = path
+        self.lost = lost
 
 
 class NotOursError(JournalError):
@@ -54,12 +55,9 @@ class NotOursError(JournalError):
 
 
 class Journal(JournalView):
-    """The finished calls of one file, and more of them.
+    """The finished calls of one file, which is made where it is not there, and more of them.
 
     Args:
-        path: the file; made where it is not there.
-        reserve: bytes to hold back for a full disk.
-        watch: what has been watching its lock.
         shared: another process of this run has the lock, and made the file.
 
     Raises:
@@ -81,9 +79,9 @@ class Journal(JournalView):
             raise JournalError(
                 f"{error}: nothing is written to it. Name another journal."
             ) from None
-        self._lock: Lock | None = None
         self._file, self._synced, self._dirty = -1, time.monotonic(), False
         self._reserve = path.with_name(f"{path.name}.reserve")
+        self._lock: Lock | None = None
         if not shared:
             self._lock = lock_of_a_sweep(lock_path(path), watch)
         try:
@@ -101,13 +99,15 @@ class Journal(JournalView):
     def append(self, records: Iterable[Record]) -> None:
         """Keep the records of calls that were finished together: all of them or none.
 
+        One system call writes them at once, so a killed process loses nothing that it received.
+
         Raises:
             DiskFullError: no room; they are kept all the same where the reserve had room.
             NotOursError: another run writes the journal; they are kept all the same.
         """
-        made = [(line_of(record, 0, len(raw)), raw) for record, raw in map(stored, records)]
+        made = [(record, as_line(record)) for record in records]
         if made:
-            self._append(made)
+            self._append([(line_of(record, 0, len(raw)), raw) for record, raw in made])
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Keep something that is no call's, as :meth:`append` does; the disk holds it then."""
@@ -131,10 +131,7 @@ class Journal(JournalView):
         self._synced, self._dirty = time.monotonic(), False
 
     def pack(self) -> None:
-        """Compress a large journal whose run is complete: the last thing that is done with it.
-
-        Where there is no room for it, it stays as it is.
-        """
+        """Compress a large journal at the end of a complete run, where there is room for it."""
         if self._end < PACKED_FROM or not self._is_ours():
             return
         real = Path(os.path.realpath(self.path))
@@ -166,7 +163,6 @@ class Journal(JournalView):
             self._lock.release()
 
     def _is_ours(self) -> bool:
-        """Whether nobody took our lock, or the file away."""
         with suppress(OSError):
             there = os.path.samestat(os.fstat(self._file), os.stat(self.path))
             return there and (self._lock is None or self._lock.held())
@@ -179,7 +175,7 @@ class Journal(JournalView):
                 self._read_others()
             while not self._write(whole):
                 if not self._give_up_reserve():
-                    lost = sum(bool(line.key and not line.failed) for line, _ in made)
+                    lost = sum(bool(line.key) and line.state > State.FAILED for line, _ in made)
                     raise DiskFullError(self.path, lost)
                 full = True
             if os.lseek(self._file, 0, os.SEEK_CUR) == self._end + len(whole):
@@ -221,7 +217,6 @@ class Journal(JournalView):
         return True
 
     def _cut_torn_end(self) -> None:
-        """Cut the file where its last whole line ends, and end that line."""
         size = os.fstat(self._file).st_size
         if size > self._end:
             log.warning("%s: %d bytes of a torn record cut off", self.path, size - self._end)
@@ -256,7 +251,6 @@ def _alone(file: int) -> Iterator[None]:
 
 
 def _unpack(path: Path) -> None:
-    """Have a plain file in place of a compressed one, to go on with."""
     packed, real = packed_path(path), Path(os.path.realpath(path))
     remove_left_behind(real)
     if real.exists() or not packed.exists():
@@ -264,3 +258,30 @@ def _unpack(path: Path) -> None:
     with replacing(real) as temporary, temporary.open("wb") as f:
         unpack(packed, f)
     packed.unlink()
+
+
+def full_disk(error: OSError, path: Path) -> DiskFullError:
+    """The error for a file that found no room; one of another kind is raised."""
+    if not is_disk_full(error):
+        raise error
+    return DiskFullError(path, 0)
+
+
+def lock_path(journal: Path) -> Path:
+    """The file of a journal's lock."""
+    return journal.with_name(f"{journal.name}.lock")
+
+
+def lock_of_a_sweep(path: Path, watch: Watch | None = None) -> Lock:
+    """The lock of files that one sweep at a time writes; ``watch`` is as of :class:`.Lock`.
+
+    Raises:
+        JournalError: another process has it, or there is no room for it.
+        OSError: it cannot be made.
+    """
+    try:
+        return Lock(path, "two sweeps cannot write the same files at a time", watch)
+    except LockedError as error:
+        raise JournalError(str(error)) from None
+    except OSError as error:
+        raise full_disk(error, path) from None

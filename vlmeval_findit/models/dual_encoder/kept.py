@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.data_root import lmu_data_root
 from ...core.files import sha256_of, write_once
+from ...core.places import lmu_data_root
 from .encoder import Vectors
 
 log = logging.getLogger(__name__)

@@ -16,10 +16,21 @@ import numpy as np
 import torch
 import transformers as hf
 
+from ...core.command import installed
+from ...core.files import file_sha256, sha256_of
 from ...core.image_files import decode
-from ...core.versions import installed
 from ..revision import known_revision, refuse_missing, revision_of
-from .encoder import UNPADDED_TOKENS, EncoderError, Padding, Vectors
+from .encoder import (
+    UNPADDED_TOKENS,
+    Encoder,
+    EncoderError,
+    Padding,
+    TextFeatures,
+    Vectors,
+    checkpoint_of,
+    identifier_of,
+)
+from .kept import KeptFeatures
 
 _Item = TypeVar("_Item")
 
@@ -168,3 +179,44 @@ def _revision(checkpoint: str) -> str:
         return revision_of(checkpoint, hf_hub_download(checkpoint, "config.json"))
     except (OSError, ValueError) as error:
         raise EncoderError(f"{checkpoint}: cannot be found on the hub or here: {error}") from error
+
+
+# --- by name, with features kept on disk ----------------------------------------------------------
+
+
+def named_encoder(name: str) -> Encoder:
+    """The dual encoder of a name of :data:`.encoder.ENCODERS`, of the hub, or of a folder.
+
+    Its weights are read when a feature is asked for that is not kept.
+
+    Raises:
+        EncoderError: the checkpoint cannot be read, or is no dual encoder.
+        ValueError: there is no such checkpoint.
+    """
+    return _NamedEncoder(name, Towers(checkpoint_of(name)))
+
+
+class _NamedEncoder:
+    def __init__(self, name: str, towers: Towers) -> None:
+        self._name, self._towers = name, towers
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {"identifier": identifier_of(self._name), **self._towers.facts}
+
+    def images(self, paths: Sequence[Path]) -> Vectors:
+        contents = [file_sha256(path) for path in paths]
+        kept = KeptFeatures({**self._towers.facts, "of": "image"})
+        return kept.of(contents, lambda numbers: self._towers.images([paths[i] for i in numbers]))
+
+    def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures:
+        # Half a surrogate pair, which a reply may hold, is no text that a tokenizer takes.
+        captions = [caption.encode("utf-8", "replace").decode() for caption in captions]
+        contents = [sha256_of(caption.encode()) for caption in captions]
+        kept = KeptFeatures({**self._towers.facts, "of": "text", "padding": padding.value})
+        vectors = kept.of(
+            contents, lambda numbers: self._towers.texts([captions[i] for i in numbers], padding)
+        )
+        tokens = tuple(self._towers.lengths(captions))
+        limit = self._towers.limit(padding)
+        return TextFeatures(vectors, tokens, tuple(count > limit for count in tokens))

@@ -2,105 +2,138 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...boxes.spaces import Space
+from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.identity import PROVIDER, Answering, Described
-from ...core.messages import Message
+from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.settings import settings_from
 from ...core.spelling import nearest
 from ..prices import Prices
-from ..row import ModelRow
-from ..table import MODELS, find_model
+from ..row import ApiFacts, ModelRow
+from ..table import MODELS, find_model, how_to_say_space, unknown_space
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
-from .estimate import load_of
-from .images import SentImage, WantedImage, wanted_images
-from .payload import (
-    Beginning,
-    Manner,
+from .images import (
+    ImageRule,
     Request,
-    provider_manner,
-    request,
-    server_manner,
+    SentImage,
+    WantedImage,
+    as_they_are,
+    for_provider,
+    marked_urls,
+    wanted_images,
 )
 from .providers.table import OPENROUTER, find_provider
-from .schema import First, first_question, unwrapped
-from .services import served_as, server_space, template_fields
+from .schema import SchemaRoot, response_format, unwrapped
+from .spending import load_of
 
-LIMITS = ("max_new_tokens", *LIMIT_FIELDS)
-"""Names of the setting that limits a reply's tokens."""
+LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # names of the setting that limits a reply's tokens
+# Spaces that count the pixels as sent, which presumes the providers' limit of 4096.
+_SENT_WITHIN_LIMIT = ("pixels", "openai_high", "claude_standard", "claude_highres")
+_SENT_AS_THEY_ARE = Space("grid1000")  # where no answer is a box: not resized, and not recorded
 
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:
-    """A model that is asked over HTTP.
+    """A model that is asked over HTTP, and how."""
 
-    ``name`` is that of the results, ``row`` its row of the model table (None: none); ``space``
-    gives the coordinate space of its replies by question, ``manner`` how it is asked for them.
-    ``provider`` is who is asked in its own protocol (empty: nobody), ``prices`` are those of calls
-    where the service does not say what they cost (None: not known).
-    """
+    name: str  # that of the results
+    served: str  # the service's name for it
+    row: ModelRow | None  # of the model table
+    space: Callable[[Question], Space]  # the coordinate space of its replies
+    fields: Mapping[str, Any]  # of every request, beside model, messages and max_tokens
+    provider: str = ""  # who is asked in its own protocol; empty: servers
+    limit: int | None = None  # of a reply's tokens; None: the question's
+    schema_root: SchemaRoot | None = SchemaRoot.LIST  # what it takes as a schema; None: nothing
+    prices: Prices | None = None  # of calls, where the service does not say what they cost
+    by_question: Callable[[Question], Mapping[str, Any]] | None = None  # gives further fields
 
-    name: str
-    row: ModelRow | None
-    space: Callable[[Question], Space]
-    manner: Callable[[Space], Manner]
-    provider: str = ""
-    prices: Prices | None = None
+    @property
+    def facts(self) -> ApiFacts | None:
+        """How it is asked where it is proprietary."""
+        return self.row.api if self.row else None
+
+    def max_tokens(self, question: Question) -> int:
+        return self.limit or question.max_new_tokens
+
+    def image_rule(self, space: Space) -> ImageRule:
+        """How images are sent."""
+        is_limited = self.provider or space.kind in _SENT_WITHIN_LIMIT
+        return for_provider if is_limited else as_they_are
 
     def wanted_images(self, message: Message, question: Question) -> list[WantedImage]:
         """The images of a message as they are sent."""
         space = self.space(question)
-        return wanted_images(message, question, space, self.manner(space).images)
+        return wanted_images(message, question, space, self.image_rule(space))
 
     def request(
         self,
         message: Message,
         question: Question,
-        beginning: Beginning = Beginning.ONCE,
         images: Sequence[SentImage] | None = None,
+        *,
+        shared: bool = False,
     ) -> Request:
-        """The request for a message; ``images`` as of :func:`.payload.request`.
+        """The request for a message whose image parts are paths of files.
+
+        Args:
+            images: encoded before: the body has a mark in place of each (None: it is whole).
+            shared: whether other calls are over the same images: for what is not sent again,
+                providers would charge more if they kept it.
 
         Raises:
             OSError: an image cannot be read.
+            ValueError: the service cannot hold a reply to the question's schema.
         """
-        space = self.space(question)
-        return request(message, question, space, self.manner(space), beginning, images)
+        if images is None:
+            images = [image.encoded() for image in self.wanted_images(message, question)]
+            urls = [image.url for image in images]
+        else:
+            urls = marked_urls(images)
+        facts = self.facts
+        detail, mark = (facts.image_detail, facts.cache_control) if facts else (None, None)
+        content = _content(message, urls, detail, mark if shared else None)
+        body = {
+            "model": self.served,
+            "messages": [{"role": "user", "content": content}],
+            "max_tokens": self.max_tokens(question),
+            **self.fields,
+            **self._fields_for(question),
+        }
+        return Request(body, tuple(images))
 
-    def first(self, asked: Request, question: Question) -> First | None:
-        """The request that shows whether replies are held to a format (:mod:`.schema`); None where
-        they are free.
-        """
-        root = self.manner(self.space(question)).schema_root
-        if question.reply_schema is None or root is None:
-            return None
-        return first_question(asked.body, question, root)
+    def _fields_for(self, question: Question) -> dict[str, Any]:
+        fields = dict(self.by_question(question)) if self.by_question else {}
+        if question.reply_schema is None:
+            return fields
+        if self.schema_root is None:
+            raise ValueError(
+                f"{question.name}: the provider holds no reply to a format: ask it without "
+                "_constrained"
+            )
+        fields["response_format"] = response_format(question.reply_schema, self.schema_root)
+        if self.provider and find_provider(self.provider).relays:
+            # Only makers that hold to a schema are asked with one.
+            fields["provider"] = {"require_parameters": True}
+        return fields
 
     def at_most(
         self, message: Message, question: Question, asked: Request, *, shared: bool
     ) -> float | None:
-        """What a call costs at most, in US dollars: an estimate (None: no price is known).
-
-        Args:
-            message, question: what is asked.
-            asked: its request.
-            shared: whether other calls are over the same images, which a provider keeps at a price.
-        """
+        """What a call costs at most, in US dollars: an estimate (None: no price is known)."""
         if self.prices is None:
             return None
-        space = self.space(question)
-        limit = self.manner(space).max_tokens or question.max_new_tokens
+        load = load_of(asked, message, self.space(question), self.max_tokens(question))
         # Who marks what may be kept pays for keeping it, at most in every request.
-        load = load_of(asked, message, space, limit).priced(self.prices, shared=shared)
-        return load.usd_in + load.usd_out_at_most
+        sent = self.prices.first(load.tokens_in, load.tokens_beginning if shared else 0)
+        return sent + load.tokens_out_at_most * self.prices.answered / 1e6
 
     def check_limit(self, servers: Sequence[Endpoint]) -> None:
         """Refuse a spending limit where nobody says what calls cost.
@@ -119,30 +152,25 @@ class ChatModel:
     def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
         """What a run of it is."""
         space = self.space(question)
-        manner = self.manner(space)
         said = {
-            **manner.fields,
-            **manner.holding(question),
-            "max_new_tokens": manner.max_tokens or question.max_new_tokens,
-            "images": manner.images.__name__,
+            **self.fields,
+            **self._fields_for(question),
+            "max_new_tokens": self.max_tokens(question),
+            "images": self.image_rule(space).__name__,
         }
-        if manner.image_detail is not None:
-            said["image_detail"] = manner.image_detail
+        if self.facts is not None and self.facts.image_detail is not None:
+            said["image_detail"] = self.facts.image_detail
+        direct = self.provider and not find_provider(self.provider).relays
         return Described(
             Answering(
-                kind=self._kind,
+                kind=f"{PROVIDER}{self.provider}" if direct else "chat completions",
                 row=self.row.name if self.row else None,
-                checkpoint=manner.model,
+                checkpoint=self.served,
                 endpoint=", ".join(sorted({server.name for server in servers})) or None,
                 settings=said,
             ),
             _recorded(space, question),
         )
-
-    @property
-    def _kind(self) -> str:
-        direct = self.provider and not find_provider(self.provider).relays
-        return f"{PROVIDER}{self.provider}" if direct else "chat completions"
 
     def read(self, completion: Completion, question: Question) -> Completion:
         """What of an answer is text and what is thought."""
@@ -150,33 +178,43 @@ class ChatModel:
         said = completion.begun_in_thought() if opens else completion
         if question.reply_schema is None:
             return said
-        root = self.manner(self.space(question)).schema_root
-        return replace(said, text=unwrapped(said.text, root))
+        return replace(said, text=unwrapped(said.text, self.schema_root))
 
     def recorded(
         self, question: Question, asked: Request | None, completion: Completion | None
     ) -> Recorded:
         """What a run records of a call, answered or not."""
-        space = self.space(question)
-        who = {"row": self.row.name} if self.row else {}
-        images = tuple(image.as_record() for image in asked.images) if asked else ()
-        if completion is None:
-            who = {"identifier": self.manner(space).model, **who}
-            return Recorded(space=_recorded(space, question), images=images, model=who)
+        found = completion or Completion("", model={"identifier": self.served})
         return Recorded(
-            space=_recorded(space, question),
-            images=images,
-            finish_reason=completion.finish_reason,
-            thought=completion.thought,
-            ends_in_thought=completion.ends_in_thought,
-            tokens=completion.tokens,
-            model={**completion.model, **who},
-            token_logprobs=completion.token_logprobs,
+            space=_recorded(self.space(question), question),
+            images=tuple(image.as_record() for image in asked.images) if asked else (),
+            finish_reason=found.finish_reason,
+            thought=found.thought,
+            ends_in_thought=found.ends_in_thought,
+            tokens=found.tokens,
+            model={**found.model, **({"row": self.row.name} if self.row else {})},
+            token_logprobs=found.token_logprobs,
         )
 
 
+def _content(
+    message: Message, urls: Sequence[str], detail: str | None, cache_control: Any
+) -> list[dict[str, Any]]:
+    left = iter(urls)
+    more = {"detail": detail} if detail else {}
+    content: list[dict[str, Any]] = [
+        {"type": "text", "text": part.value}
+        if part.kind is PartKind.TEXT
+        else {"type": "image_url", "image_url": {"url": next(left), **more}}
+        for part in message
+    ]
+    if cache_control is not None and urls:  # up to the last image a provider keeps the prompt
+        last = max(at for at, part in enumerate(content) if part["type"] == "image_url")
+        content[last]["cache_control"] = dict(cache_control)
+    return content
+
+
 def _states_costs(server: Endpoint) -> bool:
-    """Whether a service says what a call cost."""
     if server.provider:
         return find_provider(server.provider).states_costs
     openrouter = find_provider(OPENROUTER).address
@@ -184,96 +222,89 @@ def _states_costs(server: Endpoint) -> bool:
 
 
 def _recorded(space: Space, question: Question) -> dict[str, Any] | None:
-    """What a run records of the space: nothing where no answer is a box."""
     return space.as_dict() if question.in_boxes else None
 
 
-def openrouter_model(name: str, max_tokens: int | None = None) -> ChatModel:
-    """A proprietary model through OpenRouter, asked as in the paper's runs.
-
-    Args:
-        name: a row of the model table with API facts, by any of its names.
-        max_tokens: limit of a reply (None: the row's, else the question's).
-
-    Raises:
-        ValueError: there is none of this name.
-    """
-    row = find_model(name)
-    if row is None or row.api is None:
-        known = [other.entry for other in MODELS.values() if other.api]
-        raise ValueError(f"no proprietary model {name!r}{nearest(name, known)}")
-    return provider_model(OPENROUTER, name, max_tokens=max_tokens)
-
-
-def server_model(
+def chat_model(
     name: str,
+    provider: str | None = None,
     served: str | None = None,
     space: str | Mapping[str, Any] | None = None,
     fields: Mapping[str, Any] | None = None,
     max_tokens: int | None = None,
     row: str | None = None,
 ) -> ChatModel:
-    """A model behind an OpenAI-compatible server.
+    """A model behind OpenAI-compatible servers, or at a provider with a key of one's own.
+
+    It is asked as the API facts of its row say (through OpenRouter so as in the paper's runs), else
+    greedily.
 
     Args:
         name: that of the results; its row of the model table says the space.
-        served: the server's name for the model (None: the same).
+        provider: a row of :data:`.providers.table.PROVIDERS` (None: it is behind servers).
+        served: the service's name for the model (None: the model table's; of servers ``name``).
         space: the coordinate space, where the model table does not say it.
-        fields: more fields of every request.
+        fields: more fields of every request; one that is None is not sent.
         max_tokens: limit of a reply (None: the row's, else the question's).
         row: the row of the model table that it is like (None: that of its name).
 
+    Raises:
+        ValueError: there is no such provider, or its name for the model is not known.
+        SpaceError: there is no such space.
     """
-    rule = server_space(row or name, settings_from({"space": space}).space)
     known = find_model(row or name)
     facts = known.api if known else None
-    sent = {**template_fields(name), **(fields or {})}
+    takes_list = facts is None or facts.schema_of_list
+    root: SchemaRoot | None = SchemaRoot.LIST if takes_list else SchemaRoot.OBJECT
+    said = settings_from({"space": space}).space
+    rule = server_space(row or name, said)
+    reasoning = facts.reasoning if facts else None
+    sent: dict[str, Any] = {"temperature": 0.0 if facts is None else facts.temperature}
+    if provider is None:
+        if name.lower().endswith("-nothink"):
+            sent["chat_template_kwargs"] = {"enable_thinking": False}
+        called = served or served_as(name)
+    else:
+        asked, called = find_provider(provider), own_name(provider, name, served)
+        if asked.relays:
+            sent |= {"usage": {"include": True}, "reasoning": reasoning and dict(reasoning)}
+        else:
+            sent["reasoning_effort"] = (reasoning or {}).get("effort")
+            root = asked.schema_root
+        if known is not None and facts is not None and not said:
+            rule = known.space
     return ChatModel(
-        name,
-        known,
-        rule,
-        cache(
-            lambda space: _limited(
-                server_manner(served or served_as(name), space, sent, facts), max_tokens
-            )
-        ),
+        name=name,
+        served=called,
+        row=known,
+        space=rule,
+        fields={key: it for key, it in {**sent, **(fields or {})}.items() if it is not None},
+        provider=provider or "",
+        limit=max_tokens or (facts.max_tokens if facts else None),
+        schema_root=root,
         prices=facts.prices if facts else None,
     )
 
 
-def provider_model(
-    provider: str,
-    name: str,
-    served: str | None = None,
-    space: str | Mapping[str, Any] | None = None,
-    fields: Mapping[str, Any] | None = None,
-    max_tokens: int | None = None,
-    row: str | None = None,
-) -> ChatModel:
-    """A model of a provider that is asked in its own protocol, with a key of one's own.
+def model_key(
+    name: str, provider: str | None, served: str | None, fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the key of a call has of its model beside the message.
 
-    Pictures are sent as through OpenRouter, since the coordinate spaces rest on that.
-
-    Args:
-        provider: a row of :data:`.providers.table.PROVIDERS`.
-        served: the provider's name for the model (None: what the model table says).
-        name, space, fields, max_tokens, row: as of :func:`server_model`.
+    Served by another program, the same weights may say something else; through OpenRouter a model
+    by its bare name is ``fields`` alone.
 
     Raises:
-        ValueError: there is no such provider, or its name for the model is not known.
+        ValueError: the provider's name for the model is not known.
     """
-    asked, said = find_provider(provider), settings_from({"space": space}).space
-    known = find_model(row or name)
-    facts = known.api if known else None
-    called = own_name(provider, name, served)
-    manner = _limited(
-        provider_manner(called, asked.schema_root, fields, facts, relays=asked.relays), max_tokens
-    )
-    rule = server_space(row or name, said)
-    if known is not None and facts is not None and not said:
-        rule = known.space
-    prices = facts.prices if facts else None
-    return ChatModel(name, known, rule, lambda space: manner, provider, prices)
+    if provider is None:
+        return {**fields, "served": served or served_as(name)}
+    if provider == OPENROUTER and not served:
+        return dict(fields)
+    return {**fields, "served": own_name(provider, name, served), "provider": provider}
+
+
+# --- names ----------------------------------------------------------------------------------------
 
 
 def own_name(provider: str, name: str, served: str | None) -> str:
@@ -285,36 +316,66 @@ def own_name(provider: str, name: str, served: str | None) -> str:
     known = find_model(name)
     if said := served or (known and known.served):
         return said
-    facts = known.api if known is not None else None
-    names = {} if facts is None else {OPENROUTER: facts.identifier, **facts.own_names}
+    names = _names_at(known.api if known else None)
     if provider not in names:
+        theirs = [row.entry for row in MODELS.values() if provider in _names_at(row.api)]
         raise ValueError(
-            f"the model table has no name of {provider}'s for {name}: say it, "
-            f"{name}=NAME_AT_{provider.upper()} (in a sweep's file, `served`)"
+            f"the model table has no name of {provider}'s for {name}: say it, {name}=NAME_AT_"
+            f"{provider.upper()} (in a sweep's file, `served`){nearest(name, theirs)}"
         )
     return names[provider]
 
 
-def served_key(name: str, served: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What the key of a call to a server has of its model beside the message.
+def _names_at(facts: ApiFacts | None) -> Mapping[str, str]:
+    return {OPENROUTER: facts.identifier, **facts.own_names} if facts else {}
 
-    Served by another program, the same weights may say something else.
+
+def served_as(model: str) -> str:
+    """What servers call a model: what its row says, else its name."""
+    row = find_model(model)
+    return (row and row.served) or model
+
+
+def server_name(model: str) -> tuple[str, str]:
+    """(the name of the results, the server's name) of ``NAME``, ``NAME=SERVED`` or ``a/b/NAME``."""
+    name, given, served = model.partition("=")
+    if not given:
+        name, served = model.rstrip("/").rsplit("/", 1)[-1], served_as(model)
+    if not name or not served or "/" in name:  # results are files of this name
+        raise ValueError(f"--model {model}: with --base-url it is NAME or NAME=THE_SERVERS_NAME")
+    return name, served
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
+    """The space of a served model by question: what the user ``said``, else its row.
+
+    The rule raises SpaceError where the answer is boxes and neither says it, or where the row's
+    space needs resize bounds: those are the server's.
     """
-    return {**fields, "served": served or served_as(name)}
+    if said:
+        space = space_from(said)
+        return lambda question: space
+    row = find_model(model)
 
+    def rule(question: Question) -> Space:
+        if not question.in_boxes:
+            return _SENT_AS_THEY_ARE
+        if row is None:
+            raise unknown_space(model)
+        space = row.space(question)
+        if space.kind == "smart_resize" and not row.states_space:
+            factor = f', "factor": {space.factor}' if space.factor else ""
+            value = f'{{"kind": "smart_resize", "min_pixels": …, "max_pixels": …{factor}}}'
+            raise SpaceError(
+                f"{model} answers in pixels after its processor's resize, whose bounds are the "
+                f"server's. Say them: {how_to_say_space(value)}"
+            )
+        return space
 
-def provider_key(
-    provider: str, name: str, served: str | None, fields: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The same of a call to a provider; through OpenRouter by its bare name it is ``fields`` alone.
-
-    Raises:
-        ValueError: its name for the model is not known.
-    """
-    if provider == OPENROUTER and not served:
-        return dict(fields)
-    called = own_name(provider, name, served)
-    return {**served_key(name, called, fields), "provider": provider}
+    return rule
 
 
 def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
@@ -333,5 +394,21 @@ def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
     return next(iter(given.values()), None), rest
 
 
-def _limited(manner: Manner, max_tokens: int | None) -> Manner:
-    return manner if max_tokens is None else replace(manner, max_tokens=max_tokens)
+def extra_fields(text: str | None) -> dict[str, Any]:
+    """More fields of a request, from ``--extra-body``.
+
+    Raises:
+        ValueError: it is no JSON object, or has a field that is not the user's to set.
+    """
+    try:
+        fields = json.loads(text or "{}")
+    except ValueError as error:
+        raise ValueError(f"--extra-body {text}: {error}") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"--extra-body {text}: should be a JSON object")
+    fixed = {"model", "messages", *LIMIT_FIELDS, "temperature", "stream"} & fields.keys()
+    if fields.get("temperature", 0) is None:
+        fixed.discard("temperature")  # some models take none
+    if fixed:
+        raise ValueError(f"--extra-body: {', '.join(sorted(fixed))} is FindIt's to set")
+    return fields

@@ -3,58 +3,54 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.messages import Message
 from ...core.question import Question
-from ...core.replies import Recorded
 from ...core.work import Answer, Stop, refused_if_it_quotes
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS
-from .images import EncodedImages
+from .images import EncodedImages, Request
 from .logprobs import FIELDS, refuses_logprobs
-from .model_server import ModelServer
-from .payload import Beginning, Request
-from .refusals import explained, is_unknown
-from .schema import First, check, was_free
+from .model_server import ModelServer, is_unknown
+from .schema import check_held, first_question, was_free, without_schema
 from .spending import Budget
+
+_ALWAYS = {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
+"""Fields that every service takes, or nobody could take back."""
 
 
 @dataclass(slots=True, eq=False)
 class ChatCall:
-    """One message to a model.
-
-    ``cost`` is what its attempts cost in US dollars (None: nobody says it), of which ``guessed`` is
-    what replies may have cost that nobody saw; ``error`` is why the last attempt failed.
-    """
+    """One message to a model."""
 
     model: ChatModel
     budget: Budget
     message: Message
     question: Question
     confidences: bool = False
-    beginning: Beginning = Beginning.ONCE
+    shared: bool = False  # whether other calls are over the same images
     request: Request | None = None
     began: float = 0.0
     attempts: int = 0
     server: str = ""
     batch: str = ""
-    cost: float | None = 0.0
-    guessed: float = 0.0
-    error: CallError | None = None
+    cost: float | None = 0.0  # of its attempts, in US dollars; None: nobody says it
+    guessed: float = 0.0  # of it, what replies may have cost that nobody saw
+    error: CallError | None = None  # why the last attempt failed
     unreadable: str = ""
     completion: Completion | None = None
-    warnings: tuple[tuple[str, str], ...] = ()
-    """What a user should know, once, and what to add the first time."""
+    warnings: tuple[str, ...] = ()  # what a user should know, once
 
     @property
-    def kind(self) -> str:
-        """Whether a server takes it may depend on whether its reply is held to a format."""
-        return "free" if self.question.reply_schema is None else "held"
+    def is_held(self) -> bool:
+        """Whether its reply is to be held to a format."""
+        return self.question.reply_schema is not None
 
     async def attempt(self, server: ModelServer, client: HttpClient, images: EncodedImages) -> None:
         """Ask a server; ``completion`` is its answer.
@@ -62,11 +58,11 @@ class ChatCall:
         Raises:
             CallError: it gave none.
         """
-        self.server = server.endpoint.name
+        self.server = server.name
         try:
             request = self.request or await self.made_request(images)
-            if (first := self.model.first(request, self.question)) is not None:
-                await self._check_holding(server, client, first)
+            if self.is_held:
+                await self._check_holding(server, client, request)
             more = FIELDS if self.confidences else {}
             found = await self._sent(server, client, {**request.body, **more}, self.confidences)
         except CallError as error:
@@ -90,33 +86,30 @@ class ChatCall:
         Raises:
             Exception: whatever a broken image makes of its reader.
         """
-        wanted = self.model.wanted_images(self.message, self.question)
-        shown = await images.all(wanted)
-        self.request = self.model.request(self.message, self.question, self.beginning, shown)
+        shown = await images.all(self.model.wanted_images(self.message, self.question))
+        self.request = self.model.request(self.message, self.question, shown, shared=self.shared)
         return self.request
 
     # --- what is sent -----------------------------------------------------------------------------
 
-    async def _check_holding(self, server: ModelServer, client: HttpClient, first: First) -> None:
-        """Ask what only a held reply answers as its schema has it, once a server: calls beside it
-        wait for what comes.  It is paid with this call.
-
-        Raises:
-            CallError: it is refused, or answered freely; also to those who waited.
+    async def _check_holding(
+        self, server: ModelServer, client: HttpClient, request: Request
+    ) -> None:
+        """Ask, once a server, what only a held reply answers as its schema has it, and pay it with
+        this call; calls beside it wait for what comes, an error too.
         """
-        if server.holds:
+        root = self.model.schema_root
+        if root is None:
             return
-        if server.never_holds is not None:
-            raise server.never_holds.of_another()
-        if server.asked_first is not None:
-            if (error := await asyncio.shield(server.asked_first)) is not None:
-                raise error.of_another()
+        if server.holding is not None:
+            if (known := await asyncio.shield(server.holding)) is not None:
+                raise known.of_another()
             return
-        came = server.asked_first = asyncio.get_running_loop().create_future()
-        error, attempts = None, self.attempts
+        came = server.holding = asyncio.get_running_loop().create_future()
+        attempts = self.attempts
         try:
             try:
-                completion = await self._sent(server, client, first.body)
+                completion = await self._sent(server, client, first_question(request.body, root))
             except CallError as refused:
                 refused.args = (f"{refused} (to the question that comes before constrained ones)",)
                 raise
@@ -124,15 +117,14 @@ class ChatCall:
             if completion.cost is None:
                 self._guess()
             self._pay(completion.cost or 0.0)
-            check(completion, first)
-            server.holds = True
-        except CallError as failure:
-            error = failure
-            server.never_holds = failure if failure.hopeless else None
-            raise
-        finally:
-            server.asked_first = None
+            check_held(completion, self.question)
+        except BaseException as failure:
+            error = failure if isinstance(failure, CallError) else None
+            if error is None or not error.hopeless:
+                server.holding = None  # it is asked again
             came.set_result(error)
+            raise
+        came.set_result(None)
 
     async def _sent(
         self,
@@ -176,46 +168,67 @@ class ChatCall:
     def at_most(self) -> float | None:
         """What an attempt costs at most, in US dollars (None: no price is known)."""
         assert self.request is not None
-        shared = self.beginning is Beginning.AGAIN
-        return self.model.at_most(self.message, self.question, self.request, shared=shared)
+        return self.model.at_most(self.message, self.question, self.request, shared=self.shared)
 
     # --- what comes of it -------------------------------------------------------------------------
 
-    def answer(self, stop: Stop | None, later: str) -> Answer:
-        """What came of it; of a failed one ``warnings`` say why.
+    def answer(self, stop: Stop | None = None, later: str = "") -> Answer:
+        """What came of it; ``warnings`` then say what a user should know.
 
         Args:
             stop: that its failure ends the run.
             later: when its server wants to be asked again, where nobody waits.
         """
-        if self.completion is not None:
-            return self._answered(self.completion)
-        recorded = self.model.recorded(self.question, self.request, None)
-        if (error := self.error) is None:
-            return _failed(self.unreadable, recorded, {})
-        message = f"{error}{later}"
-        if error.hopeless and error.alike and self.request is not None:
-            body, asked = self.request.body, self.question
-            message += explained(error, body, asked, confidences=self.confidences)
-        attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
-        self.warnings = ((message, attempts),)
-        return _failed(message + attempts, recorded, self._record(error.status), stop)
-
-    def _answered(self, found: Completion) -> Answer:
-        read = self.model.read(found, self.question)
+        found, error = self.completion, self.error
+        if found is None:
+            message, attempts = self.unreadable, ""
+            if error is not None:
+                message = f"{error}{later}"
+                if error.alike:
+                    message += self._what_to_leave_out(message)
+                attempts = f" ({self.attempts} attempts)" if self.attempts > 1 else ""
+                self.warnings = (message,)
+            failed = message + attempts
+            made = {} if error is None else self._record(Completion(""), error.status)
+            recorded = self.model.recorded(self.question, self.request, None)
+            whole = replace(recorded, call={**made, "error": failed})
+            return Answer("", whole.as_json(), failed, stop=None if error is None else stop)
         if found.no_logprobs:
             why = f"{found.no_logprobs}: its replies are kept without log-probabilities"
-            self.warnings += ((why, ""),)
-        if self.question.reply_schema is not None and was_free(read):
-            why = "its replies are not held to the format: it decodes freely"
-            self.warnings += ((why, ""),)
+            self.warnings += (why,)
+        read = self.model.read(found, self.question)
+        if self.is_held and was_free(read):
+            self.warnings += ("its replies are not held to the format: it decodes freely",)
         recorded = self.model.recorded(self.question, self.request, read)
-        whole = replace(recorded, call=self._record(200))
+        whole = replace(recorded, call=self._record(found, 200))
         return refused_if_it_quotes(Answer(read.text, whole.as_json()))
 
-    def _record(self, status: int) -> dict[str, Any]:
-        """What is recorded of how it was made."""
-        found = self.completion or Completion("")
+    def _hints(self) -> dict[str, tuple[str, str]]:
+        """By field of its request, how messages name it, and what to type to send it no more."""
+        hints: dict[str, tuple[str, str]] = {}
+        if self.is_held:
+            named = "response_format|schema|grammar|structured|guided"
+            hints["response_format"] = (named, without_schema(self.question))
+        if self.confidences:
+            hints["logprobs"] = ("logprob", "run without --confidences")
+        body = self.request.body if self.request else {}
+        for name in sorted(body.keys() - _ALWAYS - hints.keys()):
+            what = f"with --extra-body '{{\"{name}\": null}}' it is not sent"
+            hints[name] = (rf"\b{re.escape(name)}\b", what)
+        return hints
+
+    def fields_in(self, message: str) -> list[str]:
+        """The fields of its request that a message names."""
+        return [name for name, (it, _) in self._hints().items() if re.search(it, message, re.I)]
+
+    def _what_to_leave_out(self, message: str) -> str:
+        """What a server that refuses every call seems not to take, and what to type instead."""
+        hints, told = self._hints(), self.fields_in(message)
+        fields = ", or ".join(f"{name} ({hints[name][1]})" for name in told or hints)
+        verb = ": it does not take " if told else ": it may not take "
+        return "; all first calls were refused in these words" + (verb + fields if fields else "")
+
+    def _record(self, found: Completion, status: int) -> dict[str, Any]:
         known = {
             "id": found.id or None,
             "cost": self.cost,
@@ -228,10 +241,3 @@ class ChatCall:
             "batch": self.batch or None,
         }
         return {name: value for name, value in known.items() if value is not None}
-
-
-def _failed(
-    error: str, recorded: Recorded, call: Mapping[str, Any], stop: Stop | None = None
-) -> Answer:
-    whole = replace(recorded, call={**call, "error": error})
-    return Answer("", whole.as_json(), error, stop=stop)

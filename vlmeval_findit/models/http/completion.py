@@ -1,8 +1,5 @@
-"""From the body of a chat reply to its text, or to the reason why there is none.
-
-A body without a choice is a failed call, not an answer of the model; a choice without a text is an
-answer, and an empty one.  A service may say anything: what is not of the type that it should be is
-taken as not said, and secrets are gone from all that is not the reply (:mod:`...core.redaction`).
+"""From the body of a chat reply to its text, or to the reason why there is none.  A service may say
+anything: a value of the wrong type counts as not said, and secrets go from all but the reply.
 """
 
 from __future__ import annotations
@@ -16,34 +13,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.redaction import of_whole_characters, quoted
-from ...core.thinking import split_thought
+from ...core.replies import split_thought
 from ...core.token_logprobs import TokenLogprobs
 from ..prices import Prices
 from .logprobs import LogprobsError, reply_logprobs
 
-RETRIED = frozenset({408, 429})
-"""Statuses below 500 after which the same request may be answered."""
+RETRIED = frozenset({408, 429})  # statuses below 500 after which the same request may be answered
+REFUSED = frozenset({401, 403, 404})  # key, permission or model: mostly every request is refused
+HOPELESS = REFUSED | {402}  # no other request is answered either; the one more is about credit
 
-REFUSED = frozenset({401, 403, 404})
-"""Statuses that are about key, permission or model, and mostly refuse every request."""
-
-HOPELESS = REFUSED | {402}
-"""Statuses after which no other request is answered either; the one more is about credit."""
-
-_MESSAGE, _NAME = 500, 200
-"""Characters that are kept of a message, and of a name or an id."""
-
+_MESSAGE, _NAME = 500, 200  # characters that are kept of a message, and of a name or an id
 _LARGEST_COUNT = 2**53
 
 
 class CallError(Exception):
-    """A call that got no answer; its message is one line without secrets.
-
-    ``status`` is the HTTP status (0: none came); ``cost`` what it cost all the same, in US dollars;
-    ``retry_after`` the seconds that the server asks to wait; ``hopeless`` whether the next call
-    would fail in the same way; ``worked_on``: the service may have answered without our seeing it,
-    and asks for its money.  So many calls were refused ``alike`` where that makes it hopeless.
-    """
+    """A call that got no answer; its message is one line without secrets."""
 
     def __init__(
         self,
@@ -57,13 +41,13 @@ class CallError(Exception):
         worked_on: bool = False,
     ) -> None:
         super().__init__(quoted(message, _MESSAGE))
-        self.status = status
-        self.retry_after = retry_after
-        self.cost = cost
+        self.status = status  # 0: no reply came
+        self.retry_after = retry_after  # seconds that the server asks to wait
+        self.cost = cost  # what it cost all the same, in US dollars
         self.transient = transient or status in RETRIED or status >= 500
-        self.hopeless = hopeless
-        self.worked_on = worked_on
-        self.alike = 0
+        self.hopeless = hopeless  # the next call would fail in the same way
+        self.worked_on = worked_on  # the service may have answered unseen, and asks for its money
+        self.alike = False  # whether a server's first calls were all refused in these words
 
     def of_another(self) -> CallError:
         """The same for a call that failed because of it, which is not charged for it."""
@@ -74,46 +58,29 @@ class CallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One answer.
+    """One answer."""
 
-    ``text`` is what is read for boxes, ``thought`` what the model thought before, which
-    ``ends_in_thought`` where no text came after it.  ``tokens`` count the ``prompt``, of it those
-    ``cached`` (read from a cache) and ``cache_write``, the ``completion`` and of it ``reasoning``.
-    ``cost`` is in US dollars, None where it is not known; ``cost_from`` says by which prices it was
-    computed (empty: the service said it), ``cache_discount`` what a cache took off it (what writing
-    costs more, below zero).  ``model`` says who answered: the service's identifier, the provider.
-    ``token_logprobs`` are None where they were not asked for, or for the reason ``no_logprobs``.
-    """
-
-    text: str
+    text: str  # what is read for boxes
     thought: str = ""
     ends_in_thought: bool = False
     finish_reason: str = ""
-    tokens: Mapping[str, int] = field(default_factory=dict)
-    cost: float | None = None
-    cache_discount: float | None = None
-    model: Mapping[str, str] = field(default_factory=dict)
+    tokens: Mapping[str, int] = field(default_factory=dict)  # as of :func:`_tokens`
+    cost: float | None = None  # US dollars; None: not known
+    cache_discount: float | None = None  # what a cache took off it; below zero: put on it
+    model: Mapping[str, str] = field(default_factory=dict)  # the service's identifier, the provider
     id: str = ""
-    cost_from: str = ""
+    cost_from: str = ""  # the prices by which the cost was computed; empty: the service said it
     token_logprobs: TokenLogprobs | None = None
-    no_logprobs: str = ""
+    no_logprobs: str = ""  # why there are none, though they were asked for
 
     def priced(self, prices: Prices | None, share: float = 1.0) -> Completion:
-        """The same with what it cost by these prices, where the service does not say it.
-
-        Args:
-            prices: None: not known.
-            share: of these prices that is paid.
-        """
+        """The same with what it cost by a share of prices, where the service does not say it."""
         if prices is None or self.cost is not None or (cost := prices.of(self.tokens)) is None:
             return self
         return replace(self, cost=cost * share, cost_from=prices.source)
 
     def begun_in_thought(self) -> Completion:
-        """The answer of a model whose prompt opens a thought: cut off unclosed, it is all thought.
-
-        The mark that opens the thought is in the prompt then, not in the reply.
-        """
+        """The answer of a model whose prompt opens a thought: cut off, it is all thought."""
         if self.thought or self.finish_reason != "length":
             return self
         none_left = None if self.token_logprobs is None else TokenLogprobs((), ())
@@ -145,11 +112,12 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
     """
     if isinstance(reply, bytes):
         reply = object_in(reply)
-    usage = _mapping(reply.get("usage"))
+    usage = mapping(reply.get("usage"))
     cost = _number(usage.get("cost"))
     cost = None if cost is None or cost < 0 else cost
     if reply.get("error"):
         raise _reported(reply["error"], cost)
+    # A body without a choice is a failed call; a choice without a text is an empty answer.
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise CallError("the reply has no choices", cost=cost or 0.0)
@@ -190,101 +158,59 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
 
 def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -> CallError:
     """The error in a reply with another status than 200."""
+    text = _decoded(body)
     try:
         reply = json.loads(body)
     except (ValueError, RecursionError):
-        reply = _decoded(body)
+        reply = text
     # Google's may be a list with one object.
     error = reply[0] if isinstance(reply, list) and reply else reply
     if isinstance(error, dict):
         error = error.get("error", error.get("detail", error.get("message", error)))
     message = f"HTTP {status}: {quoted(_message(error), _MESSAGE) or reason}"
-    if retry_after is None:
-        retry_after = _retry_delay(error)
-    hopeless = _is_hopeless(status, error)
+    if retry_after is None and (delay := _RETRY_DELAY.search(text)):
+        retry_after = float(delay[1])
+    hopeless = _is_hopeless(status, text)
     found = CallError(message, status, retry_after=retry_after, hopeless=hopeless)
-    if _is_about_key_or_credit(error):
+    if _NO_KEY_OR_CREDIT.search(text):
         found.hopeless, found.transient = True, False
     return found
 
 
-_NO_CREDIT = re.compile(r"credit balance is too low", re.IGNORECASE)
+_NO_KEY_OR_CREDIT = re.compile(
+    r'"(?:insufficient_quota|billing_error|API_KEY_INVALID)"|credit balance is too low',
+    re.IGNORECASE,
+)
+"""What the status does not say: OpenAI has no credit with 429, Google no such key with 400,
+Anthropic no credit with 400."""
 
+_RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
+"""Seconds that Google asks for: not in a header, but among the error's details."""
 
-def _is_about_key_or_credit(error: object) -> bool:
-    """Whether an error says of key or credit what its status does not.
-
-    OpenAI has no credit with 429, Google no such key with 400, Anthropic no credit with 400.
-    """
-    if not isinstance(error, dict):
-        return False
-    return (
-        "insufficient_quota" in (error.get("code"), error.get("type"))
-        or error.get("type") == "billing_error"
-        or any(one.get("reason") == "API_KEY_INVALID" for one in _details_of(error))
-        or _NO_CREDIT.search(_message(error)) is not None
-    )
-
-
-def _retry_delay(error: object) -> float | None:
-    """Seconds that Google asks for: not in a header, but among the error's details."""
-    for one in _details_of(error):
-        delay = one.get("retryDelay")
-        if isinstance(delay, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9})?s", delay):
-            return float(delay[:-1])
-    return None
-
-
-def _details_of(error: object) -> list[Mapping[str, Any]]:
-    details = _mapping(error).get("details")
-    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
-
-
-def _reported(error: object, cost: float | None) -> CallError:
-    """Some services report an error in a reply of status 200."""
-    status = _status(_mapping(error).get("code"))
-    message = f"the service reports: {_message(error)}"
-    if status:
-        message = f"HTTP {status}: {message}"
-    hopeless = _is_hopeless(status, error)
-    return CallError(message, status, cost=cost or 0.0, hopeless=hopeless)
-
-
-def _is_hopeless(status: int, error: object) -> bool:
-    """Whether other requests would be refused too: not where a moderator refused this one input,
-    which services say with status 403.
-    """
-    if status != 403:
-        return status in HOPELESS
-    said = _mapping(error)
-    if {"flagged_input", "reasons"} & _mapping(said.get("metadata")).keys():
-        return False
-    words = f"{said.get('code')} {said.get('type')} {_message(error)}"
-    return MODERATED.search(words) is None
-
-
-MODERATED = re.compile(
-    r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system",
+MODERATED = re.compile(  # a moderator refused this one input, which some say with status 403
+    r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system"
+    r'|"reasons"',
     re.IGNORECASE,
 )
 
 
+def _is_hopeless(status: int, said: str) -> bool:
+    return status in HOPELESS and not (status == 403 and MODERATED.search(said))
+
+
+def _reported(error: object, cost: float | None) -> CallError:
+    """Some services report an error in a reply of status 200."""
+    code = str(mapping(error).get("code"))
+    status = int(code) if re.fullmatch("[45][0-9]{2}", code) else 0
+    said = f"HTTP {status}: " if status else ""
+    message = f"{said}the service reports: {_message(error)}"
+    hopeless = _is_hopeless(status, json.dumps(error))
+    return CallError(message, status, cost=cost or 0.0, hopeless=hopeless)
+
+
 def _message(error: object) -> str:
-    """What an error says, of whatever type it is."""
     said = error.get("message", error) if isinstance(error, dict) else error
-    if isinstance(said, str):
-        return said
-    try:
-        return json.dumps(said, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return "something nested too deeply"
-
-
-def _status(code: object) -> int:
-    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
-        code = int(code)
-    known = isinstance(code, int) and not isinstance(code, bool) and 400 <= code <= 599
-    return code if known else 0  # type: ignore[return-value]
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
 
 
 def _decoded(body: bytes) -> str:
@@ -312,7 +238,8 @@ def _thought(message: Mapping[str, Any]) -> str:
 _FINISH = {"max_tokens": "length", "end_turn": "stop", "eos": "stop"}
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
+    """A value that should be an object of JSON; what is none says nothing."""
     return value if isinstance(value, dict) else {}
 
 
@@ -324,8 +251,9 @@ def _number(value: object) -> float | None:
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
-    sent = _mapping(usage.get("prompt_tokens_details"))
-    answered = _mapping(usage.get("completion_tokens_details"))
+    """Tokens: prompt, of it cached and cache_write; completion, of it reasoning."""
+    sent = mapping(usage.get("prompt_tokens_details"))
+    answered = mapping(usage.get("completion_tokens_details"))
     # The second name of either is Anthropic's own.
     counts = {
         "prompt": usage.get("prompt_tokens"),
@@ -334,8 +262,9 @@ def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
         "completion": usage.get("completion_tokens"),
         "reasoning": answered.get("reasoning_tokens"),
     }
-    return {
-        kind: count
-        for kind, count in counts.items()
-        if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < _LARGEST_COUNT
-    }
+    return {kind: count for kind, count in counts.items() if _is_count(count)}
+
+
+def _is_count(count: Any) -> bool:
+    is_whole = isinstance(count, int) and not isinstance(count, bool)
+    return is_whole and 0 <= count < _LARGEST_COUNT

@@ -12,17 +12,13 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from ...core.redaction import remember
 
-LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
-"""Fields of a request that limit the reply's tokens, by service."""
-
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # for the reply's tokens, by service
 _OPENAI = "api.openai.com"
-_CREDENTIAL = re.compile(
+_CREDENTIAL = re.compile(  # names of headers and of a URL's parameters whose values are secrets
     r"key$|token$|secret|passw|cookie|session|credential|authoriz|authentic"
     r"|(?:^|[-_.])(?:auth|sig|signature)(?:$|[-_.])|^code$",
     re.IGNORECASE,
 )
-"""Names of headers and of an address's parameters whose values are secrets."""
-
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS = frozenset({"content-length", "content-type", "host", "transfer-encoding"})
 
@@ -34,28 +30,18 @@ def limit_in(body: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Endpoint:
-    """An OpenAI-compatible API.
-
-    Args:
-        base_url: up to and with ``/v1``; credentials (``user:password@``) and a query string may
-            be in it.
-        key: sent as bearer token, unless the URL or the headers say who asks.
-        headers: more headers of every request.
-        limit_field: which of :data:`LIMIT_FIELDS` it takes (None: told by the host).
-        provider: the row of :data:`.providers.table.PROVIDERS` that is asked there in its own
-            protocol (empty: none, but an OpenAI-compatible API).
-        label: how logs and records call it (empty: by its address, without credentials).
+    """An address of an OpenAI-compatible API, or of a provider's.
 
     Raises:
         ValueError: the URL, the key or a header cannot be used; none of them is in the message.
     """
 
-    base_url: str
-    key: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    limit_field: str | None = None
-    provider: str = ""
-    label: str = ""
+    base_url: str  # up to and with /v1; credentials (user:password@) and a query may be in it
+    key: str = ""  # sent as bearer token, unless the URL or the headers say who asks
+    headers: Mapping[str, str] = field(default_factory=dict)  # of every request, beside ours
+    limit_field: str | None = None  # which of LIMIT_FIELDS it takes; None: told by the host
+    provider: str = ""  # the row of PROVIDERS that is asked there in its own protocol
+    label: str = ""  # how logs and records call it; empty: by its address
 
     def __post_init__(self) -> None:
         parts = _parts(self.base_url)
@@ -91,18 +77,14 @@ class Endpoint:
 
     @property
     def takes(self) -> str:
-        """The field in which it takes the limit of tokens."""
         openai = _parts(self.base_url).hostname == _OPENAI
         return self.limit_field or LIMIT_FIELDS[openai]
 
     def request_headers(
         self, key_header: str = "", more: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, str]:
-        """The headers of a request, secrets among them; the user's own override ours.
-
-        Args:
-            key_header: the header of the key, where the service has one of its own.
-            more: headers that the service wants.
+        """The headers of a request, secrets among them; the user's own override ours, and
+        ``more``, which the service wants; ``key_header`` is the key's, where it has one of its own.
         """
         # What is not compressed cannot burst.
         ours = {
@@ -113,14 +95,10 @@ class Endpoint:
         }
         given = {name.lower() for name in self.headers}
         parts = _parts(self.base_url)
-        if "authorization" in given:
-            pass
-        elif parts.username is not None:
+        if parts.username is not None:
             ours["Authorization"] = basic(parts.username, parts.password)
-        elif self.key and key_header:
-            ours[key_header] = self.key
-        elif self.key:
-            ours["Authorization"] = f"Bearer {self.key}"
+        elif self.key and "authorization" not in given:
+            ours[key_header or "Authorization"] = self.key if key_header else f"Bearer {self.key}"
         kept = {name: value for name, value in ours.items() if name.lower() not in given}
         return {**kept, **self.headers}
 
@@ -132,11 +110,7 @@ def basic(user: str, password: str | None) -> str:
 
 
 def _parts(url: str) -> SplitResult:
-    """The parts of a usable URL.
-
-    Raises:
-        ValueError: it is none; credentials are not in the message.
-    """
+    """The parts of a usable URL; errors show no credentials."""
     shown = re.sub(r"\?.*", "?…", re.sub(r"[^/]*@", "***@", url), flags=re.DOTALL)
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"the base URL {shown!r} should begin with http:// or https://")

@@ -1,24 +1,20 @@
-"""Images as they are sent: each is encoded once for all its prompts, in a thread of its own.
-
-Two rules: what providers are sent is shrunk and encoded as in the paper's runs
-(:func:`for_provider`); a server of one's own gets the pixels of the file (:func:`as_they_are`),
-which its processor resizes as a local model's would.  The sizes come from :mod:`...boxes.spaces`,
-the same arithmetic that scoring uses.
-
-Pixels are those of the file as it is stored: the annotations count them so, and what is sent has no
-EXIF orientation by which a provider would turn the image.
+"""Images as they are sent.  Pixels are those of the file as it is stored: the annotations count
+them so, and what is sent has no EXIF orientation by which a provider would turn the image.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from base64 import b64decode, b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 from ...boxes.spaces import Space, as_sent, reference_size
@@ -27,31 +23,27 @@ from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ..scene_cache import CachedScene, encoded
 
-JPEG_FROM = 2048
-"""Images with a longer side of at least this many pixels are sent as JPEG, others as PNG."""
+JPEG_FROM = 2048  # pixels of the longer side from which an image is sent as JPEG, not as PNG
 
 
 @dataclass(frozen=True, slots=True)
 class SentImage:
-    """One image as it is sent: the file's size, the size that is sent, the bytes in base64."""
+    """One image as it is sent."""
 
-    original: Size
+    original: Size  # of the file
     sent: Size
     mime: str
     base64: bytes = field(repr=False)
 
     @property
     def data(self) -> bytes:
-        """The encoded image."""
         return b64decode(self.base64)
 
     @property
     def url(self) -> str:
-        """The image as a data URL."""
         return f"data:{self.mime};base64,{self.base64.decode('ascii')}"
 
     def as_record(self) -> dict[str, Any]:
-        """What a run records of it."""
         return {
             "original": list(self.original),
             "sent": list(self.sent),
@@ -60,8 +52,32 @@ class SentImage:
         }
 
 
+class Request(NamedTuple):
+    """The body of a chat request and the images in it."""
+
+    body: Mapping[str, Any]
+    images: tuple[SentImage, ...]
+
+
+# Stands for an image in a body, which so is small to write and to translate.
+_MARK = f"image-{token_hex(16)}-"  # what no text has: it is drawn when the program starts
+_MARKS = re.compile(f"{_MARK}([0-9]+)-".encode())
+
+
+def marked_urls(images: Sequence[SentImage]) -> list[str]:
+    """Data URLs with marks for :func:`pieces`."""
+    return [f"data:{image.mime};base64,{_MARK}{at}-" for at, image in enumerate(images)]
+
+
+def pieces(body: Mapping[str, Any], images: Sequence[SentImage]) -> list[bytes]:
+    """A body with marks as JSON in pieces; the images' base64, between them, is not copied."""
+    parts = _MARKS.split(json.dumps(body).encode())
+    parts[1::2] = [images[int(number)].base64 for number in parts[1::2]]
+    return parts
+
+
+# From a file and the limit in pixels for its longer side (None: none) to what is sent.
 ImageRule = Callable[[Path, int | None], SentImage]
-"""From a file and the limit in pixels for its longer side (None: none) to what is sent."""
 
 
 def for_provider(path: Path, limit: int | None = None) -> SentImage:
@@ -78,7 +94,8 @@ def for_provider(path: Path, limit: int | None = None) -> SentImage:
 
 
 def as_they_are(path: Path, limit: int | None = None) -> SentImage:
-    """The file's own bytes where a server reads the same pixels from them, else a PNG of these.
+    """The file's own bytes where a server reads the same pixels from them, else a PNG of these: the
+    server's processor resizes them as a local model's would.
 
     Raises:
         OSError: the file is no image.
@@ -99,26 +116,22 @@ def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
 
 
 class WantedImage(NamedTuple):
-    """An image of a message: the rule by which it is sent, its file, the limit of its pixels."""
+    """An image of a message."""
 
     rule: ImageRule
-    path: Path
-    limit: int | None
+    path: str  # for every call one is hashed, and a Path takes ten times as long
+    limit: int | None  # in pixels, for its longer side
 
     def encoded(self) -> SentImage:
-        """What is sent.
-
-        Raises:
-            OSError: the file is no image.
-        """
-        return self.rule(self.path, self.limit)
+        """What is sent, or OSError where the file is no image."""
+        return self.rule(Path(self.path), self.limit)
 
 
 def wanted_images(
     message: Message, question: Question, space: Space, rule: ImageRule
 ) -> list[WantedImage]:
     """The images of a message in order; the scene limit of the space is not for support shots."""
-    paths = [Path(part.value) for part in message if part.kind is PartKind.IMAGE]
+    paths = [part.value for part in message if part.kind is PartKind.IMAGE]
     # References come first, so that the scene or the frames are the last ones.
     shots = len(paths) - question.frames if question.has_references else 0
     return [
@@ -127,11 +140,8 @@ def wanted_images(
     ]
 
 
-_THREADS = 4
-"""Images that are encoded at a time: a scene of HR-InsDet takes 150 MB meanwhile."""
-
-_KEPT = 64 << 20
-"""Bytes of images that are kept for their next prompt."""
+_THREADS = 4  # images that are encoded at a time: a scene of HR-InsDet takes 150 MB meanwhile
+_KEPT = 64 << 20  # bytes of images that are kept for their next prompt
 
 
 class EncodedImages:
@@ -159,7 +169,7 @@ class EncodedImages:
         loop = asyncio.get_running_loop()
         made = self._known[image] = loop.run_in_executor(self._threads, image.encoded)
         made.add_done_callback(partial(self._came, image))
-        return await asyncio.shield(made)
+        return await asyncio.shield(made)  # others wait for it too
 
     def _came(self, image: WantedImage, made: asyncio.Future[SentImage]) -> None:
         if made.cancelled() or made.exception() is not None:
@@ -171,5 +181,4 @@ class EncodedImages:
             self._size -= len(oldest.result().base64)
 
     def close(self) -> None:
-        """Let go of the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)

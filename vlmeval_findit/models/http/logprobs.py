@@ -1,8 +1,5 @@
-"""Log-probabilities of tokens as OpenAI-compatible services take the wish and give them.
-
-Services differ: llama.cpp gives none unless some of the most probable tokens are asked for too;
-vLLM and llama.cpp tell apart a thought in the text but not in the tokens, and vLLM has the token
-that ended the reply among them; many give no bytes.  So tokens are held against the text.
+"""Log-probabilities of tokens as OpenAI-compatible services take the wish and give them.  Services
+differ in their tokens, which so are held against the text.
 """
 
 from __future__ import annotations
@@ -14,12 +11,10 @@ from typing import Any
 from ...core.token_logprobs import LEAST, TokenLogprobs
 from ..kept_tokens import SaidTokens, answer_span, ends_of_bytes, kept_tokens
 
+# llama.cpp gives none unless some of the most probable tokens are asked for too.
 FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}
-"""The fields of a request that ask for them."""
-
 _REFUSALS = frozenset({400, 422, 501})
-_ABOVE_NOUGHT = 1e-3
-"""What rounding may make of the logarithm of a certainty."""
+_ABOVE_NOUGHT = 1e-3  # what rounding may make of the logarithm of a certainty
 
 
 class LogprobsError(ValueError):
@@ -32,12 +27,7 @@ def refuses_logprobs(status: int, message: str) -> bool:
 
 
 def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) -> TokenLogprobs:
-    """Those of what is kept of a reply.
-
-    Args:
-        choice: the service's choice.
-        content: its text, with the thought that may be in it.
-        finish_reason: why it ended.
+    """Those of what is kept of a reply whose text, a thought in it, is ``content``.
 
     Raises:
         LogprobsError: there are none, or they are not of this text.
@@ -46,7 +36,7 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     said, ends = ends_of_bytes(map(_bytes, entries))
     span, end = answer_span(content), len(content)
     if not said.startswith(content):
-        # The service took the thought out of the text, and left it among the tokens.
+        # vLLM and llama.cpp take the thought out of the text, and leave it among the tokens.
         kept = content[slice(*span)]
         begin = said.rfind(kept)
         if begin < 0:
@@ -56,6 +46,7 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     logprobs = tuple(map(_logprob, entries))
     begins = (0, *ends)[len(ends) - 1] if ends else 0
     last = said[begins:]
+    # vLLM has the token that ended the reply among them.
     if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
         return kept_tokens(SaidTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
     return kept_tokens(SaidTokens(ends, logprobs), span)
@@ -72,14 +63,13 @@ def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _bytes(entry: Mapping[str, Any]) -> bytes:
-    """The bytes of a token: as they are said, else those of its text."""
     said = entry.get("bytes")
     if isinstance(said, list) and said:
         try:
             return bytes(said)
         except (TypeError, ValueError):
             raise LogprobsError("its logprobs have bytes that are none") from None
-    return str(entry["token"]).encode("utf-8", "replace")
+    return str(entry["token"]).encode("utf-8", "replace")  # many services give no bytes
 
 
 def _logprob(entry: Mapping[str, Any]) -> float:

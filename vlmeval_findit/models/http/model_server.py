@@ -4,42 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter, defaultdict
+import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.threads import in_thread
-from ...core.work import said
+from ...core.work import in_thread, said
 from .client import HttpClient, HttpRequest
-from .completion import CallError, object_in
+from .completion import MODERATED, CallError, object_in
 from .endpoint import Endpoint
-from .images import SentImage
-from .payload import pieces
+from .images import SentImage, pieces
 from .providers.table import OPENAI_CHAT, Chat, WireFormat, find_provider
-from .refusals import Refusals
+
+_ALIKE = 5  # first calls in a row refused in the same words, after which no other is made
+
+_OWN_TO_A_CALL = re.compile(  # in lower case; numbers of images and prompts tell refusals apart
+    r"0x[0-9a-f]+|\b[0-9a-f]{8}[0-9a-f-]*\b|\breq(?:uest)?[-_]\w+|\d{4}-\d\d-\d\d[t ][\d:.]+z?"
+)
+_UNKNOWN = re.compile(
+    r"unsupported|not supported|unrecognized|unknown|not permitted|unexpected|instead",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class _Refusals:
+    """The first calls of a kind, as long as they are all refused in the same words."""
+
+    words: str = ""
+    times: int = 0
+    at: float = 0.0  # when it was last said
+    errors: list[CallError] = field(default_factory=list)
 
 
 class ModelServer:
-    """A server, for as long as calls go there.
+    """A server, for as long as calls go there."""
 
-    ``takes`` is the field that it takes a limit of tokens in.  ``holds`` says that it is known to
-    hold replies to a format, ``never_holds`` why it never will, ``asked_first`` what came of the
-    question that shows it, while that is asked.  ``alike`` are the refusals of its first calls by
-    the kind of them: whether one kind is answered says nothing of the other.
-    """
-
-    def __init__(self, name: str, endpoint: Endpoint, apart: float) -> None:
-        self.name = name
+    def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
-        self.takes = endpoint.takes
-        self.holds = False
-        self.never_holds: CallError | None = None
-        self.asked_first: asyncio.Future[CallError | None] | None = None
-        self.alike: defaultdict[str, Refusals] = defaultdict(lambda: Refusals(apart))
+        self.name = endpoint.name
+        self.takes = endpoint.takes  # the field that it takes a limit of tokens in
+        # Whether it holds replies to a format: None as a result says so (None: it was not asked).
+        self.holding: asyncio.Future[CallError | None] | None = None
+        self._answered_at = -math.inf
+        # Of free calls and of constrained ones; None: one of them was answered.
+        self._first: dict[bool, _Refusals | None] = {False: _Refusals(), True: _Refusals()}
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
-        self._url = cache(endpoint.at)
-        self._headers = cache(lambda wire: wire.headers(endpoint))
+        self._chat = self._provider.chat if self._provider else OPENAI_CHAT
+        self._headers = self._chat.headers(endpoint) if isinstance(self._chat, WireFormat) else {}
+        self._urls: dict[str, str] = {}
 
     async def reply(
         self, client: HttpClient, body: Mapping[str, Any], images: Sequence[SentImage]
@@ -49,38 +64,61 @@ class ModelServer:
         Raises:
             CallError: there is none.
         """
-        provider = self._provider
-        if provider is None:
-            return await self._post(client, OPENAI_CHAT, body, images)
-        if body.get("logprobs") and not provider.gives_logprobs:
+        wire, provider = self._chat, self._provider
+        if provider is not None and body.get("logprobs") and not provider.gives_logprobs:
             raise CallError(f"{provider.name} has no logprobs", 501)
-        if isinstance(provider.chat, WireFormat):
-            reply = object_in(await self._post(client, provider.chat, body, images))
-            return {"provider": provider.name, **provider.chat.reply(reply)}
-        whole = json.loads(b"".join(pieces(body, images)))
-        return await _ask_function(provider.chat, whole, self.endpoint, client.timeout)
+        if not isinstance(wire, WireFormat):
+            whole = json.loads(b"".join(pieces(body, images)))
+            return await _ask_function(wire, whole, self.endpoint, client.timeout)
+        path = wire.path(body)
+        url = self._urls.get(path) or self._urls.setdefault(path, self.endpoint.at(path))
+        sent = pieces(wire.request(body), images)
+        reply = await client.send(HttpRequest("POST", url, self._headers, sent))
+        if provider is None:
+            return reply
+        return {"provider": provider.name, **wire.reply(object_in(reply))}
 
-    async def _post(
-        self,
-        client: HttpClient,
-        wire: WireFormat,
-        body: Mapping[str, Any],
-        images: Sequence[SentImage],
-    ) -> bytes:
-        url, headers = self._url(wire.path(body)), self._headers(wire)
-        return await client.send(
-            HttpRequest("POST", url, headers, pieces(wire.request(body), images))
-        )
+    def note_answer(self, now: float, *, held: bool) -> None:
+        """Note that it takes calls of a kind."""
+        self._first[held] = None
+        self._answered_at = now
+
+    def note_refusal(
+        self, error: CallError, began: float, now: float, *, held: bool, names_field: bool
+    ) -> None:
+        """Make the error hopeless if it is what all first calls of its kind got, none of which was
+        answered: a server that takes no such request says the same to every call.
+        """
+        if (first := self._first[held]) is None:
+            return
+        words = _OWN_TO_A_CALL.sub("#", str(error).lower())
+        if error.status not in (400, 422, 500, 501) or MODERATED.search(words):
+            words = ""
+        if words != first.words:
+            first = self._first[held] = _Refusals(words)
+        # Some refuse a field with 500, which is also what a server says that is down: then it names
+        # none, and answers nobody.
+        is_up = error.status != 500 or names_field or self._answered_at >= first.at
+        if words and is_up and began >= first.at:  # what is refused together is refused once
+            first.times += 1
+            first.at = now
+        if words:
+            first.errors.append(error)
+        if first.times >= _ALIKE:
+            for one in first.errors:
+                one.alike = one.hopeless = True
+
+
+def is_unknown(field: str, error: CallError) -> bool:
+    """Whether a server says that it has no such field."""
+    named = re.search(rf"\b{field}\b", str(error)) is not None
+    return error.status == 400 and named and _UNKNOWN.search(str(error)) is not None
 
 
 async def _ask_function(
     chat: Chat, body: Mapping[str, Any], endpoint: Endpoint, timeout: float
 ) -> Mapping[str, Any]:
-    """Call the function of a plug-in's provider, in a thread of its own.
-
-    Raises:
-        CallError: there is no reply.
-    """
+    """Call the function of a plug-in's provider, in a thread of its own."""
 
     def ask() -> Mapping[str, Any]:
         try:
@@ -98,18 +136,13 @@ async def _ask_function(
         raise CallError(why, transient=True, worked_on=True) from None
 
 
-def model_servers(endpoints: Sequence[Endpoint], apart: float) -> dict[str, ModelServer]:
-    """Servers by a name for each: the same ones whoever lists them in whatever order.
-
-    Args:
-        endpoints: where they are.
-        apart: as of :class:`.refusals.Refusals`.
-    """
+def model_servers(endpoints: Sequence[Endpoint]) -> dict[str, ModelServer]:
+    """Servers by a name for each: the same ones whoever lists them in whatever order."""
     seen: Counter[str] = Counter()
     servers = {}
     for endpoint in endpoints:
         seen[endpoint.name] += 1
         count = seen[endpoint.name]
         name = endpoint.name if count == 1 else f"{endpoint.name} ({count})"
-        servers[name] = ModelServer(name, endpoint, apart)
+        servers[name] = ModelServer(endpoint)
     return servers

@@ -1,9 +1,4 @@
-"""How services are asked to hold a reply to a JSON schema, and whether they do.
-
-One question comes before the first call that relies on it.  Said freely, no answer to it fits its
-schema: a server that ignores ``response_format`` is found out so even where a model's own replies
-happen to be as the format has them.
-"""
+"""How services are asked to hold a reply to a JSON schema, and whether they do."""
 
 from __future__ import annotations
 
@@ -11,25 +6,21 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.question import Question
 from ...core.redaction import quoted
 from .completion import CallError, Completion
-from .refusals import without_schema
 
 
 class SchemaRoot(Enum):
     """What a service takes as the whole of a schema."""
 
-    LIST = "list"
-    """Whatever the schema says."""
-    OBJECT = "object"
-    """An object with named keys and nothing of lengths: the list is its only value."""
+    LIST = "whatever the schema says"
+    OBJECT = "an object with named keys and nothing of lengths: the list is its only value"
 
 
-_ANSWER = "answer"
-"""The key of the list where a service takes no list."""
+_ANSWER = "answer"  # the key of the list where a service takes no list
 
 
 def response_format(schema: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
@@ -38,16 +29,18 @@ def response_format(schema: Mapping[str, Any], root: SchemaRoot) -> dict[str, An
     Raises:
         ValueError: the service cannot hold to it.
     """
-    if root is SchemaRoot.OBJECT:
-        fields = {_ANSWER: _without_lengths(schema)}
-        schema = {
-            "type": "object",
-            "properties": fields,
-            "required": [_ANSWER],
-            "additionalProperties": False,
-        }
-    named = {"name": "boxes", "strict": True, "schema": schema}
+    whole = dict(schema) if root is SchemaRoot.LIST else _object(_ANSWER, _without_lengths(schema))
+    named = {"name": "boxes", "strict": True, "schema": whole}
     return {"type": "json_schema", "json_schema": named}
+
+
+def _object(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: value},
+        "required": [name],
+        "additionalProperties": False,
+    }
 
 
 def _without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,52 +67,43 @@ def unwrapped(text: str, root: SchemaRoot | None) -> str:
     >>> unwrapped('{"answer": [{"bbox": [1, 2, 3, 4]}]}', SchemaRoot.OBJECT)
     '[{"bbox": [1, 2, 3, 4]}]'
     """
-    if root is not SchemaRoot.OBJECT:
-        return text
-    try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    if not isinstance(said, dict) or [*said] != [_ANSWER]:
-        return text
-    return json.dumps(said[_ANSWER], ensure_ascii=False)
+    if root is SchemaRoot.OBJECT:
+        with suppress(ValueError, RecursionError):
+            said = json.loads(text)
+            if isinstance(said, dict) and [*said] == [_ANSWER]:
+                return json.dumps(said[_ANSWER], ensure_ascii=False)
+    return text
+
+
+def without_schema(question: Question) -> str:
+    """What to type where a server does not hold replies to a format."""
+    free = question.name.removesuffix("_constrained")
+    return f"ask {free} without _constrained; in a sweep's file, decodings: [none]"
 
 
 # --- the question before the first ---------------------------------------------------------------
 
+# It comes before the first call that relies on a schema.  No answer that is said freely fits its
+# own: a server that ignores ``response_format`` is found out even where a model's own replies
+# happen to be as the format has them.
 WORDS = "Say hello in three words."
-"""The question."""
-
-_ONLY = {"word": "quokka"}
-"""The only reply that fits."""
-
-_SHOWN = 80
-"""Characters of another that a message shows."""
-
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"word": {"type": "string", "enum": [_ONLY["word"]]}},
-    "required": ["word"],
-    "additionalProperties": False,
-}
+_ONLY = {"word": "quokka"}  # the only reply that fits
+_SCHEMA = _object("word", {"type": "string", "enum": [_ONLY["word"]]})
+_SHOWN = 80  # characters of another that a message shows
 
 
-class First(NamedTuple):
-    """Its request, and what to type ``instead`` where the reply is free."""
-
-    body: Mapping[str, Any]
-    instead: str
-
-
-def first_question(body: Mapping[str, Any], question: Question, root: SchemaRoot) -> First:
+def first_question(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
     """The request that asks it in the manner of another, which is to be held to a format."""
     content = [{"type": "text", "text": WORDS}]
     held = response_format(_SCHEMA, root)
-    first = {"messages": [{"role": "user", "content": content}], "response_format": held}
-    return First({**body, **first}, without_schema(question))
+    return {
+        **body,
+        "messages": [{"role": "user", "content": content}],
+        "response_format": held,
+    }
 
 
-def check(completion: Completion, first: First) -> None:
+def check_held(completion: Completion, question: Question) -> None:
     """Refuse a reply to it that nothing held; one that was cut off shows nothing.
 
     Raises:
@@ -133,7 +117,7 @@ def check(completion: Completion, first: First) -> None:
     came = repr(quoted(completion.text, _SHOWN)) if completion.text else "an empty reply"
     raise CallError(
         f"it does not hold replies to a format: asked {WORDS!r} with a response_format that only "
-        f"{json.dumps(_ONLY)} fits, it said {came}: {first.instead}",
+        f"{json.dumps(_ONLY)} fits, it said {came}: {without_schema(question)}",
         hopeless=True,
     )
 

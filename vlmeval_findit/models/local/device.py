@@ -72,18 +72,10 @@ def choose(
     return replace(chosen, spread=device == "cuda" and machine.cuda_devices > 1)
 
 
-@dataclass(frozen=True, slots=True)
-class FirstTry:
-    """The batch to try first: at most so many queries, of so many tokens with their padding."""
-
-    queries: int
-    tokens: float
-
-
-def first_try(placement: Placement) -> FirstTry:
-    """A large one on a GPU, which says when it is too large.
+def first_try(placement: Placement) -> tuple[int, float]:
+    """The batch to try first, in queries and in tokens: a GPU says when it is too large.
 
     Beyond eight a CPU gains nothing (prefill is bound by arithmetic from the first query on), and
     when its memory runs out the process may be killed without an error: so it has a bound.
     """
-    return FirstTry(8, 16_384) if placement.device == "cpu" else FirstTry(32, math.inf)
+    return (8, 16_384) if placement.device == "cpu" else (32, math.inf)

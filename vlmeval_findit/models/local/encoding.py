@@ -18,10 +18,10 @@ import torch
 from ...core.messages import Message, PartKind
 from ..families import Bounds, LocalFamily
 from ..kept_tokens import ends_of_ids
-from .grammar import grammar_tokenizer
 from .large_pictures import RAW, LargePictures
+from .layout import ImageLayout
+from .logits import grammar_tokenizer
 from .pictures import Picture, Pictures
-from .resize import Resize, resize_of
 
 _TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
 """What a processor returns per token; everything else is per image, patch or tile."""
@@ -89,22 +89,22 @@ class Encoder:
         text = self.chat(message)
         shown = pictures_of(message, pictures)
         self._check_places(text, len(shown))
-        resize = self._resize(bounds)
-        inputs = self._inputs(text, shown, resize)
+        layout = self._layout(bounds)
+        inputs = self._inputs(text, shown, layout)
         ids = tuple(inputs["input_ids"][0].tolist())
         return Encoded(
             text=text,
             ids=ids,
             types=self._types(ids),
             features={k: v for k, v in inputs.items() if k not in _TOKEN_KEYS},
-            images=resize.records(shown, inputs),
+            images=layout.records(shown, inputs),
         )
 
     def pictures(self, bounds: Bounds) -> Pictures:
         """The images of a group of queries within bounds; large ones are kept as resized."""
-        resize = self._resize(bounds)
-        raw = partial(self._inputs, self._placeholder, resize=resize, more=RAW)
-        large = LargePictures(resize, lambda picture: raw([picture]), type(self.processor))
+        layout = self._layout(bounds)
+        raw = partial(self._inputs, self._placeholder, layout=layout, more=RAW)
+        large = LargePictures(layout, lambda picture: raw([picture]), type(self.processor))
         return Pictures(bounds, large.get)
 
     def encode_like(self, first: Encoded, message: Message) -> Encoded | None:
@@ -168,26 +168,27 @@ class Encoder:
         pad = self.processor.tokenizer.pad_token_id
         return int(self.processor.tokenizer.eos_token_id if pad is None else pad)
 
-    def _resize(self, bounds: Bounds) -> Resize:
-        return resize_of(self.family, self.processor.image_processor, bounds)
+    def _layout(self, bounds: Bounds) -> ImageLayout:
+        family = self.family
+        return family.layout(self.processor.image_processor, bounds, family.pixels_counted)
 
     def _inputs(
         self,
         text: str,
         shown: Sequence[Picture],
-        resize: Resize,
+        layout: ImageLayout,
         more: Mapping[str, Any] = MappingProxyType({}),
     ) -> Mapping[str, Any]:
         """What the processor makes of a text and its images; ``more`` goes to its image side."""
         inputs = self.processor(
             text=[text],
             images=[[picture.pixels for picture in shown]] if shown else None,
-            images_kwargs={**resize.as_arguments(), **more},
+            images_kwargs={**layout.as_arguments(), **more},
             return_tensors="pt",
         )
         if all(picture.thumbnail is None for picture in shown):
             return inputs  # type: ignore[no-any-return]
-        return resize.with_thumbnails(inputs, shown, more)
+        return layout.with_thumbnails(inputs, shown, more)
 
     def _check_places(self, text: str, images: int) -> None:
         places = text.count(self._placeholder)
@@ -221,7 +222,7 @@ def collate(batch: Sequence[Encoded], encoder: Encoder, device: Any) -> dict[str
         inputs["mm_token_type_ids"] = _padded([one.types for one in batch], 0)
     with_images = [one.features for one in batch if one.images]
     for key in with_images[0] if with_images else ():
-        inputs[key] = torch.cat([features[key] for features in with_images])
+        inputs[key] = _joined([features[key] for features in with_images])
     return {key: value.to(device) for key, value in inputs.items()}
 
 
@@ -231,6 +232,18 @@ def token_rows(batch: Sequence[Encoded], encoder: Encoder) -> dict[str, Any]:
         "input_ids": _padded([one.ids for one in batch], encoder.pad_id),
         "attention_mask": _padded([[1] * len(one.ids) for one in batch], 0),
     }
+
+
+def _joined(tensors: Sequence[Any]) -> Any:
+    """Tensors one after the other, those with fewer tiles or patches filled up with zeros."""
+    most = [max(sizes) for sizes in zip(*(one.shape[1:] for one in tensors), strict=True)]
+    filled = []
+    for one in tensors:
+        gaps = [wide - size for size, wide in zip(one.shape[1:], most, strict=True)]
+        # torch wants the last dimension first, and what goes before each of them.
+        around = [end for gap in reversed(gaps) for end in (0, gap)]
+        filled.append(torch.nn.functional.pad(one, around) if any(gaps) else one)
+    return torch.cat(filled)
 
 
 def _padded(rows: Sequence[Sequence[int]], fill: int) -> Any:

@@ -29,8 +29,8 @@ from PIL import Image
 
 from ...core.image_files import decode
 from ..scene_cache import SceneCache, is_large, key_of, limit_of_runs
+from .layout import Features, ImageLayout, LayoutError
 from .pictures import Picture, limited, stored_size
-from .resize import Features, LayoutError, Resize
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class LargePictures:
     """The pictures of one group of queries that have so many pixels that they are kept.
 
     Args:
-        resize: what the image processor is told.
+        layout: how the image processor lays out images.
         raw: what the processor makes of a picture when it is told :data:`RAW`.
         processor: its class, which may tell the image processor more.
 
@@ -53,9 +53,9 @@ class LargePictures:
     """
 
     def __init__(
-        self, resize: Resize, raw: Callable[[Picture], Features], processor: type[Any]
+        self, layout: ImageLayout, raw: Callable[[Picture], Features], processor: type[Any]
     ) -> None:
-        self._resize = resize
+        self._layout = layout
         self._raw = raw
         self._processor = processor
 
@@ -85,22 +85,22 @@ class LargePictures:
         """All that decides on the pixels besides the file."""
         says = {
             "layout": _LAYOUT,
-            "processors": [str(self._processor), str(type(self._resize.image_processor))],
-            "settings": self._resize.image_processor.to_dict(),
-            "arguments": self._resize.as_arguments(),
-            "two_step": self._resize.bounds.two_step,
+            "processors": [str(self._processor), str(type(self._layout.image_processor))],
+            "settings": self._layout.image_processor.to_dict(),
+            "arguments": self._layout.as_arguments(),
+            "two_step": self._layout.bounds.two_step,
             "software": _software(),
         }
         return json.dumps(says, sort_keys=True, default=str)
 
     def _make(self, path: str) -> bytes:
-        whole = limited(decode(path), self._resize.bounds)
+        whole = limited(decode(path), self._layout.bounds)
         features = self._raw(whole)
-        small = resized(whole, features, self._resize)
+        small = resized(whole, features, self._layout)
         if small is None or not _same(features, self._raw(small)):
             log.warning(
-                "FindIt: the processor does not leave %s alone once it is resized, so the picture "
-                "is decoded and resized again when it is asked for again",
+                "FindIt: %s cannot be kept as the processor resizes it, and is decoded and resized "
+                "again when it is asked for again",
                 path,
             )
             return _packed(None)
@@ -128,13 +128,13 @@ def _same(first: Features, second: Features) -> bool:
 # --- from a processor's features back to pixels ---------------------------------------------------
 
 
-def resized(whole: Picture, features: Features, resize: Resize) -> Picture | None:
+def resized(whole: Picture, features: Features, layout: ImageLayout) -> Picture | None:
     """A picture as the processor has resized it, put together from what it made of it.
 
     Args:
         whole: the picture that it was handed.
         features: what it returned for this one picture, told :data:`RAW`.
-        resize: what it was told besides.
+        layout: how its features are laid out.
 
     Returns:
         None where features are not 8 bits a number, or not laid out as the family says.
@@ -142,7 +142,7 @@ def resized(whole: Picture, features: Features, resize: Resize) -> Picture | Non
     if features["pixel_values"].dtype != torch.uint8:
         return None
     try:
-        pixels, thumbnail = resize.put_together(features, whole.sent)
+        pixels, thumbnail = layout.put_together(features, whole.sent)
     except (LayoutError, RuntimeError):  # or numbers that do not add up to such a layout
         return None
     small = None if thumbnail is None else _image(thumbnail)

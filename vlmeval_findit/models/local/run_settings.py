@@ -15,17 +15,13 @@ class RunSettings(Config):
 
     called: ClassVar[str] = "setting"
     revision: Name | None = None
-    space: str | Mapping[str, Any] | None = None
-    """Of a checkpoint that was trained to answer in another coordinate space than its row's."""
+    space: str | Mapping[str, Any] | None = None  # where a checkpoint has not its row's
     device: Name | None = None
     dtype: Name | None = None
     attention: Name | None = None
-    min_pixels: Count | None = None
-    """With ``max_pixels`` and ``patches`` the bounds of an image (:class:`..families.Bounds`)."""
+    min_pixels: Count | None = None  # this and the next two: of an image (families.Bounds)
     max_pixels: Count | None = None
     patches: Count | None = None
     max_new_tokens: Count | None = None
-    batch_size: Count | None = None
-    """The most queries at once."""
-    template: Values = field(default_factory=dict)
-    """Switches of the chat template."""
+    batch_size: Count | None = None  # the most queries at once
+    template: Values = field(default_factory=dict)  # switches of the chat template

@@ -11,28 +11,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...boxes.spaces import space_from
-from ...core.extras import install
+from ...core.command import install
 from ...core.identity import Answering, Described
 from ...core.messages import Message, PartKind
 from ...core.question import Question
-from ...core.replies import FAILED, Recorded
-from ...core.thinking import opened_by, split_thought
+from ...core.replies import FAILED, Recorded, opened_by, split_thought
+from ...core.spelling import nearest
 from ..families import Bounds, LocalFamily, space_within
 from ..kept_tokens import SaidTokens, spoken_tokens
 from ..revision import known_revision
 from ..row import ModelRow
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import Placement, first_try
-from .pictures import expected_length
+from .pictures import Pictures, expected_length
 from .run_settings import RunSettings
+
+if TYPE_CHECKING:
+    from .encoding import Encoded, Encoder
 
 log = logging.getLogger(__name__)
 
+HOST_CLASS = "FindItLocalModel"
+"""What VLMEvalKit calls the class of all models on this machine."""
+
 GRAMMARS = "llguidance"
-"""The library that holds decoding to a grammar; see :mod:`.grammar`."""
+"""The library that holds decoding to a grammar; see :mod:`.logits`."""
 
 
 class LocalReply(NamedTuple):
@@ -61,8 +67,8 @@ def plan(
     """What the protocol and the user's settings say about a question.
 
     Raises:
-        ValueError: the row is of a model that does not run on this machine, bounds contradict, or
-            a model that thinks is to be held to a grammar.
+        ValueError: the row is of a model that does not run on this machine, bounds contradict or
+            are not its processor's, or a model that thinks is to be held to a grammar.
     """
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
@@ -74,6 +80,10 @@ def plan(
     given = asdict(settings)
     said = space_from(settings.space) if settings.space is not None else row.space(question)
     wanted = {key: given[key] for key in ("min_pixels", "max_pixels", "patches")}
+    for key in wanted.keys() - row.local.layout.takes:
+        if wanted[key] is not None:
+            takes = nearest(key, sorted(row.local.layout.takes))
+            raise ValueError(f"{key}: the image processor of {row.name} takes no such bound{takes}")
     bounds = row.local.bounds(question).overridden(wanted)
     return GenerationPlan(
         row=row,
@@ -108,7 +118,7 @@ def describe(
     }
     return Described(
         Answering(
-            kind=how.family.class_name,
+            kind=HOST_CLASS,
             row=row.name,
             checkpoint=checkpoint,
             revision=known_revision(checkpoint, settings.revision),
@@ -152,11 +162,11 @@ class LocalRunner:
         self._loaded = loaded
         self._row = row
         self._settings = settings
-        first = first_try(placement)
-        most = settings.batch_size or first.queries
-        self._limit = BatchLimit(most, first.tokens)
+        queries, tokens = first_try(placement)
+        most = settings.batch_size or queries
+        self._limit = BatchLimit(most, tokens)
         # Variants share pixels: more of them fit.
-        self._variants_limit = BatchLimit(4 * most, 4 * first.tokens)
+        self._variants_limit = BatchLimit(4 * most, 4 * tokens)
         self._placement = placement
         self._told: Callable[[], bool] = lambda: False
         self._who = {
@@ -349,3 +359,31 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
     encoder = Encoder(processor, row.local, settings.template)
     loaded = load(checkpoint, encoder, placement, settings.revision)
     return LocalRunner(loaded, row, settings, checkpoint, placement)
+
+
+# --- without weights ------------------------------------------------------------------------------
+
+
+class NotHereError(ValueError):
+    """The processor is not on this machine, or what it needs is not installed."""
+
+
+def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> Encoded:
+    """A message (images as paths of files) as the model takes it: text, tokens, sizes.
+
+    Raises:
+        NotHereError: the checkpoint's processor is not here (nothing is downloaded).
+        OSError: an image cannot be read.
+    """
+    how = plan(row, question, RunSettings())
+    return _encoder(how.family, checkpoint).encode(message, Pictures(how.bounds), how.bounds)
+
+
+def _encoder(family: LocalFamily, checkpoint: str) -> Encoder:
+    try:
+        from .encoding import Encoder
+        from .transformer import load_processor
+
+        return Encoder(load_processor(checkpoint, local_files_only=True), family)
+    except (ImportError, OSError) as error:
+        raise NotHereError(f"{checkpoint}: {str(error).splitlines()[0]}") from None

@@ -14,9 +14,9 @@ from transformers import StoppingCriteria, StoppingCriteriaList
 from ...core.work import CancelledError
 from ..kept_tokens import SaidTokens
 from ..revision import revision_of
-from .chosen_logprobs import ChosenLogprobs
 from .device import Placement
 from .encoding import Encoded, Encoder, collate
+from .logits import ChosenLogprobs, HeldTo
 
 log = logging.getLogger(__name__)
 
@@ -163,8 +163,6 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
     chosen = ChosenLogprobs() if how.confidences else None
     processors: list[Any] = [] if chosen is None else [chosen]
     if how.schema is not None:
-        from .grammar import HeldTo
-
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # Behind the one that looks at the model's own distribution.
         processors.append(HeldTo(how.schema, known, stops, prompt))

@@ -50,6 +50,28 @@ function cross({ x, y }, entry, name, role) {
   return group;
 }
 
+// Lines across a region that was answered, so that it is told from an object without colours: they
+// rise where it is a hit, else they fall.
+let hatches = 0;
+function hatched(svg, entry, name) {
+  const step = Math.max(entry.w, entry.h) / 40;
+  const id = `hatch-${hatches++}`;
+  const pattern = draw("pattern", { id, patternUnits: "userSpaceOnUse", width: step, height: step, patternTransform: `rotate(${name === "hit" ? -45 : 45})` });
+  pattern.append(draw("rect", { class: name, width: step, height: step / 7 }));
+  svg.append(pattern);
+  return `fill: url(#${id})`;
+}
+
+// A region: what its outlines enclose, but for holes.
+function area(svg, entry, outlines, name, role) {
+  const d = outlines.map((line) => `M${line.join(" ")}Z`).join("");
+  const group = draw("g", { "data-role": role });
+  const style = ["truth", "ignored"].includes(name) ? "" : hatched(svg, entry, name);
+  if (name === "truth") group.append(draw("path", { class: "shade", d }));
+  group.append(draw("path", { class: name, d, style, "fill-rule": "evenodd" }));
+  return group;
+}
+
 // A picture with its boxes.  The user space is the original picture's pixels, so that a box lies
 // where its numbers say, however large the thumbnail is.
 function picture(entry, boxes, alt) {
@@ -59,12 +81,12 @@ function picture(entry, boxes, alt) {
   } else {
     svg.append(draw("text", { class: "gone", x: entry.w / 2, y: entry.h / 2, "font-size": entry.w / 18 }, `${entry.name} is not here`));
   }
-  for (const [role, x1, y1, x2, y2, label, iou] of boxes) {
+  for (const [role, x1, y1, x2, y2, label, iou, outlines] of boxes) {
     if (!shown(role)) continue;
     const place = { x: Math.min(x1, x2), y: Math.min(y1, y2), width: Math.abs(x2 - x1), height: Math.abs(y2 - y1) };
-    if (role === "truth") svg.append(draw("rect", { class: "shade", ...place }));
+    if (role === "truth" && !outlines) svg.append(draw("rect", { class: "shade", ...place }));
     const isPoint = !place.width && !place.height;
-    const shape = isPoint ? cross(place, entry, CLASSES[role], role) : draw("rect", { class: CLASSES[role], "data-role": role, ...place });
+    const shape = outlines ? area(svg, entry, outlines, CLASSES[role], role) : isPoint ? cross(place, entry, CLASSES[role], role) : draw("rect", { class: CLASSES[role], "data-role": role, ...place });
     const overlap = role === "salvaged" || iou === null ? "" : `, IoU ${iou.toFixed(2)}`;
     shape.append(draw("title", {}, `${role}${label ? ` ${label}` : ""}${overlap}`));
     svg.append(shape);

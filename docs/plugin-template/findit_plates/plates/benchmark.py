@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vlmeval_findit.core.benchmark import BatchScore, Benchmark, PromptSet
+from vlmeval_findit.core.benchmark import Benchmark, Score
 from vlmeval_findit.core.drawing import Drawing, DrawnLine, DrawnPicture, Role
-from vlmeval_findit.core.identity import Identity
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.places import find_table
 from vlmeval_findit.core.question import PlainQuestion, QuestionError, Task
-from vlmeval_findit.core.replies import Reply
+from vlmeval_findit.core.replies import ParseFailure
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.core.spelling import nearest
+from vlmeval_findit.core.table_files import PlainQuery, read_table
 
 from . import PREFIX
 
 TABLES = ("Few",)
+HOW_TO_MAKE = "python -m findit_plates DIR"
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(PlainQuery):
     """One row: a picture, and what its plate says."""
 
-    index: int
-    label: str
-    images: tuple[str, ...]
     plate: str
-    support: tuple[str, ...] = ()
-    width: int = 0
-    height: int = 0
-
-
-def message(query: Query, question: PlainQuestion) -> Message:
-    """The picture, then the question."""
-    return (image(query.images[0]), text("What does the number plate say? Three letters."))
 
 
 class Plates(Benchmark):
@@ -62,45 +50,27 @@ class Plates(Benchmark):
 
     def load(self, name: str) -> Task[PlainQuestion, Query]:
         question = self.parse(name)
-        table = find_table(question.table, "python -m findit_plates DIR")
-        with table.open(encoding="utf-8", newline="") as f:
-            rows = list(csv.DictReader(f, delimiter="\t"))
-        queries = (
-            Query(int(row["index"]), "plate", (row["picture"],), row["plate"]) for row in rows
-        )
+        table = find_table(question.table, HOW_TO_MAKE)
+        queries: list[Query] = read_table(table, Query, HOW_TO_MAKE)
         return Task(name, question, table, {query.index: query for query in queries})
 
-    def prompts(self) -> Sequence[PromptSet]:
-        return [PromptSet("plates-1", message)]
+    def message(self, query: Query, question: PlainQuestion) -> Message:
+        """The picture, then the question."""
+        return (image(query.images[0]), text("What does the number plate say? Three letters."))
 
-    def score(
-        self,
-        model: str,
-        task: Any,
-        replies: Sequence[Reply],
-        settings: Settings,
-        run: Identity | None,
-    ) -> BatchScore:
-        return BatchScore(tuple(self._row(task.queries[r.index], r) for r in replies))
+    def read(self, text: str, query: Query) -> str | ParseFailure:
+        found = re.search(r"\b[A-Z]{3}\b", text)
+        return found[0] if found else ParseFailure("no plate")
 
-    def _row(self, query: Query, reply: Reply) -> ScoredRow:
-        found = None if reply.failed else re.search(r"\b[A-Z]{3}\b", reply.answer)
-        said = found[0] if found else None
-        return ScoredRow(
-            index=query.index,
-            source=query.images[0],
-            sums={
-                "asked": 1,
-                "answered": int(not reply.failed),
-                "right": int(said == query.plate),
-            },
-            failed=reply.failed,
-            reason="failed call" if reply.failed else None if said else "no plate",
-            details={"label": query.label, "said": said},
-        )
+    def score(self, query: Query, answer: str | ParseFailure) -> Score:
+        said = None if isinstance(answer, ParseFailure) else answer
+        return Score({"right": int(said == query.plate)}, details={"said": said})
+
+    def example(self, query: Query, question: PlainQuestion) -> str:
+        return query.plate
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
-        query, said = task.queries[row.index], row.details["said"]
+        query, said = task.queries[row.index], row.details.get("said")
         lines = [DrawnLine(Role.TRUTH, query.plate)]
         if said is not None:
             lines.append(DrawnLine(Role.HIT if said == query.plate else Role.MISS, said))

@@ -1,11 +1,13 @@
-"""The authors' stage 2 files, ``vp_bench_stage_2_meta.part<NNNN>.parquet``, read as they are.
+"""The authors' stage 2 files, ``vp_bench_stage_2_meta.part<NNNN>.parquet``, as a table.
 
-The release's texts describe its cells in two ways: as lists (``image`` and ``meta_bbox`` with one
-entry a picture or a box) and as JSON objects ``{file: {role: …}}``.  Both are read.
+Cells are lists (an entry an image or box) or JSON ``{file: {role: …}}``.  Boxes are (x, y, w, h) or
+(x1, y1, x2, y2), undeclared: by source, the reading with every box inside its image counts.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from ....core.files import file_sha256
+from ....core.image_files import Size
+from ....core.places import image_folder
 from ....core.spelling import nearest
-from ....core.table_files import TableError
-from ..cells import text
+from ....core.table_files import TableError, write_table
 from ..query import LETTERS
-from . import regions, values
-from .boxes import Found, Quad, as_xywh, reading_of
-from .pictures import keep
-from .row import Source, Stage2Row
+from ..release import parquet_rows, picture, text
+from ..tables import STAGE_2
+from .asking import keep, uneven
+from .row import Marked, Role, Source, Stage2Row
+from .task import IMAGES
 
 PARTS = "vp_bench_stage_2_meta.part*.parquet"
 
@@ -36,40 +40,47 @@ COLUMNS = (
 )
 
 _NUMBER = re.compile(r"\.part(\d+)\.parquet")
-
-_AT_A_TIME = 16
-"""Rows that are in memory with their pictures."""
+_SLACK = 1.0  # pixels by which a box may leave its picture: numbers are rounded
+_LEAST = 1.0  # pixels of a box's sides, at least: fractions of a picture are no pixels
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """What the files hold: rows in their order, how the boxes of each source were read, and the
-    SHA-256 of each file.
+class Prepared:
+    """The table, its number of rows, and notes for the user."""
+
+    path: Path
+    queries: int
+    notes: tuple[str, ...]
+
+
+def prepare(parts: Sequence[Path], out: Path) -> Prepared:
+    """Write table and images of the authors' files (:func:`parts_in`).
+
+    Raises:
+        TableError: naming file, row and column; no table is written then.
     """
-
-    rows: tuple[Stage2Row, ...]
-    readings: Mapping[Source, Found]
-    files: Mapping[str, str]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What the ``.meta.json`` of a table says of where it came from."""
-        return {
-            "files": dict(self.files),
-            "boxes": {
-                source.value: found.reading.value + " (both fit)" * found.either
-                for source, found in self.readings.items()
-            },
-            "marks": sum(len(row.marks) for row in self.rows),
-            "marks without an outline": sum(
-                not mark.outlines for row in self.rows for mark in row.marks
-            ),
-            "rows without an answer": sum(not row.answer for row in self.rows),
-        }
+    rows, readings = read_release(parts, image_folder(IMAGES).path)
+    odd = [row.index for row in rows if uneven(row)]
+    unanswered = sum(not row.answer for row in rows)
+    facts = {
+        "files": {path.name: file_sha256(path) for path in parts},
+        "boxes": readings,
+        "marks": sum(len(row.marks) for row in rows),
+        "marks without an outline": sum(not mark.outlines for row in rows for mark in row.marks),
+        "rows without an answer": unanswered,
+        "spans unlike regions": odd,
+        "queries": len(rows),
+    }
+    path = out / f"{STAGE_2}.tsv"
+    write_table(path, Stage2Row, rows, facts)
+    notes = [f"boxes read as {', '.join(f'{source} {how}' for source, how in readings.items())}"]
+    notes += [f"{unanswered} questions without an answer: asked, not scored"] * bool(unanswered)
+    notes += [f"{len(odd)} questions name marks less or more often than there are"] * bool(odd)
+    return Prepared(path, len(rows), tuple(notes))
 
 
 def parts_in(place: Path) -> list[Path]:
-    """The files of a folder by their numbers, or the one that is named; none where there is none.
+    """List a folder's files by number, or the one named; empty where there is none.
 
     Raises:
         TableError: a part between two others is missing.
@@ -85,58 +96,32 @@ def parts_in(place: Path) -> list[Path]:
     return [found[number] for number in sorted(found)]
 
 
-def read_release(parts: Sequence[Path], folder: Path) -> Release:
-    """Read all parts; their pictures go below an image folder as they are.
+def read_release(parts: Sequence[Path], folder: Path) -> tuple[list[Stage2Row], dict[str, str]]:
+    """Read the rows of all parts, and how each source's boxes were read; store their images.
 
     Raises:
         TableError: naming file, row and column.
     """
-    found = [one for path in parts for one in _rows(path, folder)]
+    found: list[tuple[str, Stage2Row]] = []
+    for path in parts:
+        for where, cells in parquet_rows(path, COLUMNS, COLUMNS):
+            found.append((where, _row(len(found) + 1, cells, folder, where)))
     if not found:
         raise TableError(f"{', '.join(path.name for path in parts)}: there is no row")
-    by_source: dict[Source, list[Quad]] = {}
-    for row, quads in found:
-        by_source.setdefault(row.source, []).extend(quads)
-    readings = {source: reading_of(source.value, quads) for source, quads in by_source.items()}
-    rows = tuple(
-        replace(
-            row,
-            index=index,
-            marks=tuple(
-                replace(mark, box=as_xywh(mark.box, readings[row.source].reading))
-                for mark in row.marks
-            ),
-        )
-        for index, (row, _) in enumerate(found, 1)
-    )
-    return Release(rows, readings, {path.name: file_sha256(path) for path in parts})
+    by_source: dict[str, list[Quad]] = {}
+    for where, row in found:
+        quads = by_source.setdefault(row.source.value, [])
+        quads += [(mark.box, row.sizes[mark.picture], where) for mark in row.marks]
+    readings = {source: reading_of(source, quads) for source, quads in by_source.items()}
+    rows = []
+    for _, row in found:
+        corners = readings[row.source.value].startswith("xyxy")
+        marks = [replace(mark, box=_as_xywh(mark.box, corners)) for mark in row.marks]
+        rows.append(replace(row, marks=tuple(marks)))
+    return rows, readings
 
 
-def _rows(path: Path, folder: Path) -> Iterator[tuple[Stage2Row, list[Quad]]]:
-    """The rows of a file with the boxes as they stand: what they are is not known yet."""
-    for number, cells in enumerate(_cells(path)):
-        where = f"{path.name}, row {number}"
-        row = _row(cells, folder, where)
-        quads = [Quad(mark.box, row.sizes[mark.picture], where) for mark in row.marks]
-        yield row, quads
-
-
-def _cells(path: Path) -> Iterator[Mapping[str, Any]]:
-    import pyarrow
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            missing = [name for name in COLUMNS if name not in file.schema_arrow.names]
-            if missing:
-                raise TableError(f"{path.name}: there is no column {', '.join(missing)}")
-            for batch in file.iter_batches(_AT_A_TIME, columns=list(COLUMNS)):
-                yield from batch.to_pylist()
-    except pyarrow.ArrowException as error:
-        raise TableError(f"{path.name}: no Parquet file: {error}") from None
-
-
-def _row(cells: Mapping[str, Any], folder: Path, where: str) -> Stage2Row:
+def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stage2Row:
     column = ""
 
     def cell(name: str) -> Any:
@@ -150,28 +135,26 @@ def _row(cells: Mapping[str, Any], folder: Path, where: str) -> Stage2Row:
         if not question:
             raise ValueError("is empty")
         options = _options([text(cell(letter)) for letter in LETTERS])
-        answer = _answer(text(cell("answer")), options)
-        given = values.pictures(cell("image"))
-        stored = [keep(data, folder) for data in given.values()]
-        called = regions.names(list(given), values.parsed(cell("data_file")))
-        by_role = regions.by_role(
-            regions.by_picture(values.parsed(cell("meta_bbox")), called), source
-        )
-        boxes = [{role: values.quads(one) for role, one in by.items()} for by in by_role]
-        polygons = regions.by_role(
-            regions.by_picture(values.parsed(cell("meta_polygon")), called), source
-        )
-        marks = tuple(regions.marks_of(boxes, polygons))
-        column = "meta_bbox"
-        if not marks:
+        answer = text(cell("answer")).strip(" .():").upper()
+        if answer and answer not in dict(options):
+            raise ValueError(f"{answer!r} is no option: {', '.join(dict(options))}")
+        files = _parsed(cell("data_file"))
+        images = _images(cell("image"), files if isinstance(files, list) else [files])
+        stored = [keep(data, folder) for data in images.values()]
+        boxes = _regions(cell("meta_bbox"), list(images), source)
+        quads = {key: _boxes(value) for key, value in boxes.items()}
+        if not any(quads.values()):
             raise ValueError("holds no box: every question is about a region")
+        outlines = _regions(cell("meta_polygon"), list(images), source)
+        marks = tuple(_marks(quads, outlines))
     except ValueError as error:
         at = f", column {column}" if column else ""
         raise TableError(f"{where}{at}: {error}") from None
     return Stage2Row(
-        index=0,
+        index=index,
         label=question,
         images=tuple(one.name for one in stored),
+        cluster=stored[0].name,
         sizes=tuple(one.size for one in stored),
         marks=marks,
         options=options,
@@ -191,7 +174,7 @@ def _source(said: str) -> Source:
 
 
 def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The options that there are, by letter, without the letters that they may begin with.
+    """List the options by letter, without the letters that they may begin with.
 
     >>> _options(["A. a car", "B. a bus", "", ""]), _options(["A.M.", "P.M.", "", ""])
     ((('A', 'a car'), ('B', 'a bus')), (('A', 'A.M.'), ('B', 'P.M.')))
@@ -199,25 +182,155 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     given = [(letter, said) for letter, said in zip(LETTERS, texts, strict=True) if said]
     if not given:
         raise ValueError("there is no option")
-    bare = [(letter, said) for letter, full in given if (said := _without_letter(letter, full))]
+    found = [(one, re.fullmatch(rf"{one}\.\s*(.+)", said, re.DOTALL)) for one, said in given]
     # One that begins so by chance is no reason: all do, or none has a prefix.
+    bare = [(letter, match[1]) for letter, match in found if match]
     return tuple(bare if len(bare) == len(given) else given)
 
 
-def _without_letter(letter: str, said: str) -> str | None:
-    found = re.fullmatch(rf"\(?{letter}\s*[.):]\s*(.+)", said, re.DOTALL)
-    return found[1] if found else None
+# --- pictures and regions -------------------------------------------------------------------------
 
 
-def _answer(said: str, options: Sequence[tuple[str, str]]) -> str:
-    """The letter of an answer that is a letter, an option, or both; "" of none."""
-    if not said:
-        return ""
-    letters = dict(options)
-    bare = said.strip(" .():").upper()
-    if bare in letters:
-        return bare
-    for letter, option in options:
-        if option in (said, _without_letter(letter, said)):
-            return letter
-    raise ValueError(f"{said!r} is no option: {', '.join(letters)}")
+def _parsed(cell: object) -> Any:
+    if not isinstance(cell, str) or cell.strip()[:1] not in ("[", "{"):
+        return cell or None
+    try:
+        return json.loads(cell) or None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is no JSON: {error}") from None
+
+
+def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
+    """Map file names to images; numbers where ``data_file`` has no names."""
+    found = _parsed(cell)
+    if isinstance(found, list):
+        named = files if len(set(files)) == len(found) else map(str, range(len(found)))
+        found = dict(zip(named, found, strict=True))
+    if not isinstance(found, dict):
+        raise ValueError("holds no picture: neither a list nor an object of base64")
+    images = {name: picture(one) for name, one in found.items()}
+    if None in images.values():
+        raise ValueError("holds no picture")
+    return images  # type: ignore[return-value]
+
+
+Regions = dict[tuple[int, Role], Any]
+
+
+def _regions(cell: object, files: Sequence[str], source: Source) -> Regions:
+    """Read a cell by image and role, the subject before the object.
+
+    Lists name no roles: the first of two entries is the subject where relations are asked for.
+    """
+    found = _parsed(cell)
+    if found is None:
+        return {}
+    if isinstance(found, dict):
+        if set(found) != set(files):
+            raise ValueError(f"is about {', '.join(found)}, the pictures are {', '.join(files)}")
+        by_role = [_roles(found[name]) for name in files]
+    elif not isinstance(found, list) or (len(files) > 1 and len(found) != len(files)):
+        raise ValueError(f"has no entry for each of {len(files)} pictures")
+    elif len(files) > 1:
+        by_role = [{Role.DEFAULT: one} for one in found]
+    elif source is Source.SGG and len(found) == 2:
+        by_role = [{Role.SUBJECT: found[0], Role.OBJECT: found[1]}]
+    else:
+        by_role = [{Role.DEFAULT: found}]
+    return {(at, role): value for at, by in enumerate(by_role) for role, value in by.items()}
+
+
+def _roles(value: object) -> dict[Role, Any]:
+    known = {role.value: role for role in Role}
+    if not isinstance(value, dict) or not set(value) <= set(known):
+        raise ValueError(f"{_shown(value)} is no object with keys of {', '.join(known)}")
+    return {role: value[name] for name, role in known.items() if name in value}
+
+
+def _marks(boxes: Mapping[tuple[int, Role], Sequence[Any]], outlines: Regions) -> Iterator[Marked]:
+    for (at, role), found in boxes.items():
+        given = outlines.pop((at, role), None)
+        lines = [given] if len(found) == 1 else given or [None] * len(found)
+        if len(lines) != len(found):
+            raise ValueError(f"has {len(lines)} entries for {len(found)} boxes")
+        for box, line in zip(found, lines, strict=True):
+            yield Marked(at, role, box, _polygons(line))
+    for at, role in outlines:
+        raise ValueError(f"has outlines of picture {at + 1}, {role.value}, which has no box")
+
+
+def _boxes(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{_shown(value)} is no list of boxes")
+    if not any(isinstance(one, list) for one in value):
+        value = [value]
+    for one in value:
+        if not _are_numbers(one) or len(one) != 4:
+            raise ValueError(f"{_shown(one)} is no box of four numbers")
+    return [tuple(map(float, one)) for one in value]
+
+
+def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
+    """Read polygons (x, y of each vertex in turn) from point pairs at any depth.
+
+    >>> _polygons([[[1, 2], [3, 4], [5, 6]]])
+    ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0),)
+    """
+    if not value:
+        return ()
+    if not isinstance(value, list):
+        raise ValueError(f"{_shown(value)} is no list of polygons")
+    if not all(_are_numbers(point) and len(point) == 2 for point in value):
+        return tuple(polygon for one in value for polygon in _polygons(one))
+    if len(value) < 3:
+        raise ValueError(f"{_shown(value)} is no polygon: three or more pairs of x and y")
+    return (tuple(float(number) for point in value for number in point),)
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(
+        type(one) in (int, float) and math.isfinite(one) for one in value
+    )
+
+
+def _shown(value: object) -> str:
+    return f"{value!r:.60}"
+
+
+# --- what the numbers of a box are ----------------------------------------------------------------
+
+Box = tuple[float, float, float, float]
+Quad = tuple[Box, Size, str]  # a box's numbers, its image's size, location
+
+
+def _as_xywh(numbers: Box, corners: bool) -> Box:
+    x, y, a, b = numbers
+    return (x, y, a - x, b - y) if corners else numbers
+
+
+def _fits(quad: Quad, corners: bool) -> bool:
+    (x, y, w, h), (width, height) = _as_xywh(quad[0], corners), quad[1]
+    inside = x + w <= width + _SLACK and y + h <= height + _SLACK
+    return inside and min(x, y) >= -_SLACK and min(w, h) >= _LEAST
+
+
+def reading_of(source: str, quads: Sequence[Quad]) -> str:
+    """Choose a source's reading: xywh, xyxy or, COCO's being the first, "xywh (both fit)".
+
+    Raises:
+        TableError: neither fits all; the message counts the better's misfits and names one box.
+    """
+    outside = {
+        name: [quad for quad in quads if not _fits(quad, corners)]
+        for name, corners in (("xywh", False), ("xyxy", True))
+    }
+    good = [name for name, bad in outside.items() if not bad]
+    if good:
+        return good[0] + " (both fit)" * (len(good) == 2)
+    better = min(outside, key=lambda name: len(outside[name]))
+    numbers, size, where = outside[better][0]
+    raise TableError(
+        f"{where}, column meta_bbox: {list(numbers)} is no box of a picture of "
+        f"{size[0]}x{size[1]}, read as {better}; of {len(quads)} boxes of {source} "
+        f"{len(outside['xywh'])} do not fit as xywh, {len(outside['xyxy'])} as xyxy"
+    )

@@ -1,15 +1,19 @@
-"""One row of stage 2, before it is said how it is asked."""
+"""A stage 2 question before its region is named, and its table ``VPBench_Stage2.tsv``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+from typing import Any, ClassVar
 
-from ....core.image_files import Size
+from ....core.table_files import NESTED, CellError, PlainQuery, Side, read_table
+
+HOW_TO_MAKE = "python run_findit.py prepare --vp-bench DIR"
 
 
 class Role(Enum):
-    """What the region of a mark is to the question; the values are the release's keys."""
+    """What a region is to the question; the values are the release's keys."""
 
     DEFAULT = "default"
     SUBJECT = "subject"
@@ -17,7 +21,7 @@ class Role(Enum):
 
 
 class Source(Enum):
-    """Where a question is from: the release's ``meta_source``."""
+    """The source of a question: the release's ``meta_source``."""
 
     MIA = "MIA"
     SD_100 = "SD-100"
@@ -27,7 +31,7 @@ class Source(Enum):
     SGG = "SGG"
 
 
-TASKS = {
+TASKS = {  # names of sources in metrics, in the order of published tables
     Source.MIA: "MIA",
     Source.SD_100: "3D",
     Source.EMOTIC: "emotion",
@@ -35,40 +39,41 @@ TASKS = {
     Source.SEE_CLICK: "GUI",
     Source.SGG: "SGG",
 }
-"""What figures call the questions of a source, in the order of published tables."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Marked:
-    """A region that a question is about.
+    """A region that a question is about."""
 
-    ``picture`` is the number of its picture, from 0.  ``box`` is (x, y, w, h) in pixels of it,
-    ``outlines`` are polygons, x, y of one vertex after the other; () where only the box is known.
-    """
-
-    picture: int
+    picture: int  # the number of its picture, from 0
     role: Role
-    box: tuple[float, float, float, float]
-    outlines: tuple[tuple[float, ...], ...] = ()
+    box: tuple[float, float, float, float]  # x, y, w, h in pixels
+    outlines: tuple[tuple[float, ...], ...] = ()  # x, y of one vertex after the other
+    __pydantic_config__: ClassVar[Any] = NESTED
 
 
-@dataclass(frozen=True, slots=True)
-class Stage2Row:
-    """A question as the release has it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage2Row(PlainQuery):
+    """A question, with ``<color> <vp>`` in its label for a mark, and unmarked images."""
 
-    ``label`` is the question, with ``<color> <vp>`` where a mark is named.  ``sizes`` are those of
-    ``images``, which are relative to the image folder and unmarked.  ``options`` are (letter,
-    text), without blank ones; ``answer`` is the right letter, "" where the release states none.
-    """
-
-    index: int
-    label: str
-    images: tuple[str, ...]
-    sizes: tuple[Size, ...]
+    sizes: tuple[tuple[Side, Side], ...]  # of the images
     marks: tuple[Marked, ...]
-    options: tuple[tuple[str, str], ...]
-    answer: str
+    options: tuple[tuple[str, str], ...]  # letter, text
+    answer: str = ""  # the right letter; "" where the release states none
     source: Source
-    support: tuple[str, ...] = ()
-    width: int = 0
-    height: int = 0
+
+
+def rows_in(path: Path) -> list[Stage2Row]:
+    """Read the table; see :func:`.table_files.read_table`."""
+    return read_table(path, Stage2Row, HOW_TO_MAKE, _whole)
+
+
+def _whole(row: Stage2Row) -> Stage2Row:
+    if len(row.sizes) != len(row.images):
+        raise CellError("sizes", f"{len(row.sizes)} sizes of {len(row.images)} pictures")
+    for mark in row.marks:
+        if not 0 <= mark.picture < len(row.images):
+            raise CellError("marks", f"there is no picture {mark.picture}")
+    if row.answer and row.answer not in dict(row.options):
+        raise CellError("answer", f"{row.answer!r} is no option: {', '.join(dict(row.options))}")
+    return row

@@ -1,71 +1,135 @@
-"""Stage 2 as tasks: as all models share it, and as one model is asked it."""
+"""The six formats of stage 2, as tasks that all models share or for one model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import product
 from typing import Any
 
 from ....core.places import find_table, image_folder
-from ....core.question import Task
+from ....core.question import PlainQuestion, QuestionError, Task
+from ....core.spelling import nearest
 from ....marks.style import Shape
+from .. import PREFIX
 from ..best_marks import BY_HAND, BestMarkError, Choice, GoodMarks, best_of, by_hand, good, path
 from ..query import VPQuery
-from . import marking
-from .marking import Asked
-from .pictures import draw_missing
-from .question import Stage2Question, Way, parse
-from .row import Stage2Row
-from .table import HOW_TO_MAKE, read_table
+from ..question import MAX_NEW_TOKENS
+from ..tables import STAGE_2
+from . import asking
+from .asking import Asked, draw_missing
+from .row import HOW_TO_MAKE, Stage2Row, rows_in
+
+IMAGES = "VPBench"  # the key of the image folder
+
+
+class Way(Enum):
+    """How a question names its region."""
+
+    BEST_MARK = "bvp"  # the mark that the model did best with in stage 1
+    GOOD_MARK = "rbvp"  # drawn by lot for each question from the marks all models do well with
+    WORDS = "text"  # by its place, in words; the picture is not marked
+
+
+_DESCRIBED = "_described"  # how names end of which a line above explains the mark, or the words
+
+
+@dataclass(frozen=True, slots=True)
+class Stage2Question(PlainQuestion):
+    """One format of stage 2."""
+
+    way: Way = Way.BEST_MARK
+    described: bool = False
+
+    @property
+    def column(self) -> str:
+        return self.name.removeprefix(PREFIX)
+
+
+def _question(way: Way, described: bool) -> Stage2Question:
+    return Stage2Question(
+        name=f"{STAGE_2}_{way.value}{_DESCRIBED * described}",
+        table=STAGE_2,
+        images=IMAGES,
+        family_name="marks",
+        max_new_tokens=MAX_NEW_TOKENS,
+        way=way,
+        described=described,
+    )
+
+
+QUESTIONS = {one.name: one for one in (_question(*both) for both in product(Way, (False, True)))}
+
+
+def is_meant(name: str) -> bool:
+    """Tell whether a name, perhaps mistyped, is meant to be of stage 2."""
+    return name == STAGE_2 or name.startswith(f"{STAGE_2}_")
+
+
+def parse(name: str) -> Stage2Question:
+    """Parse a name.
+
+    >>> parse("VPBench_Stage2_text_described").described
+    True
+
+    Raises:
+        QuestionError: the name is not valid.
+    """
+    if name not in QUESTIONS:
+        raise QuestionError(
+            f"{name}: stage 2 is asked as {', '.join(QUESTIONS)}{nearest(name, QUESTIONS)}"
+        )
+    return QUESTIONS[name]
+
 
 Stage2Task = Task[Stage2Question, VPQuery]
 
+# Keys of :attr:`.Task.chosen`: the mark or the good ones, their source, and how many marks follow
+# the box for want of an outline.
 MARK, GOOD_MARKS, SAID_BY, FROM_BOX = (
     "mark",
     "good marks",
     "source of the marks",
     "drawn from boxes",
 )
-"""What :attr:`.Task.chosen` says: the mark or the good ones, who says so, and how many marks follow
-the box for want of an outline."""
 
 
 def load(name: str) -> Stage2Task:
-    """A way of asking stage 2 with the rows of its table.
+    """Load a format of stage 2 with the rows of its table.
 
-    Which mark is a model's best is not known yet: those questions have ``<color> <vp>`` in them
-    still, and show unmarked pictures.
+    Where a model's best mark is needed, it is unknown here: questions still have ``<color> <vp>``
+    and images are unmarked.
 
     Raises:
-        QuestionError: there is no such way.
+        QuestionError: there is no such format.
         FileNotFoundError: there is no table.
-        TableError: it cannot be read.
+        TableError: the table cannot be read.
         BestMarkError: the file of good marks cannot be read.
     """
     question = parse(name)
     table = find_table(question.table, HOW_TO_MAKE)
-    rows = read_table(table)
+    rows = rows_in(table)
     if question.way is Way.GOOD_MARK:
         found, who = good()
         return _by_good_marks(Task(name, question, table, {}), rows, found, who)
     if question.way is Way.WORDS:
-        queries = [marking.in_words(row, question.hint) for row in rows]
+        queries = [asking.in_words(row, question.described) for row in rows]
     else:
-        queries = [marking.unsaid(row) for row in rows]
+        queries = [asking.unsaid(row) for row in rows]
     return Task(name, question, table, {query.index: query for query in queries})
 
 
 def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) -> Stage2Task:
-    """The task as one model is asked it; see :meth:`.Benchmark.for_model`.
+    """Return the task for one model; see :meth:`.Benchmark.for_model`.
 
     Raises:
-        BestMarkError: nothing says which mark the model does best with, or a run did not record
-            by which it was asked.
+        BestMarkError: the model's best mark is unknown, or a run did not record its mark.
     """
     way = task.question.way
     if way is Way.WORDS or (way is Way.GOOD_MARK and recorded in (None, task.chosen)):
         return task
-    rows = read_table(task.table)
+    rows = rows_in(task.table)
     if way is Way.GOOD_MARK:
         known = _recorded(task, recorded, GOOD_MARKS)
         return _by_good_marks(task, rows, GoodMarks.named(known[GOOD_MARKS]), known[SAID_BY])
@@ -76,7 +140,7 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
     else:
         known = _recorded(task, recorded, MARK)
         choice, who = Choice.named(known[MARK]), known[SAID_BY]
-    asked = [marking.with_mark(row, choice, task.question.hint) for row in rows]
+    asked = [asking.with_mark(row, choice, task.question.described) for row in rows]
     chosen = {MARK: choice.name, SAID_BY: who, **_from_boxes(rows, [choice.shape] * len(rows))}
     return replace(_shown(task, asked), chosen=chosen, before=task)
 
@@ -86,7 +150,7 @@ def _by_good_marks(
 ) -> Stage2Task:
     choices = [marks.drawn_for(row.index) for row in rows]
     asked = [
-        marking.with_mark(row, choice, task.question.hint)
+        asking.with_mark(row, choice, task.question.described)
         for row, choice in zip(rows, choices, strict=True)
     ]
     boxes = _from_boxes(rows, [choice.shape for choice in choices])
@@ -94,7 +158,6 @@ def _by_good_marks(
 
 
 def _shown(task: Stage2Task, asked: Sequence[Asked]) -> Stage2Task:
-    """A task with marked pictures, which are drawn if they are not there."""
     draw_missing(
         (one for each in asked for one in each.pictures), image_folder(task.question.images)
     )
@@ -103,7 +166,7 @@ def _shown(task: Stage2Task, asked: Sequence[Asked]) -> Stage2Task:
 
 def _from_boxes(rows: Sequence[Stage2Row], shapes: Sequence[Shape]) -> dict[str, str]:
     marks = sum(len(row.marks) for row in rows)
-    found = sum(marking.without_outline(*each) for each in zip(rows, shapes, strict=True))
+    found = sum(asking.without_outline(*each) for each in zip(rows, shapes, strict=True))
     return {FROM_BOX: f"{found} of {marks}"} if found else {}
 
 

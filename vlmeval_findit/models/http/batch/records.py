@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-HALF = 0.5
-"""What a batch costs of the price of single calls, at OpenAI and at Anthropic."""
+HALF = 0.5  # what a batch costs of the price of single calls, at OpenAI and at Anthropic
 
 
 class BatchKind(Enum):
@@ -15,7 +15,6 @@ class BatchKind(Enum):
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
-    FILES = "files"
 
     @property
     def is_plain(self) -> bool:
@@ -23,54 +22,26 @@ class BatchKind(Enum):
         return self is BatchKind.ANTHROPIC
 
 
-class Route(NamedTuple):
-    """How calls are asked in a batch: all calls of one are asked alike."""
-
-    kind: BatchKind
-    server: str
-    """The service's address without secrets."""
-    model: str
-    confidences: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch, noted before it is made."""
+    """A batch, noted before it is made; ``keys`` of its calls are the ids of its requests."""
 
-    name: str
-    """Ours for it."""
-    route: Route
-    at: float
-    """When it was noted, in seconds since 1970."""
+    name: str  # ours for it
+    how: Mapping[str, Any]  # kind, server, model, confidences: all its calls are asked alike
+    at: float  # when it was noted, in seconds since 1970
     keys: frozenset[str]
-    """The ids of its requests: the keys of its calls."""
-    open: frozenset[str]
-    """Those whose results were not collected."""
-    uploaded: str = ""
-    """The service's id of the file of requests; empty where nobody noted it."""
-    id: str = ""
-    """The service's id; empty where nobody noted that it was made."""
+    open: frozenset[str]  # those whose results were not collected
+    uploaded: str = ""  # the service's id of the file of requests
+    id: str = ""  # the service's id; empty where nobody noted that it was made
 
     def __str__(self) -> str:
-        where = f" at {self.route.server}" if self.route.server else ""
-        return f"the batch {self.id or self.name} ({self.route.kind.value}{where})"
-
-
-class BatchMatch(NamedTuple):
-    """The service's id of a batch (empty: it has none of ours), or of one that may be it."""
-
-    id: str = ""
-    perhaps: str = ""
+        return f"the batch {self.id or self.name} ({self.how['kind']} at {self.how['server']})"
 
 
 class BatchStatus(NamedTuple):
     """How a batch goes."""
 
-    said: str
-    """The service's word for it."""
-    done: int = 0
-    """Requests that are."""
-    results: tuple[str, ...] | None = None
-    """Where results are once it ended: paths at the service, or of a file."""
-    refused: str = ""
-    """Why none was answered; empty: nothing was refused."""
+    said: str  # the service's word for it
+    done: int  # requests that are
+    results: tuple[str, ...] | None = None  # paths at the service, once it ended
+    refused: str = ""  # why none was answered

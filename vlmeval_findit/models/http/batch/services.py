@@ -1,36 +1,33 @@
-"""Batches at a service: made, looked for, looked at, fetched.
-
-Requests begin with the chat body that a single call has, and results end in the completion that one
-gives.  Sources: the batch pages of developers.openai.com/api/reference and of
-platform.claude.com/docs, and ``vllm run-batch``, which reads and writes OpenAI's lines.
+"""One model through a batch service: batches are made, looked for, looked at, fetched.
+Sources: the batch pages of developers.openai.com/api/reference and of platform.claude.com/docs.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import sys
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Container, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from io import BytesIO
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from ....core.files import replacing
+from ....core.messages import Message
+from ....core.question import Question
+from ....core.work import Answer
+from ..chat import ChatModel
+from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
-from ..completion import CallError, Completion, error_of, read_completion
+from ..completion import CallError, Completion, error_of, mapping, object_in, read_completion
 from ..endpoint import Endpoint
+from ..images import EncodedImages, pieces
+from ..logprobs import FIELDS
 from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
-from .records import Batch, BatchKind, BatchMatch, BatchStatus
+from ..spending import Budget
+from .records import HALF, Batch, BatchKind, BatchStatus
 
-SKEW = 3600.0
-"""Seconds by which our clock and a service's may differ."""
-
+_SKEW = 3600.0  # seconds by which our clock and a service's may differ
 _NAME = "findit_batch"
 _URL = "/v1/chat/completions"
 
@@ -44,16 +41,11 @@ class Results:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self.places: dict[str, int] = {}
-        """Where the line of each request begins."""
+        self.places: dict[str, int] = {}  # where the line of each request begins
         start = file.seek(0)
         for line in file:
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                found = None
-            if isinstance(found, dict) and isinstance(found.get("custom_id"), str):
-                self.places.setdefault(found["custom_id"], start)
+            with suppress(ValueError, RecursionError, LookupError, TypeError):
+                self.places.setdefault(json.loads(line)["custom_id"], start)
             start += len(line)
 
     def get(self, key: str) -> dict[str, Any] | None:
@@ -65,26 +57,72 @@ class Results:
         return found
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
-class BatchService(ABC):
-    """Who takes batches; requests and results are OpenAI's lines, unless it says otherwise."""
+class BatchService:
+    """A model through ``/files`` and ``/batches``, of OpenAI and of who does as it does.
 
-    kind: BatchKind
-    name: str = ""
-    """Its address without secrets."""
-    works_alone: bool = True
-    """Whether results come without anybody doing something for them (:meth:`to_do`)."""
-    takes_files: bool = False
-    """Whether requests are uploaded before a batch is made of them, which costs nothing."""
-    head: bytes = b""
-    between: bytes = b"\n"
-    tail: bytes = b"\n"
-    """Around requests in a file: at most ``requests`` in at most ``size`` bytes."""
-    requests: int = sys.maxsize
-    size: int = sys.maxsize
+    A batch carries our name for it, by which it is found again.  Whatever asks the service raises a
+    CallError where it does not answer.
+    """
+
+    kind = BatchKind.OPENAI
+    takes_files = True  # before a batch is made of them, which costs nothing
+    # Around requests in a file: at most ``requests`` in at most ``size`` bytes.
+    head, between, tail = b"", b"\n", b"\n"
+    requests = 50_000
+    size = 200 * 10**6
+
+    def __init__(
+        self, model: ChatModel, endpoint: Endpoint, timeout: float, budget: Budget
+    ) -> None:
+        self.budget = budget
+        self.name = endpoint.name
+        self._model = model
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._images = EncodedImages()
+
+    # --- calls ------------------------------------------------------------------------------------
+
+    def call(
+        self, message: Message, question: Question, confidences: bool, shared: bool
+    ) -> ChatCall:
+        """A call that is going to be made, or was made, in a batch."""
+        made = ChatCall(self._model, self.budget, message, question, confidences, shared)
+        made.attempts, made.server = 1, self.name
+        return made
+
+    async def request_line(self, key: str, call: ChatCall) -> tuple[bytes, float | None]:
+        """The request of a call, and what it costs at most in US dollars (None: not known).
+
+        Raises:
+            Exception: whatever a broken image makes of its reader.
+        """
+        asked = await call.made_request(self._images)
+        fields = {**asked.body, **(FIELDS if call.confidences else {})}
+        fields[self._endpoint.takes] = fields.pop("max_tokens")
+        at_most = call.at_most()
+        line = b"".join(pieces(self.line(key, fields), asked.images))
+        return line, None if at_most is None else at_most * HALF
+
+    async def answer(
+        self, call: ChatCall, batch: str, result: Mapping[str, Any] | None, why: str
+    ) -> Answer:
+        """A result as the answer of its call; ``why`` there is none, where there is none."""
+        with suppress(Exception):  # the image was there when it was sent: the answer stays one
+            await call.made_request(self._images)
+        call.batch = batch
+        try:
+            if result is None:
+                raise CallError(why)
+            found = self.completion(result, call.confidences)
+            call.completion = found.priced(self._model.prices, HALF)
+            call.cost = call.completion.cost
+        except CallError as error:
+            call.error, call.cost = error, error.cost
+        return call.answer(None, "")
 
     @staticmethod
     def line(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,13 +131,9 @@ class BatchService(ABC):
 
     @staticmethod
     def completion(result: Mapping[str, Any], confidences: bool) -> Completion:
-        """The completion in a result.
-
-        Raises:
-            CallError: there is none.
-        """
-        response = result.get("response")
-        if isinstance(response, dict) and response.get("body"):
+        """The completion in a result; a CallError where there is none."""
+        response = mapping(result.get("response"))
+        if response.get("body"):
             status, body = response.get("status_code"), json.dumps(response["body"]).encode()
             if status == 200:
                 return read_completion(body, confidences=confidences)
@@ -107,93 +141,56 @@ class BatchService(ABC):
                 raise error_of(body, status, "", None)
         return _no_completion(result.get("error"))
 
+    # --- batches ----------------------------------------------------------------------------------
+
     async def upload(self, batch: Batch, lines: BinaryIO) -> str:
-        """The id of a file of requests, where the service takes files."""
-        raise NotImplementedError
+        """The id of a file of requests."""
+        fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
+        return await self._made("files", lines, fields)
 
-    @abstractmethod
     async def submit(self, batch: Batch, lines: BinaryIO) -> str:
-        """The id of a batch that was made of requests.
+        """The id of a new batch; after an error without a status, or from 500 on, nobody knows."""
+        wanted = {
+            "input_file_id": batch.uploaded,
+            "endpoint": _URL,
+            "completion_window": "24h",
+            "metadata": {_NAME: batch.name},
+        }
+        return await self._made("batches", BytesIO(json.dumps(wanted).encode()))
 
-        Raises:
-            CallError: it was refused, or (without a status, or from 500 on) nobody knows.
+    async def find(self, batch: Batch, known: Container[str]) -> tuple[str, str]:
+        """The service's id of a batch that may have been made (empty: it has none of ours), and of
+        one that may be it; those ``known`` are not.
         """
+        async for one in self._listed("batches", "after", batch.at):
+            if mapping(one.get("metadata")).get(_NAME) == batch.name:
+                return one["id"], ""
+        return "", ""
 
-    @abstractmethod
-    async def find(self, batch: Batch, known: Container[str]) -> BatchMatch:
-        """A batch that may have been made: not one of those ``known``."""
-
-    @abstractmethod
     async def status(self, id: str) -> BatchStatus:
         """How a batch goes."""
+        found = await self._object("GET", f"batches/{quote(id, safe='')}")
+        said, counts = str(found.get("status")), _counts(found)
+        done = counts.get("completed", 0) + counts.get("failed", 0)
+        if said not in ("completed", "expired", "cancelled", "failed"):
+            return BatchStatus(said, done)
+        files = (found.get(name) for name in ("output_file_id", "error_file_id"))
+        ids = [quote(one, safe="") for one in files if isinstance(one, str)]
+        results = tuple(f"files/{one}/content" for one in ids)
+        refused = _why(found.get("errors")) if said == "failed" and not results else ""
+        return BatchStatus(said, done, results, refused)
 
-    @abstractmethod
     async def results(self, places: tuple[str, ...]) -> Results:
         """The results of a batch that ended; to be closed."""
-
-    def to_do(self, id: str) -> str:
-        """What the user should do for a batch."""
-        return ""
-
-
-def _no_completion(error: object) -> Completion:
-    """Raise the error that stands in place of a reply, as a CallError."""
-    return read_completion(json.dumps({"error": error or {"message": "no reply"}}).encode())
-
-
-class BatchFiles(BatchService):
-    """Files for ``vllm run-batch``: no server, no network.
-
-    A batch is ``NAME.jsonl``; its results are wanted as ``NAME.results.jsonl`` beside it.
-
-    Args:
-        folder: made when the first batch is written.
-        model: the served model's name, for the command that is said.
-    """
-
-    kind = BatchKind.FILES
-    works_alone = False
-
-    def __init__(self, folder: Path, model: str) -> None:
-        self._folder = folder
-        self._model = model
-
-    async def submit(self, batch: Batch, lines: BinaryIO) -> str:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with replacing(self._file(batch.name)) as temporary, temporary.open("wb") as f:
-            shutil.copyfileobj(lines, f)
-            f.flush()
-            os.fsync(f.fileno())
-        return batch.name
-
-    async def find(self, batch: Batch, known: Container[str]) -> BatchMatch:
-        return BatchMatch(batch.name if self._file(batch.name).is_file() else "")
-
-    async def status(self, id: str) -> BatchStatus:
-        requests, results = self._file(id), self._file(f"{id}.results")
-        if results.is_file():
-            return BatchStatus("worked", results=(str(results),))
-        gone = "" if requests.is_file() else f"{requests} is not there any more"
-        return BatchStatus("written", refused=gone)
-
-    async def results(self, places: tuple[str, ...]) -> Results:
-        return Results(Path(places[0]).open("rb"))
-
-    def to_do(self, id: str) -> str:
-        files = f"-i {self._file(id)} -o {self._file(f'{id}.results')}"
-        return f"vllm run-batch {files} --model {self._model}"
-
-    def _file(self, name: str) -> Path:
-        return self._folder / f"{name}.jsonl"
-
-
-class _Http(BatchService):
-    """What both services share."""
-
-    def __init__(self, endpoint: Endpoint, timeout: float) -> None:
-        self.name = endpoint.name
-        self._endpoint = endpoint
-        self._timeout = timeout
+        file = TemporaryFile()  # noqa: SIM115 (closed with the results)
+        try:
+            for path in places:
+                await self._send("GET", path, into=file)
+                file.write(b"\n")
+            return Results(file)
+        except BaseException:
+            file.close()
+            raise
 
     def _headers(self) -> dict[str, str]:
         return self._endpoint.request_headers()
@@ -210,36 +207,13 @@ class _Http(BatchService):
             return await client.send(request)
 
     async def _object(self, *request: Any) -> dict[str, Any]:
-        """The JSON object of a reply.
-
-        Raises:
-            CallError: it is none.
-        """
-        try:
-            found = json.loads(await self._send(*request))
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise CallError("the reply about a batch is no JSON object")
-        return found
+        return object_in(await self._send(*request))
 
     async def _made(self, *request: Any) -> str:
-        """The id of a batch, or a file, that was made."""
         found = (await self._object("POST", *request)).get("id")
         if not isinstance(found, str):
             raise CallError("the reply about a batch has no id")
         return found
-
-    async def results(self, places: tuple[str, ...]) -> Results:
-        file = TemporaryFile()  # noqa: SIM115 (closed with the results)
-        try:
-            for path in places:
-                await self._send("GET", path, into=file)
-                file.write(b"\n")
-            return Results(file)
-        except BaseException:
-            file.close()
-            raise
 
     async def _listed(self, path: str, after: str, at: float) -> AsyncIterator[dict[str, Any]]:
         """The account's batches that may have been made ``at`` a time or later, the newest first;
@@ -251,7 +225,7 @@ class _Http(BatchService):
             batches = [one for one in page.get("data") or () if isinstance(one, dict)]
             for one in batches:
                 made = _seconds(one.get("created_at"))
-                if made is not None and made < at - SKEW:
+                if made is not None and made < at - _SKEW:
                     return
                 if isinstance(one.get("id"), str):
                     yield one
@@ -260,67 +234,14 @@ class _Http(BatchService):
             query = f"limit=100&{after}={quote(str(batches[-1].get('id')), safe='')}"
 
 
-class OpenAIBatches(_Http):
-    """``/files`` and ``/batches``, of OpenAI and of who does as it does.
-
-    A batch carries our name for it, by which it is found again.
-    """
-
-    kind = BatchKind.OPENAI
-    takes_files = True
-    requests = 50_000
-    size = 200 * 10**6
-
-    async def upload(self, batch: Batch, lines: BinaryIO) -> str:
-        fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
-        return await self._made("files", lines, fields)
-
-    async def submit(self, batch: Batch, lines: BinaryIO) -> str:
-        wanted = {
-            "input_file_id": batch.uploaded,
-            "endpoint": _URL,
-            "completion_window": "24h",
-            "metadata": {_NAME: batch.name},
-        }
-        return await self._made("batches", BytesIO(json.dumps(wanted).encode()))
-
-    async def find(self, batch: Batch, known: Container[str]) -> BatchMatch:
-        async for one in self._listed("batches", "after", batch.at):
-            metadata = one.get("metadata")
-            if isinstance(metadata, dict) and metadata.get(_NAME) == batch.name:
-                return BatchMatch(one["id"])
-        return BatchMatch()
-
-    async def status(self, id: str) -> BatchStatus:
-        found = await self._object("GET", f"batches/{quote(id, safe='')}")
-        said, counts = str(found.get("status")), _counts(found)
-        done = counts.get("completed", 0) + counts.get("failed", 0)
-        if said not in ("completed", "expired", "cancelled", "failed"):
-            return BatchStatus(said, done)
-        files = (found.get(name) for name in ("output_file_id", "error_file_id"))
-        ids = [quote(one, safe="") for one in files if isinstance(one, str)]
-        results = tuple(f"files/{one}/content" for one in ids)
-        refused = _why(found.get("errors")) if said == "failed" and not results else ""
-        return BatchStatus(said, done, results, refused)
-
-
-def _why(errors: object) -> str:
-    data = errors.get("data") if isinstance(errors, dict) else None
-    said = [one.get("message") for one in data or () if isinstance(one, dict)]
-    return "; ".join(str(one) for one in said[:3]) or "it does not say why"
-
-
-class AnthropicBatches(_Http):
-    """``/messages/batches`` of Anthropic.
-
-    A batch has no name of ours there.  One that may be it, by its time and its number of requests,
-    is known by the ids in its results, so not before it has ended.
+class AnthropicBatches(BatchService):
+    """``/messages/batches`` of Anthropic, where a batch has no name of ours.  One that may be it,
+    by time and number of requests, is known by the ids in its results, so only once it has ended.
     """
 
     kind = BatchKind.ANTHROPIC
-    head = b'{"requests": ['
-    between = b",\n"
-    tail = b"]}\n"
+    takes_files = False
+    head, between, tail = b'{"requests": [', b",\n", b"]}\n"
     requests = 100_000
     size = 256 * 10**6
 
@@ -330,20 +251,20 @@ class AnthropicBatches(_Http):
 
     @staticmethod
     def completion(result: Mapping[str, Any], confidences: bool) -> Completion:
-        found = result.get("result")
-        found = found if isinstance(found, dict) else {}
+        found = mapping(result.get("result"))
         message, error = found.get("message"), found.get("error")
         if found.get("type") == "succeeded" and isinstance(message, dict):
-            return read_completion(json.dumps(chat_reply(message)).encode())
+            return read_completion(chat_reply(message))
         if isinstance(error, dict):
             return _no_completion(error.get("error", error))
-        why = f"the request is {found.get('type') or 'without a result'}"
-        return _no_completion({"message": why})
+        return _no_completion(
+            {"message": f"the request is {found.get('type') or 'without a result'}"}
+        )
 
     async def submit(self, batch: Batch, lines: BinaryIO) -> str:
         return await self._made("messages/batches", lines)
 
-    async def find(self, batch: Batch, known: Container[str]) -> BatchMatch:
+    async def find(self, batch: Batch, known: Container[str]) -> tuple[str, str]:
         perhaps = ""
         async for one in self._listed("messages/batches", "after_id", batch.at):
             if one["id"] in known or sum(_counts(one).values()) != len(batch.keys):
@@ -353,8 +274,8 @@ class AnthropicBatches(_Http):
             elif one.get("results_url"):
                 with closing(await self.results(_anthropic_results(one["id"]))) as results:
                     if batch.keys <= results.places.keys():
-                        return BatchMatch(one["id"])
-        return BatchMatch(perhaps=perhaps)
+                        return one["id"], ""
+        return "", perhaps
 
     async def status(self, id: str) -> BatchStatus:
         found = await self._object("GET", f"messages/batches/{quote(id, safe='')}")
@@ -366,20 +287,33 @@ class AnthropicBatches(_Http):
         return anthropic_headers(self._endpoint)
 
 
+SERVICES: Mapping[BatchKind, type[BatchService]] = {
+    one.kind: one for one in (BatchService, AnthropicBatches)
+}
+
+
 def _anthropic_results(id: str) -> tuple[str]:
     # Not the address that the batch names: the key goes nowhere else.
     return (f"messages/batches/{quote(id, safe='')}/results",)
 
 
+def _no_completion(error: object) -> Completion:
+    """Raise the error that stands in place of a reply, as a CallError."""
+    return read_completion({"error": error or {"message": "no reply"}})
+
+
+def _why(errors: object) -> str:
+    data = mapping(errors).get("data") or ()
+    said = [one.get("message") for one in data if isinstance(one, dict)]
+    return "; ".join(str(one) for one in said[:3]) or "it does not say why"
+
+
 def _counts(batch: Mapping[str, Any]) -> dict[str, int]:
-    """How many requests of a batch there are, by how they are."""
-    counts = batch.get("request_counts")
-    counts = counts if isinstance(counts, dict) else {}
-    return {kind: count for kind, count in counts.items() if isinstance(count, int)}
+    counts = mapping(batch.get("request_counts")).items()
+    return {kind: count for kind, count in counts if isinstance(count, int)}
 
 
 def _seconds(date: object) -> float | None:
-    """A time in seconds, or as ISO has it, in seconds."""
     if isinstance(date, int | float):
         return date
     try:

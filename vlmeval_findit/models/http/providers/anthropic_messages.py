@@ -1,6 +1,5 @@
 """A chat body in the words of Anthropic's Messages API, and its message as a chat reply.
-
-For single calls and for batches.  Source: platform.claude.com/docs/en/api/messages.
+Source: platform.claude.com/docs/en/api/messages.
 """
 
 from __future__ import annotations
@@ -8,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..completion import mapping
 from ..endpoint import Endpoint, limit_in
 
 
@@ -58,29 +58,25 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     if part["type"] != "image_url":
         return dict(part)
     mime, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
+    rest = {name: it for name, it in part.items() if name not in ("type", "image_url")}
     source = {"type": "base64", "media_type": mime, "data": data}
-    marked = {name: part[name] for name in ("cache_control",) if name in part}
-    return {"type": "image", "source": source, **marked}
+    return {"type": "image", "source": source, **rest}
 
 
 def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as a chat reply; its prompt's tokens are those of all three kinds.
-
-    What has no content is no message, and a reply without a choice.
-    """
-    content, usage = message.get("content"), message.get("usage")
+    """A message as a chat reply; without content it is no message, and the reply has no choice."""
+    content, usage = message.get("content"), mapping(message.get("usage"))
     parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else None
     thoughts = [one["thinking"] for one in parts or () if isinstance(one.get("thinking"), str)]
-    usage = usage if isinstance(usage, dict) else {}
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     sent = [usage[kind] for kind in kinds if isinstance(usage.get(kind), int)]
-    counted = {**usage, "completion_tokens": usage.get("output_tokens")}
-    if sent:
-        counted["prompt_tokens"] = sum(sent)
-    details = usage.get("output_tokens_details")
-    if isinstance(details, dict):
-        thought = details.get("thinking_tokens")
-        counted["completion_tokens_details"] = {"reasoning_tokens": thought}
+    thought = mapping(usage.get("output_tokens_details")).get("thinking_tokens")
+    counted = {
+        **usage,
+        "prompt_tokens": sum(sent) if sent else None,
+        "completion_tokens": usage.get("output_tokens"),
+        "completion_tokens_details": {"reasoning_tokens": thought},
+    }
     said = {"content": parts, "reasoning": "".join(thoughts)}
     choice = {"finish_reason": message.get("stop_reason"), "message": said}
     return {

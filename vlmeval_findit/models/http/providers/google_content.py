@@ -1,15 +1,14 @@
 """A chat body in the words of Google's Gemini API, and its reply as a chat reply.
-
 Source: ai.google.dev/api/generate-content.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ..completion import CallError
+from ..completion import CallError, mapping
 from ..endpoint import LIMIT_FIELDS, Endpoint, limit_in
 
 
@@ -50,18 +49,8 @@ def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"contents": contents, "generationConfig": config, **more}
 
 
-_TAKEN = frozenset(
-    {
-        "model",
-        "messages",
-        *LIMIT_FIELDS,
-        "temperature",
-        "reasoning_effort",
-        "response_format",
-        "logprobs",
-        "top_logprobs",
-    }
-)
+_TAKEN = {"model", "messages", *LIMIT_FIELDS, "temperature", "reasoning_effort"}
+_TAKEN |= {"response_format", "logprobs", "top_logprobs"}
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,9 +61,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
-_FILTERED = frozenset(
-    {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"}
-)
+_FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR")
 
 
 def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,8 +70,8 @@ def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         CallError: Google did not let the model see the prompt.
     """
-    candidates, feedback = reply.get("candidates"), reply.get("promptFeedback")
-    blocked = feedback.get("blockReason") if isinstance(feedback, dict) else None
+    candidates = reply.get("candidates")
+    blocked = mapping(reply.get("promptFeedback")).get("blockReason")
     if blocked and not candidates:
         raise CallError(f"the prompt was blocked: {blocked}")
     one = candidates[0] if isinstance(candidates, list) and candidates else None
@@ -93,54 +80,46 @@ def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         "model": reply.get("modelVersion"),
         "error": reply.get("error"),
         "choices": [_choice(one)] if isinstance(one, dict) else [],
-        "usage": _usage(reply.get("usageMetadata")),
+        "usage": _usage(mapping(reply.get("usageMetadata"))) if "usageMetadata" in reply else {},
     }
 
 
 def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    content = candidate.get("content")
-    parts = content.get("parts") if isinstance(content, dict) else None
-    texts = [*_texts(parts if isinstance(parts, list) else ())]
+    found = mapping(candidate.get("content")).get("parts")
+    parts = list(map(mapping, found)) if isinstance(found, list) else []
+    said, thought = (
+        "".join(
+            part["text"]
+            for part in parts
+            if isinstance(part.get("text"), str) and (part.get("thought") is True) is is_thought
+        )
+        for is_thought in (False, True)
+    )
     reason = str(candidate.get("finishReason") or "")
+    usual = _FINISH.get(reason, reason.lower())
     choice: dict[str, Any] = {
-        "finish_reason": "content_filter"
-        if reason in _FILTERED
-        else _FINISH.get(reason, reason.lower()),
-        "message": {
-            "content": "".join(text for text, thought in texts if not thought),
-            "reasoning": "".join(text for text, thought in texts if thought),
-        },
+        "finish_reason": "content_filter" if reason in _FILTERED else usual,
+        "message": {"content": said, "reasoning": thought},
     }
-    result = candidate.get("logprobsResult")
-    chosen = result.get("chosenCandidates") if isinstance(result, dict) else None
+    chosen = mapping(candidate.get("logprobsResult")).get("chosenCandidates")
     if isinstance(chosen, list):
-        choice["logprobs"] = {"content": [_logprob(one) for one in chosen]}
+        # A certainty is left out, as JSON of protocol buffers leaves out every nought.
+        choice["logprobs"] = {
+            "content": [
+                {"token": one.get("token"), "logprob": one.get("logProbability", 0.0)}
+                for one in map(mapping, chosen)
+            ]
+        }
     return choice
 
 
-def _texts(parts: Sequence[Any]) -> Iterator[tuple[str, bool]]:
-    """The texts, each with whether it is thought."""
-    for part in parts:
-        if isinstance(part, dict) and isinstance(part.get("text"), str):
-            yield part["text"], part.get("thought") is True
-
-
-def _logprob(one: Any) -> dict[str, Any]:
-    known = one if isinstance(one, dict) else {}
-    # A certainty is left out, as JSON of protocol buffers leaves out every nought.
-    return {"token": known.get("token"), "logprob": known.get("logProbability", 0.0)}
-
-
-def _usage(usage: Any) -> dict[str, Any]:
-    if not isinstance(usage, dict):
-        return {}
+def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
     thought = usage.get("thoughtsTokenCount")
     answered = [usage.get("candidatesTokenCount"), thought]
-    counts = [one for one in answered if isinstance(one, int)]
     return {
         "prompt_tokens": usage.get("promptTokenCount"),
         "prompt_tokens_details": {"cached_tokens": usage.get("cachedContentTokenCount")},
         # Thoughts are paid as what is said, and counted apart.  Of an empty reply nothing is said.
-        "completion_tokens": sum(counts),
+        "completion_tokens": sum(one for one in answered if isinstance(one, int)),
         "completion_tokens_details": {"reasoning_tokens": thought},
     }

@@ -1,9 +1,5 @@
-"""Who is asked with a key of one's own: one row a provider.
-
-A row says where the provider is, which key it wants, and how it writes a chat request and its
-reply.  All else (attempts, deadline, spending, records, calls at a time) is the same for all.  The
-official client packages of OpenAI, Anthropic and Google are not used: they add what we have
-(attempts, pools, types), and 2 to 3 ms of processor to every call.
+"""Who is asked with a key of one's own: one row a provider.  Official client packages are not used:
+they add what we have (attempts, pools, types), and 2 to 3 ms of processor to every call.
 """
 
 from __future__ import annotations
@@ -12,79 +8,58 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ....core.plugin_table import Table
-from ....core.plugins import Group
+from ....core.plugins import Group, Table
 from ....core.spelling import nearest
 from ..endpoint import LIMIT_FIELDS, Endpoint
 from ..schema import SchemaRoot
 from . import anthropic_messages, google_content
 
 Chat = Callable[[Mapping[str, Any], Endpoint, float], Mapping[str, Any]]
-"""From a chat body, the endpoint that it goes to and the seconds that it may take, to the reply.
+"""From a chat body, its endpoint and the seconds that it may take, to the reply.
 
-For a plug-in whose provider is not asked over HTTP in one of our ways.  It makes one request and
-no second one, waits for the whole reply, and raises :class:`..completion.CallError` where there is
-none: with ``status``, with ``retry_after`` where the service asks to be left alone, ``transient``
-where the same request may be answered later, ``hopeless`` where no other request is answered either
-(key, credit, model).  Any other exception is a failed call too.  It is called in many threads at a
-time.
+For a plug-in whose provider is not asked over HTTP in one of our ways.  Called in many threads at a
+time, it makes one request and no second one, waits for the whole reply, and raises CallError where
+there is none: with ``status``, with ``retry_after`` where the service asks to be left alone,
+``transient`` where the same request may be answered later, ``hopeless`` where no other is answered
+either (key, credit, model).  Any other exception is a failed call too.
 """
 
 
 class WireFormat(NamedTuple):
     """How a service wants a chat body, and what its reply is as a chat reply."""
 
-    path: Callable[[Mapping[str, Any]], str]
-    """Of a request, below the address."""
-
+    path: Callable[[Mapping[str, Any]], str]  # of a request, below the address
     headers: Callable[[Endpoint], dict[str, str]]
     request: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     reply: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-OPENAI_CHAT = WireFormat(
+OPENAI_CHAT = WireFormat(  # OpenAI's chat completions, as most servers take them
     lambda body: "chat/completions",
-    lambda endpoint: endpoint.request_headers(),
+    Endpoint.request_headers,
     lambda body: body,
     lambda reply: reply,
 )
-"""OpenAI's chat completions, as most servers take them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider.
+    """One provider."""
 
-    Args:
-        name: as ``--provider`` takes it, and as records have it.
-        chat: how it is asked: in which form over HTTP, or by a function (:data:`Chat`).
-        address: where it is, with the version of its API where paths have one.
-        keys: environment variables of its key; the first that is set counts (none: it takes none).
-        address_variable: the environment variable that names another address.
-        version: the last part of its addresses; one that is given without gets it.
-        limit_field: of a body, for the limit of the reply's tokens.
-        schema_root: what it takes as a JSON schema (None: it holds replies to none).
-        gives_logprobs: whether it may give log-probabilities.
-        states_costs: whether its replies say what a call cost, as ``cost`` of ``usage``.
-        relays: whether it passes requests on to the makers of models, as OpenRouter does; for
-            records and keys it is one more OpenAI-compatible server.
-    """
-
-    name: str
-    chat: WireFormat | Chat
-    address: str
-    keys: tuple[str, ...] = ()
-    address_variable: str = ""
-    version: str = ""
-    limit_field: str = LIMIT_FIELDS[0]
-    schema_root: SchemaRoot | None = None
+    name: str  # as --provider takes it, and as records have it
+    chat: WireFormat | Chat  # how it is asked: in which form over HTTP, or by a function
+    address: str  # with the version of its API where paths have one
+    keys: tuple[str, ...] = ()  # environment variables of its key; the first that is set counts
+    address_variable: str = ""  # the environment variable that names another address
+    version: str = ""  # the last part of its addresses; one that is given without gets it
+    limit_field: str = LIMIT_FIELDS[0]  # of a body, for the limit of the reply's tokens
+    schema_root: SchemaRoot | None = None  # what it takes as a JSON schema; None: nothing
     gives_logprobs: bool = False
-    states_costs: bool = False
-    relays: bool = False
+    states_costs: bool = False  # in its replies, as cost of usage
+    relays: bool = False  # to makers of models; for records and keys it is one more plain server
 
 
-OPENROUTER = "openrouter"
-"""Who is asked for proprietary models where nobody else is named."""
+OPENROUTER = "openrouter"  # who is asked for proprietary models where nobody else is named
 
 _ROWS = (
     Provider(
@@ -141,7 +116,6 @@ _ROWS = (
 
 
 def _problem(row: Provider) -> str | None:
-    """Why a plug-in's row cannot be used."""
     Endpoint(row.address, limit_field=row.limit_field)
     if not isinstance(row.chat, WireFormat) and not callable(row.chat):
         return f"its chat is {row.chat!r:.40}"

@@ -1,0 +1,156 @@
+"""What the doctor says of simulated runs whose fault is known.
+
+    python -m pytest tests/benchmarks/test_doctor_runs.py --benchmark-enable -s
+
+prints docs/design.md's table, of runs as they come, and how often runs alarm that are right.  Runs
+are numbered: those of :data:`SHAPED` set the doctor's thresholds, others did not.  Habits of models
+are continuous, so that no run is one of those that a test has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from simulated_deployments import PROFILES, SIGMA, Fault, Habit, convention, run
+
+from vlmeval_findit.doctor.conventions import Convention, conventions
+from vlmeval_findit.doctor.diagnosis import ALIKE, Verdict, diagnose
+from vlmeval_findit.doctor.evidence import Evidence, Query, evidence_of
+from vlmeval_findit.doctor.reading import apart
+
+SHAPED, UNSEEN, RIGHT = 1, 2, 3
+"""First parts of numbers: runs as they come, twice, and right ones."""
+
+RUNS, RIGHT_RUNS = 900, 3000
+
+DECLARED = (
+    "grid1000/xyxy",
+    "pixels/xyxy",
+    "unit/xyxy",
+    "smart_200704_1605632/xyxy",
+    "smart_3136_12845056/xyxy",
+    "claude_standard/xyxy",
+    "openai_high/xyxy",
+    "grid1000/yxyx",
+    "pixels/xywh",
+    "grid1000/cxcywh",
+    "unit/yxhw",
+)
+QUERIES = (8, 12, 25, 40, 80, 200, 400)
+KINDS = {"right": 0.58, "wrong": 0.22, "unlisted": 0.05, "mixed": 0.1, "drifting": 0.05}
+
+
+class Case(NamedTuple):
+    """A run: what kind of fault it has, what it declares and what it says."""
+
+    kind: str
+    declared: Convention
+    says: Convention
+    queries: Sequence[Query]
+    share: float = 0.0  # of the queries of a mixed run that say another convention
+
+
+def case(*number: int, kind: str | None = None) -> Case:
+    """The run of a number, of any kind or of one."""
+    rng = np.random.default_rng(number)
+    drawn = str(rng.choice(list(KINDS), p=list(KINDS.values())))
+    kind = kind or drawn
+    profile = PROFILES[str(rng.choice(list(PROFILES)))]
+    declared = convention(str(rng.choice(DECLARED)))
+    count, habit = int(rng.choice(QUERIES)), _habit(rng)
+    known = conventions()
+    # Half of the wrong ones are as common as those that are declared.
+    usual = convention(str(rng.choice(DECLARED)))
+    other = usual if rng.random() < 0.5 else known[int(rng.integers(len(known)))]
+    if kind == "mixed":
+        share = float(rng.uniform(0.06, 0.5))
+        made = run(rng, profile, lambda r: other if r.random() < share else declared, habit, count)
+        return Case(kind, declared, other, made, share)
+    if kind == "drifting":
+        steps = 1 + np.linspace(0, rng.choice([-0.2, -0.1, 0.1, 0.2]), 10)
+        parts = [
+            run(rng, profile, declared, habit, -(-count // 10), Fault((step, step)))
+            for step in steps
+        ]
+        made = [
+            query._replace(picture=f"{part} {query.picture}")
+            for part, queries in enumerate(parts)
+            for query in queries
+        ]
+        return Case(kind, declared, declared, made)
+    fault = _fault(rng) if kind == "unlisted" else None
+    says = other if kind == "wrong" else declared
+    return Case(kind, declared, says, run(rng, profile, says, habit, count, fault))
+
+
+def _habit(rng: np.random.Generator) -> Habit:
+    def sometimes(low: float, high: float) -> float:
+        return float(rng.uniform(low, high)) if rng.random() < 0.3 else 0.0
+
+    return Habit(
+        miou=float(rng.choice(list(SIGMA))),
+        size=1 + sometimes(-0.1, 0.1),
+        shift=sometimes(-0.05, 0.05),
+        pull=sometimes(0.02, 0.2),
+        frame=sometimes(0.01, 0.08),
+        coarse=sometimes(0.005, 0.03),
+        wrong=0.05 + sometimes(0.1, 0.6),
+        missed=0.1 + sometimes(0.0, 0.3),
+        extra=0.1 + sometimes(0.0, 0.6),
+        garbage=0.01 + sometimes(0.0, 0.15),
+    )
+
+
+def _fault(rng: np.random.Generator) -> Fault:
+    if rng.random() < 0.3:
+        offset = rng.choice([-1, 1], 2) * rng.uniform(0.03, 0.1, 2)
+        return Fault(offset=(float(offset[0]), float(offset[1])))
+    both = float(np.exp(rng.choice([-1, 1]) * rng.uniform(0.1, 0.7)))
+    along = (both, 1.0) if rng.random() < 0.3 else (both, both)
+    return Fault(scale=along)
+
+
+@pytest.fixture(autouse=True)
+def _only_to_measure(measures: bool) -> None:
+    if not measures:
+        pytest.skip("takes minutes: --benchmark-enable")
+
+
+@pytest.mark.parametrize("part", [SHAPED, UNSEEN])
+def test_verdicts(part: int) -> None:
+    verdicts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for number in range(RUNS):
+        one = case(part, number)
+        evidence = evidence_of(one.queries)
+        verdict = diagnose(evidence, one.declared).verdict
+        verdicts[_kind(one, evidence)][verdict.value] += 1
+    named = [verdict.value for verdict in Verdict]
+    print(f"\n| runs {part} | {' | '.join(named)} |\n|{'---|' * (len(named) + 1)}")
+    for kind, found in sorted(verdicts.items()):
+        print(f"| {kind} | {' | '.join(str(found[name]) for name in named)} |")
+    alarms = sum(verdicts["right"][one.value] for one in Verdict if one.alarms)
+    assert alarms <= RUNS // 1000
+
+
+def _kind(one: Case, evidence: Evidence) -> str:
+    if one.kind not in ("wrong", "mixed"):
+        return one.kind
+    distance = apart(evidence, one.says, one.declared)
+    if distance < ALIKE:
+        return "right"
+    if one.kind == "mixed":
+        return f"mixed, {'at least' if one.share >= 0.15 else 'below'} 15 %"
+    return f"wrong by {'more' if distance >= 0.3 else 'less'} than 0.3"
+
+
+def test_right_runs_do_not_alarm() -> None:
+    verdicts: Counter[Verdict] = Counter()
+    for number in range(RIGHT_RUNS):
+        one = case(RIGHT, number, kind="right")
+        verdicts[diagnose(evidence_of(one.queries), one.declared).verdict] += 1
+    print({verdict.value: count for verdict, count in verdicts.items()})
+    assert sum(verdicts[one] for one in Verdict if one.alarms) <= RIGHT_RUNS // 1000

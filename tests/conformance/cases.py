@@ -1,0 +1,95 @@
+"""Case files: JSON lines, gzipped or not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from vlmeval_findit.core.replies import Reply
+
+Case = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class CaseError(ValueError):
+    """A case that cannot be tried; the message names file and line."""
+
+
+class Agreement(NamedTuple):
+    """How many cases agree, of how many, how the others differ, and what the command prints."""
+
+    agreed: int
+    total: int
+    differences: list[str]
+    least: float = 1.0  # the share that must agree
+    grave: int = 0  # differences that no case may have
+    said: str = ""  # in place of "n/n cases agree"
+
+    @property
+    def holds(self) -> bool:
+        return self.total > 0 and self.agreed >= self.least * self.total and not self.grave
+
+    def __str__(self) -> str:
+        return self.said or f"{self.agreed}/{self.total} cases agree"
+
+
+def each(path: Path, function: Callable[[Case], T]) -> Iterator[tuple[str, Case, T]]:
+    """Yield file and line, the case, and what a function makes of it.
+
+    Raises:
+        CaseError: a line is no case.
+        OSError: the file cannot be read.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            if not line.strip():
+                continue
+            try:
+                case = json.loads(line)
+                found = function(case)
+            except KeyError as error:
+                raise CaseError(f"{path}, line {number}: {error} is missing") from None
+            except (TypeError, AttributeError, IndexError, ValueError) as error:
+                raise CaseError(f"{path}, line {number}: {error}") from None
+            yield f"{path.name}, line {number}", case, found
+
+
+def tried(path: Path, difference: Callable[[Case], str | None]) -> Agreement:
+    """Try cases one by one: ``difference`` says how ours differs, or None."""
+    total, differences = 0, []
+    for where, case, why in each(path, difference):
+        total += 1
+        if why is not None:
+            differences.append(f"{where}, case {case.get('case')}: {why}")
+    return Agreement(total - len(differences), total, differences)
+
+
+def unlike(ours: Case, expected: Case, tolerance: float = 0) -> str | None:
+    """Say the first entry of ``expected`` that is another in ours, by more than the tolerance."""
+    for name, value in expected.items():
+        if name not in ours:
+            return f"no {name} here, should be {value!r:.200}"
+        if not _near(ours[name], value, tolerance):
+            return f"{name} is {ours[name]!r:.200}, should be {value!r:.200}"
+    return None
+
+
+def reason_in_cases(reason: str | None, reply: Reply, unread: str) -> str | None:
+    """Say a reason of ours in the words of the cases, to which nothing but a thought is a text."""
+    if reason == "empty" and reply.text.strip():
+        return unread
+    words = {"failed call": "failed", "truncated while thinking": "truncated"}
+    return words.get(reason, reason) if reason else None
+
+
+def _near(ours: Any, theirs: Any, tolerance: float) -> bool:
+    if isinstance(ours, list) and isinstance(theirs, list):
+        pairs = zip(ours, theirs, strict=False)
+        return len(ours) == len(theirs) and all(_near(*pair, tolerance) for pair in pairs)
+    if isinstance(ours, int | float) and isinstance(theirs, int | float):
+        return abs(ours - theirs) <= tolerance
+    return bool(ours == theirs)

@@ -1,0 +1,48 @@
+"""Runs of known deployments, and what may be said of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vlmeval_findit.boxes.spaces import space_from
+from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention, row_of
+from vlmeval_findit.doctor.diagnosis import Diagnosis, Verdict, diagnose
+from vlmeval_findit.doctor.evidence import Query, evidence_of
+
+from .cases import Agreement, Case, each
+
+LEAST = 0.95  # the share of allowed verdicts; no case may alarm where no alarm is due
+
+
+def agreement(path: Path, subsets: Path | None = None) -> Agreement:
+    """Compare the verdicts."""
+    total, alarms, named, others, differences = 0, 0, 0, 0, []
+    for where, _, (found, expected) in each(
+        path, lambda case: (diagnosis_of(case), case["expect"])
+    ):
+        total += 1
+        if found.verdict.value not in expected["allowed"]:
+            best = f" ({found.found.best.name})" if found.found is not None else ""
+            should = " or ".join(expected["allowed"])
+            differences.append(f"{where}: {found.verdict.value}{best}, should be {should}")
+        alarms += found.verdict.alarms and not expected["alarm"]
+        if found.verdict is Verdict.OTHER and found.found is not None:
+            others += 1
+            named += found.found.best.name in expected["acceptable"]
+    agreed = total - len(differences)
+    said = (
+        f"{agreed}/{total} verdicts are allowed; {alarms} alarms where none is due; "
+        f"{named}/{others} other conventions named rightly"
+    )
+    return Agreement(agreed, total, differences, LEAST, alarms, said)
+
+
+def diagnosis_of(case: Case) -> Diagnosis:
+    """Diagnose the run of a case."""
+    declared = case["declared"]
+    row = SPACES.get(declared["name"]) or row_of(space_from(declared["space"]))
+    queries = [
+        Query(q["width"], q["height"], q["picture"], q["truths"], q["said"])
+        for q in case["queries"]
+    ]
+    return diagnose(evidence_of(queries), Convention(row, ORDERS[declared["order"]]))

@@ -1,0 +1,153 @@
+"""Replies and the score that the release gives them (protocol section 8).
+
+Boxes have to agree to 1e-3 pixels, IoU to 1e-5, counts and adherence exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vlmeval_findit.benchmarks.findit.names import SUBSETS
+from vlmeval_findit.benchmarks.findit.query import Query, thinned
+from vlmeval_findit.benchmarks.findit.release_subsets import parquet_rows, query_from_row
+from vlmeval_findit.boxes.matching import match
+from vlmeval_findit.boxes.reading import Reader, reader
+from vlmeval_findit.boxes.records import Matched, Reading
+from vlmeval_findit.boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
+from vlmeval_findit.boxes.spaces import Space, ToPixels, space_from, to_pixels
+from vlmeval_findit.core.spelling import nearest
+
+from .cases import Agreement, CaseError, each, unlike
+from .cases import Case as Row
+
+BOX_TOLERANCE = 1e-3
+IOU_TOLERANCE = 1e-5
+
+
+def subset_queries(path: Path) -> list[Query]:
+    """Read the queries of one subset file, thinned to the dataset's frames."""
+    dataset, multilabel = SUBSETS[path.stem]
+    return [
+        thinned(query_from_row(i, row, dataset, multilabel, path.name), dataset.frames)
+        for i, row in enumerate(parquet_rows(path))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case, ready to be scored: everything but the reading of the reply is resolved."""
+
+    response: str
+    how: ReplyFormat
+    read: Reader
+    query: Query
+    to_pixels: ToPixels
+    is_video: bool
+    expected: Row
+
+
+def agreement(path: Path, subsets: Path | None) -> Agreement:
+    """Compare the scores."""
+    if subsets is None:
+        raise CaseError("FindIt's cases name rows of its subsets: --subsets DIR says where")
+    cases = load_cases(path, subsets)
+    found = []
+    scored = score_cases([case for _, case in cases])
+    for (where, case), (reading, matched) in zip(cases, scored, strict=True):
+        why = difference(case, reading, matched)
+        if why is not None:
+            found.append(f"{where}: {why}\n  {case.how}\n  {case.response!r}")
+    return Agreement(len(cases) - len(found), len(cases), found)
+
+
+def load_cases(path: Path, subsets: Path) -> list[tuple[str, Case]]:
+    """Resolve the cases of a file, each with its line."""
+
+    @cache
+    def rows(subset: str) -> list[Query]:
+        if subset not in SUBSETS:
+            raise CaseError(f"no subset {subset!r}{nearest(subset, SUBSETS)}")
+        return subset_queries(subsets / f"{subset}.parquet")
+
+    @cache
+    def query(subset: str, row: int, frames: int) -> Query:
+        if not 0 <= row < len(rows(subset)):
+            raise CaseError(f"{subset} has no row {row}")
+        return thinned(rows(subset)[row], frames)
+
+    def resolved(raw: Row) -> Case:
+        how = _how(raw["kwargs"])
+        return Case(
+            response=raw["response"],
+            how=how,
+            read=reader(how),
+            query=query(raw["dataset"], raw["row"], how.frames),
+            to_pixels=to_pixels(_space(raw["kwargs"]), raw["width"], raw["height"]),
+            is_video=SUBSETS[raw["dataset"]][0].family.is_video,
+            expected=raw["expected"],
+        )
+
+    return [(where, case) for where, _, case in each(path, resolved)]
+
+
+def _how(kwargs: Row) -> ReplyFormat:
+    """How the release reads the cell: the model's own scheme, where there is one, comes first."""
+    structure = kwargs.get("parse_json_structure") or kwargs.get("json_structure")
+    return ReplyFormat(
+        output=kwargs.get("parse_fmt") or kwargs["fmt"],
+        representation=kwargs.get("parse_bbox_repr") or kwargs["bbox_repr"],
+        key=kwargs.get("parse_json_key") or kwargs.get("json_key") or DEFAULT_KEY,
+        structure=structure or DEFAULT_STRUCTURE,
+        multilabel=bool(kwargs.get("multi_label")),
+        frames=int(kwargs.get("max_frames") or 1),
+    )
+
+
+def _space(kwargs: Row) -> Space:
+    names = {
+        "rescale_mode": "kind",
+        "scene_max_size": "scene_max_size",
+        "qwen_min_pixels": "min_pixels",
+        "qwen_max_pixels": "max_pixels",
+        "qwen_two_step": "two_step",
+    }
+    return space_from({ours: kwargs[name] for name, ours in names.items() if name in kwargs})
+
+
+def score_cases(cases: Sequence[Case]) -> list[tuple[Reading, Matched]]:
+    """Read and match every case: reading, coordinate space, assignment and counts."""
+    readings = [case.read(case.response) for case in cases]
+    matched = match(readings, [c.query.truth for c in cases], [c.to_pixels for c in cases])
+    return list(zip(readings, matched, strict=True))
+
+
+def difference(case: Case, reading: Reading, matched: Matched) -> str | None:
+    """Say how our score of a case differs from the expected one."""
+    ours = {
+        "format_ok": reading.reason is None,
+        "tp": matched.tp,
+        "n_pred": len(matched.boxes),
+        "n_gt": len(matched.ious),
+        "ious": list(matched.ious),
+        "boxes": _boxes_as_expected(case, reading, matched),
+    }
+    expected = {name: case.expected[name] for name in ours}
+    boxes = {"boxes": expected.pop("boxes")}
+    return unlike(ours, expected, IOU_TOLERANCE) or unlike(ours, boxes, BOX_TOLERANCE)
+
+
+def _boxes_as_expected(case: Case, reading: Reading, matched: Matched) -> list[Any]:
+    """Our boxes in the layout of the cases: labelled where labels are, by frame for videos."""
+    boxes: list[Any] = [list(box) for box in matched.boxes]
+    if case.how.multilabel:
+        boxes = [[label, box] for label, box in zip(reading.labels, boxes, strict=True)]
+    if not case.is_video:
+        return boxes
+    frames: list[list[Any]] = [[] for _ in range(case.how.frames)]
+    for frame, box in zip(reading.frames or [0] * len(boxes), boxes, strict=True):
+        frames[frame].append(box)
+    return frames

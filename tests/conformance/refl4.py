@@ -1,0 +1,75 @@
+"""Annotations, predictions, and the figures or the refusal that they should come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vlmeval_findit.benchmarks.refl4.annotations import (
+    Annotation,
+    RefusedError,
+    Split,
+    annotation,
+    of_split,
+)
+from vlmeval_findit.benchmarks.refl4.converter import boxes_of, predictions_from
+from vlmeval_findit.benchmarks.refl4.protocol import (
+    CORRECTED_METRICS,
+    TWELVE,
+    judge,
+    slices_of,
+    sums_of,
+)
+from vlmeval_findit.core.metric import Sums, figures
+from vlmeval_findit.core.scored_row import ScoredRow, totals
+
+from .cases import Case, unlike
+
+TOLERANCE = 1e-9  # percent; rounded figures have to be equal
+
+
+def difference(case: Case) -> str | None:
+    """Say how our score differs from ``better``, which is mostly the authors' own."""
+    better = case["better"]
+    expected = case["authors"] if better == "same" else better
+    refusal = expected.get("refuse")
+    if refusal is None and "raises" in expected:
+        refusal = expected["raises"]["why"]
+    should = f"refused as {refusal}" if refusal else f"scored {expected.get('figures')}"
+    try:
+        ours = _sums(case)
+    except RefusedError as error:
+        same = error.code.value == refusal
+        return None if same else f"refused ({error}), should be {should}"
+    if refusal is not None:
+        return f"scored, should be {should}"
+    corrected = {
+        name.removesuffix(" (corrected)"): value
+        for name, value in figures(CORRECTED_METRICS, ours).items()
+    }
+    wrong = unlike(corrected, case.get("corrected_classes") or {}, TOLERANCE)
+    if wrong is not None:
+        return f"corrected {wrong}"
+    twelve = figures(TWELVE, ours)
+    rounded = [None if value is None else round(value, 2) for value in twelve.values()]
+    return unlike(twelve, expected["figures"], TOLERANCE) or unlike(
+        {"rounded": rounded}, {key: expected[key] for key in ("rounded",) if key in expected}
+    )
+
+
+def sums_for(truths: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]) -> Sums:
+    """The sums of boxes, one an annotation."""
+    found = zip(truths, boxes, judge(truths, boxes)[1], strict=True)
+    return totals(
+        ScoredRow(at, "", sums_of(passed, box is not None), slices=slices_of(truth))
+        for at, (truth, box, passed) in enumerate(found)
+    )
+
+
+def _sums(case: Case) -> Sums:
+    given = [annotation(row, f"annotations, row {i}") for i, row in enumerate(case["annotations"])]
+    try:
+        split = Split(case["split"])
+    except ValueError:
+        raise TypeError(f"no split {case['split']!r}") from None
+    truths = of_split(given, split)
+    return sums_for(truths, boxes_of(truths, predictions_from(case["predictions"])))

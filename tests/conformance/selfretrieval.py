@@ -1,0 +1,76 @@
+"""Features and what is right, replies and their captions, caption files."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+import numpy as np
+
+from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in, why_of
+from vlmeval_findit.benchmarks.selfretrieval.judging import (
+    ZeroLengthError,
+    is_right,
+    similarities,
+)
+from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, Side
+from vlmeval_findit.core.replies import FAILED, Reply
+from vlmeval_findit.core.spelling import nearest
+
+from .cases import Case, reason_in_cases, unlike
+
+
+def _features(case: Case) -> str | None:
+    refused = isinstance(case.get("better"), str) and case["better"].startswith("refuse")
+    try:
+        right = {str(pair["uid"]): _right(pair) for pair in case["pairs"]}
+    except ZeroLengthError as error:
+        return None if refused else f"refused: {error}"
+    if refused:
+        return "scored, should be refused"
+    both = [min(marks) for marks in right.values()]
+    ours = {
+        "right": right,
+        "pair_share": {uid: mean(marks) for uid, marks in right.items()},
+        "pair_both": {uid: int(min(marks)) for uid, marks in right.items()},
+        "both_percent": round(100 * mean(both), 2),
+        "captions_percent": round(100 * mean(mean(marks) for marks in right.values()), 2),
+    }
+    return unlike(ours, case["authors"])
+
+
+def _right(pair: Case) -> list[float]:
+    """1.0 for a right caption, 0.0 for a wrong one: left, right."""
+    texts, pictures = (np.asarray(pair[key], dtype=np.float32) for key in ("text", "image"))
+    return [float(mark) for mark in is_right(similarities(texts, pictures, pictures[::-1]))]
+
+
+def _reply(case: Case) -> str | None:
+    said = Reply(0, FAILED if case["reply"] is None else case["reply"])
+    found = captions_in(said)
+    ours = {
+        "left": found.left.caption,
+        "right": found.right.caption,
+        "why": reason_in_cases(why_of(found), said, "no_json"),
+    }
+    return unlike(ours, case["sensible"])
+
+
+def _file(case: Case) -> str | None:
+    pairs = [Pair(at, uid, ("left", "right")) for at, uid in enumerate(case["uids"])]
+    replies, unknown = as_replies(case["captions"], pairs)
+    found = [(pair.uid, captions_in(reply)) for pair, reply in zip(pairs, replies, strict=True)]
+    missing = [
+        [uid, side.value] for uid, both in found for side in Side if both.of(side).caption is None
+    ]
+    return unlike({"missing": missing, "unknown": list(unknown)}, case["better"])
+
+
+KINDS = {"features": _features, "reply": _reply, "file": _file}
+
+
+def difference(case: Case) -> str | None:
+    """Say how ours differs from a case."""
+    kind = str(case["kind"])
+    if kind not in KINDS:
+        raise ValueError(f"no kind of case {kind!r}{nearest(kind, KINDS)}")
+    return KINDS[kind](case)

@@ -1,0 +1,27 @@
+"""Replies with options, and the letters that the authors and a reader take from them."""
+
+from __future__ import annotations
+
+from vlmeval_findit.benchmarks.vpbench.reading import published_letter, read
+from vlmeval_findit.core.replies import FAILED, ParseFailure, Reply, read_reply
+
+from .cases import Case, reason_in_cases, unlike
+
+
+def difference(case: Case) -> str | None:
+    """Say how what we take from a reply differs."""
+    reply, answer = case["reply"], case["answer"]
+    published = published_letter(reply)
+    said = Reply(0, FAILED if reply is None else reply)
+    choice = read_reply(said, lambda text: read(text, case["options"]))
+    letter, why = (None, choice.reason) if isinstance(choice, ParseFailure) else (choice, None)
+    sensible = {
+        "letter": letter,
+        "correct": letter == answer,
+        "why": reason_in_cases(why, said, "no_choice"),
+    }
+    authors = {"letter": published, "correct": published == answer}
+    for reader, ours in (("authors", authors), ("sensible", sensible)):
+        if why := unlike(ours, case[reader]):
+            return f"{reader}: {why}"
+    return None

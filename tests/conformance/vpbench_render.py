@@ -1,0 +1,105 @@
+"""Drawn marks: do ours cover the pixels that the authors' cover, in the same colours?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vlmeval_findit.marks.contrast import Contrast
+from vlmeval_findit.marks.region import Region
+from vlmeval_findit.marks.render import Drawn, draw_marks
+from vlmeval_findit.marks.rle import rle_of
+from vlmeval_findit.marks.scribble import Fit
+from vlmeval_findit.marks.style import ONLY, Shape, Style
+
+from .cases import Case, unlike
+
+LEAST = 0.9  # intersection over union of the changed pixels
+LEAST_OF_TEXT_AND_SPLINES = 0.7  # tags and loose contours depend on more than whole numbers
+FARTHEST = 3  # pixels by which a side of the extent may differ
+
+
+def difference(case: Case) -> str | None:
+    """Say how our drawing differs."""
+    return compared(case)[1]
+
+
+def compared(case: Case) -> tuple[float | None, str | None]:
+    """Draw a case as the authors do: the overlap with their pixels, and what differs.
+
+    Where their code raises, ours has to draw something, and there is no overlap.
+    """
+    image = background(case)
+    expected = case["authors"]
+    ours = _drawn(image, case)
+    changed = _changed(image, ours)
+    if "raises" in expected:
+        nothing = not changed.any() and any(_meets(image, mark) for mark in case["marks"])
+        return None, "nothing was drawn" if nothing else None
+    theirs = rle_of(expected["changed"]).mask().astype(bool)
+    if theirs.shape != changed.shape:
+        raise TypeError("the changed pixels are of another picture")
+    # Rows between which rounding decides: theirs are as right as ours.
+    either = changed ^ _changed(image, _drawn(image, case, fit=Fit.AS_PUBLISHED_ABOVE))
+    changed = np.where(either, theirs, changed)
+    union = np.count_nonzero(changed | theirs)
+    iou = np.count_nonzero(changed & theirs) / union if union else 1.0
+    return iou, _difference(case, ours, changed, iou)
+
+
+def background(case: Case) -> np.ndarray:
+    """Paint the rectangles of a case: x0, y0, x1, y1, colour, the far corner outside."""
+    image = np.zeros((int(case["height"]), int(case["width"]), 3), dtype=np.uint8)
+    for x0, y0, x1, y1, colour in case["background"]:
+        image[y0:y1, x0:x1] = colour
+    return image
+
+
+def style_of(case: Case) -> Style:
+    """Make the style of a case, whose tags are shapes of their own."""
+    kind, _, text = case["shape"].partition("_")
+    variant = f"{text} {case['variant'] or ONLY}".strip()
+    return Style(Shape(kind), variant, case["line_width"])
+
+
+def _drawn(
+    image: np.ndarray,
+    case: Case,
+    contrast: Contrast = Contrast.AS_PUBLISHED,
+    fit: Fit = Fit.AS_PUBLISHED,
+) -> Drawn:
+    regions = [Region.from_coco(mark["bbox"], mark.get("polygons")) for mark in case["marks"]]
+    return draw_marks(image, regions, style_of(case), case["colours"], contrast, fit)
+
+
+def _changed(image: np.ndarray, drawn: Drawn) -> np.ndarray:
+    changed: np.ndarray = (drawn.pixels != image).any(axis=2)
+    return changed
+
+
+def _meets(image: np.ndarray, mark: Case) -> bool:
+    """Say whether the box of a mark begins in the image."""
+    x, y = mark["bbox"][:2]
+    return bool(0 <= x < image.shape[1] and 0 <= y < image.shape[0])
+
+
+def _difference(case: Case, ours: Drawn, changed: np.ndarray, iou: float) -> str | None:
+    expected = case["authors"]
+    by_hand = case["shape"].startswith("tag") or case["variant"] == "loose"
+    least = LEAST_OF_TEXT_AND_SPLINES if by_hand else LEAST
+    if iou < least:
+        return f"the pixels overlap by {iou:.3f}, should be {least} or more"
+    ys, xs = changed.nonzero()
+    extent = [int(n) for n in (xs.min(), ys.min(), xs.max(), ys.max())] if len(xs) else []
+    if np.abs(np.subtract(extent, expected["extent"] or extent)).max(initial=0) > FARTHEST:
+        return f"the extent is {extent}, should be {expected['extent']}"
+    if expected["frequent"]:
+        colour, count = expected["frequent"][0]
+        mine = np.count_nonzero((ours.pixels == colour).all(axis=2))
+        if mine < least * count:
+            return f"{mine} pixels are {colour}, should be {count}"
+    name, true_lab = "colours as published", expected.get("colours_true_lab")
+    why = unlike({name: list(ours.colours_used)}, {name: expected["colours_used"]})
+    if why or true_lab is None:
+        return why
+    name, drawn = "colours by true Lab", _drawn(background(case), case, Contrast.TRUE_LAB)
+    return unlike({name: list(drawn.colours_used)}, {name: true_lab})

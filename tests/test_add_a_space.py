@@ -1,0 +1,87 @@
+"""The recipe "Add a coordinate space" of docs/architecture.md, to the letter; and letterboxes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from perfect_answers import perfect_answer
+from recipes import ROOT, recipe
+
+import vlmeval_findit as findit
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.spaces import space_from
+from vlmeval_findit.core.settings import settings_from
+from vlmeval_findit.runs.score import score_file
+
+FILES, COMMANDS = recipe("Add a coordinate space")
+
+NAME = "FindIt_Pascal_xyxy_json"
+LETTERBOX = {"kind": "letterbox", "side": 640}
+SIZES = {(400, 100): (100.0, 20.0, 300.0, 60.0), (100, 400): (10.0, 100.0, 90.0, 300.0)}
+"""Pictures, and the box of each."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    queries = [
+        Query(at, "dog", *size, (f"{at}.jpg",), Truth((box,), (0,)))
+        for at, (size, box) in enumerate(SIZES.items())
+    ]
+    write_table(tmp_path, "Pascal", queries, {"source": "made up"})
+    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
+    return tmp_path
+
+
+def predicted(folder: Path, replies: list[str]) -> Path:
+    path = folder / f"Mine_{NAME}.json"
+    rows = [{"index": at, "prediction": reply} for at, reply in enumerate(replies)]
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def test_the_recipe_scores_boxes_of_a_padded_canvas(folder: Path) -> None:
+    """A picture of 400 x 100 is 1280 x 320 there, from (0, 200); one of 100 x 400 180 x 720."""
+    assert COMMANDS[0].startswith("python run_findit.py check canvas ")
+    for name, code in FILES.items():
+        (folder / name).write_text(code, encoding="utf-8")
+    boxes = [[320, 264, 960, 392], [550 + 18, 180, 550 + 162, 540]]
+    predicted(folder, [json.dumps([{"bbox": box}]) for box in boxes])
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "LMUData": str(folder)}
+    for command in COMMANDS:
+        words = command.replace("run_findit.py", str(ROOT / "run_findit.py")).split()[1:]
+        done = subprocess.run(
+            [sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = csv.DictReader((folder / f"Mine_{NAME}_score.csv").open(encoding="utf-8"))
+    assert float(row["mIoU"]) == pytest.approx(100)
+    assert json.loads(next(folder.glob("*_provenance.json")).read_text())["spaces"] == [
+        {"kind": "canvas", "source": "setting"}
+    ]
+
+
+@pytest.mark.parametrize("side", [1, 640, 1000])
+def test_perfect_boxes_of_a_letterbox_score_100(folder: Path, side: int) -> None:
+    space = {"kind": "letterbox", "side": side}
+    task = load_task(NAME)
+    path = predicted(
+        folder, [perfect_answer(task, q, space_from(space), 9) for q in task.queries.values()]
+    )
+    found = score_file(path, settings_from({"space": json.dumps(space)}))
+    assert found.figures["mIoU"] == pytest.approx(100)
+    assert found.spaces[0] == {**space, "source": "setting"}
+    # Without the padding half of each box is elsewhere.
+    assert score_file(path, settings_from({"space": "grid1000"})).figures["mIoU"] < 50
+
+
+def test_a_letterbox_is_a_space_of_the_python_interface(folder: Path) -> None:
+    read = findit.read("[160, 272, 480, 336]", "xyxy_text", size=(400, 100), space=LETTERBOX)
+    assert read.boxes == ((100, 20, 300, 60),)

@@ -1,0 +1,176 @@
+"""``check``: what is right passes, and every mistake is said with its row and key."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from plugin_package import TEMPLATE, install, known_here
+from refl4_stand_in import prepared
+
+from vlmeval_findit.cli import main
+
+PLATES = (TEMPLATE / "findit_plates" / "plates" / "benchmark.py").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepared(tmp_path_factory.mktemp("lmu"), tmp_path_factory.mktemp("parquet"))
+
+
+# --- what is right --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("FindIt_Scenes_mini_xyxy_json_bbox_2d", r"right replies: F1@0.5 100.0"),
+        ("FindIt_Demo_point_text", r"right replies: Pointing accuracy 100.0"),
+        ("VPBench_Scenes_mini", r"wrong replies: Accuracy 0.0"),
+        ("SelfRetrieval_Scenes_mini --encoder FindIt-Nano-SigLIP", "right replies: Pairs "),
+    ],
+)
+def test_benchmarks_of_ours_pass(words: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if "encoder" in words:
+        pytest.importorskip("torch")
+    assert main(["check", *words.split()]) == 0
+    said = capsys.readouterr().out
+    assert re.search(says, said)
+    assert said.count(" asks:\n") == 3
+    assert [kind for kind in KINDS if f"{kind} replies: 8 drawn" not in said] == []
+
+
+KINDS = ("right", "wrong", "unreadable", "empty", "failed")
+
+
+def test_ref_l4_passes_and_keeps_what_it_made(
+    lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    assert main(["check", "Ref-L4", "--out", "tried"]) == 0
+    assert "all right" in capsys.readouterr().out
+    made = {path.parent.name.lower() for path in Path("tried").glob("*/*_score.csv")}
+    assert made == {*KINDS}
+    assert Path("tried/report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["letterbox", "smart_resize", "pixels", "all", "point", "xywh"])
+def test_spaces_and_representations_of_ours_pass(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", name]) == 0
+    assert "1,000 random boxes come back" in capsys.readouterr().out
+
+
+def test_the_template_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with known_here(install(tmp_path / "package")):
+        import_module("findit_plates.__main__").main(tmp_path / "data")
+        monkeypatch.setenv("FINDIT_TABLES", "data")
+        monkeypatch.setenv("FINDIT_IMAGES", "Plates=data/Plates")
+        for words in ("Plates", "PlateReader", "longer1000", "AcmePlates --from data"):
+            assert main(["check", *words.split()]) == 0, capsys.readouterr().out
+
+
+def test_a_checkpoint_that_is_here_shows_what_it_sees(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("transformers")
+    assert main(["check", "FindIt-Nano"]) == 0
+    said = capsys.readouterr().out
+    assert "row 0: 78 tokens, 49 of images" in said
+    assert main(["check", "Qwen3-VL=nowhere"]) == 0
+    assert "its processor was not tried: nowhere" in capsys.readouterr().out
+
+
+def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "leterbox"]) == 2
+    assert "'leterbox': did you mean letterbox?" in capsys.readouterr().err
+
+
+# --- what is wrong --------------------------------------------------------------------------------
+
+DRAW = "    def draw("
+BATCH = """    def score_batch(self, *given):
+        from dataclasses import replace
+        made = super().score_batch(*given)
+        return replace(made, rows=tuple(replace(row, {}) for row in made.rows))
+
+    def draw("""
+RIGHT = 'Score({"right": int(said == query.plate)}'
+MISTAKES = {
+    "example": ("return query.plate", 'return "XXX"', "of right replies is 0.0", "example"),
+    "typo": ('{"right": int(', '{"rigth": int(', "Accuracy", "is of the sum 'right', which no row"),
+    "reason": ('ParseFailure("no plate")', '"?"', "unreadable replies", "row 0: reason is None"),
+    "number": (RIGHT, 'Score({"right": None}', "right replies", "row 0: the sum 'right' is None"),
+    "slice": ("details={", 'slices={"n": 3}, details={', "right replies", "the slice 'n' is 3"),
+    "details": ('"said": said', '"said": {1: said}', "right replies", "row 0: details is another"),
+    "image": ("image(query.images[0])", 'image("no.png")', "row 0 asks", "no.png"),
+    "words": ('text("What', 'text("" and "What', "row 0 asks", "it has no words"),
+    "drawing": ("DrawnLine(Role.TRUTH, query.plate)", "1", "right replies", "row 0 is not"),
+    "always": (RIGHT, 'Score({"right": 1}', "of wrong replies", "is as good"),
+    "failed": (DRAW, BATCH.format("failed=False"), "failed replies", "row 0: failed is False"),
+    "source": (DRAW, BATCH.format("source=''"), "right replies", "row 0: source is empty"),
+    "index": (DRAW, BATCH.format("index=0"), "right replies", "rows [0, 0, 0, 0] for replies"),
+    "counted": (
+        DRAW, BATCH.format("sums={**row.sums, 'answered': 1}"), "Accuracy", "counts failed calls",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plates")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(TEMPLATE))
+        import_module("findit_plates.__main__").main(folder)
+    return folder
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_mistake_is_said_with_its_place(
+    what: str,
+    plates: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    right, wrong, where, why = MISTAKES[what]
+    assert PLATES.count(right) == 1
+    text = PLATES.replace("from . import PREFIX", 'PREFIX = "Plates_"').replace(right, wrong)
+    (tmp_path / "mine.py").write_text(text)
+    monkeypatch.setenv("FINDIT_TABLES", str(plates))
+    monkeypatch.setenv("FINDIT_IMAGES", f"Plates={plates / 'Plates'}")
+    with known_here(files=(tmp_path / "mine.py",)):
+        assert main(["check", "Plates_Few"]) == 1
+    said = capsys.readouterr().out
+    found = re.split(r"^(?=ok |wrong )", said, flags=re.MULTILINE)
+    assert [one for one in found if one[:5] == "wrong" and where in one and why in one], said
+
+
+BROKEN_ROWS = """
+from vlmeval_findit.boxes.representation import Representation
+from vlmeval_findit.data.importers.importer import Counts, Importer
+from vlmeval_findit.models.row import ModelRow
+from vlmeval_findit.boxes.spaces import Space
+
+REPRESENTATIONS = Representation(
+    "rounded", 4, ("a", "b", "c", "d"), (), lambda n: tuple(map(float, map(round, n))), lambda b: b
+)
+"""
+
+
+def test_a_representation_that_loses_its_box(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.py").write_text(BROKEN_ROWS)
+    with known_here(files=(tmp_path / "rows.py",)):
+        assert main(["check", "rounded"]) == 1
+    assert "comes back as (" in capsys.readouterr().out

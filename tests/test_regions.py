@@ -1,0 +1,147 @@
+"""Regions of masks as they are drawn: in the report, on pictures, and told apart without colour."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scored_runs import World, world
+from test_report_browser import browser
+from test_report_browser import pytestmark as needs_chromium
+from toy_benchmark import LETTERS, guessing, letters
+
+from vlmeval_findit.api.drawing import LINES, draw_boxes
+from vlmeval_findit.core.drawing import (
+    Drawing,
+    DrawnBox,
+    DrawnPicture,
+    Role,
+    outlines_of,
+    region,
+)
+from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.publish.worst import _scaled
+from vlmeval_findit.report.drawn import drawn_values
+from vlmeval_findit.report.page import make_page
+from vlmeval_findit.runs.scored_run import load_runs
+
+__all__ = ["browser", "letters", "world"]
+
+SIZE = (64, 48)
+
+
+def ring(x: float, y: float, outer: float, inner: float) -> np.ndarray[Any, Any]:
+    """A mask of a disc with a hole."""
+    ys, xs = np.mgrid[: SIZE[1], : SIZE[0]] + 0.5
+    far = np.hypot(xs - x, ys - y)
+    return (far < outer) & (far >= inner)
+
+
+MASK = ring(26, 24, 20, 8)
+TRUTH = region(Role.TRUTH, outlines_of(MASK), "cat", 0.7)
+FOUND = {
+    role: region(role, outlines_of(ring(32, 26, 18, 6)), "cat", 0.7)
+    for role in (Role.HIT, Role.MISS)
+}
+
+
+def test_outlines_enclose_the_mask_they_are_of() -> None:
+    image = Image.new("L", SIZE)
+    draw_boxes(image.convert("RGB"), [TRUTH])
+    outer, inner = sorted(TRUTH.outlines, key=len, reverse=True)
+    assert min(outer) >= 0
+    for line, radius in ((outer, 20), (inner, 8)):
+        points = np.array(line).reshape(-1, 2) - (26, 24)
+        assert np.abs(np.hypot(*points.T) - radius).max() < 1
+    # A mask up to the picture's edge is closed there.
+    (whole,) = outlines_of(np.ones((4, 6)))
+    assert (min(whole[::2]), max(whole[::2]), min(whole[1::2]), max(whole[1::2])) == (0, 6, 0, 4)
+    assert outlines_of(np.zeros((4, 6))) == ()
+
+
+@pytest.mark.parametrize("outlines", [[], [(1, 2, 3, 4)], [(1, 2, 3, 4, 5, 6, 7)]])
+def test_what_is_no_polygon_is_refused(outlines: Any) -> None:
+    with pytest.raises(ValueError, match="a region is polygons"):
+        region(Role.TRUTH, outlines)
+
+
+def test_an_answer_is_hatched_on_its_pixels_and_an_object_is_not() -> None:
+    """In black and white: a hit's lines rise, a miss's fall, and no hole has any."""
+    seen = {}
+    for one in (TRUTH, *FOUND.values()):
+        image = Image.new("RGB", SIZE, "#123456")
+        draw_boxes(image, [one._replace(label="")])
+        pixels = np.asarray(image)
+        seen[one.role] = (pixels != (0x12, 0x34, 0x56)).any(axis=2)
+        ground = (pixels == list(bytes.fromhex(LINES[one.role].colour[1:]))).all(axis=2)
+        assert ground.any()
+    inside = ring(32, 26, 15, 9)
+    assert not seen[Role.TRUTH][ring(26, 24, 16, 12)].any()
+    for role in FOUND:
+        assert 0.05 < seen[role][inside].mean() < 0.4
+        assert not seen[role][ring(32, 26, 3, 0)].any(), "the hole is empty"
+    for role, step in ((Role.HIT, -1), (Role.MISS, 1)):
+        lines = np.argwhere(seen[role] & inside)
+        along = [seen[role][y + 1, x + step] for y, x in lines if inside[y + 1, x + step]]
+        assert np.mean(along) == 1
+
+
+def test_a_region_is_scaled_with_its_picture() -> None:
+    shown = DrawnPicture("a.png", *SIZE, boxes=(region(Role.HIT, [(0, 0, 8, 0, 8, 6)]),))
+    (one,) = _scaled(shown, (0.5, 2))
+    assert (one.box, one.outlines) == ((0, 0, 4, 12), ((0, 0, 4, 0, 4, 12),))
+
+
+def test_the_page_has_outlines_with_no_more_vertices_than_are_seen() -> None:
+    turn = np.linspace(0, 7, 5000)
+    many = region(Role.HIT, [tuple(np.column_stack([np.cos(turn), 1e9 * turn]).ravel())])
+    plain = DrawnBox(Role.HIT, (1, 2, 3, 4))
+    drawing = Drawing((DrawnPicture("a.png", *SIZE, boxes=(many, plain)),))
+    (frame,) = drawn_values(drawing, Path(), lambda picture: 0)["frames"]
+    (*_, outlines), without = frame["boxes"]
+    assert len(without) == 7
+    assert 800 <= len(outlines[0]) <= 1700
+    assert max(outlines[0]) == 1e6
+
+
+@needs_chromium
+def test_the_report_draws_regions(
+    browser: Any, letters: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(task: Any, row: Any) -> Drawing:
+        query, chosen = task.queries[row.index], row.details["chosen"]
+        found = FOUND[Role.HIT if chosen == query.right else Role.MISS]
+        return Drawing((DrawnPicture(query.images[0], *SIZE, boxes=(TRUTH, found)),))
+
+    monkeypatch.setattr(LETTERS, "draw", draw)
+    letters.predict("M", "Letters_Zoo_plain", guessing(0.5))
+    path = tmp_path / "report.html"
+    path.write_text(make_page(make_board(load_runs([letters.runs])), datetime.now(UTC)))
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    assert browser.get_log("browser") == []
+    assert not browser.execute_script("return document.querySelectorAll('.card svg > rect').length")
+    looks = browser.execute_script(
+        "return [...document.querySelectorAll('.card svg > g')].map(g => {"
+        "  const shape = g.querySelector('path:last-of-type'), style = getComputedStyle(shape);"
+        "  const hatch = style.fill.match(/#([\\w-]+)/);"
+        "  return [g.dataset.role, style.fillRule, style.strokeDasharray, hatch && "
+        "    document.getElementById(hatch[1]).getAttribute('patternTransform')]; })"
+    )
+    assert {tuple(look) for look in looks} == {
+        ("truth", "evenodd", "none", None),
+        ("hit", "evenodd", "none", "rotate(-45)"),
+        ("miss", "evenodd", "7px, 4px", "rotate(45)"),
+    }
+    inside = browser.execute_script(
+        "const g = document.querySelector('.card svg > g[data-role=truth] path:last-of-type');"
+        "return arguments[0].map(([x, y]) => g.isPointInFill(new DOMPoint(x, y)))",
+        [[26, 24], [26, 10], [2, 2]],
+    )
+    assert inside == [False, True, False], "the hole is none of it"
+    browser.find_element("css selector", ".card").click()
+    (tmp_path / "page.png").write_bytes(browser.get_screenshot_as_png())

@@ -1,0 +1,184 @@
+"""Search and best formats of a benchmark that is not FindIt's: three ways of writing a letter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from chat_server import Answer, Asked, ChatServer, completion
+from engine_fakes import FakeHost, FakeModel, Killed, Message, answered_keys, files, go
+from scored_runs import World, world
+from toy_benchmark import LETTERS, letters, zoo
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.metric import Better, Metric
+from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.runs.best_format import ranked, rule
+from vlmeval_findit.runs.format_file import BestFormats, best_format
+from vlmeval_findit.sweeps.config import Race, Sweep, search_sweep, searched
+
+__all__ = ["letters", "world"]
+
+CALLS = 3 * 6
+"""Of a search over the zoo: two questions of a picture are one call."""
+
+
+def script(asked: Asked, number: int) -> Answer:
+    """A model that can only answer as JSON."""
+    return completion("A" if "Answer as json." in str(asked.body) else "?")
+
+
+class OnlyJson(FakeModel):
+    def generate(self, message: Message, dataset: str) -> Any:
+        super().generate(message, dataset)
+        return "A" if dataset.endswith("_json") else "?"
+
+
+def letters_sweep(folder: Path, race: Race | None = None) -> Sweep:
+    places = folder / "out", folder / "calls.jsonl"
+    return search_sweep(ModelEntry("M"), searched("Letters_Zoo_quoted"), 50, places, race=race)
+
+
+def test_all_formats_are_asked_once_and_the_best_is_written(
+    letters: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["search", "--model", "My-Own", "--dataset", "Letters_Zoo_plain"]
+    command += ["--work-dir", str(tmp_path / "out"), "--out", str(tmp_path / "best.yaml")]
+    with ChatServer(script) as server:
+        where = ["--base-url", server.url]
+        assert main([*command, *where, "--dry-run"]) == 0
+        assert f"{CALLS} model calls, {CALLS} of them to be made" in capsys.readouterr().out
+        for _ in range(2):
+            assert main([*command, *where]) == 0
+            assert len(server.asked) == CALLS, "the second time nothing is asked"
+        shown = capsys.readouterr().out
+        assert "My-Own: best format on Letters json (Accuracy 33.3)" in shown
+        found = yaml.safe_load((tmp_path / "best.yaml").read_text())["models"]["My-Own"]["Letters"]
+        assert (found["winner"], found["tables"]) == ("json", ["Zoo"])
+        assert found["rule"] == rule(LETTERS)
+        assert [one["format"] for one in found["averages"]] == ["json", "plain", "quoted"]
+        assert [cell["dataset"] for cell in found["cells"]] == [
+            "Letters_Zoo_plain", "Letters_Zoo_json", "Letters_Zoo_quoted",
+        ]  # fmt: skip
+
+        # A sweep over another table takes it, whatever format its name says.
+        zoo(letters, 4, "Farm")
+        config = tmp_path / "sweep.yaml"
+        config.write_text(
+            "models: My-Own\ndatasets: [Letters_Farm_plain, Letters_Farm_quoted]\n"
+            f"work_dir: {tmp_path / 'sweep'}\n"
+        )
+        sweep = ["sweep", str(config), *where]
+        assert main([*sweep, "--formats", str(tmp_path / "best.yaml")]) == 0
+        assert len(server.asked) == CALLS + 2
+        assert (tmp_path / "sweep/My-Own/My-Own_Letters_Farm_json.json").is_file()
+        # Without it both are asked, and compared.
+        assert main(sweep) == 0
+        assert len(server.asked) == CALLS + 3 * 2
+    assert "My-Own: no best format: Accuracy is 0 in all 2 formats" in capsys.readouterr().out
+
+
+def test_a_sweep_over_complete_names_of_two_benchmarks_writes_two_winners(
+    letters: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "sweep.yaml"
+    config.write_text(
+        "models: {name: My-Own, space: unit}\n"
+        "datasets: [Demo, FindIt_Demo_refexp_xyxy_text, Letters_Zoo_plain, Letters_Zoo_json]\n"
+        "representations: [xyxy, cxcywh]\noutputs: text\nlimit: 6\n"
+        f"work_dir: {tmp_path / 'sweep'}\n"
+    )
+
+    def everything(asked: Asked, number: int) -> Answer:
+        if "Answer as" in str(asked.body):
+            return script(asked, number)
+        return completion("object: [0, 0, 1, 1]")
+
+    with ChatServer(everything) as server:
+        assert main(["sweep", str(config), "--base-url", server.url]) == 0
+    shown = capsys.readouterr().out
+    assert "My-Own: best format on Letters json (" in shown
+    found = BestFormats(tmp_path / "sweep" / "best_formats.yaml").models["My-Own"]
+    assert found == {"FindIt": "xyxy_text", "Letters": "json"}
+
+
+@pytest.mark.parametrize("kills", [(5, 10), (17,)])
+def test_interrupted_it_goes_on(letters: World, tmp_path: Path, kills: tuple[int, ...]) -> None:
+    whole = go(letters_sweep(tmp_path / "a"), FakeHost(OnlyJson()))
+    assert best_format(whole).format == "json"
+
+    for kill in kills:
+
+        def on_call(number: int, text: str, kill: int = kill) -> None:
+            if number == kill:
+                raise Killed
+
+        with pytest.raises(Killed):
+            go(letters_sweep(tmp_path / "b"), FakeHost(OnlyJson(on_call)))
+    again = go(letters_sweep(tmp_path / "b"), FakeHost(OnlyJson()))
+    assert [one.sums for one in again] == [one.sums for one in whole]
+    keys = answered_keys(tmp_path / "b" / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == CALLS, "nothing is asked twice"
+    assert files(tmp_path / "a" / "out") == files(tmp_path / "b" / "out")
+
+
+def test_its_formats_race(letters: World, tmp_path: Path) -> None:
+    results = go(letters_sweep(tmp_path, Race()), FakeHost(OnlyJson()))
+    assert len(results) == 3
+    assert best_format([one for one in results if one.dropped is None]).format == "json"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--dataset", "Leters_Zoo_plain"], "did you mean Letters_Zoo_plain?"),
+        (["--dataset", "Letters_Zoo_plian"], "a name is Letters_<table>_<plain|json|quoted>"),
+        (["--dataset", "Pascl"], "no dataset 'Pascl': did you mean Pascal?"),
+        (["--dataset", "FindIt_Pascal_point_json"], "points are compared by a sweep"),
+        (
+            ["--dataset", "VPBench_Stage1"],
+            "asked in one format: there is none to search. Ask it: run_findit.py --data "
+            "VPBench_Stage1 --model My-Own",
+        ),
+        (["--dataset", "Letters_Zoo_plain", "--marks", "all"], "there is nothing to mark"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(
+    flags: list[str], message: str, letters: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ["--base-url", "http://127.0.0.1:9/v1"]
+    assert main(["search", "--model", "My-Own", "--space", "unit", *flags, *server]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_winner_that_is_no_format_is_refused_with_its_line(
+    letters: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best, config = tmp_path / "best.yaml", tmp_path / "sweep.yaml"
+    config.write_text("models: M\ndatasets: Letters_Zoo_plain\n")
+    best.write_text("models:\n  M:\n    Letters:\n      winner: jsn\n")
+    assert main(["sweep", str(config), "--formats", str(best), "--dry-run"]) == 2
+    said = "line 4: Letters_Zoo_plain has no format 'jsn': did you mean json?"
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_complete_name_of_the_grid_stands_for_its_table() -> None:
+    assert searched("FindIt_Pascal_xywh_text") == searched("Pascal")
+    assert searched("FindIt_RefL4Full_val_xywh_text") == searched("RefL4Full_val")
+
+
+def test_where_lower_is_better_the_lowest_wins_and_no_answer_is_the_worst() -> None:
+    metric = Metric(
+        "MAE", {"error": 1}, {"readable": 1}, empty=None, better=Better.LOWER, unit="objects"
+    )
+
+    class Counting(type(LETTERS)):  # type: ignore[misc]
+        ranking = (metric,)
+
+    benchmark = Counting()
+    assert rule(benchmark).startswith("lowest MAE, averaged over the tables, each to a tenth; then")
+    sums = {"plain": {"error": 9, "readable": 3}, "json": {"error": 4, "readable": 4}, "quoted": {}}
+    scored = ((benchmark.parse(f"Letters_Zoo_{name}"), of) for name, of in sums.items())
+    assert [one.format for one in ranked(benchmark, scored)] == ["json", "plain", "quoted"]

@@ -1,0 +1,172 @@
+"""Ref-L4's protocol: hits in the authors' arithmetic, as sums, slices and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.metric import Metric, sliced
+from .annotations import SIZES, Annotation, size_of
+from .classes import AUTHORS, CORRECTED, class_of, source_of
+
+Array = NDArray[np.float32]
+
+# --- the hit --------------------------------------------------------------------------------------
+
+THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # a hit's IoU is above
+
+# An IoU of "0.6" is float32(0.6), which is more than the 64-bit 0.6 and would pass it.
+_LIMITS = np.array(THRESHOLDS, dtype=np.float32)
+_LEAST_UNION = np.float32(1e-6)
+
+
+def iou(truths: Array, predictions: Array) -> Array:
+    """Compute the IoU of paired boxes, both (N, 4) corners x1, y1, x2, y2 in pixels.
+
+    In 32 bits, as the authors' evaluator: do not mix it with FindIt's (:mod:`...boxes.matching`).
+    Sides are signed and nothing is added, so boxes without area, with swapped corners or with
+    values that are not finite give 0 or NaN.  A union is at least 1e-6, which makes tiny boxes,
+    those of normalised coordinates, miss.
+    """
+    l1, t1, r1, b1 = truths.T
+    l2, t2, r2, b2 = predictions.T
+    zero = np.float32(0)
+    with np.errstate(all="ignore"):
+        width = np.maximum(np.minimum(r1, r2) - np.maximum(l1, l2), zero)
+        height = np.maximum(np.minimum(b1, b2) - np.maximum(t1, t2), zero)
+        both = width * height
+        # The order of the sum decides about the last bit, and that about hits.
+        union = ((r1 - l1) * (b1 - t1) + (r2 - l2) * (b2 - t2)) - both
+        values: Array = both / np.maximum(union, _LEAST_UNION)
+    return values
+
+
+def judge(
+    annotations: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]
+) -> tuple[list[float], list[int]]:
+    """Compute each box's IoU (no box: 0), and how many thresholds it is above (NaN: none)."""
+    # Without area, a box has IoU 0 with everything.
+    said = [(0.0, 0.0, 0.0, 0.0) if box is None else box for box in boxes]
+    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
+        truths, answers = (
+            np.array(some, dtype=np.float32).reshape(-1, 4)
+            for some in ([one.corners for one in annotations], said)
+        )
+    values = iou(truths, answers)
+    return values.tolist(), (values[:, None] > _LIMITS).sum(axis=1).tolist()
+
+
+# --- sums and slices ------------------------------------------------------------------------------
+
+ASKED = "asked"  # the sum of answered expressions
+HITS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # sums of hits, by threshold
+HIT_MORE = f"salvaged_{HITS[0]}"  # the sum of hits of boxes that only a lenient reader takes
+
+
+def sums_of(passed: int, has_box: bool) -> dict[str, float]:
+    """Return the sums of an answer whose box is above ``passed`` thresholds."""
+    hits = {name: int(at < passed) for at, name in enumerate(HITS)}
+    return {ASKED: 1, "failed": 0, "boxless": int(not has_box), **hits}
+
+
+# The sums of a failed call.
+FAILED_SUMS: Mapping[str, float] = {ASKED: 0, "failed": 1, "boxless": 0, **dict.fromkeys(HITS, 0)}
+CLASS, CORRECTED_CLASS = "class", "corrected class"
+_WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
+
+
+def slices_of(one: Annotation) -> dict[str, str]:
+    """Return an expression's slices, as far as they are known."""
+    words, category = None, one.ori_category_id
+    if one.caption is not None:
+        count = len(one.caption.split())
+        words = next((name for most, name in _WORDS if count <= most), ">40")
+    source = None if category is None else source_of(category)
+    found = {
+        "split": one.split and one.split.value,
+        "size": size_of(one),
+        "source": source and source.value,
+        "words": words,
+        "wording": None if one.is_rewrite is None else ("original", "rewritten")[one.is_rewrite],
+        CLASS: category and class_of(category, AUTHORS),
+        CORRECTED_CLASS: category and class_of(category, CORRECTED),
+    }
+    return {kind: value for kind, value in found.items() if value}
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+_HALF, _ALL = {HITS[0]: 1.0}, dict.fromkeys(HITS, 1.0)
+_ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}
+
+
+def _pair(name: str, over: str = "", size: str = "", more: str = "") -> tuple[Metric, Metric]:
+    """Make accuracy at 0.5 and mean accuracy over all thresholds, of a size or over classes."""
+
+    def of(weights: Mapping[str, float]) -> dict[str, float]:
+        return {sliced(key, "size", size) if size else key: n for key, n in weights.items()}
+
+    ways = (("acc", _HALF, _ONCE, over == CLASS), ("macc", _ALL, _TEN_TIMES, False))
+    acc, macc = (
+        Metric(
+            f"{name}_{way}" + f" ({more})" * bool(more),
+            of(part),
+            of(whole),
+            over=over,
+            empty=None,
+            in_short_tables=is_short,
+            key=f"{name}_{way}_{more}".rstrip("_"),
+        )
+        for way, part, whole, is_short in ways
+    )
+    return acc, macc
+
+
+MACC = Metric("macc", _ALL, _TEN_TIMES, empty=None)
+
+TWELVE = (  # the published metrics, by their published names and in their order
+    *(
+        Metric(
+            f"acc_{threshold:g}",
+            {f"hits_{threshold:g}": 1},
+            _ONCE,
+            empty=None,
+            in_short_tables=threshold == 0.5,
+        )
+        for threshold in (0.5, 0.75, 0.9)
+    ),
+    MACC,
+    *(metric for size in SIZES for metric in _pair(size, size=size)),
+    *_pair("class", over=CLASS),
+)
+
+CORRECTED_METRICS = _pair("class", over=CORRECTED_CLASS, more="corrected")  # by the corrected table
+
+ADHERENCE = Metric(
+    "Adherence", {"adherent": 1}, _ONCE, empty=None, in_short_tables=False, key="adherence"
+)
+
+# The lenient headline: answers without a box count by the first box that the lenient reader takes.
+ACC_SALVAGED = Metric(
+    "acc_0.5 (salvaged)",
+    {**_HALF, HIT_MORE: 1},
+    _ONCE,
+    empty=None,
+    in_short_tables=False,
+    key="acc_0.5_salvaged",
+)
+
+METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_SALVAGED)
+
+WITH_FAILURES = Metric(  # the headline when failed calls are misses: no other metric has them
+    "acc_0.5 (failed calls as misses)",
+    _HALF,
+    {ASKED: 1, "failed": 1},
+    empty=None,
+    key="acc_0.5_failed_missed",
+)
+
+RANKING = (WITH_FAILURES, MACC, ADHERENCE)
+COUNTS = {"hits at 0.5": HITS[0], "without a box": "boxless"}

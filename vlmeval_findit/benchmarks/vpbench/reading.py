@@ -1,0 +1,312 @@
+"""The letter of a reply: as a reader would take it, and as the authors do (published metrics).
+
+Every step takes time in proportion to the reply's length, however made up: patterns repeat nothing
+without a bound.  They begin with plain letters and look behind afterwards, so they are found fast.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+
+from ...core.replies import ParseFailure
+from .query import LETTERS
+
+Options = Mapping[str, str]  # the texts of the options by their letters, in order
+
+
+AMBIGUOUS = ParseFailure("ambiguous")  # it names several options
+NO_CHOICE = ParseFailure("no_choice")  # it names none
+_NO_REPLY = "nan"  # what a missing reply is as a text: their code has it from a table
+
+
+def published_letter(reply: str | None) -> str | None:
+    """Return the first of A to D in the whole reply in capitals; None where there is none.
+
+    Without one the authors compare the whole text with the right letter, so it is never right.  A
+    failed call, which VLMEvalKit stores as "Failed to obtain answer via API.", is A.
+
+    >>> published_letter("Answer: D"), published_letter("person"), published_letter(None)
+    ('A', None, 'A')
+    """
+    text = (_NO_REPLY if reply is None else reply).upper()
+    return next((sign for sign in text if sign in LETTERS), None)
+
+
+_QUOTES = str.maketrans(  # quotes, emphasis, braces; foreign brackets as ours
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b`\u00b4", "'"),
+        **dict.fromkeys(
+            '"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f'
+        ),
+        **dict.fromkeys("*#$"),
+        **dict.fromkeys("{}", " "),
+        **dict.fromkeys("\u3010\u3014\u3016", "["),
+        **dict.fromkeys("\u3011\u3015\u3017", "]"),
+    }
+)
+
+# A line that begins or ends code, with the language's name.
+_FENCE = re.compile(r"\n(?:```|~~~)(?:[A-Za-z][\w+-]+)?(?=\n)")
+
+# A tag of HTML or a model's own.  ``<B>`` is a letter in brackets.
+_TAG = re.compile(r"</?(?:[A-Za-z][A-Za-z][^<>\n]{0,200}|[a-z])>|<\|[^<>|\n]{1,40}\|>")
+_LATEX = re.compile(r"\\(?:(?:boxed|text|math)(?:bf|it|rm|sf|tt)?(?![a-z])|(?=[()\[\]]))")
+_QUOTING = re.compile(r"'(?:(?<!\w')|(?!\w))")  # a single quote that is no apostrophe
+_BULLET = re.compile(r"\n(?:[-+>\u2022\u2023\u25e6\u25aa\u25cf\u00b7\u2013\u2014] )+")
+_WITHIN_WORD = re.compile(r"_(?<=[^\W_]_)(?=[^\W_])")
+_BEFORE_MARK = re.compile(r" (?=[.,:;!?)\]])")
+
+
+_MOST_ACCENTS = 30  # that a character has in any language (UAX 15, stream-safe text)
+
+
+def composed(text: str) -> str:
+    """Normalise a text to NFKC: full-width signs and ligatures become plain.
+
+    Accents in excess of what languages have are dropped: sorting n of them takes time n squared.
+    """
+    if text.isascii():
+        return text
+    if len(text) > _MOST_ACCENTS:
+        text = _piled_accents().sub("", text)
+    return unicodedata.normalize("NFKC", text)
+
+
+@cache
+def _piled_accents() -> re.Pattern[str]:
+    signs = "".join(filter(unicodedata.combining, map(chr, range(sys.maxunicode + 1))))
+    return re.compile(rf"(?<=[{signs}]{{{_MOST_ACCENTS}}})[{signs}]+")
+
+
+def cleaned(text: str) -> str:
+    r"""Remove markup: keep non-empty lines, with single blanks between words.
+
+    >>> cleaned("```json\n{'answer':  \"B\"}\n```")
+    'answer: B'
+    >>> cleaned(r"$\boxed{\text{D}}$."), cleaned("- __it's__ <b>C</b>")
+    ('D.', "it's C")
+    """
+    text = _FENCE.sub("\n", f"\n{_lines(text)}\n")
+    text = _LATEX.sub(" ", _TAG.sub(" ", text.replace("`", "")))
+    text = _QUOTING.sub("", _underscores(text.translate(_QUOTES)))
+    return _BULLET.sub("\n", f"\n{_BEFORE_MARK.sub('', _lines(text))}").strip("\n")
+
+
+def _lines(text: str) -> str:
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.splitlines())))
+
+
+def _underscores(text: str) -> str:
+    """Replace underscores between words by blanks; elsewhere they are emphasis."""
+    return _WITHIN_WORD.sub(" ", text).replace("_", "")
+
+
+def without_list(text: str, options: Options) -> str:
+    r"""Remove copies of the whole list of options, with letters and marks, from a cleaned text.
+
+    >>> without_list("A. cat\nB) dog\nAnswer: B", {"A": "cat", "B": "dog"})
+    '\nAnswer: B'
+    """
+    lowered = text.lower()
+    if not options or not all(own.lower() in lowered for own in options.values()):
+        return text
+    items = r"\s?".join(
+        rf"[(\[]?{letter} ?(?:[.):\]]|[-\u2013\u2014] )\s?{_words(own)}(?!\w)[.,;]?"
+        for letter, own in options.items()
+    )
+    return re.sub(rf"(?<!\w){items}\s?", "\n", text, flags=re.IGNORECASE)
+
+
+def _words(text: str) -> str:
+    return r"\s".join(map(re.escape, text.split()))
+
+
+def whole(*words: str) -> str:
+    """Make a pattern of whole words."""
+    return "|".join(rf"{word}(?<!\w{word})" for word in words)
+
+
+_NO_NOUN = (  # never follow an article
+    *("and", "or", "is", "because"),
+    *("y", "o", "es", "porque", "et", "ou", "est", "parce", "und", "oder", "ist", "weil"),
+)
+
+_NOUN_FOLLOWS = rf" (?!(?:{'|'.join(_NO_NOUN)})\b)[A-Za-z\u00c0-\u024f]{{2}}"
+_NAMED = r"(?<=(?:option|choice|letter) [aA])"  # directly after one of these nothing is an article
+
+# The end of a letter: "D'accord" begins with none, "B's" does.
+_ENDS = r"(?!\w|'(?!s\b))"
+
+# A letter in a text in lower case, whatever stands before it.
+LETTER = rf"(?:[b-d]|a(?:{_NAMED}|(?!{_NOUN_FOLLOWS}))){_ENDS}"
+BRACKETED = rf"(?:[(\[] ?{LETTER} ?[)\]]|{LETTER})"
+
+_UPPER = {
+    letter: re.compile(
+        rf"{letter}(?<![A-Za-z0-9]{letter}){_ENDS}"
+        + (rf"(?:(?i:{_NAMED})|(?!{_NOUN_FOLLOWS}))" if letter == "A" else ""),
+        re.ASCII,
+    )
+    for letter in "ABCD"
+}
+
+_OPTION = whole("option", "choice")
+_LOWER = re.compile(rf"(?:[(\[] ?|(?:{_OPTION}) )([a-d]){_ENDS}", re.ASCII)
+
+_BEGINS = re.compile(
+    r"(?:[(\[] ?([A-D]) ?[)\]]"
+    r"|([A-D])(?:[.):\n\u3001\u3002]| [-\u2013\u2014] |\W*\Z))",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+_DENIALS = whole("not", "nor", "neither", "can't be", "cannot be", "isn't")
+
+_NEGATED = re.compile(
+    rf"(?:{_DENIALS})"
+    rf"(?: the)?(?: (?:option|choice|letter|answer))? ({BRACKETED}(?: n?or {BRACKETED}){{0,3}})",
+    re.ASCII,
+)
+
+_SINGLE = re.compile(r"[a-d](?<!\w[a-d])(?!\w)", re.ASCII)
+
+
+def letters_in(matched: str) -> Iterator[str]:
+    """Yield the letters of what one of these patterns matched, in capitals."""
+    return (letter.upper() for letter in _SINGLE.findall(matched))
+
+
+def leading(text: str) -> Iterator[str]:
+    r"""Yield the letter that begins a text: alone, in brackets, or before a mark or line break.
+
+    >>> list(leading("b) dog")), list(leading("A - cat")), list(leading("A cat"))
+    (['B'], ['A'], [])
+    """
+    found = _BEGINS.match(text.lstrip())
+    if found:
+        yield (found[1] or found[2]).upper()
+
+
+def standing(text: str) -> set[str]:
+    """Find letters alone and not ruled out; lower case only in brackets or after "option".
+
+    >>> sorted(standing("It can't be B, so C.")), sorted(standing("A dog (c) or option d"))
+    (['C'], ['C', 'D'])
+    """
+    found = {letter for letter, pattern in _UPPER.items() if pattern.search(text)}
+    lowered = text.lower()
+    found.update(letter.upper() for letter in _LOWER.findall(lowered))
+    for negated in _NEGATED.findall(lowered):
+        found.difference_update(letters_in(negated))
+    return found
+
+
+# Letters; two where a reply does not decide.
+_JOINED = rf"{BRACKETED}(?:(?: ?[,/] ?(?:and |or )?| and | or ){BRACKETED}){{0,3}}"
+_DENIED_BY = ("not ", "n't ", "nor ")
+_SUBJECTS = whole("answer", "ans", "choice", "option")  # may follow an adjective
+_LINK = r"\.?(?: is| should be| would be| ?[:=]|\n){1,4}"
+
+_VERBS = "|".join(
+    rf"{verb}(?<!\w{verb})" + "".join(rf"(?<!{denial}{verb})" for denial in _DENIED_BY)
+    for verb in ("choose", "pick", "select", "go with")
+)
+
+_CALLED = r"(?:\s?(?:the )?(?:option|choice|letter)(?: is| ?[:=])?)?"
+
+# "The answer is …", "I choose …".
+_SAID = re.compile(rf"(?:(?:{_SUBJECTS}){_LINK}|{_VERBS}){_CALLED}\s?({_JOINED})", re.ASCII)
+_PRAISE = re.compile(r" is (?:the )?(?:correct|right|best)\b", re.ASCII)
+
+_PRAISED = re.compile(  # before a praise
+    rf"(?<!\w){''.join(f'(?<!{denial})' for denial in _DENIED_BY)}({_JOINED})\Z", re.ASCII
+)
+
+_FARTHEST = 40  # characters that letters take at most, and what denies them
+
+
+def concluded(text: str) -> set[str]:
+    """Find the letters of the last conclusion; several where it leaves open which.
+
+    >>> concluded("I thought the answer is B, but the right choice would be option D.")
+    {'D'}
+    >>> concluded("The answer is a dog."), sorted(concluded("Answer: A or B"))
+    (set(), ['A', 'B'])
+    """
+    text = text.lower()
+    last, at = "", -1
+    for match in _SAID.finditer(text):
+        last, at = match[1], match.end()
+    for praise in _PRAISE.finditer(text, max(0, at)):
+        before = _PRAISED.search(text[max(0, praise.start() - _FARTHEST) : praise.start()])
+        if before:
+            last = before[1]
+    return set(letters_in(last))
+
+
+# A word; where writing has no blanks, every character is one.
+_WORD = re.compile(r"\d+\.\d+|[^\W_\u3040-\u30ff\u3400-\u9fff]+|[\u3040-\u30ff\u3400-\u9fff]")
+_ARTICLES = frozenset(("a", "an", "the"))
+_NUMBERS = "zero one two three four five six seven eight nine ten"
+_DIGITS = {word: str(number) for number, word in enumerate(_NUMBERS.split())}
+_WORD_OF = {number: word for word, number in _DIGITS.items()}
+
+
+def named(text: str, options: Options) -> Iterator[str]:
+    """Find options whose words stand in a text as whole words in order; yield their letters.
+
+    Case, punctuation and articles do not count, and "two" is 2.  Words inside those of a longer
+    option do not name the shorter one.
+
+    >>> list(named("It's a teddy-bear!", {"A": "bear", "B": "the teddy bear", "C": "book"}))
+    ['B']
+    """
+    phrases = {letter: _folded_words(own) for letter, own in options.items()}
+    folded = text.casefold()
+    if not any(_may_hold(folded, phrase) for phrase in phrases.values()):
+        return
+    said = _folded_words(text)
+    for letter, phrase in phrases.items():
+        rest = said
+        longer = {other for other in phrases.values() if phrase in other and phrase != other}
+        for other in sorted(longer, key=len, reverse=True):
+            rest = rest.replace(other, "\n")
+        if phrase and phrase in rest:
+            yield letter
+
+
+def _may_hold(folded: str, phrase: str) -> bool:
+    """Reject a long text fast: tell whether it has all words of a phrase."""
+    return all(word in folded or _WORD_OF.get(word, word) in folded for word in phrase.split())
+
+
+def _folded_words(text: str) -> str:
+    """Put every word between blanks of its own, so that a substring is whole words."""
+    words = (_DIGITS.get(word, word) for word in _WORD.findall(text.casefold()))
+    return "".join(f" {word} " for word in words if word not in _ARTICLES)
+
+
+def read(answer: str, options: Options) -> str | ParseFailure:
+    """Read the letter that an answer (a reply without its thought) chose; blank options are none.
+
+    >>> read("Between A and C, I'd say the answer is **C**.", {"A": "cat", "B": "dog", "C": "cow"})
+    'C'
+    >>> read("A dog", {"A": "cat", "B": "dog"}), read("A or B", {"A": "cat", "B": "dog"})
+    ('B', ParseFailure(reason='ambiguous'))
+    """
+    there = {letter: cleaned(composed(text)) for letter, text in options.items() if text.strip()}
+    text = without_list(cleaned(composed(answer)), there)
+    for step in (concluded, leading, standing):
+        found = _one_of(letter for letter in step(text) if letter in there)
+        if found is not None:
+            return found
+    return _one_of(named(text, there)) or NO_CHOICE
+
+
+def _one_of(letters: Iterable[str]) -> str | ParseFailure | None:
+    distinct = set(letters)
+    return AMBIGUOUS if len(distinct) > 1 else next(iter(distinct), None)

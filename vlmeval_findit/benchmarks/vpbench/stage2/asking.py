@@ -1,0 +1,299 @@
+"""Stage 2 rows as queries: with marks, or with places in words.
+
+Images are ``stage2/<hash>`` of their bytes, ``stage2/marked/<hash>`` of what is drawn: so queries
+are known without images, and nothing is drawn twice.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ....core.files import replacing, sha256_of
+from ....core.image_files import ImageFileError, Size, decode, header, problem
+from ....core.places import Folder, keep_below
+from ....core.stored_png import png
+from ....marks.region import Region
+from ....marks.style import COLOURS, Shape, default_style, words_of
+from ..best_marks import Choice
+from ..query import VPQuery
+from ..release import suffix
+from .row import TASKS, Marked, Role, Stage2Row
+
+# A mark's placeholder in a question.
+SPAN = re.compile(r"<\s*colou?r\s*>\s*<\s*vp\s*>|<\s*vp\s*>|<\s*colou?r\s*>", re.IGNORECASE)
+
+
+def filled(question: str, phrases: Sequence[str]) -> str:
+    """Fill a question's spans with phrases.
+
+    One phrase fills every span; several take turns where numbers divide, else each span gets all.
+
+    >>> filled("Is the <color> <vp> left of the <color> <vp>?", ["red box", "green box"])
+    'Is the red box left of the green box?'
+    >>> filled("Describe the <color> <vp>.", ["red box", "green box"])
+    'Describe the red box and green box.'
+    """
+    spans = len(SPAN.findall(question))
+    if not spans or not phrases:
+        return question
+    given = list(phrases) if spans % len(phrases) == 0 else [" and ".join(phrases)]
+    turns = iter(given * (spans // len(given)))
+    return SPAN.sub(lambda _: next(turns), question)
+
+
+def uneven(row: Stage2Row) -> bool:
+    """Tell whether the numbers of spans and regions do not divide, so that each span gets all."""
+    spans = len(SPAN.findall(row.label))
+    return spans == 0 or spans % len({mark.role for mark in row.marks}) != 0
+
+
+# --- marks ----------------------------------------------------------------------------------------
+
+
+def mark_words(shape: Shape, colours: Sequence[str]) -> list[str]:
+    """Name marks of one shape, each colour once.
+
+    >>> mark_words(Shape.TAG, ["red", "green", "red"])
+    ['red digit tag', 'green digit tag']
+    """
+    return [words_of(default_style(shape), colour) for colour in dict.fromkeys(colours)]
+
+
+_LOOKS = {
+    Shape.BOX: "a rectangle drawn around",
+    Shape.OVAL: "an ellipse drawn around",
+    Shape.ARROW: "an arrow that points at",
+    Shape.MASK: "a half transparent area that covers",
+    Shape.CONTOUR: "a line drawn along the outline of",
+    Shape.TAG: "a small plate with a number in the middle of",
+    Shape.POINT: "a dot in the middle of",
+    Shape.SCRIBBLE: "a short stroke drawn across",
+}
+
+_ROLES = {
+    Role.DEFAULT: "what the question is about",
+    Role.SUBJECT: "the subject of the question",
+    Role.OBJECT: "the object of the question",
+}
+
+
+def mark_described(shape: Shape, colours: Sequence[str], roles: Sequence[Role]) -> str:
+    """Describe the look of marks and what they point at, one sentence a colour.
+
+    >>> mark_described(Shape.OVAL, ["red"], [Role.DEFAULT])
+    'The red oval is an ellipse drawn around what the question is about.'
+    """
+    by_colour = dict(zip(colours, roles, strict=True))
+    return " ".join(
+        f"The {words_of(default_style(shape), colour)} is {_LOOKS[shape]} {_ROLES[role]}."
+        for colour, role in by_colour.items()
+    )
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+_ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
+_ORDINALS = ("first", "second", "third", "fourth")
+
+
+def place_words(row: Stage2Row) -> list[str]:
+    """Name the regions of a row by their places."""
+    many = len(row.images) > 1
+    found = []
+    for mark in row.marks:
+        where = place(mark, row.sizes[mark.picture])
+        number = mark.picture + 1
+        ordinal = _ORDINALS[mark.picture] if number <= len(_ORDINALS) else f"{number}th"
+        found.append(where + f" of the {ordinal} picture" * many)
+    return list(dict.fromkeys(found))
+
+
+def place(mark: Marked, size: Size) -> str:
+    """Name a region by one of nine fields of the image, and by shares of its sides.
+
+    >>> place(Marked(0, Role.DEFAULT, (10, 20, 30, 40)), (100, 200))
+    'region at the upper left (from 10% to 40% of the width and from 10% to 30% of the height)'
+    """
+    x, y, w, h = mark.box
+    across = _ACROSS[_third(x + w / 2, size[0])]
+    down = _DOWN[_third(y + h / 2, size[1])]
+    field = "centre" if across == down else f"{down} {across}"
+    return (
+        f"region at the {field} (from {_share(x, size[0])} to {_share(x + w, size[0])} of the width"
+        f" and from {_share(y, size[1])} to {_share(y + h, size[1])} of the height)"
+    )
+
+
+def _third(at: float, side: int) -> int:
+    return min(2, max(0, int(3 * at / side)))
+
+
+def _share(at: float, side: int) -> str:
+    return f"{min(100, max(0, round(100 * at / side)))}%"
+
+
+PLACES_DESCRIBED = (
+    "Regions are named by their place: the width is counted from the left edge of the picture, "
+    "the height from its upper edge."
+)
+
+
+log = logging.getLogger(__name__)
+RECIPE = 1  # counts the changes of what is drawn
+
+
+class Stored(NamedTuple):
+    """An image below the image folder."""
+
+    name: str
+    size: Size
+
+
+def keep(data: bytes, folder: Path) -> Stored:
+    """Store an image's bytes below an image folder.
+
+    Raises:
+        ValueError: the bytes are no image that can be shown.
+    """
+    name = f"stage2/{sha256_of(data)[:24]}{suffix(data)}"
+    path = folder / name
+    if not path.is_file() or path.stat().st_size != len(data):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_bytes(data)
+            why = problem(temporary, None)
+            if why is not None:
+                raise ValueError(f"the picture {why}")
+    return Stored(name, header(path).size)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPicture:
+    """An image with marks of one shape: ``colours`` has a name a mark."""
+
+    picture: str
+    marks: tuple[Marked, ...]
+    shape: Shape
+    colours: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Return its path, relative to the image folder."""
+        regions = [[mark.box, mark.outlines] for mark in self.marks]
+        drawn = [RECIPE, self.picture, regions, self.shape.value, self.colours]
+        return f"stage2/marked/{sha256_of(json.dumps(drawn).encode())[:24]}.png"
+
+
+def draw_missing(wanted: Iterable[MarkedPicture], folder: Folder) -> None:
+    """Draw the missing images whose sources are there.
+
+    Raises:
+        PlaceError: the folder is not writable.
+    """
+    unread: list[ImageFileError] = []
+    for one in wanted:
+        if (folder.path / one.name).is_file():
+            continue
+        try:
+            keep_below(folder, one.name, drawn(one, folder.path))
+        except ImageFileError as error:
+            unread.append(error)
+    if unread:
+        log.warning("%d pictures cannot be marked; the first: %s", len(unread), unread[0])
+
+
+def drawn(one: MarkedPicture, folder: Path) -> bytes:
+    """Draw a marked image as PNG.
+
+    Raises:
+        ImageFileError: the source cannot be read.
+    """
+    import numpy as np
+
+    from ....marks.render import draw_marks
+
+    pixels = np.asarray(decode(folder / one.picture))
+    regions = [Region(mark.box, mark.outlines) for mark in one.marks]
+    return png(draw_marks(pixels, regions, default_style(one.shape), one.colours).pixels)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query and the marked images that it shows."""
+
+    query: VPQuery
+    pictures: tuple[MarkedPicture, ...] = ()
+
+
+def unsaid(row: Stage2Row) -> VPQuery:
+    """Convert a row to a query whose regions have no names yet."""
+    return VPQuery(
+        index=row.index,
+        label=row.label,
+        images=row.images,
+        question=row.label,
+        options=row.options,
+        answer=row.answer,
+        amount=str(len(row.marks)),
+        cluster=row.cluster,
+        source=TASKS[row.source],
+    )
+
+
+def colour_of(role: Role, chosen: str) -> str:
+    """Choose a mark's colour: the object's differs from the subject's.
+
+    >>> colour_of(Role.SUBJECT, "blue"), colour_of(Role.OBJECT, "blue")
+    ('blue', 'black')
+    """
+    colours = list(COLOURS)
+    after = colours[(colours.index(chosen) + 1) % len(colours)]
+    return after if role is Role.OBJECT else chosen
+
+
+def with_mark(row: Stage2Row, choice: Choice, described: bool) -> Asked:
+    """Show a row's regions by marks of one shape."""
+    coloured = [(mark, colour_of(mark.role, choice.colour)) for mark in row.marks]
+    shown, pictures = list(row.images), []
+    for at in sorted({mark.picture for mark in row.marks}):
+        here = [(mark, colour) for mark, colour in coloured if mark.picture == at]
+        marks, colours = zip(*here, strict=True)
+        made = MarkedPicture(row.images[at], marks, choice.shape, colours)
+        pictures.append(made)
+        shown[at] = made.name
+    of_marks = [colour for _, colour in coloured]
+    roles = [mark.role for mark in row.marks]
+    words = mark_words(choice.shape, of_marks)
+    said = mark_described(choice.shape, of_marks, roles) if described else ""
+    query = replace(
+        unsaid(row),
+        images=tuple(shown),
+        hint=said,
+        question=filled(row.label, words),
+        shapes=(choice.shape.value,),
+        properties=tuple(dict.fromkeys(of_marks)),
+    )
+    return Asked(query, tuple(pictures))
+
+
+def in_words(row: Stage2Row, described: bool) -> VPQuery:
+    """Name a row's regions by their places, above a question without spans."""
+    words = place_words(row)
+    above = [PLACES_DESCRIBED] * described
+    if not SPAN.search(row.label):
+        above.append(f"The question is about the {' and the '.join(words)}.")
+    return replace(unsaid(row), hint=" ".join(above), question=filled(row.label, words))
+
+
+def without_outline(row: Stage2Row, shape: Shape) -> int:
+    """Count the marks that follow the box for want of an outline."""
+    if shape not in (Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE):
+        return 0
+    return sum(not mark.outlines for mark in row.marks)

@@ -1,0 +1,419 @@
+"""Read what a reply says (protocol section 3): never raises, evaluates nothing, in linear time.
+
+Patterns are possessive (``++``): long runs are looked at once. What stands *before* a box (label,
+frame) is found by looking back from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from math import inf, isfinite
+from typing import Any
+
+from .records import Reading, Reason
+from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
+from .representation import Corners, Representation
+
+Reader = Callable[[str], Reading]
+
+# A label, the numbers under it or why there are none, and the number of its frame (images: 0)
+Said = tuple[str, Any, int]
+
+
+def read(reply: str, how: ReplyFormat) -> Reading:
+    """Read a reply as its prompt prescribed: boxes in its units, labels, frames, parse failure."""
+    return reader(how)(reply)
+
+
+@lru_cache(maxsize=4096)
+def reader(how: ReplyFormat) -> Reader:
+    """The function that reads replies of a format: chosen once, called for every reply."""
+    if how.output == "json":
+        return _json_reader(how)
+    return _text_video_reader(how) if how.frames > 1 else _text_reader(how)
+
+
+# --- numbers that become boxes --------------------------------------------------------------------
+
+
+def numbers_to_corners(row: Representation, values: Sequence[Any]) -> Corners | Reason:
+    """The box that these values are in a representation, or why they are none."""
+    if len(values) != row.width:
+        return Reason.WRONG_SHAPE
+    try:
+        numbers = tuple(map(float, values))
+    except OverflowError:
+        return Reason.NOT_FINITE
+    except (TypeError, ValueError):
+        return Reason.NOT_A_NUMBER
+    # A sum is finite only if all of its terms are; the second look is for huge finite numbers.
+    if not isfinite(sum(numbers)) and not all(map(isfinite, numbers)):
+        return Reason.NOT_FINITE
+    return row.to_corners(numbers)
+
+
+def boxes_said(
+    how: ReplyFormat,
+    row: Representation,
+    said: Sequence[Said],
+    indices: Sequence[int] = (),
+    reason: Reason | None = None,
+) -> Reading:
+    """Make the reading of what was said, with the first reason against it.
+
+    ``indices`` are all frame numbers said, even in malformed entries: they count from 0 if the
+    smallest is 0, else from 1.
+    """
+    count, labelled = how.frames, how.multilabel
+    first = 1 if indices and min(indices) else 0
+    if len(said) >= _FEW:
+        together = _all_corners(row, said, range(first, first + count))
+        if together is not None:
+            labels = [label for label, _, _ in said] if labelled else []
+            frames = [index - first for _, _, index in said] if count > 1 else []
+            return Reading(together, labels, frames, reason)
+    boxes: list[Corners] = []
+    labels, frames = [], []
+    for label, values, index in said:
+        if type(values) is Reason:
+            box: Corners | Reason = values
+        elif 0 <= index - first < count:
+            box = numbers_to_corners(row, values)
+        else:
+            box = Reason.FRAME_OUT_OF_RANGE
+        if not isinstance(box, tuple):
+            reason = reason or box
+            continue
+        boxes.append(box)
+        if labelled:
+            labels.append(label)
+        if count > 1:
+            frames.append(index - first)
+    return Reading(boxes, labels, frames, reason)
+
+
+_FEW = 4  # boxes of a reply that are quicker converted together
+
+
+def _all_corners(row: Representation, said: Sequence[Said], known: range) -> list[Corners] | None:
+    """Convert all at once; None where one is no box in a frame that is known."""
+    _, values, indices = zip(*said, strict=True)
+    width = row.width
+    try:
+        if set(map(len, values)) != {width} or not (
+            min(indices) in known and max(indices) in known
+        ):
+            return None
+        numbers = list(map(float, chain.from_iterable(values)))
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if not isfinite(sum(numbers)):
+        return None
+    return list(map(row.to_corners, zip(*[iter(numbers)] * width, strict=True)))
+
+
+def as_index(value: object) -> int | None:
+    """What ``int()`` makes of a value; None where it makes nothing of it."""
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]
+    except (TypeError, ValueError, OverflowError):
+        # A run of thousands of digits is a number, but no frame has it.
+        return _NO_SUCH_FRAME if isinstance(value, str) and value.strip().isdecimal() else None
+
+
+_NO_SUCH_FRAME = 10**9
+
+_OPEN, _CLOSE = "<|begin_of_box|>", "<|end_of_box|>"  # GLM's markers around its answer
+
+
+def _marked(text: str) -> Iterator[str]:
+    end = 0
+    while True:
+        start = text.find(_OPEN, end)
+        end = text.find(_CLOSE, start + len(_OPEN)) if start >= 0 else -1
+        if end < 0:
+            return
+        yield text[start + len(_OPEN) : end]
+        end += len(_CLOSE)
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+_NUMBER = r"(\d++(?:\.\d++)?)"
+_COMMA = r"\s*+,\s*+"
+_EMPTY_LIST = re.compile(r"\[\s*+\]")
+_PAIR = re.compile(rf"\(\s*+{_NUMBER}{_COMMA}{_NUMBER}\s*+\)")
+
+
+def _bracketed(row: Representation, before: str = "", brackets: str = r"\[\]") -> re.Pattern[str]:
+    numbers = _COMMA.join([_NUMBER] * row.width)
+    return re.compile(rf"{before}{brackets[:2]}\s*+{numbers}\s*+{brackets[2:]}")
+
+
+def _text_reader(how: ReplyFormat) -> Reader:
+    """Reads a reply about one image: every box in brackets, or every ``label: [a, b, c, d]``."""
+    row = how.numbers
+    free = how.representation == "unconstrained"
+    before = r":\s*+" if how.multilabel else ""
+    passes = [(_bracketed(row, before), ":[]")]
+    if free:
+        passes.append((_bracketed(row, before, r"\(\)"), ":[]()"))
+
+    def unlabelled(text: str) -> list[Said]:
+        found = passes[0][0].findall(text)
+        if free:
+            pairs = iter(_PAIR.findall(text))
+            # (a, b) … (c, d): the first pair belongs to the second, the third to the fourth.
+            found += [one + other for one, other in zip(pairs, pairs, strict=False)]
+            found += passes[1][0].findall(text)
+        return [("", numbers, 0) for numbers in found]
+
+    def labelled(text: str) -> Iterator[Said]:
+        for pattern, stops in passes:
+            for box, start in _matches(pattern, text):
+                label = _back_to(stops, text, start, box.start())
+                if label:
+                    yield label.strip(), box.groups(), 0
+
+    def reading(reply: str) -> Reading:
+        text = next(_marked(reply), reply)
+        said = list(labelled(text)) if how.multilabel else unlabelled(text)
+        found = boxes_said(how, row, said)
+        # A reply adheres when it has a box or says that there is none.
+        if found.boxes or found.reason or _EMPTY_LIST.search(text):
+            return found
+        return found._replace(reason=Reason.NO_BOX if text.strip() else Reason.EMPTY)
+
+    return reading
+
+
+def _text_video_reader(how: ReplyFormat) -> Reader:
+    """Reads a reply about frames: every ``<index>: [a, b, c, d]``, labels after the index."""
+    row = how.numbers
+    pattern = _bracketed(row, before=r":\s*+")
+
+    def entries(text: str) -> Iterator[Said]:
+        for box, start in _matches(pattern, text):
+            end = box.start()
+            label = ""
+            if how.multilabel:
+                # <index>: label: [a, b, c, d]
+                label = _back_to(":[]", text, start, end)
+                end -= len(label) + 1
+                if end < start or text[end] != ":":
+                    continue
+            index = _index_before(text, start, end)
+            if index is not None:
+                yield label.strip(), box.groups(), index
+
+    def reading(reply: str) -> Reading:
+        text = next(_marked(reply), reply)
+        said = list(entries(text))
+        if not said:
+            return Reading([], [], [], Reason.NO_BOX if text.strip() else Reason.EMPTY)
+        return boxes_said(how, row, said, [index for _, _, index in said])
+
+    return reading
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], int]]:
+    start = 0
+    for found in pattern.finditer(text):
+        yield found, start
+        start = found.end()
+
+
+def _back_to(stops: str, text: str, start: int, end: int) -> str:
+    """What stands before ``end``, back to the nearest of the stop characters or to ``start``."""
+    before = text[start:end]
+    for stop in stops:
+        before = before.rpartition(stop)[2]
+    return before
+
+
+def _index_before(text: str, start: int, end: int) -> int | None:
+    """The frame number that ends at ``end``: digits, perhaps with a closing angle bracket."""
+    before = text[start:end].rstrip().removesuffix(">").rstrip()
+    digits = len(before)
+    while digits and before[digits - 1].isdecimal():
+        digits -= 1
+    return as_index(before[digits:])
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+_NOT_JSON = object()
+_BLANKS = " \t\r\n"
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_scan_long = json.JSONDecoder(parse_int=lambda s: int(s) if len(s) < 4000 else inf).scan_once  # type: ignore[attr-defined]
+
+
+def _parse(text: str) -> Any:
+    text = text.strip(_BLANKS)
+    try:
+        value, end = _scan(text, 0)
+    except (StopIteration, json.JSONDecodeError, RecursionError):
+        return _NOT_JSON
+    except ValueError:
+        # An integer of thousands of digits is valid JSON that Python refuses to convert.
+        try:
+            value, end = _scan_long(text, 0)
+        except (StopIteration, ValueError, RecursionError):
+            return _NOT_JSON
+    return value if end == len(text) else _NOT_JSON
+
+
+def _unfenced(reply: str) -> str:
+    """What stands in the first fence, or everything."""
+    start = reply.find("```")
+    if start < 0:
+        return reply
+    start += 3
+    if reply[start : start + 4].lower() == "json":
+        start += 4
+    end = reply.find("```", start)
+    return reply if end < 0 else reply[start:end].strip()
+
+
+def _image_json(reply: str) -> Any:
+    text = _unfenced(reply)
+    if _OPEN in text:
+        value = _first_json_block(text)
+        if value is not _NOT_JSON:
+            return value
+    return _parse(text)
+
+
+def _video_json(reply: str) -> Any:
+    """The JSON value of a reply about frames: text before the first marker is the answer."""
+    text = _unfenced(reply)
+    if _OPEN not in text or next(_marked(text), None) is None:
+        return _parse(text)
+    before = text[: text.find(_OPEN)]
+    return _parse(before) if before.strip() else _first_json_block(text)
+
+
+def _first_json_block(text: str) -> Any:
+    values = map(_parse, _marked(text))
+    return next((value for value in values if value is not _NOT_JSON), _NOT_JSON)
+
+
+# What a number or a word of JSON leaves unread where it is cut off
+_CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|tr?u?|fa?l?s?|nu?l?")
+
+
+def _why_not_json(reply: str) -> Reason:
+    text = reply.strip()
+    if not text:
+        return Reason.EMPTY
+    start = min((i for i in (text.find("["), text.find("{")) if i >= 0), default=-1)
+    if start < 0:
+        return Reason.NOT_JSON
+    try:
+        _scan(text, start)
+    except StopIteration as stop:
+        at, unterminated = stop.value, False
+    except json.JSONDecodeError as error:
+        at, unterminated = error.pos, error.msg.startswith("Unterminated")
+    except (ValueError, RecursionError):
+        return Reason.NOT_JSON
+    else:
+        return Reason.NOT_JSON
+    cut = unterminated or at >= len(text) or _CUT_TOKEN.fullmatch(text, at)
+    return Reason.TRUNCATED if cut else Reason.NOT_JSON
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value).strip()
+    except (RecursionError, ValueError):
+        return ""
+
+
+def _own_label(entry: dict[str, Any]) -> str:
+    """The label of an object: missing is empty, null is the word None (protocol section 3)."""
+    return _text_of(entry.get("label", ""))
+
+
+def _boxes_of(how: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
+    key = PLURAL_KEYS.get(how.key, how.key) if how.structure == "nested" else how.key
+    keys, never_beside = how.numbers.keys, how.numbers.never_beside
+
+    def decomposed(entry: dict[str, Any]) -> tuple[str, Any]:
+        if not never_beside.isdisjoint(entry):
+            return "", Reason.WRONG_SHAPE
+        try:
+            return _own_label(entry), [entry[name] for name in keys]
+        except KeyError:
+            return "", Reason.WRONG_KEY
+
+    def by_class(entry: dict[str, Any]) -> tuple[str, Any]:
+        rest = [name for name in entry if name != "frame_idx" or how.frames == 1]
+        return (rest[0].strip(), entry[rest[0]]) if len(rest) == 1 else ("", Reason.WRONG_KEY)
+
+    def labelled(entry: dict[str, Any]) -> tuple[str, Any]:
+        return (_own_label(entry), entry[key]) if key in entry else ("", Reason.WRONG_KEY)
+
+    def unlabelled(entry: dict[str, Any]) -> tuple[str, Any]:
+        return "", entry.get(key, Reason.WRONG_KEY)
+
+    if how.structure == "decomposed":
+        return decomposed
+    if how.key == CLASS_KEY:
+        return by_class
+    return labelled if how.multilabel else unlabelled
+
+
+def _json_reader(how: ReplyFormat) -> Reader:
+    """Reads a list of objects, whatever their structure; over frames each says its own."""
+    row, boxes_of = how.numbers, _boxes_of(how)
+    nested, video = how.structure == "nested", how.frames > 1
+    value_of = _video_json if video else _image_json
+
+    def reading(reply: str) -> Reading:
+        entries = value_of(reply)
+        if nested and isinstance(entries, dict):
+            entries = [entries]
+        if not isinstance(entries, list):
+            why = _why_not_json(reply) if entries is _NOT_JSON else Reason.NOT_A_LIST
+            return Reading([], [], [], why)
+        said: list[Said] = []
+        indices: list[int] = []
+        index = 0
+        for entry in entries:
+            if type(entry) is not dict:
+                said.append(("", Reason.NOT_AN_OBJECT, 0))
+                continue
+            if video:
+                found = as_index(entry.get("frame_idx"))
+                if found is None:
+                    said.append(("", Reason.NO_FRAME, 0))
+                    continue
+                index = found
+                indices.append(index)
+            label, values = boxes_of(entry)
+            if type(values) is list:
+                if nested:
+                    said += [(label, _listed(box), index) for box in values]
+                else:
+                    said.append((label, values, index))
+            else:
+                said.append((label, _listed(values), index))
+        if not video:
+            return boxes_said(how, row, said)
+        # What is no box at all is told before what is one in no frame or without a place.
+        bad = [values for _, values, _ in said if type(values) is Reason]
+        if bad:
+            said = [one for one in said if type(one[1]) is not Reason]
+        reason = bad[0] if bad else None if indices else Reason.NO_FRAME
+        return boxes_said(how, row, said, indices, reason)
+
+    return reading
+
+
+def _listed(values: Any) -> Any:
+    return values if isinstance(values, list | Reason) else Reason.WRONG_SHAPE

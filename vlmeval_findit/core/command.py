@@ -1,0 +1,108 @@
+"""Our command: its name here, the extras that it needs, and how it ends."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def clone() -> Path | None:
+    """Return the clone that the package is imported from; None where it was installed."""
+    # Folders beside an installed package belong to other packages.
+    beside = _PACKAGE.parent
+    return beside if (beside / "run_findit.py").is_file() else None
+
+
+def as_called(text: str) -> str:
+    """A text that names our command, with the name that it has here: ``findit`` outside a clone."""
+    if clone() is not None:
+        return text
+    return text.replace("python run_findit.py", "findit").replace("run_findit.py", "findit")
+
+
+def config_here_or_shipped(path: Path) -> Path:
+    """Return a configuration that exists, else the one of that name shipped with the package.
+
+    ``configs/smoke.yaml`` is found from any folder; a path in another folder is only itself.
+
+    Raises:
+        FileNotFoundError: there is neither; the message lists those that come with the package.
+    """
+    if path.is_file():
+        return path
+    folder = (clone() or _PACKAGE) / "configs"
+    if path.parent == Path("configs") and (folder / path.name).is_file():
+        return folder / path.name
+    shipped = ", ".join(f"configs/{found.name}" for found in sorted(folder.glob("*.yaml")))
+    raise FileNotFoundError(f"no file {path}; with the package come {shipped}")
+
+
+# --- packages -------------------------------------------------------------------------------------
+
+# Imported name -> the extra that brings it (setup.py)
+EXTRAS = {
+    "av": "video",
+    "cv2": "marks",
+    "huggingface_hub": "publish",
+    "llguidance": "local",
+    "mlflow": "track",
+    "pycocotools": "confidences",
+    "ray": "cluster",
+    "supervision": "notebook",
+    "torch": "local",
+    "transformers": "local",
+    "vlmeval": "run",
+}
+
+
+def install(extra: str) -> str:
+    """Return the command that adds an extra, to the clone if there is one.
+
+    >>> install("run").endswith("[run]'")
+    True
+    """
+    beside = clone()
+    if beside is None:
+        return f"pip install 'vlmeval-findit[{extra}]'"
+    where = "." if beside == Path.cwd() else str(beside)
+    return f"pip install -e {shlex.quote(f'{where}[{extra}]')}"
+
+
+def missing(error: ImportError) -> str | None:
+    """One line for an import that failed for want of an extra; None for any other.
+
+    >>> str(missing(ModuleNotFoundError("No module named 'cv2'", name="cv2")))[:34]
+    'cv2 is not installed: pip install '
+    """
+    module = (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or module not in EXTRAS:
+        return None
+    return f"{module} is not installed: {install(EXTRAS[module])}"
+
+
+def installed(packages: Sequence[str]) -> dict[str, str]:
+    """The versions of those packages that are installed, found without importing any."""
+    found = {package: _version(package) for package in packages}
+    return {package: version for package, version in found.items() if version is not None}
+
+
+@cache
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+# --- exit statuses, of VLMEvalKit's runner too where it ran our datasets --------------------------
+
+SOME_FAILED = 1  # Something failed: run again to go on
+REFUSED = 2  # Nothing was run
+NO_MORE = 3  # The spending limit is reached, or the disk is full
+LATER = 4  # A batch service could not be reached: run again to go on
+INTERRUPTED = 130  # Somebody stopped it

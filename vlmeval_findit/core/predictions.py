@@ -1,0 +1,303 @@
+"""Prediction files of VLMEvalKit runs: ``<model>_<dataset>.<json|tsv|xlsx>``.
+
+Columns are ``index``, ``prediction`` and perhaps ``extra_records``; ground truth is never taken
+from them. Values are read as they stand: "None" and "NA" are replies, an empty cell an empty reply.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import re
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from .files import atomic_write, holds_text, write_once, write_text_once
+from .question import is_index
+from .replies import RECORD_KEY, Reply, record_in, recorded
+
+# Characters that a cell holds; VLMEvalKit's default format cuts replies there
+XLSX_CELL_LIMIT = 32_767
+
+
+class PredictionError(ValueError):
+    """A prediction file that cannot be read; the message names file, row and column."""
+
+
+def read_predictions(path: Path) -> list[Reply]:
+    """Read the replies of a prediction file, in its order.
+
+    Raises:
+        PredictionError: unknown format, a damaged file, a missing column or cell, an index that is
+            no whole number, below 0 or stands twice, a coordinate space that is none.
+        OSError: the file cannot be opened.
+    """
+    check_format(path)
+    readers = {".json": _json_rows, ".tsv": _tsv_rows, ".xlsx": _xlsx_rows}
+    replies: dict[int, Reply] = {}
+    for number, row in enumerate(readers[path.suffix](path), 1):
+        reply = _reply(f"{path}, row {number}", row)
+        if reply.index in replies:
+            raise PredictionError(f"{path}, row {number}: index {reply.index} stands twice")
+        replies[reply.index] = reply
+    return list(replies.values())
+
+
+PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")  # What ``PRED_FORMAT`` may name
+
+
+def check_format(path: Path) -> None:
+    """Refuse a file that is none of predictions by its name, with a :class:`PredictionError`."""
+    if path.suffix not in PREDICTION_FORMATS:
+        raise PredictionError(
+            f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
+            f"{', '.join(PREDICTION_FORMATS)} (the one that PRED_FORMAT names)"
+        )
+
+
+def check_model_name(name: str) -> str:
+    """A model's name; a PredictionError where no file below the work folder can have it."""
+    why = None
+    if name in ("", ".", ".."):
+        why = "is none"
+    elif any(sign in name for sign in "/\\"):
+        why = "names files: no slash in it"
+    elif not name.isprintable():
+        why = "names files: no line ends or control characters in it"
+    elif len(name.encode()) > _LONGEST_NAME:
+        why = f"names files: at most {_LONGEST_NAME} bytes"
+    if why is not None:
+        raise PredictionError(f"the model's name {name!r} {why}")
+    return name
+
+
+_LONGEST_NAME = 100  # Bytes; file systems take 255, and a variant's name stands behind it
+
+
+def _reply(where: str, row: Mapping[str, Any]) -> Reply:
+    for column in ("index", "prediction"):
+        if column not in row:
+            raise PredictionError(f"{where}: no column {column!r}, only {list(row)}")
+    index = _index(where, row["index"])
+    if isinstance(row["prediction"], dict):
+        # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
+        row = {"prediction": None, **row["prediction"]}
+    found = recorded(row.get("extra_records"))
+    said = record_in(row.get("extra_records")).get("space")
+    if said and found.space is None:
+        # Without it, boxes would be read in another space than the run's, and nobody would know.
+        raise PredictionError(
+            f"{where}, column extra_records: {reprlib.repr(said)} are no settings of a "
+            "coordinate space"
+        )
+    stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
+    return Reply(index, _text(row["prediction"]), found, stated)
+
+
+# Columns of a prediction file that repeat what the table says
+STATED = ("label", "width", "height")
+
+
+def _index(where: str, value: object) -> int:
+    """A row's number; sheets hold it as 3.0, some writers as text."""
+    number = _whole(value)
+    if number is None or not is_index(number):
+        why = "a whole number" if number is None else "the number of a row: they begin at 0"
+        raise PredictionError(f"{where}, column index: {reprlib.repr(value)} is not {why}")
+    return number
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str:
+    """A reply as it stands; a cell without one (None, or the NaN of pandas) is an empty reply."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return ""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise PredictionError(f"{path}: is nested too deeply for a prediction file") from None
+    except ValueError as error:
+        raise PredictionError(f"{path}: not JSON: {error}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise PredictionError(f"{path}: should be a list of objects, one a query")
+    return rows
+
+
+def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    csv.field_size_limit(2**31 - 1)
+    with path.open(encoding="utf-8-sig", newline="") as f:
+        # Strict: a file that was cut off within a reply must not read as a shorter reply.
+        lines = csv.reader(f, delimiter="\t", strict=True)
+        try:
+            header = _header(path, next(lines, []))
+            for number, cells in enumerate(filter(None, lines), 1):
+                if len(cells) != len(header):
+                    raise PredictionError(
+                        f"{path}, row {number}: {len(cells)} cells for {len(header)} columns: is "
+                        "the file cut off?"
+                    )
+                yield dict(zip(header, cells, strict=True))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise PredictionError(f"{path}, line {lines.line_num}: {error}") from None
+
+
+def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
+    from openpyxl import load_workbook
+
+    with path.open("rb") as f:
+        if f.read(len(_OLE)) == _OLE:
+            raise PredictionError(f"{path}: is encrypted, or an old .xls file: save it as .xlsx")
+        try:
+            # Not data_only: a reply that begins with "=" may lie there as a formula without a
+            # value.
+            book = load_workbook(f, read_only=True)
+            lines = list(book.worksheets[0].iter_rows(values_only=True))
+        except Exception as error:  # zip, XML and openpyxl raise whatever they meet
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise PredictionError(f"{path}: not a sheet that can be read: {said}") from None
+    header = _header(path, [str(name) for name in (lines or [()])[0]])
+    # Empty cells at the end of a row may not be there, and empty rows at the end of a sheet may.
+    rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
+    return [row for row in rows if any(value is not None for value in row.values())]
+
+
+_OLE = b"\xd0\xcf\x11\xe0"  # How older Office files, and encrypted newer ones, begin
+
+
+def _header(path: Path, names: list[str]) -> list[str]:
+    if not names:
+        raise PredictionError(f"{path}: has no line of column names; is the file cut off?")
+    twice = next((name for name in names if name != "None" and names.count(name) > 1), None)
+    if twice is not None:
+        raise PredictionError(f"{path}: column {twice!r} stands twice")
+    return names
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+log = logging.getLogger(__name__)
+
+PredictionRow = Mapping[str, Any]  # One row of a prediction file, by column
+
+
+def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
+    """Write a prediction file in the format of its name, whole or not at all, if it changed.
+
+    Sheets cut a reply at 32,767 characters, with a warning; TSV, as the host reads it, takes "NA"
+    for nothing. Each call of ``rows`` makes them again, so that JSON never holds all in memory.
+    """
+    check_format(path)
+    if path.suffix == ".json":
+        if not holds_rows(path, rows()):
+            with atomic_write(path) as f:
+                f.writelines(_as_json(rows()))
+    elif path.suffix == ".tsv":
+        out, whole = io.StringIO(), list(rows())
+        writer = csv.DictWriter(
+            out, _columns(whole), delimiter="\t", quoting=csv.QUOTE_ALL, lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(whole)
+        write_text_once(path, out.getvalue())
+    else:
+        _write_sheet(path, list(rows()))
+
+
+def _as_json(rows: Iterable[PredictionRow]) -> Iterator[str]:
+    before = "["
+    for row in rows:
+        yield before
+        if any(isinstance(value, dict | list | tuple) for value in row.values()):
+            yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
+        else:
+            # The same text; JSON's writer in C does not indent.
+            yield f"\n    {{\n        {_FLAT.encode(row)[1:-1]}\n    }}"
+        before = ","
+    yield "[]" if before == "[" else "\n]"
+
+
+_FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",\n        ", ": "))
+
+
+def holds_rows(path: Path, rows: Iterable[PredictionRow]) -> bool:
+    """Whether a JSON file has just these rows, as :func:`write_rows` writes them."""
+    return holds_text(path, _as_json(rows))
+
+
+def _columns(rows: Sequence[PredictionRow]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+    columns = _columns(rows)
+    sheet.append(columns)
+    shortened = [_with_fitting_record(row) for row in rows]
+    if lost := sum(before is not after for before, after in zip(rows, shortened, strict=True)):
+        log.warning(
+            "%s: a cell holds %d characters, and the records of %d replies are longer: their "
+            "log-probabilities or thoughts are left out (PRED_FORMAT=json holds them)",
+            path,
+            XLSX_CELL_LIMIT,
+            lost,
+        )
+    for row in shortened:
+        cells = []
+        for name in columns:
+            value = row.get(name)
+            cell = WriteOnlyCell(sheet, _for_cell(value) if isinstance(value, str) else value)
+            if isinstance(value, str):
+                cell.data_type = "s"  # also where it begins like a formula
+            cells.append(cell)
+        sheet.append(cells)
+    out = io.BytesIO()
+    book.save(out)
+    write_once(path, out.getvalue())
+
+
+def _with_fitting_record(row: PredictionRow) -> PredictionRow:
+    """A row whose record is whole in a cell: one that was cut could not be read at all."""
+    text = row.get("extra_records")
+    record = dict(record_in(text))
+    if not isinstance(text, str) or len(text) <= XLSX_CELL_LIMIT or not record:
+        return row
+    for part in ("logprobs", "thought"):
+        if len(text) > XLSX_CELL_LIMIT and record.pop(part, None) is not None:
+            text = json.dumps({RECORD_KEY: record})
+    return {**row, "extra_records": text}
+
+
+def _for_cell(text: str) -> str:
+    """What a cell can hold of a text: what XML has no sign for is written as its number."""
+    shown = re.sub(
+        "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
+        lambda found: f"\\u{ord(found[0]):04x}",
+        text,
+    )
+    return shown[:XLSX_CELL_LIMIT]

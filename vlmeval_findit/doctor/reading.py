@@ -1,0 +1,249 @@
+"""Read a run in a convention: where its boxes lie, and how likely their numbers are then.
+
+A box means an object of its query (Student's t errors with 2 degrees of freedom, for heavy tails),
+another place, or nothing. Densities are of the numbers as said, so that units compare.
+"""
+# Shapes: n boxes, p pairs of a box and an object of its query, t objects; ``...`` are readings that
+# are computed at once. Places and sides are in shares of the image.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .conventions import Convention
+from .evidence import Evidence
+from .frames import UNBENT, Bend, Floats, Frame
+
+# Errors of boxes in shares of the object's side: those of models of mean IoU 0.9, 0.75 and 0.5.
+WIDTHS, USUAL_WIDTH = (0.03, 0.08, 0.2), 1
+# Shares of boxes that mean an object: most are wrong, usual, and nearly all are right.
+FOLLOWS, USUAL_FOLLOWS = (0.3, 0.6, 0.85), 0.6
+# The share of boxes whose numbers mean nothing.
+MEANINGLESS = 0.05
+
+_OUTSIDE, _MOST_OUTSIDE = 25.0, 0.2  # nats a picture's side outside of the picture, sides
+_MARGIN = 0.02  # shares of the picture
+_NEVER = -700.0  # nats
+
+
+class Boxes(NamedTuple):
+    """Boxes in a convention, along the picture's x and y."""
+
+    centre: Floats  # (..., 2, n)
+    side: Floats  # (..., 2, n), not positive where the numbers are no box
+    scale: Floats  # (..., 2, n), the size that the numbers refer to
+
+    @property
+    def corners(self) -> Floats:
+        """(..., 4, n) x1, y1, x2, y2."""
+        half = self.side / 2
+        return np.concatenate([self.centre - half, self.centre + half], axis=-2)
+
+
+def located(numbers: Floats, frame: Frame, corners: Floats) -> Boxes:
+    """Numbers (4, n) as boxes; ``frame`` is by box, ``corners`` (..., 4, 4) of orders."""
+    ends = times(corners, numbers)
+    low = (ends[..., :2, :] - frame.offset) / frame.scale
+    high = (ends[..., 2:, :] - frame.offset) / frame.scale
+    boxes = Boxes((low + high) / 2, (high - low) * np.sign(frame.scale), np.abs(frame.scale))
+    return Boxes(*(one[..., ::-1, :] for one in boxes)) if frame.turned else boxes
+
+
+def said(boxes: Floats, frame: Frame, numbers: Floats) -> Floats:
+    """Invert :func:`located`: corners (4, n) as exact numbers.
+
+    >>> from vlmeval_findit.doctor.conventions import ORDERS
+    >>> frame = Frame(np.array([[1000.0], [1000.0]]), np.zeros((2, 1)))
+    >>> said(np.array([[0.1], [0.2], [0.3], [0.6]]), frame, ORDERS["yxhw"].numbers).T.tolist()
+    [[200.0, 100.0, 400.0, 200.0]]
+    """
+    low, high = (boxes[1::-1], boxes[:1:-1]) if frame.turned else (boxes[:2], boxes[2:])
+    low, high = low * frame.scale + frame.offset, high * frame.scale + frame.offset
+    # An axis that is mirrored exchanges the ends; a box with a negative side keeps it.
+    mirrored = frame.scale < 0
+    ends = np.concatenate([np.where(mirrored, high, low), np.where(mirrored, low, high)])
+    return times(numbers, ends)
+
+
+def iou(left: Floats, right: Floats) -> Floats:
+    """Return (n,) IoUs of boxes (4, n) with boxes (4, n); 0 where one has no sides.
+
+    >>> iou(np.array([[0.0, 0, 2, 2]]).T, np.array([[1.0, 0, 3, 2]]).T).round(3).tolist()
+    [0.333]
+    """
+    low, high = np.maximum(left[:2], right[:2]), np.minimum(left[2:], right[2:])
+    common = (high - low).clip(0).prod(0)
+    areas = [(box[2:] - box[:2]).clip(0).prod(0) for box in (left, right)]
+    union = areas[0] + areas[1] - common
+    overlap: Floats = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+    return overlap
+
+
+def times(left: Floats, right: Floats) -> Floats:
+    """``left @ right`` of long thin arrays, in this thread: others only get in each other's way."""
+    product: Floats = np.einsum("...ij,...jk->...ik", left, right)
+    return product
+
+
+def _both(axes: Floats) -> Floats:
+    """The sum over x and y, the last axis but one: ``sum`` takes several times as long."""
+    total: Floats = axes[..., 0, :] + axes[..., 1, :]
+    return total
+
+
+# --- how likely numbers are -----------------------------------------------------------------------
+
+
+class Errors(NamedTuple):
+    """How far boxes are off the objects that they are paired with."""
+
+    centre: Floats  # (..., 2, p) in shares of the object's side
+    size: Floats  # (..., 2, p), logarithms of the sides' ratio
+    square: Floats  # (..., p), of both, without the model's habits
+    rounding: Floats  # (..., p), the variance that comes of the numbers' step
+
+    def tail(self, width: float) -> tuple[Floats, Floats]:
+        """Two (..., p): the squared width, and one over how far out in the tail a pair lies."""
+        squared = width**2 + self.rounding
+        return squared, 1 / (squared + self.square / 2)
+
+
+class Densities(NamedTuple):
+    """What numbers are as likely as, times exp(-``peak``)."""
+
+    objects: Sequence[Floats]  # (..., n) for each of some widths
+    pairs: Floats  # (..., p), which add up to the last of these
+    anywhere: Floats  # (..., n)
+    meaningless: Floats  # (..., n)
+    peak: Floats  # (..., n)
+
+    def mixed(self, width: int, follows: float) -> Floats:
+        """(..., n): the density where a share of the boxes follows objects."""
+        others = (1 - MEANINGLESS - follows) * self.anywhere + MEANINGLESS * self.meaningless
+        return follows * self.objects[width] + others + 1e-300
+
+    def logs(self, width: int = 0, follows: float = USUAL_FOLLOWS) -> Floats:
+        """The logarithm of :meth:`mixed`."""
+        logs: Floats = np.log(self.mixed(width, follows)) + self.peak
+        return logs
+
+
+def likelihood(
+    evidence: Evidence,
+    boxes: Boxes,
+    widths: Sequence[float] = (WIDTHS[USUAL_WIDTH],),
+    how: Bend = UNBENT,
+) -> tuple[Errors, Densities]:
+    """Return errors of pairs, and how likely each box's numbers are, for errors of some widths."""
+    # The frame of ``boxes`` is bent already; of ``how`` only the model's habits count.
+    truth, box, (mean, spread) = evidence.paired, evidence.box, evidence.log_sides
+    is_box = np.logical_and(boxes.side[..., 0, :] > 0, boxes.side[..., 1, :] > 0)
+    log_side = np.log(np.where(boxes.side > 0, boxes.side, 1.0))
+    away = np.abs(boxes.centre - 0.5)
+    outside = _both(np.maximum(0, away + boxes.side / 2 - 0.5)).clip(max=_MOST_OUTSIDE)
+    # From shares of the picture to the numbers as said; boxes of a right reading rarely leave it.
+    units = -2 * _both(np.log(boxes.scale)) - _both(log_side) - _OUTSIDE * outside
+    centre = 0.97 / (1 + 2 * _MARGIN) * (away < 0.5 + _MARGIN)
+    centre += 0.015 * np.exp(-np.minimum(away, 600))
+    sides = 0.5 * ((log_side - mean) / spread) ** 2 + np.log(spread * np.sqrt(2 * np.pi))
+    anywhere = np.where(is_box, units + _both(np.log(centre) - sides), -np.inf)
+    peak = np.maximum(anywhere, evidence.meaningless)
+
+    off = (boxes.centre[..., box] - truth.centre) / truth.side
+    size = log_side[..., box] - truth.log_side
+    square = 2 * (off - how.shift[:, None]) ** 2 + 0.5 * (size - how.size[:, None]) ** 2
+    rounding = _both((evidence.step / (boxes.scale[..., box] * truth.side)) ** 2) / 24
+    errors = Errors(off, size, _both(square), rounding)
+    own = np.where(is_box, units - evidence.log_choices - peak, _NEVER)[..., box]
+    unit = np.exp(own - _both(truth.log_side)) / (2 * np.pi**2)
+    first = np.flatnonzero(np.diff(box, prepend=-1))
+    objects, pairs = [], unit
+    for width in widths:
+        squared, tail = errors.tail(width)
+        pairs = unit * squared * tail * tail * tail
+        total = np.zeros_like(peak)
+        if box.size:
+            total[..., box[first]] = np.add.reduceat(pairs, first, axis=-1)
+        objects.append(total)
+    rest = np.exp(anywhere - peak), np.exp(evidence.meaningless - peak)
+    return errors, Densities(objects, pairs, *rest, peak)
+
+
+# --- readings -------------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """A run read in a convention, bent or not, with the width and the share that fit best."""
+
+    convention: Convention
+    bend: Bend
+    width: int  # place of WIDTHS
+    logs: Floats  # (n,) nats by box
+    nothing: Floats  # (n,) nats by box, if none meant an object
+    ious: Floats  # (t,) the best IoU of any box of the query with each object
+
+    @property
+    def nats(self) -> float:
+        """What speaks for it, less what it costs to believe."""
+        return float(self.logs.sum()) - self.convention.cost
+
+    @property
+    def signal(self) -> float:
+        """Nats that boxes which mean objects explain beyond boxes anywhere."""
+        return float((self.logs - self.nothing).sum())
+
+
+def placed(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Boxes:
+    """The boxes of a run in a convention, bent or not."""
+    frame = evidence.frame(convention.space.frame).bent(how).of(evidence.owner)
+    return located(evidence.numbers, frame, convention.order.corners)
+
+
+def read(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Reading:
+    """Read a run in a convention, bent or not."""
+    boxes = placed(evidence, convention, how)
+    _, found = likelihood(evidence, boxes, WIDTHS, how)
+    tried = [(k, found.logs(k, share)) for k in range(len(WIDTHS)) for share in FOLLOWS]
+    width, logs = max(tried, key=lambda one: float(one[1].sum()))
+    nothing = found.logs(follows=0.0)
+    return Reading(convention, how, width, logs, nothing, best_ious(evidence, boxes))
+
+
+def screen(
+    evidence: Evidence, known: Sequence[Convention], width: int = USUAL_WIDTH
+) -> tuple[Floats, Floats]:
+    """Two (conventions, n): nats by box, with objects and without; orders of a space at once."""
+    logs = np.empty((len(known), evidence.boxes))
+    nothing = np.empty_like(logs)
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(known):
+        places.setdefault(one.space.name, []).append(place)
+    for rows in places.values():
+        frame = evidence.frame(known[rows[0]].space.frame).of(evidence.owner)
+        corners = np.array([known[row].order.corners for row in rows])
+        boxes = located(evidence.numbers, frame, corners)
+        _, found = likelihood(evidence, boxes, (WIDTHS[width],))
+        logs[rows], nothing[rows] = found.logs(), found.logs(follows=0.0)
+    return logs, nothing
+
+
+def best_ious(evidence: Evidence, boxes: Boxes) -> Floats:
+    """(t,) the best IoU of any box of the query with each object."""
+    overlaps = iou(boxes.corners[:, evidence.box], evidence.truths[:, evidence.truth])
+    best = np.zeros(len(evidence.truth_query))
+    np.maximum.at(best, evidence.truth, overlaps)
+    return best
+
+
+def apart(evidence: Evidence, one: Convention, other: Convention, how: Bend = UNBENT) -> float:
+    """1 − mean IoU of the run's objects, said in one convention (bent) and read in another."""
+    if not evidence.truths.size:
+        return 0.0
+    where = evidence.truth_query
+    frame, read_in = (evidence.frame(each.space.frame).of(where) for each in (one, other))
+    numbers = said(evidence.truths, frame.bent(how), one.order.numbers)
+    boxes = located(numbers, read_in, other.order.corners)
+    return float(1 - iou(boxes.corners, evidence.truths).mean())

@@ -1,0 +1,264 @@
+"""Reading and following a journal that somebody else may write, without a lock.
+
+When its run is complete a large one is compressed, as ``zstd calls.jsonl`` does it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Self
+
+from ...core.files import open_regular
+from .index import Index
+from .lines import MAX_LINE, Line, State, event_in, is_journal, lines, plain_record, record_in
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+log = logging.getLogger(__name__)
+
+AT_A_TIME = 8 << 20  # bytes of a look at most, but for one longer line or a compressed journal
+_PIECE = 1 << 20
+
+
+class JournalError(ValueError):
+    """A journal that cannot be used; the message says why."""
+
+    lost = 0  # replies that could not be kept
+
+
+class JournalView:
+    """The finished calls of a journal by their keys, and what was noted beside them, as they were
+    when it was opened, whoever writes it then or later.  It leaves no trace on the disk.
+
+    Raises:
+        FileNotFoundError: there is none.
+        JournalError: it is no journal.
+        OSError: it cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        check_journal(path)
+        self._open(path, open_lines(path))
+
+    def _open(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self._lines = file
+        self._index = Index()
+        self._events: list[Line] = []
+        self._end = 0
+        self._read()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *stopped: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._lines.close()
+
+    def __contains__(self, key: str) -> bool:
+        """Whether a call is answered; a failed one is not."""
+        return self._index.state(key) > State.FAILED
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The record of a call: its answer, else its last failure; None: it was never made."""
+        if (line := self._index.line(key)) is None:
+            return None
+        record: dict[str, Any] = json.loads(self._raw(line))
+        record.pop("crc32", None)
+        return record
+
+    def serves(self, key: str, *, confidences: bool) -> bool:
+        """Whether a call is answered, and was asked with log-probabilities where wanted."""
+        return self._index.state(key) > confidences
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        """All answers in order, also where a later one stands for the call: every line is read."""
+        with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
+            for line, raw in lines(f):
+                if line.start < self._end and line.key and line.state > State.FAILED:
+                    yield json.loads(raw)
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What was noted, in order."""
+        yield from filter(None, (event_in(self._raw(line)) for line in self._events))
+
+    def _note(self, line: Line) -> None:
+        if line.key == "":
+            self._events.append(line)
+        else:
+            self._index.note(line)
+
+    def _raw(self, line: Line) -> bytes:
+        return os.pread(self._lines.fileno(), line.length, line.start)
+
+    def _read(self) -> None:
+        spoilt = []
+        # With a buffer of its own: what was in one before may have been cut off since.
+        with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
+            for line, _ in lines(f, self._end):
+                self._end = line.start + line.length
+                if line.key is None:
+                    spoilt.append(line.start)
+                else:
+                    self._note(line)
+        if spoilt:
+            what = "lines are no records, or not what was written, and are left out"
+            log.warning(
+                "%s: %d %s; the first is at byte %d", self.path, len(spoilt), what, spoilt[0]
+            )
+
+
+def check_journal(path: Path) -> None:
+    """Refuse a file that is no journal; one that is not there may become one.
+
+    Raises:
+        JournalError: it says why.
+    """
+    segments = path.with_name(f"{path.name}.d")
+    if any(segments.glob("*.jsonl.zst")):
+        raise JournalError(
+            f"{path} goes on in {segments}, as version 0.2 kept large journals. Make one file of "
+            f"both: zstd -dc {segments}/*.zst | cat - {path} > {path}.whole && "
+            f"mv {path}.whole {path} && rm -r {segments}"
+        )
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise JournalError(f"{path} is no regular file")
+    with path.open("rb") as f:
+        if not is_journal(f):
+            raise JournalError(f"{path} does not begin with a record of a journal")
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a journal that may be in use, in order; what is torn or spoilt is left out.
+
+    Raises:
+        JournalError: it is no journal.
+        FileNotFoundError: there is none.
+    """
+    check_journal(path)
+    with open_lines(path) as f:
+        yield from filter(None, (record_in(raw) for _, raw in lines(f)))
+
+
+def open_lines(path: Path) -> BinaryIO:
+    """The file of a journal; of a compressed one a nameless copy as it was.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError: it cannot be read, or is no regular file.
+    """
+    packed = packed_path(path)
+    if path.exists() or not packed.exists():
+        return open_regular(path)
+    copy: BinaryIO = TemporaryFile()  # noqa: SIM115, closed by who reads
+    try:
+        unpack(packed, copy)
+    except FileNotFoundError:
+        return open_regular(path)  # it was unpacked at this moment
+    copy.seek(0)
+    return copy
+
+
+# --- followed -------------------------------------------------------------------------------------
+
+
+class JournalTail:
+    """What was added to a journal, which need not be there yet, since the last look; ``left`` are
+    the bytes behind it then.  What is shown is no result: checksums are left to who opens it.
+    """
+
+    def __init__(self, path: Path, at_a_time: int = AT_A_TIME) -> None:
+        self.path = path
+        self.left = 0
+        self._at_a_time = at_a_time
+        self._read = 0  # bytes
+        self._file: tuple[int, int] | None = None  # that they were in
+        self._whole = False  # a compressed journal was read to its end
+
+    def is_another(self) -> bool:
+        """Whether the journal was replaced, or cut: the next look begins at its beginning."""
+        try:
+            there = self.path.stat()
+        except OSError:
+            return False  # it may have been compressed: the lines are the same
+        goes_on = self._file == (there.st_dev, there.st_ino) and there.st_size >= self._read
+        if goes_on or not self._read:
+            return False
+        self._read, self._whole = 0, False
+        return True
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The whole lines that are new.
+
+        Raises:
+            JournalError: the file is no journal.
+        """
+        compressed = not self.path.exists()
+        if compressed and self._whole:
+            return
+        if not self._read:
+            check_journal(self.path)
+        try:
+            f = open_lines(self.path)
+        except FileNotFoundError:
+            return
+        with f:
+            there = os.fstat(f.fileno())
+            self._file, self._whole = (there.st_dev, there.st_ino), compressed
+            enough = there.st_size if compressed else self._read + self._at_a_time
+            f.seek(self._read)
+            while self._read < enough and (raw := f.readline(MAX_LINE)).endswith(b"\n"):
+                self._read += len(raw)
+                if record := plain_record(raw):
+                    yield record
+            self.left = max(there.st_size - self._read, 0)
+
+
+# --- compressed -----------------------------------------------------------------------------------
+
+
+def packed_path(journal: Path) -> Path:
+    """Where a journal is compressed: beside the file itself, whatever links to it."""
+    real = Path(os.path.realpath(journal))
+    return real.with_name(f"{real.name}.zst")
+
+
+def pack(source: BinaryIO, target: BinaryIO) -> None:
+    """Compress a file, and have the disk hold it."""
+    with zstd.open(target, "wb", options={zstd.CompressionParameter.checksum_flag: 1}) as packer:
+        shutil.copyfileobj(source, packer, _PIECE)
+    target.flush()
+    os.fsync(target.fileno())
+
+
+def unpack(path: Path, target: BinaryIO) -> None:
+    """Write what a compressed journal has, up to where it is spoilt, and have the disk hold it.
+
+    Raises:
+        JournalError: there is nothing to be had.
+    """
+    with open_regular(path) as packed, zstd.open(packed) as lines_in:
+        try:
+            while data := lines_in.read1(_PIECE):
+                target.write(data)
+        except (zstd.ZstdError, EOFError) as error:
+            if isinstance(error, zstd.ZstdError) and not target.tell():
+                raise JournalError(f"{path}: {error}. See yourself: zstd -d {path}") from None
+            log.warning("%s is spoilt (%s): what follows is lost", path, error)
+    target.flush()
+    os.fsync(target.fileno())

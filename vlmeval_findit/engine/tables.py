@@ -1,0 +1,97 @@
+"""Cells of questions: each table and each folder of images is looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from ..benchmarks import benchmark_of, load
+from ..core.image_checks import rows_to_leave_out
+from ..core.places import image_folder
+from ..core.question import AnyTask, Question
+from .calls import Cell, Images, Prompts, prompts_of, settings_of
+
+
+class Tables:
+    """Tasks and their usable rows, each table and each folder looked at once.  ``skip_missing``
+    leaves out rows without a usable image; None does not look at images at all.
+    """
+
+    def __init__(self, skip_missing: bool | None, images: Images | None = None) -> None:
+        self.images = images or Images()
+        self._skip = skip_missing
+        self._tasks: dict[_Rows, AnyTask] = {}
+        self._left_out: dict[_Rows, frozenset[int]] = {}
+        self._prompts: dict[tuple[Question, str | None], Prompts] = {}
+        self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def task(self, question: Question) -> AnyTask:
+        """The task of a question.
+
+        Raises:
+            FileNotFoundError: its table is nowhere.
+            TableError: its table cannot be read.
+        """
+        at = _rows_of(question)
+        if at not in self._tasks:
+            self._tasks[at] = load(question.name)
+        return replace(self._tasks[at], name=question.name, question=question)
+
+    def cell(
+        self,
+        model: str,
+        question: Question,
+        limit: int | None,
+        given: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        confidences: bool = False,
+    ) -> Cell:
+        """A model, with settings if they are known, over the first usable rows of a question.
+
+        Raises:
+            ImageError: images are missing, and rows without are not to be left out.
+            ValueError: nothing says how this model is asked.
+        """
+        left_out = self._rows_left_out(question)
+        prompts = self._prompts_for(question, model)
+        queries = prompts.task.queries
+        rows = tuple(index for index in queries if index not in left_out)[:limit]
+        return Cell(
+            model=model,
+            prompts=prompts,
+            rows=self._rows.setdefault(rows, rows),  # one for all formats of a table
+            left_out=tuple(sorted(left_out)),
+            settings=settings_of(question, given),
+            confidences=confidences,
+        )
+
+    def _prompts_for(self, question: Question, model: str) -> Prompts:
+        """The messages of a question; models that are asked alike share them."""
+        for asked in (model, None):
+            if (question, asked) in self._prompts:
+                return self._prompts[question, asked]
+        task = benchmark_of(question).for_model(self.task(question), model)
+        made = prompts_of(task, self.images)
+        self._prompts[question, None if task.before is None else model] = made
+        return made
+
+    def _rows_left_out(self, question: Question) -> frozenset[int]:
+        at = _rows_of(question)
+        if at not in self._left_out:
+            self._left_out[at] = frozenset()
+            if self._skip is not None:
+                queries = list(self.task(question).queries.values())
+                folder = image_folder(question.images)
+                self._left_out[at] = rows_to_leave_out(queries, folder, self._skip)
+        return self._left_out[at]
+
+
+_Rows = tuple[object, ...]
+
+
+def _rows_of(question: Question) -> _Rows:
+    """What says which rows a question asks, of whatever benchmark."""
+    benchmark = benchmark_of(question)
+    return benchmark.name, *benchmark.rows(question)

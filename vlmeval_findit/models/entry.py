@@ -1,0 +1,42 @@
+"""A model that somebody named, in a sweep's file or on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from ..core.config import Checked, Name, Text, Values, Wanted
+from ..core.spelling import nearest
+from .http.providers.table import find_provider
+from .own_models import DescribedModel
+from .prices import SaidPrices
+from .table import MODELS, find_model
+
+
+def _known_row(name: str) -> str:
+    if find_model(name) is None:
+        raise ValueError(f"no model {name!r} in the model table{nearest(name, MODELS)}")
+    return name
+
+
+def _provider(name: str) -> str:
+    return find_provider(name).name
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry(DescribedModel):
+    """A model of a sweep."""
+
+    row: Annotated[Name, Checked(_known_row)] | None = None
+    resources: Values = field(default_factory=dict)
+    """Go to its class, as ``settings`` do, but what it says does not depend on them."""
+    reads_like: Annotated[Name, Checked(_known_row)] | None = None  # as in :class:`.Settings`
+    provider: Annotated[Name, Checked(_provider)] | None = None
+    """Asks it in its own protocol; None: OpenRouter, a server or this machine does."""
+    prices: SaidPrices | None = None
+    """Of its calls, where the model table has none; None: nobody says them."""
+    headers: Mapping[Text, Annotated[str, Wanted("a text", secret=True, strict=True)]] | None = (
+        field(default=None, repr=False)
+    )
+    """Go with every request to its server and are kept nowhere."""

@@ -1,0 +1,138 @@
+"""What is done with the logits of every step: held to a JSON schema, and noted.
+
+llguidance was chosen among those that are well kept because it needs neither torch extensions nor
+a compile step of its own, takes any tokenizer of the ``tokenizers`` library and any schema of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ...core.command import install
+
+SPACE = r"[ \n\r\t]{1,32}"
+"""White space between two signs of JSON: enough for indentation, and not without an end."""
+
+
+def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> Any:
+    """What llguidance knows of a tokenizer; worth keeping, large vocabularies take seconds.
+
+    ``vocabulary`` is the width of the model's logits, which may be wider than the tokenizer's.
+
+    Raises:
+        ValueError: llguidance is not installed, or cannot use the tokenizer.
+    """
+    try:
+        from llguidance import hf
+    except ImportError as error:
+        raise ValueError(
+            f"_constrained: llguidance cannot be imported ({error}): {install('local')}"
+        ) from None
+    try:
+        return hf.from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=list(stops))
+    except Exception as error:
+        raise ValueError(
+            f"_constrained: llguidance cannot use {type(tokenizer).__name__}: {error}"
+        ) from None
+
+
+class HeldTo:
+    """A processor of logits that leaves only tokens by which a reply can still fit a schema.
+
+    Args:
+        schema: a JSON schema.
+        tokenizer: gives what :func:`grammar_tokenizer` makes, by the width of the logits.
+        stops: the tokens that end a reply.
+        prompt: tokens of every row that are no reply.
+    """
+
+    def __init__(
+        self, schema: Mapping[str, Any], tokenizer: Any, stops: Sequence[int], prompt: int
+    ) -> None:
+        self._schema = schema
+        self._tokenizer = tokenizer
+        self._stops = stops
+        self._prompt = prompt
+        self._matchers: list[Any] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Mask the logits (rows, vocabulary) of a step.
+
+        ``input_ids`` (rows, tokens) end with the token that was chosen in the step before.
+        """
+        rows, width = scores.shape
+        if not self._matchers:
+            self._matchers = self._begin(rows, width)
+        if input_ids.shape[1] > self._prompt:
+            for matcher, token in zip(self._matchers, input_ids[:, -1].tolist(), strict=True):
+                # What comes after the end of a reply is padding.
+                if not matcher.is_stopped():
+                    matcher.consume_token(token)
+        allowed = np.stack([_allowed(matcher, width, self._stops) for matcher in self._matchers])
+        return scores.masked_fill(torch.from_numpy(~allowed).to(scores.device), float("-inf"))
+
+    def _begin(self, rows: int, width: int) -> list[Any]:
+        from llguidance import LLMatcher
+
+        grammar = LLMatcher.grammar_from_json_schema(
+            json.dumps(self._schema), overrides={"whitespace_pattern": SPACE}
+        )
+        tokenizer = self._tokenizer(width)
+        made = [LLMatcher(tokenizer, grammar) for _ in range(rows)]
+        for matcher in made:
+            if matcher.is_error():
+                raise ValueError(f"_constrained: {matcher.get_error()}")
+        return made
+
+
+def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_]:
+    """Whether each token may come next; once a reply is whole, only what ends it."""
+    if matcher.is_stopped():
+        ends = np.zeros(width, dtype=np.bool_)
+        ends[list(stops)] = True
+        return ends
+    bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+    return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)
+
+
+class ChosenLogprobs:
+    """A processor of logits that changes none and notes the log-probabilities of what is chosen.
+
+    It sees the logits of a step before the token of it is known, so it holds on to those of one
+    step, and to one number a row of every step before: memory does not grow with the vocabulary
+    times the steps.  It must come before processors that mask or penalise.
+    """
+
+    def __init__(self) -> None:
+        self._last: Any = None
+        self._known: list[Any] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Look at the logits (rows, vocabulary) of a step, in 32 bits; they come back as they are.
+
+        ``input_ids`` (rows, tokens) end with the token that was chosen in the step before.
+        """
+        self._note(input_ids[:, -1])
+        # On a CPU this takes half of the time of logsumexp; and who masks in place masks not this.
+        self._last = scores.log_softmax(dim=-1)
+        return scores
+
+    def _note(self, tokens: Any) -> None:
+        if self._last is not None:
+            self._known.append(self._last.gather(1, tokens[:, None])[:, 0])
+
+    def of(self, new: Any) -> list[list[float]]:
+        """The log-probabilities of the new tokens (rows, steps), once, after the last step."""
+        if len(self._known) < new.shape[1]:
+            self._note(new[:, -1])
+        self._last = None
+        if not self._known:
+            return [[] for _ in new]
+        found: list[list[float]] = torch.stack(self._known[: new.shape[1]], dim=1).tolist()
+        return found

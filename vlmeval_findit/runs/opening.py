@@ -1,0 +1,180 @@
+"""Open a run's predictions: what they are of, and all that contradicts it, in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .. import benchmarks
+from ..core.files import file_sha256
+from ..core.identity import Contradiction, Identity, IdentityError, overruled, read_identity
+from ..core.predictions import PredictionError, read_predictions
+from ..core.question import AnyTask, rows_text
+from ..core.replies import Reply
+from ..core.settings import Settings, settings_from
+from .plugins import otherwise
+from .prediction_names import split_name
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Replies with all that decides their score; nothing in it contradicts the rest."""
+
+    model: str
+    task: AnyTask
+    replies: Sequence[Reply]
+    settings: Settings
+    """What the user says of scoring, and what the run recorded where the user says nothing."""
+    identity: Identity | None
+    """What the run recorded; None: nothing."""
+    forced: tuple[str, ...]
+    """The contradictions that ``--force`` overruled."""
+
+
+def open_predictions(path: Path, settings: Settings, dataset: str | None = None) -> Predictions:
+    """Read a prediction file and find what it is of.
+
+    The file may have any name where its run recorded what it is, or ``dataset`` is given.
+
+    Raises:
+        PredictionError, QuestionError: the file cannot be read, or says of no question.
+        IdentityError: something contradicts what the run recorded, and is not forced.
+    """
+    identity = read_identity(path)
+    against = otherwise(identity.plugins if identity else {})
+    # Without a plug-in neither dataset nor space may be known here: that would be said instead.
+    _overruled(against, settings, str(path))
+    model, name = _named(path, dataset, identity)
+    against += _against_name(model, name, identity)
+    task = benchmarks.load(name)
+    if identity is not None and identity.chosen:
+        task = benchmarks.benchmark_of(name).for_model(task, model, identity.chosen)
+    return check_replies(model, task, read_predictions(path), settings, identity, against, path)
+
+
+def check_replies(
+    model: str,
+    task: AnyTask,
+    replies: Sequence[Reply],
+    settings: Settings | None = None,
+    identity: Identity | None = None,
+    against: Sequence[Contradiction] = (),
+    path: Path | None = None,
+) -> Predictions:
+    """Refuse replies that contradict their table, their run or the user's settings.
+
+    Args:
+        model: who answered.
+        task: what was asked.
+        replies: what came of it.
+        settings: what the user says (default: what the environment says).
+        identity: what the run recorded.
+        against: contradictions that were found before.
+        path: the file that the replies are from, for messages.
+
+    Raises:
+        PredictionError: a reply to a row that the table does not have.
+        IdentityError: the task, a reply or a setting contradicts what the run recorded.
+    """
+    settings = settings or settings_from({})
+    where = str(path) if path else f"{model} on {task.name}"
+    for reply in replies:
+        if reply.index not in task.queries:
+            raise PredictionError(
+                f"{where}: index {reply.index} is not in {task.table} "
+                f"({len(task.queries)} rows): the predictions are of another table"
+            )
+    benchmark = benchmarks.benchmark_of(task.question)
+    own = benchmark.contradictions(task, replies, settings, identity)
+    refuse_variable(settings, [one for one in own if one.is_space], where)
+    against = [
+        *against,
+        *_against_run(task, replies, settings, identity),
+        *_against_table(task, replies),
+        *own,
+    ]
+    forced = _overruled(against, settings, where)
+    if identity is not None and settings.reads_like is None:
+        settings = replace(settings, reads_like=identity.reads_like)
+    return Predictions(model, task, replies, settings, identity, forced)
+
+
+def _overruled(against: Sequence[Contradiction], settings: Settings, where: str) -> tuple[str, ...]:
+    """The contradictions that are forced; others are refused."""
+    where = f"{where}: the predictions are of something else than is scored now"
+    return tuple(overruled(against, settings.force, where, "Score what was asked."))
+
+
+def refuse_variable(settings: Settings, spaces: Sequence[Contradiction], where: str) -> None:
+    """Refuse a space of the environment that contradicts a record, forced or not.
+
+    Raises:
+        IdentityError: it does.
+    """
+    if spaces and settings.space is not None and settings.source != "setting":
+        raise IdentityError(
+            f"{where}:\n  {spaces[0]} ({settings.source})\nAn environment variable does not "
+            "override what a run recorded: unset it, or name the space with --space and --force."
+        )
+
+
+# --- what contradicts -----------------------------------------------------------------------------
+
+
+def _named(path: Path, dataset: str | None, identity: Identity | None) -> tuple[str, str]:
+    """Model and dataset of a prediction file."""
+    try:
+        model, named = split_name(path)
+    except PredictionError:
+        if identity is not None:
+            model, named = identity.model, identity.dataset
+        elif dataset is not None:
+            model, named = path.stem.removesuffix(f"_{dataset}"), dataset
+        else:
+            raise
+    return model, dataset or named
+
+
+def _against_name(model: str, name: str, identity: Identity | None) -> Iterator[Contradiction]:
+    if identity is None:
+        return
+    if model != identity.model:
+        yield Contradiction("model", identity.model, model)
+    if name != identity.dataset and benchmarks.parse(name) != benchmarks.parse(identity.dataset):
+        yield Contradiction("dataset", identity.dataset, name)
+
+
+def _against_run(
+    task: AnyTask, replies: Sequence[Reply], settings: Settings, identity: Identity | None
+) -> Iterator[Contradiction]:
+    if identity is None:
+        return
+    table = file_sha256(task.table)
+    if identity.table_sha256 not in (None, table):
+        now = f"{table} ({task.table})"
+        yield Contradiction("SHA-256 of the table", identity.table_sha256, now)
+    foreign = {reply.index for reply in replies} - set(identity.rows or task.queries)
+    if foreign:
+        yield Contradiction("rows", rows_text(identity.rows or ()), f"also {rows_text(foreign)}")
+    said = settings.reads_like
+    if None not in (identity.reads_like, said) and identity.reads_like != said:
+        yield Contradiction("reads_like", identity.reads_like, said)
+
+
+def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[Contradiction]:
+    """Rows of a prediction file that state another label or size than the table."""
+    for reply in replies:
+        query = task.queries[reply.index]
+        for name, said in reply.stated.items():
+            true = getattr(query, name)
+            if _as_stated(said) != _as_stated(true):
+                yield Contradiction(f"{name} of row {reply.index}", said, f"{true} ({task.table})")
+
+
+def _as_stated(value: object) -> str:
+    """A label or a size as any format of prediction files writes it."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = " ".join(str(value).split())
+    return text.removesuffix(".0") if text.removesuffix(".0").isdigit() else text

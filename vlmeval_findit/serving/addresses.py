@@ -1,0 +1,65 @@
+"""Follow a file of server addresses that grows and shrinks while they are asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class AddressFile(Generic[T]):
+    """The servers of a file: a base URL a line, comments from ``#`` on.
+
+    A last line without its end is still being written, and is left for later.
+
+    Args:
+        path: the file; it may come later.
+        endpoint: makes a server of a base URL.
+
+    Raises:
+        ValueError: its folder is not there, or a line of it is no base URL.
+    """
+
+    def __init__(self, path: Path, endpoint: Callable[[str], T]) -> None:
+        if not path.absolute().parent.is_dir():
+            raise ValueError(f"--endpoints @{path}: no such folder")
+        self._path = path
+        self._endpoint = endpoint
+        self._stamp: tuple[int, ...] = ()
+        self._found: list[T] = []
+        self._read()
+
+    def __call__(self) -> list[T]:
+        """The servers that it names now; those of before where it cannot be read."""
+        try:
+            self._read()
+        except (OSError, ValueError) as error:
+            log.warning("%s: the servers of before are asked", error)
+        return self._found
+
+    def _read(self) -> None:
+        try:
+            said = self._path.stat()
+            stamp = (said.st_mtime_ns, said.st_size, said.st_ino)
+            if stamp == self._stamp:
+                return
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            self._stamp, self._found = (), []
+            return
+        self._stamp = stamp  # a line that is no address is complained of once
+        found: dict[str, T] = {}
+        for number, line in enumerate(text.splitlines(keepends=True), start=1):
+            url = line.partition("#")[0].strip()
+            if not url or not line.endswith("\n"):
+                continue
+            try:
+                found.setdefault(url, self._endpoint(url))
+            except ValueError as error:
+                raise ValueError(f"{self._path}, line {number}: {error}") from None
+        self._found = list(found.values())

@@ -1,0 +1,215 @@
+"""Start a model as OpenAI-compatible servers on this machine's GPUs, and end them: ``--serve``.
+
+Each server runs below a guard (:mod:`.guard`) which ends it when this process closes a pipe or
+dies, however it dies.  What a server prints is appended to a log of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from . import guard
+from .programs import PROGRAMS, Serving
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 3600.0  # to answer in: the weights of the largest models take long to load
+_LOOK_SECONDS = 0.5
+_CALL_SECONDS = 300.0
+_LAST_LINES = 12
+_LOADING = frozenset({404, 408, 429, 502, 503, 504})
+
+
+class ServingError(RuntimeError):
+    """No server of a model answers any more; the message says why."""
+
+
+class LocalServer:
+    """One server below its guard: what ``command`` starts at a base URL.
+
+    Records call it ``name``, whatever its port is.  ``devices`` is its CUDA_VISIBLE_DEVICES (None:
+    that of this process).
+    """
+
+    def __init__(
+        self, command: Sequence[str], name: str, url: str, log_file: Path, devices: str | None
+    ) -> None:
+        self.name = name
+        self.url = url
+        self.answers = False
+        self.failed = ""  # why it will not answer
+        self._log_file = log_file
+        own = {} if devices is None else {"CUDA_VISIBLE_DEVICES": devices}
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        with log_file.open("ab") as output:
+            output.write(f"# {time.strftime('%F %T')} {shlex.join(command)}\n".encode())
+            output.flush()
+            self._log_begin = output.tell()
+            # A session of its own: Ctrl-C at our terminal is not for it.
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", guard.__file__, *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **own},
+                start_new_session=True,
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        return self._guard.poll() is None
+
+    def watch(self, model: str, closed: threading.Event) -> None:
+        """Wait until it answers a call, or it is known why it does not; it is ended then."""
+        why, deadline = "has not answered", time.monotonic() + START_SECONDS
+        while self.is_alive and time.monotonic() < deadline and not closed.wait(_LOOK_SECONDS):
+            try:
+                self._ask(model)
+                self.answers = True
+                self._guard.wait()
+            except HTTPError as error:
+                words = ""
+                with suppress(OSError, HTTPException):  # its connection may break
+                    words = error.read(500).decode("utf-8", "replace")
+                why = f"answers with HTTP {error.code}: {words}"
+                if error.code not in _LOADING:
+                    break
+            except (OSError, HTTPException, ValueError, LookupError) as error:
+                why = f"does not answer: {type(error).__name__}: {error}"
+        if not self.is_alive:
+            status = self._guard.returncode
+            how = f"status {status}" if status < 129 else signal.Signals(status - 128).name
+            why = f"ended with {how}"
+        self.failed = f"{why}. The last lines of {self._log_file}:\n  {self._last_lines()}"
+        self.end()
+        if not closed.is_set():
+            log.warning("%s %s", self.name, self.failed)
+
+    def _ask(self, model: str) -> None:
+        message = {"role": "user", "content": "Say: yes."}
+        asked = {"model": model, "messages": [message], "max_tokens": 4, "temperature": 0.0}
+        kind = {"Content-Type": "application/json"}
+        request = Request(f"{self.url}/chat/completions", json.dumps(asked).encode(), kind)
+        past_any_proxy = build_opener(ProxyHandler({}))
+        with past_any_proxy.open(request, timeout=_CALL_SECONDS) as reply:
+            _ = json.load(reply)["choices"][0]["message"]
+
+    def _last_lines(self) -> str:
+        with self._log_file.open("rb") as file:
+            file.seek(max(self._log_begin, self._log_file.stat().st_size - 20_000))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+        return "\n  ".join(line[:300] for line in lines[-_LAST_LINES:]) or "(nothing)"
+
+    def end(self) -> None:
+        """Tell it to end; it has :data:`.guard.GRACE` seconds, whether we live or not."""
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+
+    def wait(self) -> None:
+        """Wait until it has ended, or its guard should have killed it."""
+        try:
+            self._guard.wait(guard.GRACE + 5)
+        except subprocess.TimeoutExpired:
+            log.warning("a server takes long to end; its guard kills it: %s", self._log_file)
+
+
+@dataclass
+class LocalServers:
+    """Servers of one model on this machine; they are equal where they would be started alike."""
+
+    serving: Serving
+    checkpoint: str  # a folder or an identifier
+    name: str  # of the results
+    log_folder: Path = field(compare=False)
+    revision: str | None = None
+    dtype: str | None = None
+    _servers: list[LocalServer] = field(default_factory=list, init=False, compare=False)
+    _closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
+
+    def start(self) -> None:
+        """Start them, and wait for none.
+
+        Raises:
+            ValueError: as of :meth:`Serving.check`.
+        """
+        program, devices = PROGRAMS[self.serving.program], self.serving.devices()
+        served = program.served_name(self.name, self.checkpoint, self.revision)
+        more = ["--revision", self.revision] if self.revision and program.names_models else []
+        more += ["--dtype", self.dtype] if self.dtype else []
+        for number, (port, own) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
+            words = {"checkpoint": self.checkpoint, "name": served, "port": port}
+            words["parallel"] = self.serving.tensor_parallel
+            said = [word.format(**words) for word in program.arguments.split()]
+            command = [program.executable, "serve", *said, *more, *self.serving.arguments]
+            log_file = self.log_folder / f"{self.name}-{number}.log"
+            log.info("starting %s; its log is %s", shlex.join(command), log_file)
+            name, url = f"{program.name} {number}", f"http://127.0.0.1:{port}/v1"
+            server = LocalServer(command, name, url, log_file, own)
+            self._servers.append(server)
+            threading.Thread(target=server.watch, args=(served, self._closed), daemon=True).start()
+
+    def living(self) -> list[LocalServer]:
+        """Those that answer.
+
+        Raises:
+            ServingError: none does, and none will.
+        """
+        if not self._closed.is_set() and all(server.failed for server in self._servers):
+            said = f"--serve {self.serving.program}: the server of {self.name}"
+            raise ServingError(f"{said} {self._servers[-1].failed}")
+        return [server for server in self._servers if server.answers and server.is_alive]
+
+    def close(self, wait: bool = True) -> None:
+        """End them all; without ``wait`` their guards see to it.  A signal handler may call it."""
+        self._closed.set()
+        for server in self._servers:
+            server.end()
+        for server in self._servers if wait else ():
+            server.wait()
+
+
+_running: LocalServers | None = None
+"""The servers that hold this machine's GPUs, which no two models do at a time."""
+
+
+def serve(servers: LocalServers) -> LocalServers:
+    """Equal servers that run already, else these, started; others are ended first."""
+    global _running
+    if _running is not None and _running == servers:
+        with suppress(ServingError):
+            _running.living()
+            return _running
+    end()
+    _running = servers
+    servers.start()
+    return servers
+
+
+def end(wait: bool = True) -> None:
+    """End what :func:`serve` started."""
+    global _running
+    if _running is not None:
+        _running.close(wait)
+    _running = None
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in sockets]

@@ -1,0 +1,174 @@
+"""The programs that serve models on this machine, and how a run says that it wants one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from ..core.config import Checked, Config, Count, Name, Wanted
+from ..core.spelling import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProgram:
+    """A program that serves models: how it is found, started and asked.
+
+    Its ``name`` is that of its executable, and of the distribution whose version is recorded.
+    """
+
+    name: str
+    install: str
+    arguments: str  # with {checkpoint}, {name}, {port} and {parallel} in it
+    calls: int  # at a time that one server is worth
+    needs: tuple[str, ...] = ()  # other distributions that it serves with
+    names_models: bool = True  # else requests say CHECKPOINT, or CHECKPOINT@REVISION
+    takes_bounds: bool = False  # of a request: the areas within which images are resized
+    filters_tokens: bool = True  # takes special tokens out of replies, unless a request says no
+
+    @property
+    def executable(self) -> str:
+        """Its path: beside this interpreter, else on PATH.
+
+        Raises:
+            ValueError: it is not installed.
+        """
+        beside = os.path.dirname(sys.executable)
+        path = os.pathsep.join((beside, os.environ.get("PATH", os.defpath)))
+        found = shutil.which(self.name, path=path)
+        if found is None:
+            why = f"there is no program {self.name} on the PATH"
+        elif missing := [one for one in self.needs if _version(found, one) is None]:
+            why = f"{', '.join(missing)} is not installed beside {found}"
+        else:
+            return found
+        raise ValueError(f"--serve {self.name}: {why}: {self.install}")
+
+    def served_name(self, name: str, checkpoint: str, revision: str | None) -> str:
+        """What requests call a model."""
+        if self.names_models:
+            return name
+        return f"{checkpoint}@{revision}" if revision else checkpoint
+
+    @property
+    def described(self) -> str:
+        """Its name, with its version where that is known."""
+        return " ".join(filter(None, (self.name, _version(self.executable, self.name))))
+
+
+def _version(executable: str, package: str) -> str | None:
+    """The version of a package in the environment of an executable, which is not run."""
+    folder = Path(executable).resolve().parent.parent
+    stem = package.replace("-", "_")
+    found = sorted(folder.glob(f"lib*/python3*/site-packages/{stem}-*.dist-info"))
+    return found[-1].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
+
+
+PROGRAMS: Mapping[str, ServerProgram] = {
+    row.name: row
+    for row in (
+        # A checkpoint's own sampling would be applied beside the temperature; 80 images are 64
+        # frames and some reference shots.
+        ServerProgram(
+            "vllm",
+            "pip install vllm",
+            "{checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
+            "--tensor-parallel-size {parallel} --generation-config vllm "
+            '--limit-mm-per-prompt {{"image":80}}',
+            calls=64,
+            takes_bounds=True,
+        ),
+        ServerProgram(
+            "sglang",
+            "pip install 'sglang[all]'",
+            "--model-path {checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
+            "--tp-size {parallel} --sampling-defaults openai",
+            calls=64,
+        ),
+        ServerProgram(
+            "transformers",
+            "pip install 'transformers[serving]'",
+            "{name} --host 127.0.0.1 --port {port}",
+            calls=4,
+            needs=("fastapi", "uvicorn"),
+            names_models=False,
+            filters_tokens=False,
+        ),
+    )
+}
+"""By their names."""
+
+
+def _known_program(name: str) -> str:
+    if name not in PROGRAMS:
+        raise ValueError(f"no program {name!r} serves models{nearest(name, PROGRAMS)}")
+    return name
+
+
+def _split(said: Any) -> Any:
+    return tuple(shlex.split(said)) if isinstance(said, str) else said
+
+
+@dataclass(frozen=True, slots=True)
+class Serving(Config):
+    """How models of a run are served: on so many ``gpus`` (None: all), so many of them a server."""
+
+    program: Annotated[Name, Checked(_known_program)]
+    gpus: Annotated[int, Wanted("a whole number, at least 0", strict=True, ge=0)] | None = None
+    tensor_parallel: Count = 1
+    arguments: Annotated[tuple[str, ...], Checked(_split, before=True)] = ()
+
+    def __post_init__(self) -> None:
+        _known_program(self.program)
+
+    def check(self) -> None:
+        """Refuse what cannot be started here.
+
+        Raises:
+            ValueError: the program is not installed; GPUs are not there, or do not divide into
+                servers.
+        """
+        _ = PROGRAMS[self.program].executable
+        self.devices()
+
+    @property
+    def calls(self) -> int:
+        """Calls at a time that all servers together are worth."""
+        return PROGRAMS[self.program].calls * len(self.devices())
+
+    def devices(self) -> list[str | None]:
+        """The value of CUDA_VISIBLE_DEVICES of each server; None on a machine without GPUs.
+
+        Raises:
+            ValueError: as of :meth:`check`.
+        """
+        here = _visible_gpus()
+        wanted, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
+        if wanted > len(here):
+            raise ValueError(f"--gpus {wanted}: this machine shows {len(here)} (nvidia-smi -L)")
+        if wanted % each or (each > 1 and not wanted):
+            raise ValueError(
+                f"--gpus {wanted} cannot be shared out to servers of --tensor-parallel {each}"
+            )
+        if not wanted:
+            return ["" if here else None]
+        return [",".join(here[at : at + each]) for at in range(0, wanted, each)]
+
+
+def _visible_gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [one.strip() for one in named.split(",") if one.strip() not in ("", "-1")]
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+    return [str(number) for number in range(len(lines))] if listed.returncode == 0 else []

@@ -1,0 +1,444 @@
+"""What a sweep is: models, tables and formats, and how calls are made; its YAML file is refused
+with line and reason before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from ..benchmarks import baselines, begins_with_prefix, benchmark_of, benchmarks, parse
+from ..benchmarks.findit.benchmark import FindIt
+from ..benchmarks.findit.grid import (
+    AXIS_FIELDS,
+    AXIS_VALUES,
+    WINNER,
+    Axes,
+    Table,
+    Views,
+    axes_of,
+    axis_from,
+    benchmark,
+    formats,
+)
+from ..benchmarks.findit.grid import variants as cells_of
+from ..benchmarks.findit.variant import Variant
+from ..boxes.reply_format import KEYS
+from ..boxes.representation import REPRESENTATIONS, Judging
+from ..core.config import (
+    Checked,
+    Config,
+    Count,
+    Dollars,
+    MisplacedError,
+    Name,
+    Several,
+    SeveralOrAll,
+    Whole,
+    YesNo,
+    refuse_twice,
+)
+from ..core.metric import Better
+from ..core.question import Question
+from ..core.spelling import nearest
+from ..core.yaml_text import YamlText
+from ..engine.backend import Inference
+from ..models.entry import ModelEntry
+from ..models.http.batch.records import BatchKind
+from ..models.table import MODELS, find_model
+from ..runs.format_file import BestFormats
+from ..serving.programs import Serving
+
+
+@dataclass(frozen=True, slots=True)
+class Race(Config):
+    """Formats that can hardly win are dropped on the way."""
+
+    seed: Whole = 0  # orders the pictures
+
+
+def _serving(said: Any) -> Any:
+    return {"program": said} if isinstance(said, str) else said
+
+
+def _race(said: Any) -> Any:
+    if said is None or isinstance(said, dict):
+        return said
+    if not isinstance(said, bool):
+        raise ValueError(f"race: {said!r} should be true or false, or have a seed")
+    return {} if said else None
+
+
+def _batch(said: Any) -> Any:
+    kinds = [kind.value for kind in BatchKind]
+    if said is not None and said not in kinds:
+        raise ValueError(f"no batch interface {said!r}{nearest(str(said), kinds)}")
+    return said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions(Config):
+    """What a sweep and its file say alike."""
+
+    limit: Count | None = None  # the number of rows of every table; None: all
+    confidences: YesNo = False  # log-probabilities of the replies' tokens are recorded
+    inference: Inference = field(default_factory=Inference)
+    max_usd: Dollars | None = None
+    """What all calls of a run may cost together, in US dollars; None: no limit."""
+    race: Annotated[Race | None, Checked(_race, before=True)] = None
+    """The formats of a stage race each other; None: all are asked everything."""
+    batch: Annotated[BatchKind | None, Checked(_batch, before=True)] = None
+    """Whose batch interface answers; None: calls are made one by one."""
+    serve: Annotated[Serving | None, Checked(_serving, before=True)] = None
+    """How models on this machine are served; None: they run in this process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep(SweepOptions):
+    """Models x tables x formats, in stages."""
+
+    models: tuple[ModelEntry, ...]
+    tables: tuple[Table, ...] = ()
+    questions: tuple[Question, ...] = ()  # asked as they are, beside the tables
+    chosen: Mapping[str, Sequence[Question]] = field(default_factory=dict)
+    """By model all that it is asked, in its best format; empty: tables and questions."""
+    stages: tuple[Axes, ...] = (Axes(),)
+    views: Views = field(default_factory=Views)
+    work_dir: Path = Path("outputs")
+    journal: Path = Path("outputs/calls.jsonl")
+    skip_missing: bool = False
+    force: bool = False  # overrules what runs recorded
+
+
+def questions_in(sweep: Sweep, model: str, stage: int, winner: Any = None) -> list[Question]:
+    """What a model is asked in a stage: cells of the tables, then questions of their own.
+
+    ``winner`` is a cell in the best format of the stage before.
+    """
+    if sweep.chosen:
+        return list(sweep.chosen[model])
+    cells = cells_of(sweep.tables, formats(sweep.stages[stage].after(winner)), sweep.views)
+    return list(dict.fromkeys([*cells, *sweep.questions]))
+
+
+def all_questions(sweep: Sweep, model: str) -> list[Question]:
+    """What a model is asked in all stages, as if the first format of each won: as many calls."""
+    found: dict[Question, None] = {}
+    winner = None
+    for stage in range(len(sweep.stages)):
+        asked = questions_in(sweep, model, stage, winner)
+        found.update(dict.fromkeys(asked))
+        winner = next(iter(asked), None)
+    return list(found)
+
+
+def beside_tables(sweep: Sweep) -> dict[Question, bool]:
+    """Questions that are named in full beside tables, and whether their formats are compared: where
+    they are of another benchmark than the tables.
+    """
+    cells = cells_of(sweep.tables, formats(sweep.stages[0]), sweep.views)
+    of_tables = {benchmark_of(cell).name for cell in cells}
+    named = dict.fromkeys(sweep.questions if sweep.tables else ())
+    return {one: benchmark_of(one).name not in of_tables for one in named if one not in cells}
+
+
+def in_best_formats(sweep: Sweep, found: BestFormats) -> Sweep:
+    """A sweep that asks every model in its own best format.
+
+    Raises:
+        ValueError: none was chosen for a model, or it does not fit a table.
+    """
+    chosen = {
+        entry.name: tuple(
+            dict.fromkeys(
+                found.question(entry.name, one) for one in questions_in(sweep, entry.name, 0)
+            )
+        )
+        for entry in sweep.models
+    }
+    return replace(sweep, chosen=chosen, stages=sweep.stages[:1])
+
+
+# --- the search for a format -----------------------------------------------------------------
+
+STAGES = (
+    Axes(keys=("bbox_2d",)),
+    Axes(representations=(WINNER,), outputs=("json",), keys=KEYS),
+)
+"""The paper's two stages: all representations in both outputs, then all keys at the winner."""
+
+
+def search_sweep(
+    entry: ModelEntry,
+    over: Table | Question,
+    limit: int,
+    places: tuple[Path, Path],
+    marks: Sequence[str] = (),
+    race: Race | None = None,
+) -> Sweep:
+    """The search of one model, as a sweep; ``places`` are its work dir and its journal.
+
+    A table of the grid is asked in stages; with ``marks`` there is a third: the winner with every
+    one of them on its reference pictures.  Another benchmark is asked in all its formats at once.
+
+    Raises:
+        ValueError: there is one format only, or nothing to mark, or nothing that can race.
+    """
+    sweep = Sweep(models=(entry,), limit=limit, work_dir=places[0], journal=places[1], race=race)
+    if marks and not (isinstance(over, Table) and over.data.family.has_references):
+        raise ValueError(f"{over.name} shows no reference pictures: there is nothing to mark")
+    if isinstance(over, Table):
+        marked = Axes(**{**dict.fromkeys(AXIS_FIELDS, (WINNER,)), "marks": tuple(marks)})
+        return replace(sweep, tables=(over,), stages=(*STAGES, marked) if marks else STAGES)
+    sweep = replace(sweep, questions=tuple(benchmark_of(over).formats(over)))
+    if len(sweep.questions) < 2:
+        raise ValueError(
+            f"{over.name} is asked in one format: there is none to search. Ask it: "
+            f"run_findit.py --data {over.name} --model {entry.name}"
+        )
+    _refuse_race(sweep)
+    return sweep
+
+
+def searched(name: str) -> Table | Question:
+    """What a search is over: a table of the grid by its name, or whatever a complete name asks.
+
+    Raises:
+        ValueError: there is none of this name; the message says which is nearest.
+    """
+    known = grid_tables()
+    if name not in known and not begins_with_prefix(name):
+        listed = [name for each in benchmarks() for name in each.listed()]
+        raise ValueError(f"no dataset {name!r}{nearest(name, [*known, *listed])}")
+    question = known.get(name) or parse(name)
+    if not isinstance(question, Variant):
+        return question
+    if question.judged is not Judging.BY_OVERLAP:
+        raise ValueError(f"{name}: formats of points are compared by a sweep, not by a search")
+    return known[question.table]
+
+
+# --- the keys of a sweep's file -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AxesFile(Config):
+    """The axes that a stage names, or a file without stages."""
+
+    representations: SeveralOrAll[Name] | None = None
+    outputs: SeveralOrAll[Name] | None = None
+    keys: SeveralOrAll[Name] | None = None
+    structures: SeveralOrAll[Name] | None = None
+    centres: SeveralOrAll[Name] | None = None
+    marks: SeveralOrAll[Name] | None = None
+    decodings: SeveralOrAll[Name] | None = None
+
+    def named(self) -> dict[str, Sequence[str]]:
+        """The values of every axis that is named: ``all``, or a list."""
+        said = {axis: getattr(self, axis) for axis in AXIS_VALUES}
+        return {axis: values for axis, values in said.items() if values is not None}
+
+    def axes(self, *, may_win: bool) -> Axes:
+        """The axes; ``may_win``: there is a stage before, which has a winner."""
+        return Axes(
+            **{axis: axis_from(axis, said, may_win=may_win) for axis, said in self.named().items()}
+        )
+
+
+def _model(said: Any) -> Any:
+    return {"name": said} if isinstance(said, str) else said
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SweepFile(_AxesFile, SweepOptions):
+    """The keys of a sweep's file."""
+
+    models: Several[Annotated[ModelEntry, Checked(_model, before=True)]]
+    datasets: SeveralOrAll[Name]
+    stages: Several[_AxesFile] | None = None
+    frames: SeveralOrAll[Count] | None = None
+    captions: SeveralOrAll[YesNo] | None = None
+    work_dir: Name | None = None
+    journal: Name | None = None
+    skip_missing_images: YesNo | None = None
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_sweep(path: Path, work_dir: Path | None = None) -> Sweep:
+    """The sweep of a file, with the errors of :func:`parse_sweep`, and OSError."""
+    return parse_sweep(path.read_text(encoding="utf-8"), str(path), work_dir)
+
+
+def parse_sweep(text: str, name: str = "sweep", work_dir: Path | None = None) -> Sweep:
+    """The sweep of a YAML text, which messages call ``name``.
+
+    ``work_dir`` overrides that of the text; a journal that it does not name lies there.
+
+    Raises:
+        ConfigError: it cannot be used; the message names file, line and reason.
+    """
+    read = YamlText(text, name)
+    try:
+        return _sweep(read, read.read(_SweepFile), work_dir)
+    except MisplacedError as error:
+        raise read.error(str(error), *error.at) from None
+
+
+def _sweep(text: YamlText, file: _SweepFile, work_dir: Path | None) -> Sweep:
+    if file.stages is not None and (both := [*file.named()]):
+        raise MisplacedError(f"{both[0]} stands in every stage, where there are stages", both[0])
+    work_dir = work_dir or Path(file.work_dir or "outputs").expanduser()
+    tables, questions = _datasets(file.datasets)
+    models = tuple(
+        replace(entry, line=text.line("models", at, "name")) for at, entry in enumerate(file.models)
+    )
+    _refuse_models(
+        models, in_boxes=bool(tables) or any(question.in_boxes for question in questions)
+    )
+    sweep = Sweep(
+        **{option.name: getattr(file, option.name) for option in fields(SweepOptions)},
+        models=models,
+        tables=tables,
+        questions=questions,
+        stages=_stages(file),
+        views=_views(file),
+        work_dir=work_dir,
+        journal=Path(file.journal).expanduser() if file.journal else work_dir / "calls.jsonl",
+        skip_missing=bool(file.skip_missing_images),
+    )
+    _refuse_several_judgements(sweep, file)
+    _refuse_unused(sweep, file)
+    _refuse_race(sweep)
+    return sweep
+
+
+def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
+    refuse_twice([entry.name for entry in entries], "models")
+    for at, entry in enumerate(entries):
+        name = entry.name
+        if entry.provider is not None and entry.checkpoint is not None:
+            raise MisplacedError(
+                f"a checkpoint is of a model on this machine, and {entry.provider} is asked "
+                "(`served` is its name for the model)",
+                *("models", at, "checkpoint"),
+            )
+        # Boxes are scored at the end, so the space must be known at the start.
+        said = entry.space is not None or entry.row is not None or not in_boxes
+        if not said and find_model(name) is None and name not in baselines():
+            raise MisplacedError(
+                f"no model {name!r} in the model table{nearest(name, [*MODELS, *baselines()])}; "
+                "one that the table does not have needs `row` or `space`",
+                *("models", at, "name"),
+            )
+
+
+def _datasets(said: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Question, ...]]:
+    """Tables, which are asked in the formats of the axes, and complete names of questions."""
+    if said == "all":
+        return benchmark(), ()
+    known, found = grid_tables(), list[Table | Question]()
+    for at, name in enumerate(said):
+        if name not in known and not begins_with_prefix(name):
+            raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
+        try:
+            found.append(known.get(name) or parse(name))
+        except ValueError as error:
+            raise MisplacedError(str(error), "datasets", at) from None
+    refuse_twice([one.name for one in found], "datasets")
+    tables = tuple(one for one in found if isinstance(one, Table))
+    if len({table.kind for table in tables}) > 1:
+        raise MisplacedError(
+            "datasets of several benchmarks have no common best format: make a sweep of each, or "
+            "name the questions in full",
+            "datasets",
+        )
+    return tables, tuple(one for one in found if not isinstance(one, Table))
+
+
+def grid_tables() -> dict[str, Table]:
+    """Every table that is asked in the formats of the grid, of whatever benchmark, by its name."""
+    of_the_grid = (one for one in benchmarks() if isinstance(one, FindIt))
+    return {name: table for one in of_the_grid for name, table in one.tables().items()}
+
+
+def _stages(file: _SweepFile) -> tuple[Axes, ...]:
+    if file.stages is None:
+        return (file.axes(may_win=False),)
+    found = []
+    for at, stage in enumerate(file.stages):
+        try:
+            found.append(stage.axes(may_win=at > 0))
+        except MisplacedError as error:
+            raise MisplacedError(str(error), "stages", at, *error.at) from None
+    return tuple(found)
+
+
+def _views(file: _SweepFile) -> Views:
+    frames, captions = file.frames or (), file.captions or (False,)
+    if frames == "all":
+        frames = tuple(range(1, 1 + max(table.data.frames for table in grid_tables().values())))
+    refuse_twice(frames, "frames")
+    return Views(frames, (False, True) if captions == "all" else tuple(dict.fromkeys(captions)))
+
+
+def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
+    """Refuse formats that no figure compares: boxes and points."""
+    said = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
+    ways = {REPRESENTATIONS[name].judged: name for name in reversed(said)}
+    if len(ways) > 1:
+        each = " and ".join(f"{name} ({way.value})" for way, name in ways.items())
+        named = (name for name in ("representations", "stages") if getattr(file, name))
+        raise MisplacedError(
+            f"{each} are judged otherwise and have no common best format: make a sweep of each, or "
+            "name the questions in full",
+            next(named, "datasets"),
+        )
+
+
+def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
+    """Refuse a value that was written down but fits no cell: somebody wanted it."""
+    if not sweep.tables and any(axes.has_winner for axes in sweep.stages):
+        raise MisplacedError(f"{WINNER}: no table is named whose formats are compared", "datasets")
+    cells = _cells_by_stage(sweep)
+    for table in sweep.tables:
+        if not cells_of([table], formats(sweep.stages[0]), sweep.views):
+            raise MisplacedError(f"no cell of {table.name} fits the axes", "datasets")
+    for at, used in enumerate(cells):
+        fits = axes_of(used)
+        stage, where = (file.stages[at], ("stages", at)) if file.stages else (file, ())
+        views = {} if file.stages else {"frames": file.frames, "captions": file.captions}
+        for axis, said in {**stage.named(), **views}.items():
+            if said is None or said in ("all", (WINNER,)):
+                continue
+            for place, value in enumerate(said):
+                if value not in fits[axis]:
+                    raise MisplacedError(
+                        f"{axis}: {value} fits no cell of this sweep", *where, axis, place
+                    )
+
+
+def _refuse_race(sweep: Sweep) -> None:
+    """Refuse a race that could drop no format, or not say by what."""
+    if sweep.race is None:
+        return
+    raced = [cell for used in _cells_by_stage(sweep) for cell in used] or sweep.questions
+    if len({question.format for question in raced}) < 2:
+        raise MisplacedError("there is one format only: nothing to race", "race")
+    found = {one.name: one for one in map(benchmark_of, raced)}
+    if len(found) > 1:
+        why = f"{' and '.join(found)} do not race each other: make a sweep of each"
+        raise MisplacedError(why, "race")
+    (metric,) = next(iter(found.values())).ranking[:1]
+    if not metric.share or metric.better is Better.LOWER:
+        why = f"only shares race, and {metric.title} is none: ask all formats, without a race"
+        raise MisplacedError(why, "race")
+
+
+def _cells_by_stage(sweep: Sweep) -> list[list[Variant]]:
+    """The cells of every stage, as if some format had won before."""
+    some = [axes.after_some(sweep.stages[0]) for axes in sweep.stages]
+    return [cells_of(sweep.tables, formats(axes), sweep.views) for axes in some]

@@ -1,0 +1,285 @@
+"""Calls counted and weighed by what they share, without making them one by one.
+
+Every message is made once, whichever models are asked it; what is counted of it are numbers in
+arrays.  An image is read and encoded once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..boxes.spaces import Space
+from ..core.messages import Part, PartKind, image
+from ..core.question import Question
+from ..engine.calls import Cell, Images, Prompts, shared_key, unread
+from ..engine.journal.view import JournalView
+from ..models.http.chat import ChatModel
+from ..models.http.images import ImageRule, SentImage, WantedImage, pieces, wanted_images
+from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
+from ..models.prices import Prices
+
+Array = npt.NDArray[Any]
+
+Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
+"""Yields items, so many of them, and shows under a name how far the loop is."""
+
+MESSAGE = np.dtype(
+    [
+        ("shown", "i4"),  # the number of its images
+        ("kinds", "i4"),  # that of the kinds of its parts
+        ("sha256", "V32"),  # the hash of the other parts
+        ("length", "i8"),  # of its texts, in characters
+        ("beginning", "i8"),  # of it before the last image
+        ("size", "i8"),  # of its texts in bytes, as JSON without quotes
+    ]
+)
+"""What is kept of a message."""
+
+
+class Messages:
+    """The messages of cells, each made once."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[tuple[PartKind, ...], int] = {}  # of the parts of messages, numbered
+        self._known: dict[tuple[Prompts, tuple[int, ...]], Array] = {}
+
+    def of(self, cell: Cell) -> Array:
+        """The messages of a cell, row by row."""
+        at = cell.prompts, cell.rows
+        if at not in self._known:
+            self._known[at] = np.array(list(self._read(*at)), MESSAGE)
+        return self._known[at]
+
+    def _read(self, prompts: Prompts, rows: Iterable[int]) -> Iterator[tuple[Any, ...]]:
+        for shown, sha256, parts in prompts.read(rows):
+            kinds = self.kinds.setdefault(tuple([kind for kind, _ in parts]), len(self.kinds))
+            yield shown, kinds, sha256, *words_of(parts)
+
+
+def read_images(images: Images, track: Track) -> tuple[Array, int]:
+    """Read all images that messages show.
+
+    Returns:
+        By the number of images, one that is equal where the same is shown; how many are missing.
+    """
+    paths = list(dict.fromkeys(chain.from_iterable(images.shown)))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        hashes = list(track(pool.map(images.sha256, paths), len(paths), "images read"))
+    numbers: dict[tuple[str, ...], int] = {}
+    contents = map(images.contents, range(len(images.shown)))
+    found = [numbers.setdefault(one, len(numbers)) for one in contents]
+    return np.array(found, np.int64), sum(unread(one) is not None for one in hashes)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The calls of cells; arrays are by row, cell after cell."""
+
+    images: int  # files that they show
+    calls: int
+    finished: int  # calls that the journal has as they are wanted
+    left: Array  # where a call is to be made
+    later: Array  # where another call over the same images comes before it
+    several: Array  # where there is any other call over the same images
+
+    def parts(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Array, Array, Array]]:
+        """Each cell with its places in ``left``, and of these in ``later`` and ``several``."""
+        for cell, end in zip(cells, np.cumsum([len(cell.rows) for cell in cells]), strict=True):
+            part = slice(end - len(cell.rows), end)
+            left = self.left[part]
+            yield cell, left, self.later[part][left], self.several[part][left]
+
+
+class CallCounter:
+    """Counts the calls of one model's cells: equal ones once, for the first row that wants them.
+
+    Args:
+        messages: those of all cells.
+        images: what they show.
+        contents: by the number of images, one that is equal where the same is shown.
+        finished: the journal (None: nothing is finished).
+    """
+
+    def __init__(
+        self, messages: Messages, images: Images, contents: Array, finished: JournalView | None
+    ) -> None:
+        self._messages = messages
+        self._images = images
+        self._contents = contents
+        self._finished = finished
+        self._known: dict[tuple[object, ...], Counted] = {}
+
+    def count(self, cells: Sequence[Cell]) -> Counted:
+        """Count the calls of some cells."""
+        shared = [shared_key(cell) for cell in cells]
+        numbers = {text: at for at, text in enumerate(dict.fromkeys(shared))}
+        settings = [numbers[one] for one in shared]
+        # Models that are asked the same are counted once: a key has the model's name in it, so
+        # not where there is a journal.
+        names = () if self._finished is None else tuple(numbers)
+        same = (*(id(self._messages.of(cell)) for cell in cells), *settings, *names)
+        if same not in self._known:
+            self._known[same] = self._count(cells, settings)
+        return self._known[same]
+
+    def _count(self, cells: Sequence[Cell], settings: Sequence[int]) -> Counted:
+        lengths = [len(cell.rows) for cell in cells]
+        read = np.concatenate([np.empty(0, MESSAGE), *map(self._messages.of, cells)])
+        asked = np.empty(len(read), [("settings", "i8"), ("images", "i8"), ("prompt", "V32")])
+        asked["settings"] = np.repeat(settings, lengths)
+        asked["images"] = self._contents[read["shown"]]
+        asked["prompt"] = read["sha256"]
+        left = np.zeros(len(read), bool)
+        left[np.unique(asked.view(f"V{asked.itemsize}"), return_index=True)[1]] = True
+        calls = int(left.sum())
+        if self._finished is not None:
+            wanted = np.split(left, np.cumsum(lengths)[:-1]) if cells else []
+            for cell, part in zip(cells, wanted, strict=True):
+                key = cell.key_maker()
+                for at in np.flatnonzero(part).tolist():
+                    part[at] = not self._finished.serves(key(at), confidences=cell.confidences)
+        places = np.flatnonzero(left)
+        _, first, over, each = np.unique(
+            asked["images"][places], return_index=True, return_inverse=True, return_counts=True
+        )
+        later, several = left.copy(), left.copy()
+        later[places[first]] = False
+        several[places] = each[over] > 1
+        shown = {path for at in np.unique(read["shown"]) for path in self._images.shown[at]}
+        return Counted(len(shown), calls, calls - len(places), left, later, several)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Messages whose images are sent alike; arrays are by the number of their images."""
+
+    question: Question
+    space: Space
+    rule: ImageRule
+    wanted: Array  # whether any call sends them
+    weights: Array
+    """What they add to a request: how many, bytes, tokens; -1 where one cannot be read."""
+
+    def images(self, shown: Sequence[Path]) -> list[WantedImage]:
+        message = tuple([image(str(path)) for path in shown])
+        return wanted_images(message, self.question, self.space, self.rule)
+
+
+class Weighing:
+    """Weighs the calls of many cells: an image is encoded once for all that send it alike.
+
+    Args:
+        messages: those of all cells.
+        images: what they show.
+    """
+
+    def __init__(self, messages: Messages, images: Images) -> None:
+        self._messages = messages
+        self._shown = tuple(images.shown)
+        self._kinds = tuple(messages.kinds)
+        self._alike: dict[tuple[object, ...], _Alike] = {}
+
+    def note(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> None:
+        """Note which images calls send, to be encoded together with others'."""
+        for cell, left, *_ in counted.parts(cells):
+            alike = self._sent_alike(cell.question, chat)
+            alike.wanted[self._messages.of(cell)["shown"][left]] = True
+
+    def encode(self, track: Track) -> None:
+        """Encode the images that were noted, and weigh them by message."""
+        asked = [
+            (alike, at, alike.images(self._shown[at]))
+            for alike in self._alike.values()
+            for at in np.flatnonzero(alike.wanted).tolist()
+        ]
+        wanted = list(dict.fromkeys(chain.from_iterable(images for *_, images in asked)))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            found = track(pool.map(_encoded, wanted), len(wanted), "images encoded")
+            sent = dict(zip(wanted, found, strict=True))
+        for alike, at, images in asked:
+            readable = [one for each in images if (one := sent[each])]
+            if len(readable) == len(images):
+                tokens = sum(image_tokens(one, alike.space) for one, _ in readable)
+                alike.weights[at] = len(images), sum(size for _, size in readable), tokens
+
+    def load(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> Load:
+        """What calls send; those over an image that cannot be read would fail and send nothing."""
+        total = Load()
+        for cell, left, later, several in counted.parts(cells):
+            question = cell.question
+            read = self._messages.of(cell)[left]
+            weights = self._sent_alike(question, chat).weights[read["shown"]]
+            readable = weights[:, 0] >= 0
+            read, later, several = read[readable], later[readable], several[readable]
+            images, sizes, tokens = weights[readable].T
+            kinds, of = np.unique(read["kinds"], return_inverse=True)
+            bare = np.array([self._bare_size(at, question, chat) for at in kinds], "i8")
+            sent = read["length"] // CHARACTERS_A_TOKEN + tokens
+            beginning = read["beginning"] // CHARACTERS_A_TOKEN + tokens
+            load = Load(
+                calls=len(read),
+                images=int(images.sum()),
+                size=int((bare[of] + read["size"] + sizes).sum()),
+                tokens_in=int(sent.sum()),
+                tokens_out_at_most=chat.max_tokens(question) * len(read),
+                tokens_beginning=int(beginning.sum()),
+                tokens_again=int(beginning[later].sum()),
+            )
+            if chat.prices is not None:
+                usd_in = _usd_in(sent, beginning, later, several, chat.prices)
+                out = load.tokens_out_at_most * chat.prices.answered / 1e6
+                load = replace(load, usd_in=usd_in, usd_out_at_most=out)
+            total += load
+        return total
+
+    def _sent_alike(self, question: Question, chat: ChatModel) -> _Alike:
+        space = chat.space(question)
+        rule, count = chat.image_rule(space), len(self._shown)
+        key = rule, space, question.has_references and question.frames
+        if key not in self._alike:
+            arrays = np.zeros(count, bool), np.full((count, 3), -1)
+            self._alike[key] = _Alike(question, space, rule, *arrays)
+        return self._alike[key]
+
+    def _bare_size(self, kinds: int, question: Question, chat: ChatModel) -> int:
+        """Bytes of a request without those of its texts and images.
+
+        Raises:
+            ValueError: the service cannot hold a reply to the question's schema.
+        """
+        message = tuple([Part(kind, "") for kind in self._kinds[kinds]])
+        nothing = [_NOTHING] * sum(part.kind is PartKind.IMAGE for part in message)
+        asked = chat.request(message, question, nothing)
+        return sum(map(len, pieces(asked.body, asked.images)))
+
+
+def _usd_in(sent: Array, beginning: Array, later: Array, several: Array, prices: Prices) -> float:
+    """US dollars for prompts: a provider keeps the beginning of the first call over images and
+    reads it for others; of a call that is alone with its images nothing is kept.
+    """
+    kept = several & (beginning >= prices.least)
+    first = prices.first(int(sent[~later].sum()), int(beginning[~later & kept].sum()))
+    return first + prices.another(int(sent[later].sum()), int(beginning[later & kept].sum()))
+
+
+_NOTHING = SentImage((1, 1), (1, 1), "", b"")
+
+
+def _encoded(wanted: WantedImage) -> tuple[SentImage, int] | None:
+    """An image as it is sent, without its bytes, and how many it adds to a request; None where it
+    cannot be read.
+    """
+    try:
+        found = wanted.encoded()
+    except OSError:
+        return None
+    return replace(found, base64=b""), len(found.mime) + len(found.base64)

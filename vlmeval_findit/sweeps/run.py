@@ -1,0 +1,166 @@
+"""A whole sweep: stage by stage, model by model, from its file to scores."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from ..core.lock import Watch
+from ..core.question import Question
+from ..core.settings import settings_from
+from ..core.work import Stop
+from ..engine.answering import Engine, Hosts, ModelStoppedError, left_of
+from ..engine.calls import Cell, Images, settings_of
+from ..engine.cancel import CancelToken
+from ..engine.cell_files import adopt, clean_up
+from ..engine.journal.writer import Journal, lock_of_a_sweep, lock_path
+from ..engine.outputs import Output, prediction_path, prepare_output
+from ..engine.plan import ItemSizes
+from ..engine.sink import Watcher
+from ..engine.tables import Tables
+from ..models.entry import ModelEntry
+from ..runs.cell_result import Result
+from ..runs.format_file import best_format
+from .config import Sweep, beside_tables, questions_in
+from .racing import Racing
+
+log = logging.getLogger(__name__)
+
+
+IMAGE_HASHES = ".image_hashes"
+"""The file of a work dir in which the hashes of its images are remembered; it may be deleted."""
+
+
+class UnfinishedError(RuntimeError):
+    """Models of a sweep were stopped, the others went on; ``results`` are all finished cells."""
+
+    def __init__(self, results: Sequence[Result], stopped: Sequence[ModelStoppedError]) -> None:
+        super().__init__("\n".join(map(str, stopped)))
+        self.results = results
+        self.spent = any(one.stop is Stop.SPENT for one in stopped)
+        self.later = all(one.stop is Stop.LATER for one in stopped)
+
+
+def run_sweep(sweep: Sweep, hosts: Hosts, watcher: Watcher, cancel: CancelToken) -> list[Result]:
+    """Make every call of a sweep that was not made before, and write all its files.
+
+    Raises:
+        ValueError: something was refused before the first call.
+        JournalError: replies cannot be kept any more, for example on a full disk.
+        UnfinishedError: a model said that no further call of it should be made.
+        StoppedError: somebody asked to stop.
+        KeyboardInterrupt: somebody asked a second time.
+    """
+    own = sweep.work_dir / ".sweep.lock"
+    watch = Watch(own, lock_path(sweep.journal))
+    images = Images(sweep.work_dir / IMAGE_HASHES)
+    with ExitStack() as stack:
+
+        def open_journal() -> Journal:
+            return stack.enter_context(Journal(sweep.journal, watch=watch))
+
+        sizes = ItemSizes(sweep.inference.variants, sweep.inference.batch_size)
+        engine = Engine(sweep.models, hosts, sizes, watcher, cancel, open_journal)
+        if not sweep.work_dir.exists():
+            engine.check()
+        stack.enter_context(lock_of_a_sweep(own, watch))
+        for entry in sweep.models:
+            clean_up(sweep.work_dir / entry.name)
+        stack.callback(images.save)
+        results = _stages(sweep, engine, Tables(sweep.skip_missing, images))
+        if "journal" in vars(engine) and not any(result.failed for result in results):
+            engine.journal.pack()
+        return results
+
+
+def _stages(sweep: Sweep, engine: Engine, tables: Tables) -> list[Result]:
+    race, count = sweep.race, len(sweep.stages)
+    races = {one.name: Racing(engine, one, race, count) for one in sweep.models} if race else {}
+    results: list[Result] = []
+    stopped: dict[str, ModelStoppedError] = {}
+    beside = beside_tables(sweep)
+    for stage in range(count):
+        prepared = []
+        for entry in sweep.models:
+            if entry.name in stopped:
+                continue
+            racing = races.get(entry.name)
+            winner = _winner(entry, results, beside, racing) if stage else None
+            done = {one.question for one in results if one.model == entry.name}
+            done.update(racing.front if racing else ())
+            cells = [
+                tables.cell(entry.name, one, sweep.limit, confidences=sweep.confidences)
+                for one in questions_in(sweep, entry.name, stage, winner)
+                if one not in done
+            ]
+            work = _prepared(sweep, engine, entry, cells)
+            prepared.append((entry, work))
+        for _, work in prepared:
+            for output in left_of(work):
+                adopt(output, engine.journal)
+        if sweep.batch is not None and race is None and len(prepared) > 1:
+            for entry, work in prepared:
+                engine.submit(entry, left_of(work))
+        for entry, work in prepared:
+            try:
+                found = _answered(engine, entry, work, beside, races.get(entry.name))
+            except ModelStoppedError as error:
+                log.error("%s", error)
+                stopped[entry.name], found = error, error.results
+            results += [replace(one, compared=beside.get(one.question, True)) for one in found]
+    if stopped:
+        raise UnfinishedError(results, list(stopped.values()))
+    return results
+
+
+def _winner(
+    entry: ModelEntry,
+    results: Iterable[Result],
+    beside: Container[Question],
+    racing: Racing | None,
+) -> Question:
+    """A cell in the format that is in front after the stages of a model that are done."""
+    if racing is not None:
+        return racing.front[0]
+    return best_format(
+        [one for one in results if one.model == entry.name and one.question not in beside]
+    )
+
+
+def _answered(
+    engine: Engine,
+    entry: ModelEntry,
+    work: Sequence[Output | Result],
+    beside: Container[Question],
+    racing: Racing | None,
+) -> list[Result]:
+    """The results of a model in a stage."""
+    if racing is None:
+        return engine.run_model(entry, work)
+    others = [one for one in left_of(work) if one.cell.question in beside]
+    raced = [one for one in left_of(work) if one.cell.question not in beside]
+    return engine.run_model(entry, others) + racing.stage(raced)
+
+
+def _prepared(
+    sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Sequence[Cell]
+) -> list[Output | Result]:
+    """Of each cell of a model in a stage its result, if it was finished before, else its output."""
+    given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
+    settings = settings_from(given)
+    found: list[Output | Result] = []
+    for cell in cells:
+        path = prediction_path(sweep.work_dir, cell)
+        if sweep.race is None:
+            answered_by = engine.hosts[entry.name].answered_by(entry, cell.question)
+            before = engine.finished.result(path, cell, settings, answered_by)
+            if before is not None:
+                found.append(before)
+                continue
+        host = engine.host(entry)
+        cell = replace(cell, settings=settings_of(cell.question, host.settings(entry)))
+        who = host.describe(entry, cell.question)
+        found.append(prepare_output(path, cell, settings, who, host.version))
+    return found
