@@ -394,7 +394,8 @@ def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
         assert len(refusing.asked) == 3, "no further request"
         assert len(good.asked) == 2, "no further request"
     assert [answer.text for answer in answers if not answer.error] == ["ok"]
-    assert answers[-1].stop is Stop.HOPELESS
+    # Two calls are on their way at a time: either refusal may be the one that comes home last.
+    assert Stop.HOPELESS in [answer.stop for answer in answers]
 
 
 def test_what_one_server_does_not_take_is_not_sent_to_the_others() -> None:
