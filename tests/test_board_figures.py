@@ -300,7 +300,7 @@ def test_tests_are_corrected_for_the_comparisons_of_their_column(many: Board) ->
         entries = [many.cells[model, "Pascal"].entries[metric] for model in many.models]
         found = [e.to_above for e in sorted(entries, key=lambda e: e.rank) if e.to_above]
         assert len(found) == 4
-        expected = correct(Difference(one.value, one.p_value, one.p_value) for one in found)
+        expected = correct(replace(one, corrected=one.p_value) for one in found)
         assert found == expected
     rows = {row["model"]: row for row in board_rows(many) if row["dataset"] == "Pascal"}
     raw = [rows[model]["F1@0.5 p to rank above"] for model in "BCDE"]
@@ -313,7 +313,7 @@ def test_tests_are_corrected_for_the_comparisons_of_their_column(many: Board) ->
 def test_marks_follow_the_corrected_test(many: Board, tmp_path: Path) -> None:
     """One difference is significant alone, and not among four: it is marked everywhere."""
     cell = many.cells["B", "Pascal"]
-    entry = replace(cell.entries["F1@0.5"], to_above=Difference(-9.0, 0.03, 0.09))
+    entry = replace(cell.entries["F1@0.5"], to_above=Difference(-9.0, None, 0.03, 0.09))
     marked = replace(cell, entries={**cell.entries, "F1@0.5": entry})
     board = replace(many, cells={**many.cells, ("B", "Pascal"): marked})
     assert entry.tied
@@ -341,7 +341,7 @@ def test_marks_follow_the_corrected_test(many: Board, tmp_path: Path) -> None:
 
 def with_p(board: Board, p_value: float, corrected: float) -> Board:
     cell = board.cells["B", "Pascal"]
-    entry = replace(cell.entries["F1@0.5"], to_above=Difference(-9.0, p_value, corrected))
+    entry = replace(cell.entries["F1@0.5"], to_above=Difference(-9.0, None, p_value, corrected))
     return replace(
         board,
         cells={
@@ -366,7 +366,7 @@ def test_formats_are_corrected_for_their_number(many: Board) -> None:
                 assert one.to_reported.p_value == raw.p_value
         found = [one.to_reported for one in mine if one.to_reported]
         assert len(found) == 2
-        assert found == correct(Difference(d.value, d.p_value, None) for d in found)
+        assert found == correct(replace(d, corrected=None) for d in found)
     rows = [row for row in sweep_rows(many) if row["format"] == "xyxy_text" and row["model"] == "B"]
     assert rows[0]["p to reported"] < rows[0]["p to reported (Holm)"] < 0.05
 

@@ -274,8 +274,8 @@ def test_the_anatomy_tells_syntax_from_sight(
     score = free.benchmark.anatomy.score
     assert found.gain.value == pytest.approx(found.held - (score.value(free.sums) or 0))
     assert found.gain.value > 10
-    assert found.interval is not None
-    assert found.interval.low <= found.gain.value <= found.interval.high
+    assert found.gain.interval is not None
+    assert found.gain.interval.low <= found.gain.value <= found.gain.interval.high
     out = tmp_path / "anatomy.json"
     for runs in ([str(world.runs)], [str(free.path), "--against", str(held.path)]):
         assert main(["anatomy", *runs, "--json", str(out)]) == 0

@@ -18,8 +18,8 @@ from ..core.anatomy import Anatomy
 from ..core.files import atomic_write
 from ..core.metric import Better
 from ..core.spelling import short, visible
-from ..core.statistics import INTERVALS, Interval
-from ..runs.anatomy import Loss, NoAnatomyError, PairedLoss, Part, anatomy_of, compare, parts_of
+from ..core.statistics import INTERVALS, Difference, Interval
+from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, compare, parts_of
 from ..runs.intervals import StatisticsError
 from ..runs.scored_run import Keep, Run, load_runs, with_details
 from ..runs.twins import Syntax, syntax, twin_of
@@ -136,26 +136,25 @@ def _bounds(interval: Interval | None) -> str:
 
 
 def _difference_table(
-    other: Run, losses: Sequence[Loss], differences: dict[str, PairedLoss]
+    other: Run, losses: Sequence[Loss], differences: Mapping[str, Difference]
 ) -> Iterator[str]:
     yield visible(f"  against {other.model} on {other.question.name}:")
     yield _row("", "", "points", f"{'interval':<18}p (Holm)")
     for loss in losses:
         found = differences.get(loss.cause.key)
         if found is not None:
-            test = found.difference
-            tested = "" if test.corrected is None else f"{test.corrected:.3g}"
-            mark = " *" if test.significant else ""
+            tested = "" if found.corrected is None else f"{found.corrected:.3g}"
+            mark = " *" if found.significant else ""
             bounds = f"{_bounds(found.interval):<18}{tested}{mark}"
-            yield _row(loss.cause.name, "", f"{test.value:+.1f}", bounds)
-    in_all = sum(found.difference.value for found in differences.values())
+            yield _row(loss.cause.name, "", f"{found.value:+.1f}", bounds)
+    in_all = sum(found.value for found in differences.values())
     yield _row("lost in all", "", f"{in_all:+.1f}")
 
 
 def _syntax_table(found: Syntax) -> Iterator[str]:
     """What of the loss the format's grammar would have saved."""
     yield _row("held to the format's grammar", "", f"{found.held:.1f}")
-    yield _row("  syntax cost", "", f"{found.gain.value:+.1f}", _bounds(found.interval))
+    yield _row("  syntax cost", "", f"{found.gain.value:+.1f}", _bounds(found.gain.interval))
     yield _row("  sight costs the rest", "", f"{found.sight:.1f}")
 
 
@@ -203,7 +202,7 @@ def _as_dict(
     losses: Sequence[Loss],
     parts: Sequence[Part],
     other: Run | None,
-    differences: dict[str, PairedLoss],
+    differences: Mapping[str, Difference],
 ) -> dict[str, Any]:
     anatomy = run.benchmark.anatomy
     names = {one.key: one.name for one in anatomy.causes}
@@ -242,19 +241,19 @@ def _as_dict(
             "causes": {
                 names[key]: {
                     "points": d.value,
-                    "low": interval.low if interval else None,
-                    "high": interval.high if interval else None,
+                    "low": d.interval.low if d.interval else None,
+                    "high": d.interval.high if d.interval else None,
                     "p": d.p_value,
                     "p (Holm)": d.corrected,
                 }
-                for key, (d, interval) in differences.items()
+                for key, d in differences.items()
             },
         }
     return told
 
 
 def _held_as_dict(found: Syntax) -> dict[str, Any]:
-    bounds = found.interval
+    bounds = found.gain.interval
     return {
         "score": found.held,
         "syntax": {

@@ -38,7 +38,8 @@ class Difference:
     """One value minus another, in percentage points where they are shares."""
 
     value: float
-    p_value: float | None  # Two-sided; None: too few images
+    interval: Interval | None  # 95 %; crosses 0 exactly where p_value is not below 5 %
+    p_value: float | None  # Two-sided; None, as of the interval: too few images
     corrected: float | None  # After :func:`correct`
 
     @property
@@ -119,49 +120,34 @@ def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
 
 
 def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
-    """Subtract one value from another: a paired t-test over the images."""
-    # As many coins that fall alike bound the p-value: few images cannot say more, however equal.
-    value, error, pictures = _paired(one, other, metric)
-    p_value = _p_value(value, error, pictures) if pictures else None
-    return Difference(100 * value, p_value, p_value)
+    """Subtract one value from another: a paired t-test over the images.
 
-
-def difference_interval(one: Evidence, other: Evidence, metric: str) -> Interval | None:
-    """Return the 95 % interval of one value minus another; None for too few images.
-
-    It crosses 0 exactly where :func:`difference` finds none. As in :func:`bounds` a third of an
-    image that one of two shares finds is allowed for, so that images which all agree have an
-    interval.
+    In the interval, as in :func:`bounds`, a third of an image that one of two shares finds is
+    allowed for, so that images which all agree have one.
     """
-    value, error, pictures = _paired(one, other, metric)
-    if not pictures:
-        return None
-    share = one.metrics[one.place(metric)].share
-    unseen = 2 * (_UNSEEN / pictures) ** 2 * (1 + value**2) if share else 0.0
-    reach = float(_quantile(pictures - 1) * np.sqrt(error**2 + unseen))
-    differs = _p_value(value, error, pictures) < ALPHA
-    reach = min(reach, abs(value)) if differs else max(reach, abs(value))
-    low, high = value - reach, value + reach
-    return (
-        Interval(100 * max(-1.0, low), 100 * min(1.0, high))
-        if share
-        else Interval(100 * low, 100 * high)
-    )
-
-
-def _paired(one: Evidence, other: Evidence, metric: str) -> tuple[float, float, float]:
-    """A hundredth of a difference, its standard error, and how many pictures both rest on."""
     at = one.place(metric)
+    value = float(one.values[at] - other.values[at])
+    pictures = float(min(one.counted[at], other.counted[at]))
+    if not pictures:
+        return Difference(100 * value, None, None, None)
     _, (ours, theirs) = aligned([one, other])
     error = float(np.sqrt(((ours[:, at] - theirs[:, at]) ** 2).sum()))
-    value = float(one.values[at] - other.values[at])
-    return value, error, float(min(one.counted[at], other.counted[at]))
+    p_value = _p_value(value, error, pictures)
+    share = one.metrics[at].share
+    unseen = 2 * (_UNSEEN / pictures) ** 2 * (1 + value**2) if share else 0.0
+    reach = float(_quantile(pictures - 1) * np.sqrt(error**2 + unseen))
+    reach = min(reach, abs(value)) if p_value < ALPHA else max(reach, abs(value))
+    low, high = value - reach, value + reach
+    if share:
+        low, high = max(-1.0, low), min(1.0, high)
+    return Difference(100 * value, Interval(100 * low, 100 * high), p_value, p_value)
 
 
 def _p_value(value: float, error: float, pictures: float) -> float:
     # Sums in another order differ in their last bits: what is equal must count as equal.
     if abs(value) < 1e-11:
         return 1.0
+    # As many coins that fall alike bound it: few images cannot say more, however equal they are.
     tail = _tail(pictures - 1, -abs(value) / error) if error else 0.0
     return max(2 * tail, float(2.0 ** (1 - pictures)))
 

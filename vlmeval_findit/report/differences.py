@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.evidence import Evidence
 from ..core.metric import Metric
-from ..core.statistics import Difference, correct, difference, difference_interval
+from ..core.statistics import Difference, correct, difference
 from ..runs.anatomy import NoAnatomyError, loss_evidence
 from ..runs.intervals import evidence
 from ..runs.scored_run import Run
@@ -100,8 +100,7 @@ def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
 def _difference(
     title: str, metric: str, left: Evidence, right: Evidence, found: Difference
 ) -> list[Any]:
-    bounds = difference_interval(left, right, metric)
-    low, high = (bounds.low, bounds.high) if bounds else (None, None)
+    low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
     numbers = map(_rounded, (found.value, low, high))
     return [*_sides(title, metric, left, right), *numbers, found.corrected]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
-from typing import NamedTuple
 
 from ..core.anatomy import Cause, evidence_of_losses, with_events
 from ..core.evidence import Evidence, clustered
@@ -16,7 +15,6 @@ from ..core.statistics import (
     Interval,
     correct,
     difference,
-    difference_interval,
     figure_intervals,
 )
 from .intervals import StatisticsError, check_comparable
@@ -74,14 +72,7 @@ def loss_evidence(run: Run) -> Evidence:
     return _Counted(run).evidence()
 
 
-class PairedLoss(NamedTuple):
-    """What a cause took of one run minus what it took of another, and the 95 % interval of that."""
-
-    difference: Difference
-    interval: Interval | None
-
-
-def compare(run: Run, other: Run) -> dict[str, PairedLoss]:
+def compare(run: Run, other: Run) -> dict[str, Difference]:
     """What every cause took of one run minus what it took of another, by its key.
 
     Paired over pictures; p-values are corrected for the number of causes that either has.
@@ -103,10 +94,7 @@ def compare(run: Run, other: Run) -> dict[str, PairedLoss]:
         if one or two
     ]
     tests = correct(difference(ours, theirs, key) for key in keys)
-    return {
-        key: PairedLoss(found, difference_interval(ours, theirs, key))
-        for key, found in zip(keys, tests, strict=True)
-    }
+    return dict(zip(keys, tests, strict=True))
 
 
 def _asked(run: Run) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from ..benchmarks.findit.variant import Variant
 from ..core.evidence import Evidence, clustered, evidence_of
-from ..core.statistics import Difference, Interval, difference, difference_interval
+from ..core.statistics import Difference, difference
 from .intervals import check_comparable
 from .scored_run import Run
 
@@ -20,12 +20,11 @@ from .scored_run import Run
 class Syntax:
     """A run beside its constrained twin, both by the score in which failed calls are misses.
 
-    ``held`` is the twin's score in percent, ``gain`` what it has more, with its paired interval.
+    ``held`` is the twin's score in percent, ``gain`` what it has more.
     """
 
     held: float
     gain: Difference
-    interval: Interval | None
 
     @property
     def sight(self) -> float:
@@ -62,7 +61,6 @@ def syntax(free: Run, held: Run) -> Syntax:
     return Syntax(
         held=ours.figure(score.name) or 0.0,
         gain=difference(ours, theirs, score.name),
-        interval=difference_interval(ours, theirs, score.name),
     )
 
 
