@@ -124,8 +124,8 @@ def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
 def test_without_prices_it_is_paid_like_the_dearest_call_before() -> None:
     budget, once = Budget(5.0), replace(QUICK, attempts=1)
     with ChatServer(in_turn(completion(), NEVER)) as server:
-        asked = service(server.url, timeout=0.5, budget=budget, policy=once)
-        first, second = ask(asked, 2)
+        first = one(service(server.url, budget=budget))
+        second = one(service(server.url, timeout=0.2, budget=budget, policy=once))
     assert first.error is None
     assert "no reply within" in (second.error or "")
     assert budget.spent == pytest.approx(0.02), "the server said 0.01 of the first"

@@ -70,7 +70,7 @@ def test_calls_go_on_while_a_cell_is_finished(
     model = FakeModel(lambda number, text: asked.set() if number == CALLS else None)
 
     def wait(output: Output) -> None:
-        seen.append((output.path.name, threading.current_thread(), asked.wait(30)))
+        seen.append((output.path.name, threading.current_thread(), asked.wait(60)))
 
     finishing(wait)
     sweep = demo_sweep(tmp_path)
@@ -168,7 +168,7 @@ def test_the_cells_that_were_complete_are_finished_after_a_stop(
     stop, asked, finished = CancelToken(), threading.Event(), []
 
     def wait(output: Output) -> None:
-        asked.wait(30)
+        asked.wait(60)
         finished.append(output)
 
     def at_the_last(number: int, text: str) -> None:
@@ -189,17 +189,18 @@ def test_interrupted_it_does_not_wait_for_a_cell(
 
     def hang(output: Output) -> None:
         began.set()
-        over.wait(35)
+        over.wait(120)
 
     def interrupt() -> None:
         began.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.2)
+        while not told:  # two signals that nobody took yet are one
+            time.sleep(0.005)
         os.kill(os.getpid(), signal.SIGINT)
 
+    told: list[str] = []
     finishing(hang)
     thread = threading.Thread(target=interrupt)
-    told: list[str] = []
     start = time.monotonic()
     with cancelled_by_signals(told.append) as stop:
         thread.start()
@@ -207,7 +208,7 @@ def test_interrupted_it_does_not_wait_for_a_cell(
             go(demo_sweep(tmp_path), FakeHost(FakeModel()), stop=stop)
     thread.join()
     over.set()
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 100
     assert len(told) == 1
 
 

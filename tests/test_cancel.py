@@ -14,8 +14,8 @@ from hanging_sweep import QUICK, THREADS, hanging, one_line
 from vlmeval_findit.core.work import CancelledError
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 
-SLACK = 3.0
-"""Seconds that a busy machine takes to end a process."""
+AT_ONCE = 60.0
+"""Seconds: a busy machine ends a process in less; the calls that hang would hang on."""
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
@@ -46,7 +46,7 @@ def test_twice_what_came_is_kept_and_it_ends_at_once(
         os.kill(run.process.pid, number)
         began = time.monotonic()
         assert run.ends() == 130
-        assert time.monotonic() - began < 2 + SLACK
+        assert time.monotonic() - began < AT_ONCE
     assert run.answered() == QUICK
     assert run.asked() == QUICK + hang
     assert "stopped at once" in one_line(run)

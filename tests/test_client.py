@@ -155,7 +155,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("whole", "why"), BROKEN.values(), ids=BROKEN)
 def test_what_is_no_reply_is_a_broken_connection(whole: bytes, why: str) -> None:
     with raw_server(saying(whole)) as url, pytest.raises(CallError, match=why) as got:
-        post(5, url)
+        post(60, url)
     assert got.value.transient
     assert "\n" not in str(got.value)
 
@@ -180,7 +180,7 @@ def test_a_redirect_does_not_get_the_key() -> None:
     with ChatServer(in_turn(completion("stolen"))) as thief:
         away = Answer(b"", 307, {"Location": f"{thief.url}/chat/completions"})
         with ChatServer(in_turn(away)) as server, pytest.raises(CallError, match="HTTP 307"):
-            post(5, server.url, "a-key-of-mine")
+            post(60, server.url, "a-key-of-mine")
         assert not thief.asked
 
 
@@ -196,13 +196,13 @@ def test_certificates_are_verified_though_the_host_switches_that_off(
     authority.issue_cert("127.0.0.1").configure_cert(tls)
     with web_server(tls) as web:
         with pytest.raises(CallError, match=r"CERTIFICATE_VERIFY_FAILED|[Cc]ertificate"):
-            post(5, f"{web.url}v1")
+            post(60, f"{web.url}v1")
         # It is the certificate that was wrong: known, the server is asked (and takes no POST).
         trusting = ssl.create_default_context()
         authority.configure_trust(trusting)
         monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
         with pytest.raises(CallError, match="HTTP 501"):
-            post(5, f"{web.url}v1")
+            post(60, f"{web.url}v1")
 
 
 def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.setenv("NO_PROXY", "other.invalid")
         monkeypatch.setenv("http_proxy", f"http://me:pr0xy-password@{address}")
-        body = post(5, "http://findit.invalid/v1")
+        body = post(60, "http://findit.invalid/v1")
         assert b"by the proxy" in body
         (asked,) = proxy.asked
         assert asked.path == "http://findit.invalid/v1/chat/completions"
@@ -219,7 +219,7 @@ def test_the_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("NO_PROXY", "findit.invalid")
         monkeypatch.setenv("http_proxy", f"http://{address}")
         with pytest.raises(CallError, match="no reply"):
-            post(5, "http://findit.invalid/v1")
+            post(60, "http://findit.invalid/v1")
         assert len(proxy.asked) == 1
 
 
@@ -304,9 +304,10 @@ def test_a_file_goes_as_a_form_and_a_reply_into_a_file() -> None:
 
 
 def test_what_is_cancelled_ends_and_closes_its_connection() -> None:
-    closed = threading.Event()
+    came, closed = threading.Event(), threading.Event()
 
     def talk(connection: socket.socket, done: threading.Event) -> None:
+        came.set()
         while connection.recv(65536):
             pass
         closed.set()
@@ -314,11 +315,11 @@ def test_what_is_cancelled_ends_and_closes_its_connection() -> None:
     async def cancelled(url: str) -> None:
         async with HttpClient(600) as session:
             sending = asyncio.ensure_future(session.send(request_to(url)))
-            await asyncio.sleep(0.1)
+            assert await asyncio.to_thread(came.wait, 60)
             sending.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await sending
-        assert await asyncio.to_thread(closed.wait, 2)
+        assert await asyncio.to_thread(closed.wait, 60)
 
     with raw_server(talk) as url:
         run(cancelled(url))

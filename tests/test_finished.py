@@ -480,7 +480,7 @@ def test_a_finished_sweep_is_started_again_without_torch_and_without_vlmevalkit(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert all(result.question.name in done.stdout for result in first)

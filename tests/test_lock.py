@@ -80,24 +80,15 @@ def test_a_holder_on_another_machine_that_is_silent_is_dead(
 
 
 def test_a_holder_on_another_machine_that_is_heard_of_lives(
-    quick_leases: float, tmp_path: Path
+    quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "lock"
     hold_elsewhere(path, quick_leases)
-    done = threading.Event()
-
-    def beat() -> None:
-        while not done.wait(0.05):
-            path.touch()
-
-    heart = threading.Thread(target=beat)
-    heart.start()
-    try:
-        with pytest.raises(LockedError, match="held by process 1 on elsewhere"):
-            Lock(path, WHY)
-    finally:
-        done.set()
-        heart.join()
+    sleep = time.sleep
+    # Heard of before every look, and not by a thread that may be held up.
+    monkeypatch.setattr("time.sleep", lambda pause: (sleep(pause), path.touch()))
+    with pytest.raises(LockedError, match="held by process 1 on elsewhere"):
+        Lock(path, WHY)
     assert "host=elsewhere" in path.read_text()
 
 
