@@ -1,4 +1,4 @@
-"""``score --protocol ref-l4``, ``prepare --ref-l4`` and ``fetch RefL4Full_…``."""
+"""``score --convert`` and ``score --reviewed``, ``prepare --ref-l4`` and ``fetch RefL4Full_…``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.refl4 import annotations as known
 from vlmeval_findit.benchmarks.refl4.annotations import Known, Split
-from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.identity import Identity, write_identity
+from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.data.fetch import annotations as fetched
 
 Capture = pytest.CaptureFixture[str]
@@ -59,14 +60,6 @@ def items(form: str = "xywh") -> list[dict[str, Any]]:
 def written(path: Path, values: object) -> Path:
     path.write_text(json.dumps(values))
     return path
-
-
-def left_by(path: Path) -> dict[str, Any]:
-    return json.loads(path.with_name(f"{path.stem}_ref-l4.json").read_text())
-
-
-def score(*arguments: object) -> int:
-    return main(["score", "--protocol", "ref-l4", *map(str, arguments)])
 
 
 # --- prepare --------------------------------------------------------------------------------------
@@ -241,12 +234,6 @@ def test_what_a_conversion_needs(parquet: Path, tmp_path: Path, capsys: Capture)
     assert "FindIt knows no other layout than prediction files" in capsys.readouterr().err
 
 
-def test_an_unknown_protocol_has_a_nearest(tmp_path: Path, capsys: Capture) -> None:
-    path = written(tmp_path / "theirs.json", items())
-    assert main(["score", "--protocol", "refl4", str(path)]) == 2
-    assert "no protocol 'refl4': did you mean ref-l4?" in capsys.readouterr().err
-
-
 # --- runs of ours ---------------------------------------------------------------------------------
 
 
@@ -261,27 +248,12 @@ def answers(rows: list[dict[str, Any]], table: str = "RefL4Full_val") -> list[di
     return said
 
 
-def test_our_run_gets_the_same_figures_from_both_scores(
-    parquet: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    assert main(["prepare", "--ref-l4", str(parquet), "--force"]) == 0
-    path = written(tmp_path / "m_FindIt_RefL4Full_val_xyxy_json.json", answers(VAL))
-    assert main(["score", "--space", "pixels", str(path)]) == 0
-    house = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())["figures"]
-    capsys.readouterr()
-    assert score("--space", "pixels", path) == 0
-    left = left_by(path)["figures"]
-    for metric in BENCHMARK.all_metrics:
-        assert house[metric.key or metric.name] == left[metric.name]
-    assert left_by(path)["answered"] == 6
-    assert left["acc_0.5"] == pytest.approx(100 / 3)
-    assert left["acc_0.5 (failed calls as misses)"] == 25.0
-    assert "6 of 8 expressions answered" in capsys.readouterr().out
+STRICT = "FindIt_RefL4Full_RefL4_xyxy_json"
 
 
-def test_every_dataset_with_one_box_gets_them_without_classes(
-    parquet: Path, tmp_path: Path, capsys: Capture
-) -> None:
+@pytest.fixture
+def run_over_a_subset(parquet: Path, tmp_path: Path) -> Path:
+    """A run of FindIt over the same expressions, whose space only its identity has."""
     rows = [{**row, "index": at} for at, row in enumerate(VAL)]
     queries = []
     for row in rows:
@@ -290,21 +262,52 @@ def test_every_dataset_with_one_box_gets_them_without_classes(
         queries.append(Query(row["index"], row["caption"], 640, 480, (row["file_name"],), truth))
     write_table(tmp_path / "lmu", "RefL4", queries, {})
     path = written(tmp_path / "m_FindIt_RefL4_xyxy_json.json", answers(rows))
-    assert score("--space", "pixels", path) == 0
-    left = left_by(path)
-    assert left["figures"]["acc_0.5"] == pytest.approx(100 / 3)
-    assert left["figures"]["class_acc"] is left["figures"]["class_macc (corrected)"] is None
-    assert re.search(r"class_acc +–", capsys.readouterr().out)
+    run = Identity("m", "FindIt_RefL4_xyxy_json", space={"kind": "pixels"})
+    write_identity(RunFiles(path).identity, run)
+    return path
 
 
-def test_a_dataset_with_more_boxes_is_refused(
-    parquet: Path, tmp_path: Path, capsys: Capture
+def test_a_run_over_another_dataset_gets_them_without_classes(
+    run_over_a_subset: Path, tmp_path: Path
 ) -> None:
-    query = Query(0, "cat", 640, 480, ("a.jpg",), Truth((), ()))
-    write_table(tmp_path / "lmu", "Pascal", [query], {})
-    path = written(tmp_path / "m_FindIt_Pascal_xyxy_json.json", [{"index": 0, "prediction": "[]"}])
-    assert score("--space", "pixels", path) == 1
-    assert "its answers are not one box each" in capsys.readouterr().err
+    assert convert(run_over_a_subset, STRICT) == 0
+    left = json.loads((tmp_path / f"m_{STRICT}_provenance.json").read_text())
+    assert left["figures"]["acc_0.5"] == pytest.approx(100 / 3)
+    assert left["figures"]["acc_0.5_failed_missed"] == 25.0
+    assert left["figures"]["class_acc"] is left["figures"]["class_macc_corrected"] is None
+    assert [space["kind"] for space in left["spaces"]] == ["pixels"]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "says"),
+    [
+        ("FindIt_RefL4Full_RefL4_xywh_json", "is a run over RefL4 in xyxy_json, and"),
+        ("FindIt_RefL4Full_Pascal_xyxy_json", "no dataset of one box 'Pascal'"),
+        ("FindIt_RefL4Full_RefL4_multilabel_xyxy_json", "no multi-label queries"),
+        ("FindIt_RefL4Full_RefL4_point_json", "is judged by overlap"),
+    ],
+)
+def test_a_run_over_something_else_is_refused(
+    dataset: str, says: str, run_over_a_subset: Path, capsys: Capture
+) -> None:
+    assert convert(run_over_a_subset, dataset) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("boxes", "says"),
+    [
+        ([], "RefL4.tsv, row 0, boxes: there are 0, Ref-L4 is about one"),
+        ([(9, 1, 5, 7)], "RefL4.tsv, row 0, boxes: [9.0, 1.0, 5.0, 7.0] has a negative side"),
+    ],
+)
+def test_a_table_without_one_box_a_row_is_refused(
+    boxes: list[Any], says: str, parquet: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    truth = Truth(tuple(boxes), (0,) * len(boxes))
+    write_table(tmp_path / "lmu", "RefL4", [Query(0, "cat", 9, 9, ("a",), truth)], {})
+    assert convert(written(tmp_path / "theirs.json", []), STRICT) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_scoring_before_preparing_says_how(tmp_path: Path, parquet: Path, capsys: Capture) -> None:
@@ -331,14 +334,11 @@ def test_kept_and_original_come_together_with_what_found_no_partner(
         {"ann_id": 3, "expression": "unknown", "iou": 0.5},
     ]
     path = written(tmp_path / "mine.json", mine)
-    assert score(path, "--reviewed", reviewed) == 0
+    assert main(["score", "--reviewed", str(reviewed), str(path)]) == 0
     out = capsys.readouterr().out
     assert "original 33.33 % of 3 expressions, kept 100.00 % of 1" in out
     assert "1 expressions without a review" in out
     assert "1 reviews without an expression" in out
-    left = left_by(path)["cleaned"]
-    assert left["original"] == pytest.approx(100 / 3)
-    assert left["kept"] == 100.0
 
 
 @pytest.mark.parametrize(
@@ -358,5 +358,6 @@ def test_a_result_that_says_no_hit_is_refused(
         tmp_path / "refcoco_val_reviewed.json",
         {"annotation": [{"ann_id": 1, "caption": "x", "caption_quality": 1}]},
     )
-    assert score(written(tmp_path / "mine.json", [row]), "--reviewed", reviewed) == 1
+    path = written(tmp_path / "mine.json", [row])
+    assert main(["score", "--reviewed", str(reviewed), str(path)]) == 2
     assert says in capsys.readouterr().err

@@ -1,23 +1,21 @@
 """``run_findit.py score``: score prediction files again, without a model.
 
-With --convert, FILE is another program's: a prediction file is made of it first.  With --protocol
-ref-l4, by that protocol.
+With --convert, FILE is another program's, or a run over the same table: a prediction file of
+--dataset is made of it first.  With --reviewed, FILE is a list of results, and nothing is scored.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.metrics import rejection_line
-from ..benchmarks.refl4 import PROTOCOL as REF_L4
+from ..benchmarks.refl4.reviews import compare
 from ..boxes.spaces import SpaceError, spaces_help
 from ..core.command import as_called
 from ..core.settings import Settings, settings_from
-from ..core.spelling import nearest
 from ..runs.convert import convert_file
 from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
@@ -30,9 +28,11 @@ from .printing import print_rows
 def main(argv: Sequence[str]) -> int:
     """Score prediction files again, without a model."""
     args = _parser(argv).parse_args(argv)
+    if args.reviewed:
+        for path in args.predictions:
+            print("\n  ".join((str(path), *compare(path, args.reviewed).lines())))
+        return 0
     settings = _settings(args)
-    if args.protocol is not None:
-        return _by_protocol(args, settings)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     files = prediction_files(args.predictions)
@@ -74,17 +74,21 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         nargs="+",
         help="<model>_<dataset>.json|tsv|xlsx, or folders of such files",
     )
-    parser.add_argument(
-        "--protocol",
-        help=f"{REF_L4}: the figures of Ref-L4 for runs over any dataset whose answers are one "
-        "box (default: the dataset's own score)",
-    )
     parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
     parser.add_argument(
         "--convert",
         action="store_true",
-        help="FILE is another program's, in a layout that the benchmark of --dataset knows: "
-        "make <stem>_<dataset>.json of it and score that",
+        help="FILE is another program's, in a layout that the benchmark of --dataset knows, or a "
+        "run over the table of --dataset: make <model>_<dataset>.json of it and score that",
+    )
+    parser.add_argument(
+        "--reviewed",
+        type=Path,
+        action="append",
+        metavar="REVIEWED.json",
+        help="a review of RefCOCO, RefCOCO+ or RefCOCOg by Ref-L4's authors (again for another "
+        "split): FILE is a list of {annotation id, expression, hit or iou}, and the accuracy on "
+        "all expressions and on those without an error is printed",
     )
     parser.add_argument("--space", help="coordinate space, where neither run nor model says it")
     parser.add_argument("--min-pixels", type=int, help="of smart_resize")
@@ -107,35 +111,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         action="store_true",
         help="score although something contradicts what the run recorded; the result says so",
     )
-    _add_ref_l4_flags(parser)
     return parser
-
-
-_PROTOCOLS = {REF_L4: "score_ref_l4"}
-"""Scores that go by a protocol's name and not by the dataset's, and the modules that make them."""
-
-
-def _by_protocol(args: argparse.Namespace, settings: Settings) -> int:
-    if args.protocol not in _PROTOCOLS:
-        raise ValueError(f"no protocol {args.protocol!r}{nearest(args.protocol, _PROTOCOLS)}")
-    # Not at the top: they bring scipy or torch, which no other score needs.
-    module = import_module(f"{__package__}.{_PROTOCOLS[args.protocol]}")
-    status: int = module.run(args, settings)
-    return status
-
-
-def _add_ref_l4_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of Ref-L4's protocol."""
-    group = parser.add_argument_group("with --protocol ref-l4")
-    group.add_argument(
-        "--reviewed",
-        type=Path,
-        nargs="+",
-        metavar="REVIEWED.json",
-        help="the authors' reviews of RefCOCO, RefCOCO+ or RefCOCOg; the predictions are then a "
-        "list of {annotation id, expression, hit or iou}, and both accuracies are printed: of all "
-        "and of those that are no errors",
-    )
 
 
 def _settings(args: argparse.Namespace) -> Settings:

@@ -76,9 +76,11 @@ class Variant(_Looked):
         try:
             return self._row
         except AttributeError:
-            row = DATASETS[self.dataset]
-            object.__setattr__(self, "_row", row)
-            return row
+            object.__setattr__(self, "_row", self._found())
+            return self._row
+
+    def _found(self) -> Dataset:
+        return DATASETS[self.dataset]
 
     @property
     def table(self) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes.records import Matched, Reason
-from ...boxes.representation import Judging
 from ...core.anatomy import WrongAnswers
 from ...core.benchmark import BatchScore, Published
 from ...core.drawing import Drawing, Role
@@ -22,14 +21,11 @@ from ...core.replies import Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from ..findit.benchmark import FindIt
-from ..findit.datasets import Family
 from ..findit.drawing import draw_as
 from ..findit.grid import Table
-from ..findit.query import Query
 from ..findit.scoring import MatchedReply, match_replies
 from ..findit.scoring import scored_row as findit_row
-from ..findit.variant import Variant
-from .annotations import Annotation, Code, RefusedError, Split
+from .annotations import Annotation, Split
 from .converter import replies_of
 from .protocol import (
     ACC_SALVAGED,
@@ -44,7 +40,7 @@ from .protocol import (
     sums_of,
 )
 from .published import published
-from .table import Expression, RefL4Task, RefL4Variant, load_task, parse, table_name
+from .table import RefL4Task, RefL4Variant, load_task, parse, table_name
 
 
 class RefL4(FindIt):
@@ -93,7 +89,7 @@ class RefL4(FindIt):
         run: Identity | None,
     ) -> BatchScore:
         found, spaces = match_replies(model, task, replies, settings, run)
-        truths = [annotation_of(one.query) for one in found]
+        truths = [task.queries[one.reply.index].annotation for one in found]
         # The first box counts: only an answer without one has another for a tolerant reader.
         salvaged = [
             _first(one.salvaged.matched) if one.salvaged and not one.matched.boxes else None
@@ -126,40 +122,6 @@ class RefL4(FindIt):
     def published(self) -> Sequence[Published]:
         """Return the authors' rows: all metrics of ``all``, and macc of ``val`` and ``test``."""
         return tuple(published())
-
-
-def refuse_unless_one_box(task: AnyTask) -> None:
-    """Refuse datasets whose answers are not one box each.
-
-    Raises:
-        RefusedError: the dataset is one of these.
-    """
-    question = task.question
-    if (
-        not isinstance(question, Variant)
-        or question.judged is not Judging.BY_OVERLAP
-        or question.family is not Family.REFEXP
-        or question.multilabel
-    ):
-        why = "its answers are not one box each, and Ref-L4's figures are of one"
-        raise RefusedError(Code.BAD_ANNOTATION, question.name, why)
-    queries: Mapping[int, Any] = task.queries
-    for index, query in queries.items():
-        if len(query.truth.boxes) != 1:
-            why = f"has {len(query.truth.boxes)} boxes, and Ref-L4's figures are of one"
-            raise RefusedError(Code.BAD_ANNOTATION, f"{task.table}, row {index}", why)
-
-
-def annotation_of(query: Query) -> Annotation:
-    """Return a query's annotation; other datasets than Ref-L4 have no class and no split."""
-    if isinstance(query, Expression):
-        return query.annotation
-    ((x1, y1, x2, y2),) = query.truth.boxes
-    if x2 < x1 or y2 < y1:
-        why = f"the box {[x1, y1, x2, y2]} has a negative side"
-        raise RefusedError(Code.NEGATIVE_TRUTH, f"row {query.index}, boxes", why)
-    box = (x1, y1, x2 - x1, y2 - y1)
-    return Annotation(query.index, box, ori_category_id=None, split=None, caption=query.label)
 
 
 def _first(said: Matched) -> Sequence[float] | None:

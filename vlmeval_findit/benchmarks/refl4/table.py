@@ -2,13 +2,14 @@
 
 ``FindIt_RefL4Full_<val|test|all>_<variant>`` has FindIt's grammar for one box.  A row is an
 expression, in the authors' order (``all``: val, then test), with one index in every table.
+``FindIt_RefL4Full_<dataset>_<variant>`` scores another table of FindIt, with one box a query, by
+the metrics of Ref-L4; its expressions have neither class nor split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,9 +21,12 @@ from ...core.places import find_table
 from ...core.question import Task
 from ...core.spelling import nearest
 from ...core.table_files import ImagePath, Side, TableError
+from ..findit import PREFIX as FINDIT_PREFIX
+from ..findit import annotation_tables as findit
 from ..findit.annotation_tables import Prepared, write_rows
+from ..findit.datasets import DATASETS as FINDIT_DATASETS
 from ..findit.datasets import Dataset, Family
-from ..findit.names import parse_format
+from ..findit.names import NameParts, parse_format
 from ..findit.query import Query
 from ..findit.variant import Variant, VariantError
 from . import PREFIX
@@ -41,9 +45,12 @@ from .annotations import (
 IMAGES = "RefL4"  # image folder: FindIt's subset of Ref-L4 shares it, with the same names
 
 
+_BEGIN = "RefL4Full_"  # of the names of datasets; what follows is a split or a dataset of FindIt
+
+
 def table_name(split: Split) -> str:
     """Name the annotation table of a split."""
-    return f"RefL4Full_{split.value}"
+    return f"{_BEGIN}{split.value}"
 
 
 DATASETS: Mapping[str, Dataset] = MappingProxyType(  # the tables as FindIt datasets
@@ -56,16 +63,30 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(  # the tables as FindIt data
 )
 
 
+def _dataset(name: str) -> Dataset:
+    """Find a dataset by its name; one of FindIt is asked one box an expression here."""
+    if name in DATASETS:
+        return DATASETS[name]
+    row = FINDIT_DATASETS[name.removeprefix(_BEGIN)]
+    return replace(row, name=name, has_multilabel=False, has_points=False)
+
+
 @dataclass(frozen=True, slots=True)
 class RefL4Variant(Variant):
     """One answer format for one split."""
 
+    def _found(self) -> Dataset:
+        return _dataset(self.dataset)
+
     @property
-    def data(self) -> Dataset:
-        return DATASETS[self.dataset]
+    def table(self) -> str:
+        return self.dataset if self.dataset in DATASETS else self.dataset.removeprefix(_BEGIN)
+
+    @property
+    def column(self) -> str:
+        return self.dataset
 
 
-@lru_cache(maxsize=4096)
 def parse(name: str) -> RefL4Variant:
     """Parse a name.
 
@@ -77,12 +98,15 @@ def parse(name: str) -> RefL4Variant:
     """
     if not name.startswith(PREFIX):
         raise VariantError(f"{name}: a name of Ref-L4 begins with {PREFIX}")
-    said, _, rest = name.removeprefix(PREFIX).partition("_")
-    splits = [split.value for split in Split]
-    if said not in splits:
-        raise VariantError(f"{name}: no split {said!r}{nearest(said, splits)}")
-    made, why = parse_format(rest, DATASETS[table_name(Split(said))], RefL4Variant)
-    if name.endswith("_") and rest:
+    parts = NameParts(name.removeprefix(PREFIX))
+    known = [split.value for split in Split]
+    known += [row.name for row in FINDIT_DATASETS.values() if row.family is Family.REFEXP]
+    said = parts.take(known)
+    if said is None:
+        why = f"no split and no dataset of one box {parts.part()!r}{nearest(parts.part(), known)}"
+        raise VariantError(f"{name}: {why}")
+    made, why = parse_format(parts.text, _dataset(f"{_BEGIN}{said}"), RefL4Variant)
+    if name.endswith("_") and parts.text:
         made, why = None, "a name does not end in '_'"
     if not isinstance(made, RefL4Variant):
         raise VariantError(f"{name}: {why}")
@@ -158,6 +182,20 @@ def _expression(row: Row) -> Expression:
     )
 
 
+def _expression_of(query: Query, where: str) -> Expression:
+    """Convert a query of FindIt; its author's tags are no slices here."""
+    if len(query.truth.boxes) != 1:
+        raise TableError(f"{where}, boxes: there are {len(query.truth.boxes)}, Ref-L4 is about one")
+    ((x1, y1, x2, y2),) = query.truth.boxes
+    if x2 < x1 or y2 < y1:
+        why = f"{[x1, y1, x2, y2]} has a negative side"
+        raise RefusedError(Code.NEGATIVE_TRUTH, f"{where}, boxes", why)
+    box = (x1, y1, x2 - x1, y2 - y1)
+    one = Annotation(query.index, box, ori_category_id=None, split=None, caption=query.label)
+    values = {field.name: getattr(query, field.name) for field in fields(query)}
+    return Expression(**values, annotation=one)
+
+
 def read_table(path: Path) -> list[Expression]:
     """Read a table's rows; see :func:`.table_files.read_table`."""
     split = split_of(path.stem) if path.stem in DATASETS else Split.ALL
@@ -170,9 +208,17 @@ def load_task(name: str) -> RefL4Task:
     Raises:
         VariantError: the name is not valid.
         FileNotFoundError: its table is nowhere.
-        TableError: its table cannot be read.
+        TableError: its table cannot be read, or has a row with another number of boxes than one.
+        RefusedError: a box has a negative side.
     """
     variant = parse(name)
+    if variant.dataset not in DATASETS:
+        task = findit.load_task(f"{FINDIT_PREFIX}{variant.name.removeprefix(PREFIX)}")
+        queries = {
+            index: _expression_of(query, f"{task.table}, row {index}")
+            for index, query in task.queries.items()
+        }
+        return Task(name, variant, task.table, queries)
     table = find_table(variant.table, how_to_make(split_of(variant.dataset)))
     return Task(name, variant, table, {row.index: row for row in read_table(table)})
 

@@ -7,7 +7,7 @@ RefCOCO's or that of the new mask.  Every expression of an object is a query of 
 authors' evaluation, which is of masks; here boxes are asked, or points, which lie in the mask.
 
 It is another cleaning than that of Ref-L4's authors, who mark wrong expressions: theirs is joined
-with results in :mod:`vlmeval_findit.benchmarks.refl4.cleaned`.
+with results in :mod:`vlmeval_findit.benchmarks.refl4.reviews`.
 """
 
 from __future__ import annotations

@@ -11,24 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.refl4.annotations import RefusedError
-from vlmeval_findit.benchmarks.refl4.cleaned import (
-    KNOWN,
-    SPLITS,
-    Cleaned,
+from vlmeval_findit.benchmarks.refl4.reviews import (
+    Key,
+    Result,
     Review,
-    Row,
     clean,
-    file_name,
+    compare,
     plain_id,
     read_reviews,
-    unlike_known,
 )
 
 ENTRY = {"ann_id": 12, "caption": "the left cup", "caption_quality": 1}
 
 
 def write(folder: Path, content: object) -> Path:
-    path = folder / file_name("refcoco_val")
+    path = folder / "refcoco_val_reviewed.json"
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
@@ -41,19 +38,19 @@ def test_a_quality_of_zero_is_an_error_and_everything_else_is_kept(tmp_path: Pat
     qualities: list[Any] = [0, 1, 2, 0.0, -1, 0.5, None]
     reviews = read(tmp_path, *({**ENTRY, "caption_quality": quality} for quality in qualities))
     assert [one.is_error for one in reviews] == [True, False, False, True, False, False, False]
-    assert reviews[0] == Review("12", "the left cup", True)
+    assert reviews[0] == Review(Key("12", "the left cup"), True)
 
 
 @pytest.mark.parametrize("name", ["ann_id", "annotation_id", "original_id", "id"])
 @pytest.mark.parametrize("text", ["caption", "expression", "sentence", "sent", "raw"])
 def test_keys_of_other_layouts(name: str, text: str, tmp_path: Path) -> None:
     (one,) = read(tmp_path, {name: "12", text: "a", "caption_quality": 0, "image_id": 3})
-    assert one == Review("12", "a", True)
+    assert one == Review(Key("12", "a"), True)
 
 
 def test_the_annotation_id_comes_before_a_running_number(tmp_path: Path) -> None:
     (one,) = read(tmp_path, {"id": 0, **ENTRY})
-    assert one.annotation_id == "12"
+    assert one.key.annotation_id == "12"
 
 
 @pytest.mark.parametrize(
@@ -100,25 +97,24 @@ def test_annotation_ids(value: object, expected: str | None) -> None:
     assert plain_id(value) == expected
 
 
+def review(number: str, text: str, is_error: bool = False) -> Review:
+    return Review(Key(number, text), is_error)
+
+
 def test_both_accuracies_and_what_found_no_partner() -> None:
     reviews = [
-        Review("1", "Left  Cup", False),
-        Review("1", "the bird", True),
-        Review("2", "left cup", False),
-        Review("3", "nobody asked", True),
+        review("1", "left cup"),
+        review("1", "the bird", is_error=True),
+        review("2", "left cup"),
+        review("3", "nobody asked", is_error=True),
     ]
-    rows = [
-        Row("1", "left cup ", True),
-        Row("1", "the bird", False),
-        Row("2", "left cup", False),
-        Row("9", "left cup", True),
+    results = [
+        Result(Key("1", "left cup"), True),
+        Result(Key("1", "the bird"), False),
+        Result(Key("2", "left cup"), False),
+        Result(Key("9", "left cup"), True),
     ]
-    got = clean(rows, reviews)
-    assert (got.rows, got.joined_rows, got.kept_rows) == (4, 3, 2)
-    assert (got.original, got.joined, got.kept) == (50.0, pytest.approx(100 / 3), 50.0)
-    assert got.rows_without_review == (rows[3],)
-    assert got.reviews_without_row == (reviews[3],)
-    assert got.lines() == [
+    assert clean(results, reviews).lines() == [
         "original 50.00 % of 4 expressions, kept 50.00 % of 2",
         "1 expressions without a review (original without them: 33.33 % of 3)",
         "  9: left cup",
@@ -127,22 +123,28 @@ def test_both_accuracies_and_what_found_no_partner() -> None:
     ]
 
 
+def test_case_and_blanks_of_expressions_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps([{"id": 12.0, "sent": " The  left CUP", "iou": 0.5}]))
+    found = compare(path, [write(tmp_path, {"annotation": [ENTRY]})])
+    assert (found.kept, found.without_review, found.without_result) == ((False,), (), ())
+
+
 def test_neither_the_id_nor_the_expression_alone_is_a_partner() -> None:
-    got = clean([Row("1", "a", True)], [Review("1", "b", False), Review("2", "a", False)])
-    assert (got.joined_rows, got.kept, len(got.reviews_without_row)) == (0, None, 2)
+    got = clean([Result(Key("1", "a"), True)], [review("1", "b"), review("2", "a")])
+    assert (got.joined, got.kept, len(got.without_result)) == ((), (), 2)
     assert got.lines(most=1)[-2:] == ["  1: b", "  and 1 more"]
 
 
 def test_an_expression_that_occurs_twice_takes_partners_in_order() -> None:
-    reviews = [Review("1", "a", False), Review("1", "a", True)]
-    got = clean([Row("1", "a", hit) for hit in (True, False, True)], reviews)
-    assert (got.joined_rows, got.kept_rows, got.kept) == (2, 1, 100.0)
-    assert len(got.rows_without_review) == 1
-    assert got.reviews_without_row == ()
+    reviews = [review("1", "a"), review("1", "a", is_error=True)]
+    got = clean([Result(Key("1", "a"), hit) for hit in (True, False, True)], reviews)
+    assert (got.joined, got.kept) == ((True, False), (True,))
+    assert len(got.without_review) == 1
+    assert got.without_result == ()
 
 
 def test_nothing_at_all() -> None:
-    assert clean([], []) == Cleaned(0, 0, 0, None, None, None, (), ())
     assert clean([], []).lines() == ["original – % of 0 expressions, kept – % of 0"]
 
 
@@ -150,28 +152,16 @@ PAIRS = st.tuples(st.integers(0, 5), st.sampled_from("abc"), st.booleans())
 
 
 @given(st.lists(PAIRS, max_size=20), st.lists(PAIRS, max_size=20))
-def test_every_row_and_review_is_counted_once(
+def test_every_result_and_review_is_counted_once(
     mine: list[tuple[int, str, bool]], theirs: list[tuple[int, str, bool]]
 ) -> None:
-    rows = [Row(str(number), text, hit) for number, text, hit in mine]
-    reviews = [Review(str(number), text, wrong) for number, text, wrong in theirs]
-    got = clean(rows, reviews)
-    assert got.joined_rows + len(got.rows_without_review) == len(rows)
-    assert got.joined_rows + len(got.reviews_without_row) == len(reviews)
-    errors = sum(r.is_error for r in reviews)
-    assert got.kept_rows >= got.joined_rows - errors
+    results = [Result(Key(str(number), text), hit) for number, text, hit in mine]
+    reviews = [review(str(number), text, wrong) for number, text, wrong in theirs]
+    got = clean(results, reviews)
+    assert len(got.joined) + len(got.without_review) == len(results)
+    assert len(got.joined) + len(got.without_result) == len(reviews)
+    errors = sum(one.is_error for one in reviews)
+    assert len(got.kept) >= len(got.joined) - errors
     # Joined with itself, everything finds its partner, and what is kept is what is no error.
-    whole = clean([Row(r.annotation_id, r.expression, True) for r in reviews], reviews)
-    assert (whole.joined_rows, whole.kept_rows) == (len(reviews), len(reviews) - errors)
-
-
-def test_published_counts() -> None:
-    assert [round(100 * errors / whole) for whole, errors in KNOWN.values()] == [14, 24, 5]
-    assert sum(map(len, SPLITS.values())) == 8
-    assert file_name(SPLITS["RefCOCO+"][1]) == "refcoco+_testA_reviewed.json"
-    whole = [Review("1", "a", i < 675) for i in range(14498)]
-    assert unlike_known("RefCOCOg", whole) == []
-    assert unlike_known("RefCOCOg", whole[1:]) == [
-        "RefCOCOg: 14497 reviews, published are 14498",
-        "RefCOCOg: 674 errors, published are 675",
-    ]
+    whole = clean([Result(one.key, True) for one in reviews], reviews)
+    assert (len(whole.joined), len(whole.kept)) == (len(reviews), len(reviews) - errors)
