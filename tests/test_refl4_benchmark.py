@@ -70,7 +70,10 @@ def test_a_question_travels_to_another_machine() -> None:
     ("name", "says"),
     [
         ("FindIt_RefL4Full_vall_xyxy_json", "no dataset of one box 'vall': did you mean val?"),
-        ("FindIt_RefL4Full_xyxy_json", "no split and no dataset of one box 'xyxy' (there are: val, test, "),
+        (
+            "FindIt_RefL4Full_xyxy_json",
+            "no split and no dataset of one box 'xyxy' (there are: val, test, ",
+        ),
         ("FindIt_RefL4Full_val_xyyx_json", "no representation 'xyyx': did you mean xyxy?"),
         ("FindIt_RefL4Full_val", "the representation is missing"),
         ("FindIt_RefL4Full_val_xyxy_json_", "does not end in '_'"),
