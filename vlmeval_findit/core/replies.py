@@ -129,7 +129,7 @@ class Recorded:
             "logprobs": self.token_logprobs and self.token_logprobs.as_json(),
         }
         said = {name: value for name, value in record.items() if value}
-        return json.dumps({RECORD_KEY: _plain(said, _DEPTH + 2)})
+        return json.dumps({RECORD_KEY: said})
 
 
 NOTHING_RECORDED = Recorded()  # What most models of others record: one for all their replies

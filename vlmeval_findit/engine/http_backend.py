@@ -10,7 +10,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 _BUSY = frozenset({429, 503, 529})  # 529 is Anthropic's
 _LOOK_SECONDS = 1.0
+_OBJECTS = 50_000  # that are made between two collections: those of a few hundred calls
 
 
 @dataclass(slots=True, eq=False)
@@ -111,8 +112,9 @@ class HttpBackend:
             return
         run = _Run(self, _calls_of(chain([first], coming), service), cancel)
         async with aclosing(run.answers()) as results:
-            async for home in results:
-                yield WorkResult(*zip(*home, strict=True))
+            with _rare_collections():
+                async for home in results:
+                    yield WorkResult(*zip(*home, strict=True))
 
     def ask(self, message: Message, question: Question) -> Answer:
         """Ask one message; any thread may."""
@@ -125,6 +127,21 @@ class HttpBackend:
                 return [answer async for home in results for _, answer in home].pop()
 
         return run_sync(asked())
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage rarely, and not among what is loaded: that took a quarter of a call's
+    processor, as what a call needs lives until it is home.
+    """
+    usual = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_OBJECTS, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+        gc.unfreeze()
 
 
 _Asked = tuple[Any, ChatCall]  # a call of the engine (None: another's), and how it is made
@@ -170,8 +187,6 @@ class _Run:
         """What came home: together what came in one turn of the loop."""
         with self._cancel.on_request(self._wake), self._budget.watched_by(self._wake):
             async with self._client, self._ending_tasks():
-                # A full collection would walk through all that is loaded, and hold up the loop.
-                gc.freeze()
                 while not self._cancel.now:
                     self._woken.clear()
                     may_begin = self._begin_calls()
@@ -226,7 +241,6 @@ class _Run:
         try:
             yield
         finally:
-            gc.unfreeze()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)

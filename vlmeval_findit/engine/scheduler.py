@@ -231,16 +231,19 @@ class Scheduler:
 
     def _too_slow(self, now: float) -> set[Server]:
         """At the end, servers that would answer long after the fast ones have all home."""
-        known = [s for s in self.servers.values() if s.seconds and s.is_up]
-        if self._next is not None or not self.in_flight or not known:
+        if self._next is not None or not self.in_flight:
             return set()
-        fastest = min(s.seconds_by(now) for s in known)
-        fast = [s for s in known if s.seconds_by(now) <= 2 * fastest]
-        rate = sum(s.at_once / s.seconds_by(now) for s in fast)
+        seconds = {s: s.seconds_by(now) for s in self.servers.values()}
+        known = [s for s in seconds if s.seconds and s.is_up]
+        fastest = min((seconds[s] for s in known), default=0.0)
+        fast = [s for s in known if seconds[s] <= 2 * fastest]
+        if not fast or len(fast) == len(seconds):
+            return set()
+        rate = sum(s.at_once / seconds[s] for s in fast)
         left = sum(s.waiting for s in self.servers.values()) / rate
         left += max(s.first_seconds for s in fast)
-        others = set(self.servers.values()).difference(fast)
-        return {s for s in others if not s.on_trial and s.seconds_by(now) > 2 * left}
+        others = seconds.keys() - fast
+        return {s for s in others if not s.on_trial and seconds[s] > 2 * left}
 
     # --- what came home ---------------------------------------------------------------------------
 

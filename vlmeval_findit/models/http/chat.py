@@ -181,7 +181,11 @@ class ChatModel:
         return replace(said, text=unwrapped(said.text, self.schema_root))
 
     def recorded(
-        self, question: Question, asked: Request | None, completion: Completion | None
+        self,
+        question: Question,
+        asked: Request | None,
+        completion: Completion | None,
+        call: Mapping[str, Any],
     ) -> Recorded:
         """What a run records of a call, answered or not."""
         found = completion or Completion("", model={"identifier": self.served})
@@ -193,6 +197,7 @@ class ChatModel:
             ends_in_thought=found.ends_in_thought,
             tokens=found.tokens,
             model={**found.model, **({"row": self.row.name} if self.row else {})},
+            call=call,
             token_logprobs=found.token_logprobs,
         )
 

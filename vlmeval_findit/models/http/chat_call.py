@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...core.messages import Message
@@ -190,18 +190,18 @@ class ChatCall:
                 self.warnings = (message,)
             failed = message + attempts
             made = {} if error is None else self._record(Completion(""), error.status)
-            recorded = self.model.recorded(self.question, self.request, None)
-            whole = replace(recorded, call={**made, "error": failed})
-            return Answer("", whole.as_json(), failed, stop=None if error is None else stop)
+            call = {**made, "error": failed}
+            recorded = self.model.recorded(self.question, self.request, None, call)
+            return Answer("", recorded.as_json(), failed, stop=None if error is None else stop)
         if found.no_logprobs:
             why = f"{found.no_logprobs}: its replies are kept without log-probabilities"
             self.warnings += (why,)
         read = self.model.read(found, self.question)
         if self.is_held and was_free(read):
             self.warnings += ("its replies are not held to the format: it decodes freely",)
-        recorded = self.model.recorded(self.question, self.request, read)
-        whole = replace(recorded, call=self._record(found, 200))
-        return refused_if_it_quotes(Answer(read.text, whole.as_json()))
+        call = self._record(found, 200)
+        recorded = self.model.recorded(self.question, self.request, read, call)
+        return refused_if_it_quotes(Answer(read.text, recorded.as_json()))
 
     def _hints(self) -> dict[str, tuple[str, str]]:
         """By field of its request, how messages name it, and what to type to send it no more."""
