@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -23,16 +24,17 @@ from vlmeval_findit.sweeps.config import parse_sweep
 from vlmeval_findit.sweeps.dry_run import count, sweep_groups
 
 OFFLINE = """
-import socket, sys
+import json, socket, sys
 
 def refused(*arguments, **more):
     raise AssertionError("a dry run opened a socket")
 
 socket.socket.connect = socket.create_connection = refused
 from vlmeval_findit.cli import main
-status = main(sys.argv[1:])
+for arguments in json.loads(sys.argv[1]):
+    status = main([*arguments, "--dry-run"])
+    print("status", status, flush=True)
 assert not {"vlmeval", "torch"} & set(sys.modules)
-sys.exit(status)
 """
 
 
@@ -41,31 +43,33 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("lmu")
 
 
-def dry_run(
-    lmu: Path, *arguments: str, folder: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+def dry_runs(lmu: Path, *commands: list[str], folder: Path | None = None) -> list[tuple[str, int]]:
+    """What dry runs in one process said, each with its status."""
     hidden = ("FINDIT_", "OPENROUTER_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
-    return subprocess.run(
-        [sys.executable, "-c", OFFLINE, *arguments, "--dry-run"],
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE, json.dumps(commands)],
         env={**env, "LMUData": str(lmu)},
         cwd=folder,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
+    assert done.returncode == 0, done.stdout
+    said = re.findall(r"(.*?)^status (\d)$", done.stdout, re.M | re.S)
+    assert len(said) == len(commands)
+    return [(one, int(status)) for one, status in said]
 
 
 def test_what_a_run_would_send_is_counted(lmu: Path) -> None:
-    done = dry_run(
-        lmu, "--data", "FindIt_Demo_xyxy_json", "FindIt_Demo_insdet_xyxy_json",
-        "--model", "GPT-5.4", "Claude-Opus-5.5",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    counted = re.findall(r"([\d,]+) calls, ([\d,]+) images", done.stdout)
+    data = ["--data", "FindIt_Demo_xyxy_json", "FindIt_Demo_insdet_xyxy_json"]
+    ((said, status),) = dry_runs(lmu, [*data, "--model", "GPT-5.4", "Claude-Opus-5.5"])
+    assert status == 0
+    counted = re.findall(r"([\d,]+) calls, ([\d,]+) images", said)
     assert counted == [("19", "19"), ("7", "15"), ("19", "19"), ("7", "15"), ("52", "68")]
-    assert "openai/gpt-5.4, {'kind': 'openai_high'}" in done.stdout
-    assert f"at most {19 * 8000:,} out" in done.stdout
+    assert "openai/gpt-5.4, {'kind': 'openai_high'}" in said
+    assert f"at most {19 * 8000:,} out" in said
 
 
 def test_whose_prices_is_said_only_where_something_is_priced(
@@ -83,16 +87,19 @@ def test_whose_prices_is_said_only_where_something_is_priced(
 
 
 def test_limits_servers_and_unknown_models(lmu: Path) -> None:
-    data = ["--data", "FindIt_Demo_xyxy_json"]
-    limited = dry_run(lmu, *data, "--model", "GPT-5.4", "--limit", "3")
-    assert "  3 calls, 3 images" in limited.stdout
-    served = dry_run(lmu, *data, "--model", "Qwen3-VL=tiny", "--base-url", "http://127.0.0.1:9/v1")
-    assert "as tiny, {'kind': 'grid1000'}" in served.stdout
-    unknown = "no name of openrouter's for Qwen3-VL: say it"
-    for model, why in (("Qwen3-VL", unknown), ("my-own", "no model 'my-own'")):
-        refused = dry_run(lmu, *data, "--model", model)
-        assert refused.returncode == 2
-        assert why in refused.stderr
+    model = ["--data", "FindIt_Demo_xyxy_json", "--model"]
+    limited, served, unnamed, unknown = dry_runs(
+        lmu,
+        [*model, "GPT-5.4", "--limit", "3"],
+        [*model, "Qwen3-VL=tiny", "--base-url", "http://127.0.0.1:9/v1"],
+        [*model, "Qwen3-VL"],
+        [*model, "my-own"],
+    )
+    assert "  3 calls, 3 images" in limited[0]
+    assert "as tiny, {'kind': 'grid1000'}" in served[0]
+    assert "no name of openrouter's for Qwen3-VL: say it" in unnamed[0]
+    assert "no model 'my-own'" in unknown[0]
+    assert [one[1] for one in (limited, served, unnamed, unknown)] == [0, 0, 2, 2]
 
 
 def test_show_and_models_say_how_a_model_is_asked(
@@ -149,26 +156,27 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
     path = tmp_path / "sweep.yaml"
     path.write_text(SWEEP)
     (tmp_path / "outputs").mkdir()
-    done = dry_run(lmu, "sweep", str(path), folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them to be made" in done.stdout
-    (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", done.stdout, re.MULTILINE)
+    search = ["search", "--model", "GPT-5.4", "--dataset", "Demo", "--limit", "2"]
+    (swept, status), (served, _), (searched, _) = dry_runs(
+        lmu,
+        ["sweep", str(path)],
+        ["sweep", str(path), "--endpoints", "http://127.0.0.1:9/v1"],
+        search,
+        folder=tmp_path,
+    )
+    assert status == 0
+    assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them to be made" in swept
+    (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", swept, re.MULTILINE)
     assert weighed.startswith("6 calls, 6 images, ")
     assert " (1,280 of them again), " in weighed, "one picture, six times"
     price = 6 * 768 * 15 / 1e6
     assert f"at most {6 * 768:,} out; " in weighed
     assert weighed.endswith(f"; $0.00 in, at most ${price:.2f} out")
-    assert f"prices are those of {AS_OF} where none were given" in done.stdout
-    assert "FullImage over HTTP" not in done.stdout
-    served = dry_run(
-        lmu, "sweep", str(path), "--endpoints", "http://127.0.0.1:9/v1", folder=tmp_path
-    )
-    assert served.stdout.count(" over HTTP: 6 calls, 6 images") == 2
-    searched = dry_run(
-        lmu, "search", "--model", "GPT-5.4", "--dataset", "Demo", "--limit", "2", folder=tmp_path
-    )
-    assert "over HTTP: 38 calls, 38 images" in searched.stdout
-    assert "19 cells, 38 queries, 1 images, 38 model calls, 38 of them" in searched.stdout
+    assert f"prices are those of {AS_OF} where none were given" in swept
+    assert "FullImage over HTTP" not in swept
+    assert served.count(" over HTTP: 6 calls, 6 images") == 2
+    assert "over HTTP: 38 calls, 38 images" in searched
+    assert "19 cells, 38 queries, 1 images, 38 model calls, 38 of them" in searched
 
 
 def test_calls_without_their_images_are_counted_and_not_weighed(
