@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from engine_fakes import answered_keys, files
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
-from vlmeval_findit.engine.batch_backend import _waits
 from vlmeval_findit.engine.journal.view import JournalView, records
 from vlmeval_findit.engine.journal.writer import DiskFullError, Journal
 from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
@@ -56,8 +54,6 @@ def die(*arguments, **more):
 at = sys.argv.pop(1)
 if at == "intended":
     BatchService.upload = AnthropicBatches.submit = die
-elif at == "noted":
-    BatchService.status = AnthropicBatches.status = die
 elif at == "collecting":
     append, count = Journal.append, []
     def appended(journal, made):
@@ -116,56 +112,46 @@ def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
     return dict(record_in(line["extra_records"]))
 
 
-@pytest.mark.parametrize("kind", NAMES)
-def test_batches_end_as_single_calls_do_and_leave_nothing_to_ask(kind: str, tmp_path: Path) -> None:
-    with BatchServer(looks=2) as server:
-        assert main(batched(tmp_path, server, kind)) == 0
-        assert_paid_once(server)
-        assert len(server.asked) == CALLS
-        assert {one["batch"] for one in calls(tmp_path)} == {"batch_0"}
-        asked = len(server.paths)
-        assert main(batched(tmp_path, server, kind)) == 0
-        assert main(command(tmp_path, "--endpoints", server.url)) == 0
-        assert len(server.paths) == asked, "twice, and without batches: nothing is asked"
-
-        single = tmp_path / "single"
-        assert main(command(single, "--endpoints", server.url)) == 0
-        assert server.single == CALLS
-    ours = {one["key"]: one for one in records(tmp_path / "calls.jsonl")}
-    theirs = {one["key"]: one for one in records(single / "calls.jsonl")}
-    assert ours.keys() == theirs.keys()
-    for key, one in ours.items():
-        other = theirs[key]
-        recorded = [record_of(of) for of in (one, other)]
-        assert recorded[0].pop("call")["server"] == recorded[1].pop("call")["server"]
-        if kind == "anthropic":
-            assert recorded[0].pop("thought") == "hm"
-            assert recorded[0]["tokens"].pop("cached") == 100
-        assert recorded[0] == recorded[1], "sizes of pictures, tokens, model, space"
-        for what in ("reply", "settings", "made_by", "finish_reason"):
-            assert one[what] == other[what]
-    scores = [
-        {n: t for n, t in files(of / "out").items() if "score" in n} for of in (tmp_path, single)
-    ]
-    assert scores[0] == scores[1]
-    assert scores[0]
-
-
-def test_requests_are_those_of_single_calls(tmp_path: Path) -> None:
-    bodies: dict[str, list[Any]] = {}
+def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_path: Path) -> None:
+    single, bodies = tmp_path / "single", list[Any]()
 
     def said(body: Mapping[str, Any]) -> str:
-        bodies.setdefault(kind, []).append(body)
+        bodies.append(body)
         return one_box(body)
 
-    with BatchServer(said) as server:
-        for kind in (*NAMES, "single"):
-            way = [] if kind == "single" else ["--batch", kind]
-            assert main(command(tmp_path / kind, "--endpoints", server.url, *way)) == 0
-    sent = {kind: sorted(map(json.dumps, map(as_chat, of))) for kind, of in bodies.items()}
-    assert len(sent["single"]) == CALLS
-    assert sent["openai"] == sent["single"]
-    assert sent["anthropic"] == sent["single"]
+    with BatchServer(said, looks=2) as server:
+        assert main(command(single, "--endpoints", server.url)) == 0
+        sent = sorted(map(json.dumps, map(as_chat, bodies)))
+        assert len(sent) == CALLS
+        for kind in NAMES:
+            server.forget()
+            folder = tmp_path / kind
+            assert main(batched(folder, server, kind)) == 0
+            assert_paid_once(server)
+            requests = server.batches["batch_0"].requests.values()
+            assert sorted(map(json.dumps, map(as_chat, requests))) == sent
+            asked = len(server.paths)
+            assert main(batched(folder, server, kind)) == 0
+            assert main(command(folder, "--endpoints", server.url)) == 0
+            assert len(server.paths) == asked, "twice, and without batches: nothing is asked"
+    theirs = {one["key"]: one for one in records(single / "calls.jsonl")}
+    scores = {n: t for n, t in files(single / "out").items() if "score" in n}
+    assert scores
+    for kind in NAMES:
+        ours = {one["key"]: one for one in records(tmp_path / kind / "calls.jsonl")}
+        assert ours.keys() == theirs.keys()
+        for key, one in ours.items():
+            record, other = record_of(one), record_of(theirs[key])
+            call = record.pop("call")
+            assert call["batch"] == "batch_0"
+            assert call["server"] == other.pop("call")["server"]
+            if kind == "anthropic":
+                assert record.pop("thought") == "hm"
+                assert record["tokens"].pop("cached") == 100
+            assert record == other, "sizes of pictures, tokens, model, space"
+            for what in ("reply", "settings", "made_by", "finish_reason"):
+                assert one[what] == theirs[key][what]
+        assert scores.items() <= files(tmp_path / kind / "out").items()
 
 
 def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,8 +171,9 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("at", "kind"),
     [
-        *((at, kind) for at in ("intended", "id", "collecting") for kind in NAMES),
-        *((at, "openai") for at in ("uploaded", "noted", "collected")),
+        *((at, kind) for at in ("intended", "id") for kind in NAMES),
+        *((at, "openai") for at in ("uploaded", "collected")),
+        ("collecting", "anthropic"),
     ],
 )
 def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
@@ -216,26 +203,23 @@ def test_killed_at_any_point_it_ends_as_undisturbed_and_asks_nothing_twice(
 
 
 @pytest.mark.parametrize(
-    ("kind", "poll", "manners", "said"),
+    ("kind", "manners"),
     [
-        ("openai", 0.05, {"loses_reply": 1}, ""),
-        ("anthropic", 0.05, {"loses_reply": 1}, ""),
-        ("openai", 4, {"loses_reply": 1, "hides": 2}, ""),
+        ("anthropic", {"loses_reply": 1}),
         # How long an upload takes says nothing of when a batch is listed.
-        ("openai", 0.05, {"loses_reply": 1, "hides": 1, "uploads": 0.2}, ""),
-        ("openai", 0.05, {"falls_over": 2}, "fell over; asking again"),
-        ("anthropic", 0.05, {"falls_over": 2}, "fell over; asking again"),
-        ("openai", 0.05, {"forgets": 2}, "batch_0 cannot be looked at: HTTP 404"),
-        ("anthropic", 0.05, {"forgets": 2}, "batch_0 cannot be looked at: HTTP 404"),
+        ("openai", {"loses_reply": 1, "hides": 1, "uploads": 0.2}),
+        ("openai", {"falls_over": 2, "forgets": 2}),
+        ("anthropic", {"falls_over": 2, "forgets": 2}),
     ],
 )
 def test_whatever_a_service_does_its_batch_is_made_once_and_found(
-    kind: str, poll: float, manners: dict[str, Any], said: str, tmp_path: Path, caplog: Caplog
+    kind: str, manners: dict[str, Any], tmp_path: Path, caplog: Caplog
 ) -> None:
     with BatchServer(**manners) as server:
-        text = SWEEP.replace("poll: 0.05", f"poll: {poll}")
-        assert main(batched(tmp_path, server, kind, text=text)) == 0
-        assert said in caplog.text
+        assert main(batched(tmp_path, server, kind)) == 0
+        if "forgets" in manners:
+            assert "fell over; asking again" in caplog.text
+            assert "batch_0 cannot be looked at: HTTP 404" in caplog.text
         assert_paid_once(server)
 
 
@@ -250,12 +234,6 @@ def test_a_service_that_fell_over_is_asked_by_the_next_run(tmp_path: Path) -> No
         assert main(batched(tmp_path, server, "openai")) == 4
         assert main(batched(tmp_path, server, "openai")) == 0
         assert_paid_once(server)
-
-
-def test_a_batch_is_looked_at_for_as_long_as_it_takes() -> None:
-    """Once a minute for a day, as services promise no more."""
-    seconds = islice(_waits(60.0), 1500)
-    assert (sum(seconds), next(_waits(0.05))) == (63 + 1494 * 60, 0.05)
 
 
 def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
@@ -335,11 +313,17 @@ def test_a_call_that_failed_does_not_stand_for_one_without_an_answer(
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
+def hanging(given: list[str], server: BatchServer) -> subprocess.Popen[bytes]:
+    """A run that waits for the reply to a request."""
+    waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
+    until(lambda: any(path.startswith(server.manners.hangs) for path in server.paths))
+    return waiting
+
+
 def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Capsys) -> None:
-    with BatchServer(looks=10**6) as server:
+    with BatchServer(hangs="GET /v1/batches/") as server:
         given = batched(tmp_path, server, "openai")
-        waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
-        until(lambda: any(one.looks for one in server.batches.values()))
+        waiting = hanging(given, server)
         # Neither a second sweep nor calls one by one while it waits.
         assert main(given) != 0
         assert "two sweeps cannot write" in capsys.readouterr().err
@@ -351,7 +335,7 @@ def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Cap
         # Nor with log-probabilities, which they were not asked for.
         assert main([*given, "--confidences"]) == 2
         assert "asked without --confidences" in capsys.readouterr().err
-        server.manners.looks = 0
+        server.manners.hangs = "nothing"
         # A smaller run first: what it does not want stays to be collected.
         elsewhere = ["--work-dir", str(tmp_path / "few")]
         assert main([*given, "--limit", "2", *elsewhere]) == 0
@@ -465,44 +449,19 @@ def test_what_could_not_be_kept_is_collected_by_the_next_run(
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
 
-@pytest.mark.parametrize("kind", NAMES)
-def test_a_batch_that_is_not_known_three_times_in_a_row_ends_the_run(
-    kind: str, tmp_path: Path
-) -> None:
+def test_a_batch_that_is_not_known_three_times_in_a_row_ends_the_run(tmp_path: Path) -> None:
     with BatchServer(forgets=3) as server:
-        given = batched(tmp_path, server, kind)
+        given = batched(tmp_path, server, "openai")
         assert main(given) == 1
         assert not answered_keys(tmp_path / "calls.jsonl")
         assert main(given) == 0
         assert_paid_once(server)
 
 
-def hanging(given: list[str], server: BatchServer, request: str) -> subprocess.Popen[bytes]:
-    """A run that waits for the reply to a request."""
-    waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
-    until(lambda: any(path.startswith(request) for path in server.paths))
-    return waiting
-
-
-def test_a_look_that_gets_no_reply_is_given_up_with_the_first_signal(tmp_path: Path) -> None:
-    with BatchServer(hangs="GET /v1/batches/") as server:
-        given = batched(tmp_path, server, "openai")
-        waiting = hanging(given, server, server.manners.hangs)
-        waiting.send_signal(signal.SIGTERM)
-        assert waiting.wait(30) == 130
-        server.manners.hangs = "nothing"
-        assert main(given) == 0
-        assert_paid_once(server)
-
-
-@pytest.mark.parametrize("kind", NAMES)
-def test_a_submission_is_given_up_with_the_second_signal_and_found(
-    kind: str, tmp_path: Path
-) -> None:
-    path = {"openai": "/v1/batches", "anthropic": "/v1/messages/batches"}[kind]
-    with BatchServer(hangs=f"POST {path}") as server:
-        given = batched(tmp_path, server, kind)
-        waiting = hanging(given, server, server.manners.hangs)
+def test_a_submission_is_given_up_with_the_second_signal_and_found(tmp_path: Path) -> None:
+    with BatchServer(hangs="POST /v1/messages/batches") as server:
+        given = batched(tmp_path, server, "anthropic")
+        waiting = hanging(given, server)
         waiting.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(1)
@@ -513,25 +472,22 @@ def test_a_submission_is_given_up_with_the_second_signal_and_found(
         assert_paid_once(server)
 
 
-@pytest.mark.parametrize("kind", NAMES)
-def test_a_refused_key_ends_the_run_and_submits_nothing(
-    kind: str, tmp_path: Path, capsys: Capsys
-) -> None:
+def test_a_refused_key_ends_the_run_and_submits_nothing(tmp_path: Path, capsys: Capsys) -> None:
     with BatchServer(denies=True) as server:
-        assert main(batched(tmp_path, server, kind)) == 1
+        given = batched(tmp_path, server, "anthropic")
+        assert main(given) == 1
         assert "this key may not" in capsys.readouterr().err
         server.manners = Manners()
-        assert main(batched(tmp_path, server, kind)) == 0
+        assert main(given) == 0
         assert_paid_once(server)
 
 
-@pytest.mark.parametrize("kind", NAMES)
-def test_a_race_in_batches_goes_round_by_round(kind: str, tmp_path: Path) -> None:
+def test_a_race_in_batches_goes_round_by_round(tmp_path: Path) -> None:
     names = "representations: [xyxy, cxcywh]"
     several = "representations: [xyxy, xywh, cxcywh]"
     with BatchServer() as server:
         text = SWEEP.replace(names, several).replace("limit: 6", "race: true")
-        given = batched(tmp_path, server, kind, text=text)
+        given = batched(tmp_path, server, "openai", text=text)
         assert main(given) == 0
         assert len(server.batches) > 1
         assert set(server.asked.values()) == {1}

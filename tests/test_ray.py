@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import (
-    FakeHost,
-    FakeModel,
-    Silent,
-    answered_keys,
-    demo_sweep,
-    go,
-)
+from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, go
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 
 from vlmeval_findit.core.work import Answer
@@ -38,23 +31,6 @@ SMALL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text
 def _workers_find_us(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [str(HERE.parent), str(HERE), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
-
-
-def test_a_driver_that_is_killed_loses_nothing(own_tmp: Path) -> None:
-    all_of = RAY_REPLICAS * (QUICK + 1)
-    with hanging("ray", own_tmp) as run:
-        run.until(lambda: run.asked() == all_of and run.answered() == RAY_REPLICAS * QUICK)
-        os.killpg(run.process.pid, signal.SIGKILL)
-        run.process.wait()
-    assert len(answered_keys(own_tmp / "calls.jsonl")) == RAY_REPLICAS * QUICK
-    model = FakeModel()
-    go(demo_sweep(own_tmp), FakeHost(model))
-    assert model.calls == 100 - RAY_REPLICAS * QUICK
-    keys = answered_keys(own_tmp / "calls.jsonl")
-    assert len(keys) == len(set(keys)) == 100
-
-
-# --- what it leaves -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -107,22 +83,33 @@ def rays(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("times", [1, 2])
-def test_signals_stop_it_and_leave_nothing(times: int, number: int, own_tmp: Path) -> None:
-    all_of = RAY_REPLICAS * (QUICK + 1)
+@pytest.mark.parametrize(
+    ("number", "times"), [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGKILL, 1)]
+)
+def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, own_tmp: Path) -> None:
+    begun, answered = RAY_REPLICAS * (QUICK + 1), RAY_REPLICAS * QUICK
     with hanging("ray", own_tmp) as run:
-        run.until(lambda: run.asked() == all_of and run.answered() == RAY_REPLICAS * QUICK)
+        run.until(lambda: run.asked() == begun and run.answered() == answered)
         assert rays(own_tmp)
-        # A terminal sends Ctrl-C to every process of the group.
-        run.stop(number, everybody=number == signal.SIGINT)
-        if times == 2:
-            os.kill(run.process.pid, number)
+        if number == signal.SIGKILL:
+            os.killpg(run.process.pid, number)
+            assert run.ends() == -number
         else:
-            run.release()
-        assert run.ends() == 130
-    assert run.answered() == (all_of if times == 1 else all_of - RAY_REPLICAS)
-    assert run.asked() == all_of, "nothing else began"
-    assert one_line(run)
-    assert not list(own_tmp.glob("findit-ray-*"))
-    assert not rays(own_tmp)
+            # A terminal sends Ctrl-C to every process of the group.
+            run.stop(number, everybody=number == signal.SIGINT)
+            if times == 2:
+                os.kill(run.process.pid, number)
+            else:
+                run.release()
+                answered = begun
+            assert run.ends() == 130
+            assert one_line(run)
+            assert not list(own_tmp.glob("findit-ray-*"))
+            assert not rays(own_tmp)
+    assert run.answered() == answered
+    assert run.asked() == begun, "nothing else began"
+    model = FakeModel()
+    go(demo_sweep(own_tmp), FakeHost(model))
+    assert model.calls == 100 - answered
+    keys = answered_keys(own_tmp / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == 100

@@ -162,7 +162,7 @@ def test_servers_that_die_are_failed_calls_and_are_started_again(
     assert len(machine.started) == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
     number: signal.Signals, machine: Machine
 ) -> None:

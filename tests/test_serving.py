@@ -83,12 +83,12 @@ def test_starting_can_be_given_up(machine: Machine) -> None:
     assert running.living() == []
 
 
-@pytest.mark.parametrize("victim", ["run", "guard"])
-@pytest.mark.parametrize("fake", ["stubborn", "children"])
+@pytest.mark.parametrize(
+    ("fake", "victim"), [("stubborn", "run"), ("children", "run"), ("stubborn", "guard")]
+)
 def test_nothing_is_left_when_we_are_killed(
     fake: str, victim: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A guard that is killed itself leaves no server; its orphans are nobody's."""
     monkeypatch.setenv("FAKE", fake)
     # The guard's own patience is too long for a test.
     quick = machine.folder / "guard.py"
@@ -116,8 +116,6 @@ time.sleep(600)
         assert ends([record["pid"]])
     ours.kill()
     ours.wait()
-    if record["child"] and victim == "guard":
-        os.kill(record["child"], signal.SIGKILL)
     assert ends([pid for pid in (record["pid"], record["child"]) if pid])
 
 

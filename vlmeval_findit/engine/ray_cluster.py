@@ -1,0 +1,163 @@
+"""A Ray cluster, and the replicas of a model in it.
+
+The machines of a cluster need this package and the images at the same paths; a local Ray listens on
+the loopback address only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from logging.handlers import BufferingHandler
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..core.plugins import FILES_VARIABLE, loaded_files, named_files
+from ..core.redaction import quoted
+from ..core.work import Answer, Work
+from .backend import Inference, Loader, answers_in_turn
+from .finished import code_sha256
+
+log = logging.getLogger(__name__)
+
+_RESTARTS = 20  # of a replica: more than one item makes
+_TOGETHER = 0.25  # seconds of answers that go home together: a message costs the driver 0.4 ms
+
+_SECRET = re.compile("KEY|TOKEN|HEADERS|SECRET|PASS")
+"""In names of variables that replicas do not get: what is sent lies in the object store of the
+cluster, for everybody on it to read."""
+
+_LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""At 0 Ray listens on 127.0.0.1 only: meant for systems whose firewalls would ask."""
+
+
+@contextmanager
+def cluster(ray: Any) -> Iterator[None]:
+    """The cluster of an earlier ``ray.init`` or of RAY_ADDRESS, else a local Ray."""
+    if ray.is_initialized():
+        yield
+        return
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    with ExitStack() as undo:
+        if not os.environ.get("RAY_ADDRESS"):
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            # Its sockets lie in this folder, and a socket's path must be short.
+            folder = TemporaryDirectory(prefix="findit-ray-", ignore_cleanup_errors=True)
+            quiet |= {"address": "local", "_temp_dir": undo.enter_context(folder)}
+            quiet["include_dashboard"] = False
+            # The workers have it from the environment.
+            constants = ray._private.ray_constants
+            undo.callback(setattr, constants, "ENABLE_RAY_CLUSTER", constants.ENABLE_RAY_CLUSTER)
+            constants.ENABLE_RAY_CLUSTER = False
+            if _LOOPBACK not in os.environ:
+                os.environ[_LOOPBACK] = "0"
+                undo.callback(os.environ.pop, _LOOPBACK)
+        undo.callback(ray.shutdown)
+        handler = signal.getsignal(signal.SIGTERM)
+        ray.init(**quiet)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)  # Ray's own ends the process at once
+        yield
+
+
+@contextmanager
+def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]]:
+    """The actors of a model, as many as are wanted or fit; they are gone in the end.
+
+    Raises:
+        ValueError: the cluster has GPUs, and they would not be used.
+    """
+    from ray.util.placement_group import placement_group, remove_placement_group
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    there = ray.cluster_resources()
+    if not inference.gpus and (gpus := there.get("GPU", 0)):
+        raise ValueError(
+            f"--gpus 0: each replica would run on processors, and the cluster has {gpus:g} GPUs. "
+            "Type --gpus 1, or start Ray with --num-gpus 0"
+        )
+    wanted = {"CPU": inference.cpus, "GPU": inference.gpus}
+    needs = {kind: need for kind, need in wanted.items() if need}
+    room = min((there.get(kind, 0) / need for kind, need in needs.items()), default=1)
+    if room < 1:
+        log.warning("a replica needs %s; until the cluster has them, none starts", needs)
+    for module in loaded_files():
+        # No worker could import what a question of theirs is an instance of.
+        ray.cloudpickle.register_pickle_by_value(module)
+    ours = (name for name in os.environ if name.startswith("FINDIT_") or name == "LMUData")
+    environment = {name: os.environ[name] for name in ours if not _SECRET.search(name)}
+    environment[FILES_VARIABLE] = os.pathsep.join(named_files())
+    how = {"num_cpus": inference.cpus, "num_gpus": inference.gpus, "max_restarts": _RESTARTS}
+    remote, where = ray.remote(Replica), "SPREAD"
+    with ExitStack() as undo:
+        handles = []
+        for _ in range(inference.replicas or max(1, int(room))):
+            if inference.gpus > 1:
+                # One machine, which what an actor starts for tensor parallelism shares with it.
+                group = placement_group([needs], strategy="STRICT_PACK")
+                undo.callback(remove_placement_group, group)
+                where = PlacementGroupSchedulingStrategy(group, 0, True)
+            handle = remote.options(**how, scheduling_strategy=where).remote(load, environment)
+            undo.callback(ray.kill, handle)
+            handles.append(handle)
+        yield handles
+
+
+class Replica:
+    """What runs on the other machines: an async actor, with the model in one thread of it."""
+
+    def __init__(self, load: Loader, environment: Mapping[str, str]) -> None:
+        os.environ.update(environment)
+        self._model = cache(load)
+        self._stopped = False
+        # CUDA's current device and torch's grad mode belong to a thread.
+        self._thread = ThreadPoolExecutor(1)
+        self._heard = BufferingHandler(1000)
+        self._heard.setLevel(logging.WARNING)
+        logging.getLogger().addHandler(self._heard)
+
+    async def ready(self, code: str) -> str:
+        """Load the model, unless it is loaded; return the machine.
+
+        Raises:
+            ValueError: the driver's package has another hash.
+        """
+        machine = socket.gethostname()
+        if code != code_sha256():
+            raise ValueError(
+                f"{machine} has another version of this package: install the same one on all "
+                "machines of the cluster"
+            )
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._model)
+        return machine
+
+    async def ask(self, work: Work) -> AsyncIterator[tuple[list[Answer], list[tuple[int, str]]]]:
+        """Yield the answers to the messages, fewer if it is stopped, and what was logged."""
+        answers: list[Answer] = []
+
+        def run() -> None:
+            for some in answers_in_turn(self._model(), work, lambda: self._stopped):
+                answers.extend(some)
+
+        running = asyncio.get_running_loop().run_in_executor(self._thread, run)
+        sent = 0
+        while not running.done() or sent < len(answers):
+            await asyncio.wait([running], timeout=_TOGETHER)
+            if together := answers[sent:]:
+                sent += len(together)
+                heard, self._heard.buffer = self._heard.buffer, []
+                yield together, [(one.levelno, quoted(one.getMessage(), 2000)) for one in heard]
+        await running
+
+    async def stop(self) -> None:
+        """Begin no further call; a model that can ends between two tokens."""
+        self._stopped = True
