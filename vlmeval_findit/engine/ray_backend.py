@@ -154,9 +154,10 @@ class _Run:
                     actor.machine = await ready.remote(code_sha256())
                 self._scheduler.add_server(actor.name, 1)
             except Exception as error:
+                why = _cause(error)
                 if limit.expired():
-                    error = TimeoutError(f"it is not back after {within:g} seconds")
-                self._lose(actor, "does not load its model", _cause(error))
+                    why = TimeoutError(f"it is not back after {within:g} seconds")
+                self._lose(actor, "does not load its model", why)
             finally:
                 self._starting -= 1
                 self._scheduler.servers_may_come = self._starting > 0
