@@ -43,7 +43,8 @@ from vlmeval_findit.leaderboard.rows import (
 )
 from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.intervals import compare, evidence
+from vlmeval_findit.runs.comparison import compare
+from vlmeval_findit.runs.intervals import evidence
 from vlmeval_findit.runs.scored_run import Keep, Run, load_runs
 
 __all__ = ["board", "many", "runs", "world"]

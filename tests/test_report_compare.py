@@ -19,7 +19,7 @@ from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.pairs import PairError, Side, first_pairs, pairs_of, sides_of
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs import anatomy, intervals
+from vlmeval_findit.runs import anatomy, comparison
 from vlmeval_findit.runs.scored_run import load_runs
 
 __all__ = ["letters", "world"]
@@ -58,7 +58,7 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     assert len(data["pairs"]) == 4
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
-        found = intervals.compare(left, right)
+        found = comparison.compare(left, right)
         assert [one[0] for one in pair["figures"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
         for name, one, other, value, low, high, p in pair["figures"]:
             assert [one, other] == pytest.approx(

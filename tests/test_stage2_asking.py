@@ -38,7 +38,7 @@ from vlmeval_findit.engine.calls import Call, Cell
 from vlmeval_findit.engine.tables import Tables
 from vlmeval_findit.leaderboard.columns import columns_of
 from vlmeval_findit.marks.style import COLOURS, Shape
-from vlmeval_findit.runs.intervals import compare
+from vlmeval_findit.runs.comparison import compare
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.scored_run import Run
 

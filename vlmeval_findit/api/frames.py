@@ -85,22 +85,23 @@ RunLike = Run | Runs | str | PathLike[str]
 
 
 def compare(run: RunLike, other: RunLike) -> dict[str, Difference]:
-    """Paired tests of two runs over the same rows: of two models, or of two formats of one.
+    """Subtract the metrics of ``other`` from those of ``run``: two models, or two formats of one.
 
-    A figure that one of them lacks has none.
+    A metric that one of them lacks is left out.  Each difference has its 95 % interval and p-value,
+    paired over images.
 
     Args:
         run: a run of :func:`load_runs`, or the path of its predictions or folder.
-        other: the one that is taken from it, likewise.
+        other: the one that is subtracted, likewise.
 
     Raises:
         ValueError: what is given is not exactly one run; or (a StatisticsError) the runs have other
             rows, or none, or were scored by something else.
     """
     # It brings scipy.
-    from ..runs import intervals
+    from ..runs import comparison
 
-    return intervals.compare(_one_run(run), _one_run(other))
+    return comparison.compare(_one_run(run), _one_run(other))
 
 
 def _one_run(said: RunLike) -> Run:

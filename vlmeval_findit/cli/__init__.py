@@ -22,6 +22,7 @@ COMMANDS = {
     "score": ("score", "score prediction files again, without the model"),
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
     "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
+    "compare": ("compare", "what differs between two runs: metrics, intervals, queries"),
     "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
     "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
     "confidences": ("confidences", "average precision and calibration by the model's own tokens"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -11,9 +11,10 @@ from ..core.evidence import Evidence
 from ..core.metric import Metric
 from ..core.statistics import Difference, correct, difference
 from ..runs.anatomy import NoAnatomyError, loss_evidence
+from ..runs.comparison import finders, query_scores
 from ..runs.intervals import evidence
 from ..runs.scored_run import Run
-from .pairs import FOUND, MODELS, Pair, goodness, key_of
+from .pairs import MODELS, Pair, key_of
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class _Answers:
             return None
 
     @cached_property
-    def goodness(self) -> Mapping[int, float]:
-        return goodness(self.run)
+    def query_scores(self) -> dict[int, float]:
+        return query_scores(self.run)
 
 
 def pair_values(
@@ -72,7 +73,7 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
             if {metric.value(left.run.sums), metric.value(right.run.sums)} != {None}
         ],
         "losses": _losses(left, right),
-        "counts": {"queries": len(left.run.rows), **_counts(left.goodness, right.goodness)},
+        "counts": {"queries": len(left.run.rows), **_counts(left.query_scores, right.query_scores)},
     }
 
 
@@ -113,14 +114,8 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _counts(left: Mapping[int, float], right: Mapping[int, float]) -> dict[str, int]:
-    both = [(left[index], right[index]) for index in left.keys() & right.keys()]
-    found = [(one >= FOUND, other >= FOUND) for one, other in both]
-    return {
-        "both": found.count((True, True)),
-        "left": found.count((True, False)),
-        "right": found.count((False, True)),
-        "neither": found.count((False, False)),
-        "differ": sum(one != other for one, other in both),
-        "answered": len(both),
-    }
+def _counts(left: dict[int, float], right: dict[int, float]) -> dict[str, int]:
+    found = finders(left, right)
+    groups = ("both", "left", "right", "neither")
+    counts = {name: len(getattr(found, name)) for name in groups}
+    return {**counts, "differ": found.differ, "answered": sum(counts.values())}

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ..core.spelling import visible
+from ..runs.comparison import FOUND
 from ..runs.scored_run import Run
 from .cards import Card
 from .drawn import drawn_values
-from .pairs import FOUND, Key, key_of
+from .pairs import Key, key_of
 from .thumbnails import Thumbnail, thumbnails
 
 _TEXT = 2_500

@@ -30,12 +30,13 @@ from ..leaderboard.rows import (
     remarks,
 )
 from ..leaderboard.slices import parts_tables
+from ..runs.comparison import FOUND
 from ..runs.scored_run import Run
 from .cards import CARDS, Choice
 from .differences import pair_values
 from .gallery import gallery_data
 from .losses import losses_of
-from .pairs import FOUND, Side, first_pairs, pairs_note, pairs_of
+from .pairs import Side, first_pairs, pairs_note, pairs_of
 from .sections import Curves, heat_map_sections, reasons_of, short_metrics
 from .transcripts import Missing, Transcript, gather
 

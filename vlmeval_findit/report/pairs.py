@@ -15,10 +15,8 @@ from typing import NamedTuple
 from ..core.spelling import nearest
 from ..leaderboard.board import Board
 from ..leaderboard.formats import FormatError, wanted_formats
+from ..runs.comparison import query_scores
 from ..runs.scored_run import Run
-
-FOUND = 50.0
-"""An answer whose figure is so many percent found what was asked: half of it, or more."""
 
 MODELS = 20
 """Models of a board, the best, that are paired with each other."""
@@ -153,18 +151,9 @@ def pairs_note(board: Board) -> str:
     return f"Not among the pairs: {', '.join(left)}; {FLAG} brings two of them." if left else ""
 
 
-def goodness(run: Run) -> dict[int, float]:
-    """The goodness of every answer, by index; a failed call has none."""
-    return {
-        row.index: round(good, 1)
-        for row, good in zip(run.rows, run.goodness, strict=True)
-        if not row.failed
-    }
-
-
 def most_different(pair: Pair, most: int) -> list[int]:
     """The indices of the queries on which a pair differs most, at most so many."""
-    left, right = goodness(pair.left), goodness(pair.right)
+    left, right = query_scores(pair.left), query_scores(pair.right)
     apart = {index: abs(left[index] - right[index]) for index in left if index in right}
     order = sorted((index for index in apart if apart[index]), key=lambda at: (-apart[at], at))
     return order[:most]

@@ -17,7 +17,8 @@ from ..core.statistics import (
     difference,
     figure_intervals,
 )
-from .intervals import StatisticsError, check_comparable
+from .comparison import check_comparable
+from .intervals import StatisticsError
 from .prediction_names import how_to_score
 from .scored_run import Run
 

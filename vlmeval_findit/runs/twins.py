@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..benchmarks.findit.variant import Variant
 from ..core.evidence import Evidence, clustered, evidence_of
 from ..core.statistics import Difference, difference
-from .intervals import check_comparable
+from .comparison import check_comparable
 from .scored_run import Run
 
 

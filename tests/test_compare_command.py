@@ -1,0 +1,124 @@
+"""``compare``: the metrics of two runs side by side, and the queries that only one finds."""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from pathlib import Path
+
+import pytest
+from scored_runs import World, failing, query, speaking, world
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.runs.comparison import compare
+
+__all__ = ["world"]
+
+JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
+TEXT = "FindIt_Pascal_xyxy_text"
+CUT = "FindIt_PhraseCut_xyxy_text"
+
+
+def test_every_metric_with_interval_p_and_queries(
+    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good = world.run("Good", JSON, speaking(JSON, 1.0))
+    poor = world.run("Poor", TEXT, speaking(TEXT, 0.3, 25.0))
+    out = tmp_path / "new" / "told.json"
+    assert main(["compare", str(good.path), str(poor.path), "--json", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == f"A: Good on {JSON}"
+    assert lines[1] == f"B: Poor on {TEXT}"
+    (told,) = json.loads(out.read_text())
+    found = compare(good, poor)
+    assert list(told["metrics"]) == list(found)
+    for name, one in told["metrics"].items():
+        expected = found[name]
+        assert one["difference"] == pytest.approx(one["a"] - one["b"]) == expected.value
+        assert one["low"] <= one["difference"] <= one["high"]
+        assert one["p"] == expected.p_value
+        (line,) = (line for line in lines if line.startswith(f"{name}  "))
+        assert f"{one['difference']:+.1f}" in line
+    queries = told["queries"]
+    assert (queries["found by neither"], queries["found by b only"]) == ([], [])
+    both, only = queries["found by both"], queries["found by a only"]
+    assert sorted(both + only) == [row.index for row in good.rows]
+    (line,) = (line for line in lines if line.startswith("Found"))
+    assert f"by both {len(both)}, only by A {len(only)}, only by B 0, by neither 0" in line
+    (line,) = (line for line in lines if line.startswith("  only by A: index "))
+    assert str(only[0]) in line
+
+
+def test_the_other_way_round_the_signs_turn(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = world.run("One", JSON, speaking(JSON, 0.9))
+    other = world.run("Other", JSON, speaking(JSON, 0.2, 30.0))
+    shown = []
+    for pair in ((one, other), (other, one)):
+        assert main(["compare", *(str(run.path) for run in pair)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        shown.append(next(line for line in lines if line.startswith("F1@0.5  ")).split()[3])
+    assert float(shown[0]) > 0
+    assert float(shown[1]) == -float(shown[0])
+
+
+def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.table("PhraseCut", [query(i, f"{i}.jpg") for i in range(6)])
+    for model, rate in (("One", 1.0), ("Other", 0.5)):
+        for name in (TEXT, CUT):
+            world.run(model, name, speaking(name, rate))
+    folders = [_moved(world, model) for model in ("One", "Other")]
+    assert main(["compare", *folders]) == 0
+    shown = capsys.readouterr().out
+    assert "A: One; B: Other. F1@0.5." in shown
+    assert [line.split()[0] for line in shown.splitlines()[3:5]] == ["Pascal", "PhraseCut"]
+    world.run("One", JSON, speaking(JSON, 0.5))
+    _moved(world, "One")
+    assert main(["compare", *folders]) == 2
+    assert "are both of Pascal: name the file of one" in capsys.readouterr().err
+
+
+def _moved(world: World, model: str) -> str:
+    folder = world.folder / model
+    folder.mkdir(exist_ok=True)
+    for path in world.runs.glob(f"{model}_*"):
+        path.rename(folder / path.name)
+    return str(folder)
+
+
+def test_failed_calls_are_said_and_are_no_query_that_was_not_found(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, fails = (world.run("Good", JSON, speaking(JSON, 1.0)), world.run("Fails", JSON, failing))
+    assert fails.failed
+    assert main(["compare", str(good.path), str(fails.path)]) == 0
+    shown = capsys.readouterr().out
+    assert f"B: Fails on {JSON}; {fails.failed} calls failed" in shown
+    line = next(line for line in shown.splitlines() if line.startswith("Found"))
+    counts = [int(part.split()[-1]) for part in line.split(": ")[1].split(", ")]
+    assert sum(counts) == len(good.rows) - fails.failed
+
+
+def test_other_rows_are_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = world.run("Whole", JSON, speaking(JSON, 1.0))
+    part = world.run("Part", JSON, speaking(JSON, 1.0), rows=4)
+    assert main(["compare", str(whole.path), str(part.path)]) == 2
+    assert "only runs over the same rows can be compared" in capsys.readouterr().err
+    assert main(["compare", str(whole.path), str(world.folder / "nowhere")]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_show_opens_the_report_with_this_pair_first(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    rates = {"One": 1.0, "Other": 0.4}
+    runs = [world.run(model, JSON, speaking(JSON, rate)) for model, rate in rates.items()]
+    page = tmp_path / "both.html"
+    assert main(["compare", *(str(run.path) for run in runs), "--show", str(page)]) == 0
+    assert opened == [page.as_uri()]
+    assert all(model in page.read_text() for model in rates)

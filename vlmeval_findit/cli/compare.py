@@ -1,0 +1,187 @@
+"""``run_findit.py compare``: what differs between two runs, or between two models' runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import webbrowser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.files import atomic_write
+from ..core.spelling import counted, visible
+from ..core.statistics import ALPHA, INTERVALS, Difference, Interval, correct
+from ..runs.comparison import FOUND, Finders, compare, finders, pairs_of, query_scores
+from ..runs.scored_run import Keep, Run, load_runs
+from .parsing import Parser
+from .printing import console
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_PAGE = Path("outputs/compare.html")
+
+_INDICES = 12
+"""How many queries are named on the terminal, of those that one run finds only."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The difference of every metric, A minus B, and the queries that only one of them finds.
+
+    A and B are runs over the same rows: two models, two formats of one, or the same twice. Folders
+    with several datasets are paired dataset by dataset.
+    """
+    parser = Parser(prog="run_findit.py compare", description=main.__doc__)
+    parser.add_argument("left", type=Path, metavar="A", help="scored prediction file, or a folder")
+    parser.add_argument("right", type=Path, metavar="B", help="what is subtracted, likewise")
+    parser.add_argument(
+        "--show",
+        type=Path,
+        nargs="?",
+        const=_PAGE,
+        metavar="FILE",
+        help=f"write a report of both ({_PAGE}) and open it, the queries that differ most first",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
+    args = parser.parse_args(argv)
+    sides = (load_runs([path], keep=Keep.GOODNESS) for path in (args.left, args.right))
+    pairs = list(pairs_of(*sides))
+    found = [compare(left, right) for left, right in pairs]
+    for line in _print_pair(*pairs[0], found[0]) if len(pairs) == 1 else _print_pairs(pairs, found):
+        print(visible(line))
+    if args.json is not None:
+        told = [_as_dict(*pair, one) for pair, one in zip(pairs, found, strict=True)]
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(args.json) as f:
+            json.dump(told, f, indent=1)
+    return 0 if args.show is None else _show(args)
+
+
+def _show(args: argparse.Namespace) -> int:
+    """Write the report of both with this pair first, and open it where there is a browser."""
+    from . import report  # It brings the plots
+
+    sides = [_side(load_runs([path], keep=Keep.SUMS)) for path in (args.left, args.right)]
+    runs = [str(args.left), str(args.right)]
+    status = report.main([*runs, "--out", str(args.show), "--compare", *sides])
+    webbrowser.open(args.show.resolve().as_uri())
+    return status
+
+
+def _side(runs: Sequence[Run]) -> str:
+    """What ``report --compare`` calls one side."""
+    run = runs[0]
+    written = run.question.format
+    return f"{run.model}={written}" if written and len(runs) == 1 else run.model
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def _print_pair(left: Run, right: Run, found: dict[str, Difference]) -> Iterator[str]:
+    """The metrics of two runs, and who finds which queries."""
+    for name, run in (("A", left), ("B", right)):
+        failed = f"; {counted(run.failed, 'call')} failed" if run.failed else ""
+        yield f"{name}: {run.model} on {run.question.name}{failed}"
+    yield f"{len(left.rows):,} queries"
+    yield f"Intervals: {INTERVALS}."
+    table = _table("metric", "p")
+    for metric in left.benchmark.all_metrics:
+        if metric.name in found:
+            values = [metric.value(run.sums) for run in (left, right)]
+            difference = found[metric.name]
+            table.add_row(metric.title, *_cells(values, difference, difference.p_value))
+    console().print(table)
+    yield from _queries(finders(query_scores(left), query_scores(right)))
+
+
+def _print_pairs(
+    pairs: Sequence[tuple[Run, Run]], found: Sequence[dict[str, Difference]]
+) -> Iterator[str]:
+    """The headline of two models by dataset."""
+    first = pairs[0][0].benchmark.metrics[0]
+    yield f"A: {pairs[0][0].model}; B: {pairs[0][1].model}. {first.title}."
+    yield f"Intervals: {INTERVALS}."
+    shown = [
+        (pair, differences[pair[0].benchmark.metrics[0].name])
+        for pair, differences in zip(pairs, found, strict=True)
+        if pair[0].benchmark.metrics[0].name in differences
+    ]
+    tests = correct(difference for _, difference in shown)
+    table = _table("dataset", "p (Holm)")
+    for ((left, right), _), difference in zip(shown, tests, strict=True):
+        metric = left.benchmark.metrics[0]
+        values = [metric.value(run.sums) for run in (left, right)]
+        table.add_row(left.question.column, *_cells(values, difference, difference.corrected))
+    console().print(table)
+    yield "Every metric of one dataset, and its queries: name the files of two runs."
+
+
+def _table(first: str, test: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(first, overflow="fold")
+    for name in ("A", "B", "A - B", "interval", test):
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _cells(
+    values: Sequence[float | None], difference: Difference, p_value: float | None
+) -> Iterator[str]:
+    yield from ("–" if value is None else f"{value:.1f}" for value in values)
+    yield f"{difference.value:+.1f}"
+    yield _bounds(difference.interval)
+    sign = " *" if p_value is not None and p_value < ALPHA else "  "
+    yield f"{_p_text(p_value)}{sign}"
+
+
+def _bounds(interval: Interval | None) -> str:
+    return "–" if interval is None else f"{interval.low:+.1f} to {interval.high:+.1f}"
+
+
+def _p_text(p_value: float | None) -> str:
+    if p_value is None:
+        return "–"
+    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def _queries(found: Finders) -> Iterator[str]:
+    yield (
+        f"Found (query score from {FOUND:g} %): by both {len(found.both)}, only by A "
+        f"{len(found.left)}, only by B {len(found.right)}, by neither {len(found.neither)}"
+    )
+    for name, indices in (("A", found.left), ("B", found.right)):
+        if indices:
+            more = f" … ({len(indices)})" if len(indices) > _INDICES else ""
+            yield f"  only by {name}: index {', '.join(map(str, indices[:_INDICES]))}{more}"
+
+
+def _as_dict(left: Run, right: Run, found: dict[str, Difference]) -> dict[str, Any]:
+    who = finders(query_scores(left), query_scores(right))
+    return {
+        **{
+            name: {"model": run.model, "dataset": run.question.name, "file": str(run.path)}
+            for name, run in (("a", left), ("b", right))
+        },
+        "metrics": {
+            metric.name: {
+                "a": metric.value(left.sums),
+                "b": metric.value(right.sums),
+                "difference": one.value,
+                "low": one.interval.low if one.interval else None,
+                "high": one.interval.high if one.interval else None,
+                "p": one.p_value,
+            }
+            for metric in left.benchmark.all_metrics
+            if (one := found.get(metric.name)) is not None
+        },
+        "queries": {
+            "found by both": who.both,
+            "found by a only": who.left,
+            "found by b only": who.right,
+            "found by neither": who.neither,
+        },
+    }
