@@ -152,6 +152,17 @@ def test_a_500_that_names_nothing_counts_where_others_are_answered() -> None:
     assert "it may not take response_format" in (last.error or "")
 
 
+@pytest.mark.parametrize("question", [FREE, HELD])
+def test_what_else_a_500_to_constrained_calls_may_be_is_said_once(
+    question: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    came = answers(in_turn(error(500, "no")), 12, question)
+    assert {answer.stop for answer in came} == {None}
+    hints = [said for said in caplog.messages if "ask without _constrained" in said]
+    assert len(hints) == (question is HELD)
+    assert all("refuses every constrained call (HTTP 500: no" in hint for hint in hints)
+
+
 # --- the question before constrained ones ---------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import re
 from collections import Counter
@@ -17,6 +18,8 @@ from .completion import MODERATED, CallError, object_in
 from .endpoint import Endpoint
 from .images import SentImage, pieces
 from .providers.table import OPENAI_CHAT, Chat, WireFormat, find_provider
+
+log = logging.getLogger(__name__)
 
 _ALIKE = 5  # first calls in a row refused in the same words, after which no other is made
 
@@ -49,6 +52,7 @@ class ModelServer:
         # Whether it holds replies to a format: None as a result says so (None: it was not asked).
         self.holding: asyncio.Future[CallError | None] | None = None
         self._answered_at = -math.inf
+        self._hinted = False
         # Of free calls and of constrained ones; None: one of them was answered.
         self._first: dict[bool, _Refusals | None] = {False: _Refusals(), True: _Refusals()}
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
@@ -104,6 +108,15 @@ class ModelServer:
             first.at = now
         if words:
             first.errors.append(error)
+        if held and not is_up and len(first.errors) >= _ALIKE and not self._hinted:
+            self._hinted = True
+            log.warning(
+                "%s: it refuses every constrained call (%s), and is waited for. If it is not "
+                "starting, it may take none: ask without _constrained; in a sweep's file, "
+                "decodings: [none]",
+                self.name,
+                error,
+            )
         if first.times >= _ALIKE:
             for one in first.errors:
                 one.alike = one.hopeless = True
