@@ -9,17 +9,7 @@ import numpy as np
 from .conventions import SPACES, Convention
 from .evidence import Evidence
 from .frames import UNBENT, Bend, Floats, Frame, scaled
-from .reading import (
-    USUAL_FOLLOWS,
-    USUAL_WIDTH,
-    WIDTHS,
-    Reading,
-    likelihood,
-    located,
-    placed,
-    read,
-    times,
-)
+from .reading import USUAL_FOLLOWS, Reading, likelihood, located, placed, read, times
 
 # Standard deviations of a model's habits, in shares of sides: of weak models on the benchmark.
 SHIFT, SIZE = 0.04, 0.07
@@ -47,23 +37,18 @@ def bend(
     ``shift``: standard deviation of the habit of a shift; without ``free`` only habits are fitted.
     """
     truth = evidence.paired
-    one, none = np.ones(len(evidence.box)), np.zeros(len(evidence.box))
+    one, none = np.ones_like(truth.side), np.zeros_like(truth.side)
     # By axis, of (offset, log scale, shift, log size): centres in shares of sides, then log sides.
-    rows = np.array(
-        [
-            [[1 / side, none], [(centre - 0.5) / side, one], [one, none], [none, one]]
-            for centre, side in zip(truth.centre, truth.side, strict=True)
-        ]
-    ).reshape(2, 4, -1)
+    centres = [1 / truth.side, (truth.centre - 0.5) / truth.side, one, none]
+    rows = np.array([centres, [none, one, none, one]]).transpose(2, 1, 0, 3).reshape(2, 4, -1)
     across = rows.swapaxes(1, 2)
     priors = np.diag([1e-6 if free else 1e12] * 2 + [shift**-2, SIZE**-2])
     how = start
     for _ in range(rounds):
-        errors, found = likelihood(evidence, placed(evidence, convention, how), how=how)
-        _, tail = errors.tail(WIDTHS[USUAL_WIDTH])
+        found = likelihood(evidence, placed(evidence, convention, how), how=how)
         follows = USUAL_FOLLOWS * found.pairs / found.mixed(0, USUAL_FOLLOWS)[evidence.box]
-        weight: Floats = np.outer([2, 0.5], 3 * follows * tail).ravel()
-        target = np.concatenate([errors.centre, errors.size], axis=-1)
+        weight: Floats = np.outer([2, 0.5], 3 * follows * found.tail).ravel()
+        target = np.concatenate([found.centre, found.size], axis=-1)
         normal = times(rows * weight, across) + priors
         fit = np.linalg.solve(normal, times(rows * weight, target[..., None]))[..., 0].astype(float)
         # One step may not go further than the linear model holds.
@@ -78,7 +63,7 @@ def bend(
         if np.abs(step[:, :2]).max() < _SETTLED:
             break
     # In the tails a pull grows less with the error than its weight says.
-    slope: Floats = weight * np.tile(1 - 0.25 * errors.square * tail, 2)
+    slope: Floats = weight * np.tile(1 - 0.25 * found.square * found.tail, 2)
     pulls = rows * (weight * (target - times(fit[:, None], rows)[:, 0]))[:, None]
     inverse = np.linalg.inv(times(rows * slope, across) + priors).astype(float)
     error = how.scale[:, None] * _errors(evidence, pulls, inverse)
@@ -100,24 +85,18 @@ def best_bend(
 ) -> Reading:
     """Return the best bent reading; of equals that of ``declared``, then of ``best``."""
     # Many are tried on a part of the boxes, and the best of them is fitted to all.
-    begin = [best, declared, *(Convention(SPACES[name], best.order) for name in _USUAL)]
     few, tried = evidence.some(_FIRST_BOXES), []
-    for one in {each.name: each for each in begin}.values():
+    given = {best.name: best, declared.name: declared}
+    usual = {one.name: one for one in (Convention(SPACES[name], best.order) for name in _USUAL)}
+    for one in (given | usual).values():
         frame = few.frame(one.space.frame).of(few.owner)
         frames = Frame(frame.scale * _SCALES[:, None, None], frame.offset, frame.turned)
-        boxes = located(few.numbers, frames, one.order.corners)
-        logs = likelihood(few, boxes)[1].logs().sum(1)
+        logs = likelihood(few, located(few.numbers, frames, one.order.corners)).logs().sum(1)
         tried.append((float(logs.max()) - one.cost, one, scaled(_SCALES[logs.argmax()])))
-    tried = sorted(tried, key=lambda each: -each[0])[:_SCALES_TRIED]
-    starts = [(one, UNBENT) for one in {best.name: best, declared.name: declared}.values()]
-    starts += [(one, start) for _, one, start in tried]
+    tried.sort(key=lambda each: -each[0])
+    starts = [(one, UNBENT) for one in given.values()]
+    starts += [(one, start) for _, one, start in tried[:_SCALES_TRIED]]
+    first = [(one, bend(few, one, how, shift, rounds=_FIRST_ROUNDS)) for one, how in starts]
     bonus = {best.name: _BONUS_BEST, declared.name: _BONUS_DECLARED}
-
-    def worth(made: tuple[Convention, Bend]) -> float:
-        return read(few, *made).nats + bonus.get(made[0].name, 0.0)
-
-    one, how = max(
-        ((one, bend(few, one, start, shift, rounds=_FIRST_ROUNDS)) for one, start in starts),
-        key=worth,
-    )
+    one, how = max(first, key=lambda made: read(few, *made).nats + bonus.get(made[0].name, 0.0))
     return read(evidence, one, bend(evidence, one, how, shift))

@@ -14,7 +14,7 @@ import numpy as np
 
 from .bend import SHIFT, bend, best_bend
 from .conventions import Convention, conventions
-from .evidence import Evidence
+from .evidence import Evidence, Places
 from .frames import Bend, Floats
 from .reading import Reading, apart, read, screen, times
 
@@ -47,8 +47,7 @@ BENT_CLEARLY, BENT_SEEN = 60.0, 1.0
 MIXED, MIXED_SHARE, MIXED_APART = 25.0, 0.05, 0.4
 
 _READ, _SCREENED = 16, 600  # conventions that are read closely, boxes that choose them
-_CLIP, _MOST_NATS = 10.0, 60.0  # nats of a picture, and of a query
-_MOST_STEADY = 1000.0  # standard errors
+_MOST_NATS = 60.0  # of a query
 _SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)  # of the queries
 
 
@@ -127,6 +126,7 @@ class Diagnosis:
 class Demands(NamedTuple):
     """What is demanded of a run, which may be of any model and on any pictures."""
 
+    boxes: int = FEWEST_BOXES
     excludes: float = DECIDES  # nats by which a rival must be behind
     shift: float = SHIFT  # how far a model may move its boxes, in shares of their side
 
@@ -136,34 +136,33 @@ OF_RUNS = Demands()
 
 def diagnose(evidence: Evidence, declared: Convention, demands: Demands = OF_RUNS) -> Diagnosis:
     """Which convention a run follows, against the one that it declares."""
-    boxes, answered = evidence.boxes, evidence.answered
-    if boxes < FEWEST_BOXES or answered < FEWEST_ANSWERED:
-        return Diagnosis(Verdict.TOO_FEW, declared, boxes, evidence.queries, answered)
-    found = look(evidence, declared, demands)
-    verdict, drift = decide(found, declared, boxes)
-    return Diagnosis(verdict, declared, boxes, evidence.queries, answered, found, drift)
+    counts = evidence.boxes, evidence.queries, evidence.answered
+    if evidence.boxes < demands.boxes or evidence.answered < FEWEST_ANSWERED:
+        return Diagnosis(Verdict.TOO_FEW, declared, *counts)
+    found = _look(evidence, declared, demands)
+    verdict, drift = decide(found, declared, evidence.boxes)
+    return Diagnosis(verdict, declared, *counts, found, drift)
 
 
-def look(evidence: Evidence, declared: Convention, demands: Demands = OF_RUNS) -> Found:
-    """What readings say of a run that has enough boxes."""
+def _look(evidence: Evidence, declared: Convention, demands: Demands) -> Found:
     known, few = conventions(declared), evidence.some(_SCREENED)
     screened = screen(few, known)
     prior = np.array([_preference(one, declared) - one.cost for one in known])
     likely = np.argsort(-(screened[0].sum(1) + prior), kind="stable")[:_READ].tolist()
-    tried = {known[i].name: known[i] for i in likely} | {declared.name: declared}
-    readings = [read(evidence, one) for one in tried.values()]
+    tried = {one.name: one for one in (*(known[i] for i in likely), declared)}
+    readings = {name: read(evidence, one) for name, one in tried.items()}
 
     def worth(one: Reading) -> float:
         return one.nats + _preference(one.convention, declared)
 
-    best = max(readings, key=worth)
-    own = next(one for one in readings if one.convention.name == declared.name)
-    far = {
-        one.convention.name: apart(evidence, best.convention, one.convention) for one in readings
-    }
-    behind = {one.convention.name: worth(best) - worth(one) for one in readings}
+    best, own = max(readings.values(), key=worth), readings[declared.name]
+    far = {name: apart(evidence, best.convention, one) for name, one in tried.items()}
+    behind = {name: worth(best) - worth(one) for name, one in readings.items()}
     z, z_iou = steadiness(evidence, best, own)
     bent = best_bend(evidence, best.convention, declared, demands.shift)
+    # What a model does to its boxes is no merit of a bend: the best row is given its habits, too.
+    habits = bend(evidence, best.convention, shift=demands.shift, free=False)
+    plain = read(evidence, best.convention, habits)
     return Found(
         best=best.convention,
         llr=behind[declared.name],
@@ -176,7 +175,14 @@ def look(evidence: Evidence, declared: Convention, demands: Demands = OF_RUNS) -
         rivals=tuple(
             name for name in far if far[name] >= ALIKE and behind[name] < demands.excludes
         ),
-        unlisted=_unlisted(evidence, best, bent, declared, demands.shift),
+        unlisted=Unlisted(
+            bent=bent.convention,
+            bend=bent.bend,
+            gain=worth(bent) - worth(plain),
+            distance=apart(evidence, bent.convention, best.convention, bent.bend),
+            z_iou=steadiness(evidence, bent, best)[1],
+            signal=bent.signal,
+        ),
         second=_second(few, known, best, bent, screened),
     )
 
@@ -189,34 +195,16 @@ def _preference(one: Convention, declared: Convention) -> float:
 def steadiness(evidence: Evidence, one: Reading, other: Reading) -> tuple[float, float]:
     """Return by how many standard errors images prefer one reading: of nats, and of best IoUs."""
     # No image counts for more than 10 nats.
-    nats = evidence.by_picture(one.logs - other.logs).clip(-_CLIP, _CLIP)
-    picture = evidence.pictures[evidence.truth_query]
-    gains = np.bincount(picture, one.ious - other.ious, len(evidence.pictures)).astype(float)
-    return _z(nats), _z(gains[np.unique(picture)])
+    nats = _z(one.logs - other.logs, evidence.pictures[evidence.owner], most=10.0)
+    return nats, _z(one.ious - other.ious, evidence.pictures[evidence.truth_query], most=np.inf)
 
 
-def _z(values: Floats) -> float:
+def _z(values: Floats, picture: Places, most: float) -> float:
     if not values.size:
         return 0.0
-    spread = np.sqrt(((values - values.mean()) ** 2).sum())
-    return float(np.clip(values.sum() / max(spread, 1e-9), -_MOST_STEADY, _MOST_STEADY))
-
-
-def _unlisted(
-    evidence: Evidence, best: Reading, bent: Reading, declared: Convention, shift: float
-) -> Unlisted:
-    # What a model does to its boxes is no merit of a bend: the best row is given its habits, too.
-    habits = bend(evidence, best.convention, shift=shift, free=False)
-    plain = read(evidence, best.convention, habits)
-    preferred = _preference(bent.convention, declared) - _preference(best.convention, declared)
-    return Unlisted(
-        bent=bent.convention,
-        bend=bent.bend,
-        gain=bent.nats + preferred - plain.nats,
-        distance=apart(evidence, bent.convention, best.convention, bent.bend),
-        z_iou=steadiness(evidence, bent, best)[1],
-        signal=bent.signal,
-    )
+    sums = np.bincount(np.unique(picture, return_inverse=True)[1], values).clip(-most, most)
+    spread = np.sqrt(((sums - sums.mean()) ** 2).sum())
+    return float(np.clip(sums.sum() / max(spread, 1e-9), -1000, 1000))
 
 
 def _second(
@@ -233,10 +221,8 @@ def _second(
     """
     ends = times(best.convention.order.corners, few.numbers)
     flat = (ends[:2] == ends[2:]).any(0)
-    explained = np.maximum(
-        read(few, best.convention).logs,
-        read(few, bent.convention, bent.bend).logs,
-    )
+    plain, moved = read(few, best.convention), read(few, bent.convention, bent.bend)
+    explained = np.maximum(plain.logs, moved.logs)
 
     def gains(logs: Floats, nothing: Floats) -> Floats:
         of_boxes = np.where(flat, 0.0, logs - np.maximum(explained, nothing))

@@ -122,12 +122,6 @@ class Evidence:
         sizes, place = np.unique(self.sizes, axis=1, return_inverse=True)
         return sizes, place.ravel()
 
-    def by_picture(self, of_boxes: Floats) -> Floats:
-        """Sums over the boxes of every picture that has one."""
-        picture = self.pictures[self.owner]
-        sums = np.bincount(picture, of_boxes, len(self.pictures)).astype(float)
-        return sums[np.bincount(picture, minlength=len(self.pictures)) > 0]
-
     def by_query(self, of_boxes: Floats) -> Floats:
         """Sums over the boxes of every query: (q,)."""
         return np.bincount(self.owner, of_boxes, self.queries).astype(float)

@@ -21,7 +21,7 @@ from ..core.loose_json import objects_in
 from ..core.replies import Reply
 from .bend import bend
 from .conventions import Convention
-from .diagnosis import ALIKE, Demands, Diagnosis, Verdict, diagnose, look
+from .diagnosis import ALIKE, Demands, Diagnosis, Verdict, diagnose
 from .evidence import Evidence, Query, evidence_of
 from .frames import Bend, Floats
 from .reading import iou, placed, said
@@ -29,7 +29,7 @@ from .reading import iou, placed, said
 FEWEST = 20  # boxes that a finding needs
 # A rival is excluded at 150 to 1; and on one large shape a model has hardly a habit: what draws
 # its boxes to the middle of the picture is a fault here.
-DEMANDS = Demands(excludes=5.0, shift=0.01)
+DEMANDS = Demands(boxes=FEWEST, excludes=5.0, shift=0.01)
 DRIFTS = 12.0  # nats for a scale or an offset that make it a finding, however small it is
 
 
@@ -81,15 +81,13 @@ class Finding:
 def examine(queries: Sequence[Query], declared: Convention | None, asked: Convention) -> Finding:
     """Name the convention of a deployment; ``asked`` is the order asked for in the usual space."""
     evidence = evidence_of(queries)
-    if evidence.boxes < FEWEST:
-        counts = evidence.boxes, evidence.queries, evidence.answered
-        few = Diagnosis(Verdict.TOO_FEW, declared or asked, *counts)
-        return Finding(Outcome.NOTHING, declared, None, few)
-    # What nobody declared is first named, then held against its rivals like anything else.
-    against = declared or look(evidence, asked, DEMANDS).best
+    against = declared or asked
     diagnosis = diagnose(evidence, against, DEMANDS)
-    outcome = _outcome(diagnosis)
-    found = diagnosis.found
+    if declared is None and diagnosis.found is not None:
+        # What nobody declared is first named, then held against its rivals like anything else.
+        against = diagnosis.found.best
+        diagnosis = diagnose(evidence, against, DEMANDS)
+    outcome, found = _outcome(diagnosis), diagnosis.found
     if found is None or outcome is Outcome.NOTHING:
         return Finding(outcome, declared, None, diagnosis)
     if declared is None and outcome is Outcome.CONFIRMED:

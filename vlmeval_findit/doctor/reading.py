@@ -18,7 +18,7 @@ from .evidence import Evidence
 from .frames import UNBENT, Bend, Floats, Frame
 
 # Errors of boxes in shares of the object's side: those of models of mean IoU 0.9, 0.75 and 0.5.
-WIDTHS, USUAL_WIDTH = (0.03, 0.08, 0.2), 1
+WIDTHS, USUAL_WIDTH = (0.03, 0.08, 0.2), 0.08
 # Shares of boxes that mean an object: most are wrong, usual, and nearly all are right.
 FOLLOWS, USUAL_FOLLOWS = (0.3, 0.6, 0.85), 0.6
 # The share of boxes whose numbers mean nothing.
@@ -97,28 +97,18 @@ def _both(axes: Floats) -> Floats:
 # --- how likely numbers are -----------------------------------------------------------------------
 
 
-class Errors(NamedTuple):
-    """How far boxes are off the objects that they are paired with."""
-
-    centre: Floats  # (..., 2, p) in shares of the object's side
-    size: Floats  # (..., 2, p), logarithms of the sides' ratio
-    square: Floats  # (..., p), of both, without the model's habits
-    rounding: Floats  # (..., p), the variance that comes of the numbers' step
-
-    def tail(self, width: float) -> tuple[Floats, Floats]:
-        """Two (..., p): the squared width, and one over how far out in the tail a pair lies."""
-        squared = width**2 + self.rounding
-        return squared, 1 / (squared + self.square / 2)
-
-
 class Densities(NamedTuple):
-    """What numbers are as likely as, times exp(-``peak``)."""
+    """How likely numbers are, times exp(-``peak``), and how far boxes are off their pairs."""
 
     objects: Sequence[Floats]  # (..., n) for each of some widths
-    pairs: Floats  # (..., p), which add up to the last of these
     anywhere: Floats  # (..., n)
     meaningless: Floats  # (..., n)
     peak: Floats  # (..., n)
+    pairs: Floats  # (..., p), which add up to the last of ``objects``
+    centre: Floats  # (..., 2, p) errors in shares of the object's side
+    size: Floats  # (..., 2, p) errors, logarithms of the sides' ratio
+    square: Floats  # (..., p) of both, without the model's habits
+    tail: Floats  # (..., p) one over how far out in the last width's tail a pair lies
 
     def mixed(self, width: int, follows: float) -> Floats:
         """(..., n): the density where a share of the boxes follows objects."""
@@ -134,10 +124,10 @@ class Densities(NamedTuple):
 def likelihood(
     evidence: Evidence,
     boxes: Boxes,
-    widths: Sequence[float] = (WIDTHS[USUAL_WIDTH],),
+    widths: Sequence[float] = (USUAL_WIDTH,),
     how: Bend = UNBENT,
-) -> tuple[Errors, Densities]:
-    """Return errors of pairs, and how likely each box's numbers are, for errors of some widths."""
+) -> Densities:
+    """Return how likely each box's numbers are, for errors of some widths."""
     # The frame of ``boxes`` is bent already; of ``how`` only the model's habits count.
     truth, box, (mean, spread) = evidence.paired, evidence.box, evidence.log_sides
     is_box = np.logical_and(boxes.side[..., 0, :] > 0, boxes.side[..., 1, :] > 0)
@@ -146,30 +136,30 @@ def likelihood(
     outside = _both(np.maximum(0, away + boxes.side / 2 - 0.5)).clip(max=_MOST_OUTSIDE)
     # From shares of the picture to the numbers as said; boxes of a right reading rarely leave it.
     units = -2 * _both(np.log(boxes.scale)) - _both(log_side) - _OUTSIDE * outside
-    centre = 0.97 / (1 + 2 * _MARGIN) * (away < 0.5 + _MARGIN)
-    centre += 0.015 * np.exp(-np.minimum(away, 600))
+    middle = 0.97 / (1 + 2 * _MARGIN) * (away < 0.5 + _MARGIN)
+    middle += 0.015 * np.exp(-np.minimum(away, 600))
     sides = 0.5 * ((log_side - mean) / spread) ** 2 + np.log(spread * np.sqrt(2 * np.pi))
-    anywhere = np.where(is_box, units + _both(np.log(centre) - sides), -np.inf)
+    anywhere = np.where(is_box, units + _both(np.log(middle) - sides), -np.inf)
     peak = np.maximum(anywhere, evidence.meaningless)
 
-    off = (boxes.centre[..., box] - truth.centre) / truth.side
+    centre = (boxes.centre[..., box] - truth.centre) / truth.side
     size = log_side[..., box] - truth.log_side
-    square = 2 * (off - how.shift[:, None]) ** 2 + 0.5 * (size - how.size[:, None]) ** 2
+    square = _both(2 * (centre - how.shift[:, None]) ** 2 + 0.5 * (size - how.size[:, None]) ** 2)
     rounding = _both((evidence.step / (boxes.scale[..., box] * truth.side)) ** 2) / 24
-    errors = Errors(off, size, _both(square), rounding)
     own = np.where(is_box, units - evidence.log_choices - peak, _NEVER)[..., box]
     unit = np.exp(own - _both(truth.log_side)) / (2 * np.pi**2)
     first = np.flatnonzero(np.diff(box, prepend=-1))
-    objects, pairs = [], unit
+    objects, pairs, tail = [], unit, unit
     for width in widths:
-        squared, tail = errors.tail(width)
-        pairs = unit * squared * tail * tail * tail
+        variance = width**2 + rounding
+        tail = 1 / (variance + square / 2)
+        pairs = unit * variance * tail * tail * tail
         total = np.zeros_like(peak)
         if box.size:
             total[..., box[first]] = np.add.reduceat(pairs, first, axis=-1)
         objects.append(total)
     rest = np.exp(anywhere - peak), np.exp(evidence.meaningless - peak)
-    return errors, Densities(objects, pairs, *rest, peak)
+    return Densities(objects, *rest, peak, pairs, centre, size, square, tail)
 
 
 # --- readings -------------------------------------------------------------------------------------
@@ -180,7 +170,7 @@ class Reading(NamedTuple):
 
     convention: Convention
     bend: Bend
-    width: int  # place of WIDTHS
+    width: float
     logs: Floats  # (n,) nats by box
     nothing: Floats  # (n,) nats by box, if none meant an object
     ious: Floats  # (t,) the best IoU of any box of the query with each object
@@ -205,27 +195,24 @@ def placed(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Bo
 def read(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Reading:
     """Read a run in a convention, bent or not."""
     boxes = placed(evidence, convention, how)
-    _, found = likelihood(evidence, boxes, WIDTHS, how)
-    tried = [(k, found.logs(k, share)) for k in range(len(WIDTHS)) for share in FOLLOWS]
+    found = likelihood(evidence, boxes, WIDTHS, how)
+    tried = [(width, found.logs(k, share)) for k, width in enumerate(WIDTHS) for share in FOLLOWS]
     width, logs = max(tried, key=lambda one: float(one[1].sum()))
     nothing = found.logs(follows=0.0)
     return Reading(convention, how, width, logs, nothing, best_ious(evidence, boxes))
 
 
 def screen(
-    evidence: Evidence, known: Sequence[Convention], width: int = USUAL_WIDTH
+    evidence: Evidence, known: Sequence[Convention], width: float = USUAL_WIDTH
 ) -> tuple[Floats, Floats]:
     """Two (conventions, n): nats by box, with objects and without; orders of a space at once."""
-    logs = np.empty((len(known), evidence.boxes))
-    nothing = np.empty_like(logs)
-    places: dict[str, list[int]] = {}
-    for place, one in enumerate(known):
-        places.setdefault(one.space.name, []).append(place)
-    for rows in places.values():
+    logs, nothing = np.empty((2, len(known), evidence.boxes))
+    spaces = [one.space.name for one in known]
+    for space in dict.fromkeys(spaces):
+        rows = [row for row, name in enumerate(spaces) if name == space]
         frame = evidence.frame(known[rows[0]].space.frame).of(evidence.owner)
         corners = np.array([known[row].order.corners for row in rows])
-        boxes = located(evidence.numbers, frame, corners)
-        _, found = likelihood(evidence, boxes, (WIDTHS[width],))
+        found = likelihood(evidence, located(evidence.numbers, frame, corners), (width,))
         logs[rows], nothing[rows] = found.logs(), found.logs(follows=0.0)
     return logs, nothing
 
