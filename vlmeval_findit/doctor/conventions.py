@@ -6,7 +6,7 @@ that users of the common runners and providers reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import Space
 from . import frames
-from .frames import Floats, FrameOf, constant, of_space, plain, seen_turned
+from .frames import Floats, FrameOf, constant, of_space, scaled_by, seen_turned
 
 
 class SpaceRow(NamedTuple):
@@ -58,12 +58,9 @@ class Convention(NamedTuple):
 USUAL, KNOWN, RARE, EXOTIC = 0.0, 1.0, 2.5, 4.0  # nats
 
 
-def _space(name: str, means: str, cost: float, space: Space) -> SpaceRow:
+def _space(name: str, means: str, cost: float, space: Space | None = None) -> SpaceRow:
+    space = space or Space(name)
     return SpaceRow(name, means, cost, of_space(space), space)
-
-
-def _kind(kind: str, means: str, cost: float) -> SpaceRow:
-    return _space(kind, means, cost, Space(kind))
 
 
 def _letterbox(side: int, means: str, cost: float = RARE) -> SpaceRow:
@@ -73,54 +70,50 @@ def _letterbox(side: int, means: str, cost: float = RARE) -> SpaceRow:
 def _within(
     low: int, high: int, cost: float = KNOWN, two_step: bool = False, factor: int | None = None
 ) -> SpaceRow:
-    space = Space("smart_resize", None, low, high, two_step, factor)
+    name = f"smart{'2' if two_step else ''}{factor or ''}_{low}_{high}"
     means = f"pixels of the processor's resize within {low}..{high}"
     means += f", to multiples of {factor}" if factor else ""
-    name = f"smart{'2' if two_step else ''}{factor or ''}_{low}_{high}"
-    return _space(name, means + (", in two steps" if two_step else ""), cost, space)
+    means += ", in two steps" if two_step else ""
+    return _space(name, means, cost, Space("smart_resize", None, low, high, two_step, factor))
 
 
-_GRID, _PIXELS = constant(1000, 1000), of_space(Space("pixels"))
 _SMART = of_space(Space("smart_resize", min_pixels=200704, max_pixels=1605632))
 _BOUNDS = "the processor's resize within 200704..1605632"
 
 # Those whose numbers come in rare orders too.
 _COMMON = [
-    _kind("grid1000", "thousandths of width and height", USUAL),
-    _kind("unit", "fractions of width and height", USUAL),
-    _kind("pixels", "pixels of the picture", USUAL),
+    _space("grid1000", "thousandths of width and height", USUAL),
+    _space("unit", "fractions of width and height", USUAL),
+    _space("pixels", "pixels of the picture", USUAL),
     _within(200704, 1605632, USUAL),
     _within(3136, 12845056, USUAL),
-    SpaceRow("percent", "percent of width and height", KNOWN, constant(100, 100)),
-    _kind("openai_high", "pixels after OpenAI's 'high' resize", KNOWN),
-    _kind("claude_standard", "pixels after Anthropic's resize to 1568", KNOWN),
-    _kind("claude_highres", "pixels after Anthropic's resize to 2576", KNOWN),
+    SpaceRow("percent", "percent of width and height", KNOWN, constant(100)),
+    _space("openai_high", "pixels after OpenAI's 'high' resize", KNOWN),
+    _space("claude_standard", "pixels after Anthropic's resize to 1568", KNOWN),
+    _space("claude_highres", "pixels after Anthropic's resize to 2576", KNOWN),
     _letterbox(1000, "thousandths of the picture padded to a square", KNOWN),
     SpaceRow("longer1000", "thousandths of the longer side", KNOWN, frames.longer(1000)),
 ]
 
 # What was done to numbers by mistake: the scale that comes of it, for sizes of pictures.
-_MISTAKES: list[tuple[str, str, FrameOf]] = [
-    ("twice_grid", "thousandths scaled a second time", lambda s: plain(1e6 / s)),
-    (
-        "pixels_times_size",
-        "pixels scaled as if they were thousandths",
-        lambda s: plain(s**2 / 1000),
-    ),
-    ("smart_twice", f"{_BOUNDS}, scaled twice", lambda s: plain(_SMART(s).scale ** 2 / s)),
-    ("smart_wrong_way", f"{_BOUNDS}, the wrong way", lambda s: plain(s**2 / _SMART(s).scale)),
+_MISTAKES: list[tuple[str, str, Callable[[Floats], Floats]]] = [
+    ("twice_grid", "thousandths scaled a second time", lambda s: 1e6 / s),
+    ("pixels_times_size", "pixels scaled as if they were thousandths", lambda s: s**2 / 1000),
+    ("smart_twice", f"{_BOUNDS}, scaled twice", lambda s: _SMART(s).scale ** 2 / s),
+    ("smart_wrong_way", f"{_BOUNDS}, the wrong way", lambda s: s**2 / _SMART(s).scale),
     (
         "grid_sizes_swapped",
         "thousandths scaled with width and height exchanged",
-        lambda s: plain(1e3 * s / s[::-1]),
+        lambda s: 1e3 * s / s[::-1],
     ),
     (
         "smart_sizes_swapped",
         f"{_BOUNDS}, width and height exchanged",
-        lambda s: plain(_SMART(s).scale[::-1]),
+        lambda s: _SMART(s).scale[::-1],
     ),
 ]
 
+_TURNED = [("grid1000", "thousandths"), ("pixels", "pixels")]
 _TURNS = [
     ("rot90cw", "turned clockwise", (True, False), True),
     ("rot90ccw", "turned anticlockwise", (False, True), True),
@@ -139,11 +132,11 @@ _ROWS = [
     _within(65536, 16777216, factor=32),
     # That of FindIt-Nano-px.
     _within(2304, 28224, RARE, factor=24),
-    SpaceRow("grid1024", "1024ths of width and height", RARE, constant(1024, 1024)),
+    SpaceRow("grid1024", "1024ths of width and height", RARE, constant(1024)),
     SpaceRow("original", "pixels of the picture, however large", RARE, frames.at_most(np.inf)),
     SpaceRow("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, frames.tiles),
     *(
-        SpaceRow(f"square{n}", f"pixels of a {n} x {n} input", RARE, constant(n, n))
+        SpaceRow(f"square{n}", f"pixels of a {n} x {n} input", RARE, constant(n))
         for n in (224, 336, 448, 512, 768, 896)
     ),
     *(
@@ -159,12 +152,15 @@ _ROWS = [
     *(_letterbox(n, f"pixels of the picture padded to {n} x {n}") for n in (336, 448)),
     SpaceRow("crop1", "fractions of the square in its middle", RARE, frames.cropped(1)),
     SpaceRow("crop1000", "thousandths of the square in its middle", RARE, frames.cropped(1000)),
-    *(SpaceRow(name, means, EXOTIC, frame) for name, means, frame in _MISTAKES),
+    *(SpaceRow(name, means, EXOTIC, scaled_by(scale)) for name, means, scale in _MISTAKES),
     *(
         SpaceRow(
-            f"{name}_{turn}", f"{units} of the picture {what}", EXOTIC, seen_turned(size, far, by)
+            f"{kind}_{turn}",
+            f"{units} of the picture {what}",
+            EXOTIC,
+            seen_turned(of_space(Space(kind)), far, by),
         )
-        for name, units, size in (("grid1000", "thousandths", _GRID), ("pixels", "pixels", _PIXELS))
+        for kind, units in _TURNED
         for turn, what, far, by in _TURNS
     ),
 ]
@@ -172,29 +168,24 @@ _ROWS = [
 SPACES: Mapping[str, SpaceRow] = {row.name: row for row in _ROWS}
 
 
-def _corners(name: str) -> Floats:
-    """The matrix of a representation, from what it makes of unit vectors: it is linear."""
-    to_corners = REPRESENTATIONS[name].to_corners
-    return np.array([to_corners(row) for row in np.eye(4).tolist()]).T
+# Of every space; the others of common ones only.
+_USUAL_ORDERS = {"xyxy": 0.0, "yxyx": 0.5, "xywh": 0.5, "cxcywh": 1.0, "yxhw": 1.0}
 
 
-_CENTRES_EXCHANGED, _AXES_TOGETHER = [1, 0, 3, 2], [0, 2, 1, 3]
+def _order(name: str, cost: float, of: str, exchanged: Sequence[int] = range(4)) -> Order:
+    """An order from what a representation makes of unit vectors: it is linear."""
+    to_corners = REPRESENTATIONS[of].to_corners
+    corners = np.array([to_corners(row) for row in np.eye(4).tolist()]).T
+    return Order(name, cost, corners[:, exchanged])
 
-ORDERS: Mapping[str, Order] = {
-    name: Order(name, cost, corners)
-    for name, cost, corners in (
-        ("xyxy", 0.0, _corners("xyxy")),
-        ("yxyx", 0.5, _corners("yxyx")),
-        ("xywh", 0.5, _corners("xywh")),
-        ("cxcywh", 1.0, _corners("cxcywh")),
-        ("yxhw", 1.0, _corners("yxhw")),
-        ("cycxhw", 3.0, _corners("cxcywh")[:, _CENTRES_EXCHANGED]),
-        ("xxyy", 3.0, _corners("xyxy")[:, _AXES_TOGETHER]),
-        ("yyxx", 3.0, _corners("yxyx")[:, _AXES_TOGETHER]),
-    )
-}
 
-_EVERYWHERE = ("xyxy", "yxyx", "xywh", "cxcywh", "yxhw")
+_ORDERS = [
+    *(_order(name, cost, name) for name, cost in _USUAL_ORDERS.items()),
+    _order("cycxhw", 3.0, "cxcywh", [1, 0, 3, 2]),
+    _order("xxyy", 3.0, "xyxy", [0, 2, 1, 3]),
+    _order("yyxx", 3.0, "yxyx", [0, 2, 1, 3]),
+]
+ORDERS: Mapping[str, Order] = {one.name: one for one in _ORDERS}
 
 
 def conventions(first: Convention | None = None) -> list[Convention]:
@@ -203,11 +194,12 @@ def conventions(first: Convention | None = None) -> list[Convention]:
     >>> len(conventions()), conventions()[0].name
     (333, 'grid1000/xyxy')
     """
-    found = [Convention(row, ORDERS[name]) for row in _ROWS for name in _EVERYWHERE]
-    rare = [order for order in ORDERS.values() if order.name not in _EVERYWHERE]
+    usual = [ORDERS[name] for name in _USUAL_ORDERS]
+    rare = [order for order in ORDERS.values() if order.name not in _USUAL_ORDERS]
+    found = [Convention(row, order) for row in _ROWS for order in usual]
     found += [Convention(row, order) for row in _COMMON for order in rare]
     if first is not None and first.name not in {one.name for one in found}:
-        others = [Convention(first.space, ORDERS[name]) for name in _EVERYWHERE]
+        others = [Convention(first.space, order) for order in usual]
         found += [first, *(one for one in others if one.name != first.name)]
     return found
 

@@ -98,9 +98,14 @@ def plain(scale: Floats) -> Frame:
     return Frame(scale, np.zeros_like(scale))
 
 
-def constant(width: float, height: float) -> FrameOf:
-    """Numbers refer to one size, whatever the picture's."""
-    return lambda sizes: plain(np.array([[width], [height]]) + np.zeros_like(sizes))
+def scaled_by(scale: Callable[[Floats], Floats]) -> FrameOf:
+    """Numbers refer to a size, from that of the picture, and begin at its corner."""
+    return lambda sizes: plain(scale(sizes))
+
+
+def constant(side: float) -> FrameOf:
+    """Numbers refer to a square, whatever the picture's size."""
+    return lambda sizes: plain(np.full_like(sizes, side))
 
 
 def of_space(space: Space) -> FrameOf:
