@@ -82,6 +82,27 @@ def test_spaces_of_the_score_are_the_scores_own(row: object) -> None:
     assert row_of(row.space) is row
 
 
+YOLO = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
+
+
+def test_a_letterbox_begins_where_its_padding_ends() -> None:
+    """No row of the table has this side; 640 x 480 has 80 rows of padding above, 375 x 500 80."""
+    box, sizes = np.array([[0.1], [0.1], [0.5], [0.5]]), np.array([[640, 375], [480, 500]], float)
+    frame = YOLO.space.frame(sizes)
+    said_of_each = [
+        said(box, frame.of(np.array([at])), YOLO.order.numbers)[:, 0].tolist() for at in (0, 1)
+    ]
+    assert said_of_each == [[64, 128, 320, 320], [128, 64, 320, 320]]
+
+
+def test_a_declared_letterbox_fits_and_one_without_its_padding_does_not() -> None:
+    made = run(np.random.default_rng(0), PROFILES["detection"], YOLO, GOOD, 120)
+    assert diagnose(evidence_of(made), YOLO).verdict is Verdict.FITS
+    longer = convention("longer640/xyxy")  # the same scale
+    found = diagnose(evidence_of(made), longer)
+    assert found.verdict.alarms
+
+
 def test_a_declared_space_with_settings_of_its_own_is_a_hypothesis() -> None:
     space = Space("smart_resize", min_pixels=100352, max_pixels=802816)
     declared = Convention(row_of(space), ORDERS["xyxy"])

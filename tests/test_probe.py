@@ -7,8 +7,9 @@ import pytest
 from probe_deployments import TRUTHS, answers
 from simulated_deployments import Fault, convention
 
+from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.data.probe.scenes import COUNT, SIDES, SIZES, probe_scene
-from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention
+from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention, row_of
 from vlmeval_findit.doctor.diagnosis import ALIKE
 from vlmeval_findit.doctor.evidence import Query, evidence_of
 from vlmeval_findit.doctor.probe import Outcome, by_size, examine
@@ -90,6 +91,17 @@ def test_what_is_declared_is_confirmed_and_what_is_not_is_named(name: str, noise
     finding = examine(made, None, GRID)
     assert (finding.outcome, finding.named) == (Outcome.NAMED, truth)
     assert finding.declared is None
+
+
+def test_a_letterbox_that_is_declared_is_confirmed_and_its_padding_is_told() -> None:
+    """Of a side that no row has: what is declared is tried, too."""
+    truth = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
+    made = answers(rng(), truth, 0.05)
+    finding = examine(made, truth, GRID)
+    assert (finding.outcome, finding.named) == (Outcome.CONFIRMED, truth)
+    for row in by_size(made, finding, GRID):
+        assert row.iou > 0.8
+    assert examine(made, convention("longer640/xyxy"), GRID).outcome.is_fault
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 from .conventions import ORDERS, SPACES, Convention, conventions
 from .diagnosis import ALIKE, Diagnosis, Found, diagnose
 from .evidence import Evidence, evidence_of
-from .frames import Bend, Floats
+from .frames import Bend
 from .of_run import RunReplies, figures_read_in
 from .reading import apart, best_ious, placed, screen
 
@@ -97,15 +97,14 @@ def consult(run: RunReplies) -> Consultation:
 
 def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
     """Return the conventions to show: declared, best, next, usual; of equal ones the first."""
-    declared = diagnosis.declared
-    first = [declared] if diagnosis.found is None else [declared, diagnosis.found.best]
+    declared, found = diagnosis.declared, diagnosis.found
+    first = [declared] if found is None else [declared, found.best]
     usual = [Convention(SPACES[name], declared.order) for name in _ALWAYS]
-    known = conventions(declared)
-    few = evidence.some(200)
-    likely = screen(few, known)[0].sum(1) if few.boxes else [0.0] * len(known)
-    order = sorted(range(len(known)), key=lambda i: known[i].cost - likely[i])
+    known, few = conventions(declared), evidence.some(200)
+    nats = screen(few, known)[0].sum(1) - [one.cost for one in known]
+    likely = [known[i] for i in np.argsort(-nats, kind="stable")[:40]]
     made: list[Convention] = []
-    for one in [*first, *(known[i] for i in order[:40]), *usual]:
+    for one in [*first, *likely, *usual]:
         room = len(made) < _LINES or one in usual
         if room and all(apart(evidence, other, one) >= ALIKE for other in made):
             made.append(one)
@@ -116,8 +115,6 @@ def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
 
 # Some scorers keep, box by box, the reading that agrees best with the truth.  It hides every fault
 # of a convention and adds what is not there; this says how much, for sets as they are in use.
-
-_FOUND = 0.5
 
 _SEVEN = ("grid1000", "unit", "percent", "grid1024", "pixels", "smart_200704_1605632", "longer1000")
 
@@ -133,19 +130,15 @@ READINGS = {
 
 def inflation(evidence: Evidence, declared: Convention) -> dict[str, float]:
     """Return by set of readings what its best adds to the declared one, in points."""
-    # An object counts as found where any box of its query has IoU 0.5 with it.
-    own = _found(evidence, [declared])
-    made = {}
+
+    def found(readings: Sequence[Convention]) -> float:
+        """The share of objects with which any box of their query has IoU 0.5."""
+        best = [best_ious(evidence, placed(evidence, one)) for one in readings]
+        return float((np.max(best, axis=0) >= 0.5).mean()) if evidence.truths.size else 0.0
+
+    own, made = found([declared]), {}
     for name, (spaces, orders) in READINGS.items():
         kept = [ORDERS[one] for one in orders] if len(orders) > 1 else [declared.order]
         others = [Convention(SPACES[space], order) for space in spaces for order in kept]
-        gain = _found(evidence, [declared, *others]) - own
-        made[name] = 100 * float(gain.mean()) if gain.size else 0.0
+        made[name] = 100 * (found([declared, *others]) - own)
     return made
-
-
-def _found(evidence: Evidence, readings: Sequence[Convention]) -> Floats:
-    """(t,): 1 for every object that a reading finds."""
-    best = [best_ious(evidence, placed(evidence, one)) for one in readings]
-    found: Floats = (np.max(best, axis=0) >= _FOUND).astype(float)
-    return found

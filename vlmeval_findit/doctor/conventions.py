@@ -13,8 +13,7 @@ import numpy as np
 
 from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import Space
-from . import frames
-from .frames import Floats, FrameOf, constant, of_space, scaled_by, seen_turned
+from .frames import Floats, Frame, FrameOf, cropped, of_space, seen_turned
 
 
 class SpaceRow(NamedTuple):
@@ -77,6 +76,17 @@ def _within(
     return _space(name, means, cost, Space("smart_resize", None, low, high, two_step, factor))
 
 
+def _sized(name: str, means: str, cost: float, size: Callable[[Floats], Floats]) -> SpaceRow:
+    """Numbers begin at the picture's corner and refer to a size, made of the picture's (2, n)."""
+    return SpaceRow(name, means, cost, lambda sizes: Frame(size(sizes), np.zeros_like(sizes)))
+
+
+def _tiles(sizes: Floats) -> Floats:
+    """OpenAI's older sizing: within 2048 x 2048 pixels, then a shorter side of at most 768."""
+    within = np.minimum(1, 2048 / sizes.max(0))
+    return sizes * within * np.minimum(1, 768 / (sizes.min(0) * within))
+
+
 _SMART = of_space(Space("smart_resize", min_pixels=200704, max_pixels=1605632))
 _BOUNDS = "the processor's resize within 200704..1605632"
 
@@ -87,30 +97,24 @@ _COMMON = [
     _space("pixels", "pixels of the picture", USUAL),
     _within(200704, 1605632, USUAL),
     _within(3136, 12845056, USUAL),
-    SpaceRow("percent", "percent of width and height", KNOWN, constant(100)),
+    _sized("percent", "percent of width and height", KNOWN, lambda s: 0 * s + 100),
     _space("openai_high", "pixels after OpenAI's 'high' resize", KNOWN),
     _space("claude_standard", "pixels after Anthropic's resize to 1568", KNOWN),
     _space("claude_highres", "pixels after Anthropic's resize to 2576", KNOWN),
     _letterbox(1000, "thousandths of the picture padded to a square", KNOWN),
-    SpaceRow("longer1000", "thousandths of the longer side", KNOWN, frames.longer(1000)),
+    _sized("longer1000", "thousandths of the longer side", KNOWN, lambda s: s * (1000 / s.max(0))),
 ]
 
-# What was done to numbers by mistake: the scale that comes of it, for sizes of pictures.
+_SWAPPED = "width and height exchanged"
+
+# What was done to numbers by mistake: the size that they refer to, from that of the picture.
 _MISTAKES: list[tuple[str, str, Callable[[Floats], Floats]]] = [
     ("twice_grid", "thousandths scaled a second time", lambda s: 1e6 / s),
     ("pixels_times_size", "pixels scaled as if they were thousandths", lambda s: s**2 / 1000),
     ("smart_twice", f"{_BOUNDS}, scaled twice", lambda s: _SMART(s).scale ** 2 / s),
     ("smart_wrong_way", f"{_BOUNDS}, the wrong way", lambda s: s**2 / _SMART(s).scale),
-    (
-        "grid_sizes_swapped",
-        "thousandths scaled with width and height exchanged",
-        lambda s: 1e3 * s / s[::-1],
-    ),
-    (
-        "smart_sizes_swapped",
-        f"{_BOUNDS}, width and height exchanged",
-        lambda s: _SMART(s).scale[::-1],
-    ),
+    ("grid_sizes_swapped", f"thousandths scaled with {_SWAPPED}", lambda s: 1e3 * s / s[::-1]),
+    ("smart_sizes_swapped", f"{_BOUNDS}, {_SWAPPED}", lambda s: _SMART(s).scale[::-1]),
 ]
 
 _TURNED = [("grid1000", "thousandths"), ("pixels", "pixels")]
@@ -132,27 +136,37 @@ _ROWS = [
     _within(65536, 16777216, factor=32),
     # That of FindIt-Nano-px.
     _within(2304, 28224, RARE, factor=24),
-    SpaceRow("grid1024", "1024ths of width and height", RARE, constant(1024)),
-    SpaceRow("original", "pixels of the picture, however large", RARE, frames.at_most(np.inf)),
-    SpaceRow("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, frames.tiles),
+    _sized("grid1024", "1024ths of width and height", RARE, lambda s: 0 * s + 1024),
+    _sized("original", "pixels of the picture, however large", RARE, lambda s: s),
+    _sized("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, _tiles),
     *(
-        SpaceRow(f"square{n}", f"pixels of a {n} x {n} input", RARE, constant(n))
+        _sized(f"square{n}", f"pixels of a {n} x {n} input", RARE, lambda s, n=n: 0 * s + n)
         for n in (224, 336, 448, 512, 768, 896)
     ),
     *(
-        SpaceRow(f"limit{n}", f"pixels after shrinking to {n}", RARE, frames.at_most(n))
+        _sized(
+            f"limit{n}",
+            f"pixels after shrinking to {n}",
+            RARE,
+            lambda s, n=n: s * np.minimum(1, n / s.max(0)),
+        )
         for n in (512, 640, 768, 1024, 1280, 1568, 2048)
     ),
-    SpaceRow("longer1", "fractions of the longer side", RARE, frames.longer(1)),
+    _sized("longer1", "fractions of the longer side", RARE, lambda s: s / s.max(0)),
     *(
-        SpaceRow(f"longer{n}", f"pixels after scaling to {n}", RARE, frames.longer(n))
+        _sized(
+            f"longer{n}",
+            f"pixels after scaling to {n}",
+            RARE,
+            lambda s, n=n: s * (n / s.max(0)),
+        )
         for n in (336, 448, 640, 896, 1024)
     ),
     _letterbox(1, "fractions of the picture padded to a square"),
     *(_letterbox(n, f"pixels of the picture padded to {n} x {n}") for n in (336, 448)),
-    SpaceRow("crop1", "fractions of the square in its middle", RARE, frames.cropped(1)),
-    SpaceRow("crop1000", "thousandths of the square in its middle", RARE, frames.cropped(1000)),
-    *(SpaceRow(name, means, EXOTIC, scaled_by(scale)) for name, means, scale in _MISTAKES),
+    SpaceRow("crop1", "fractions of the square in its middle", RARE, cropped(1)),
+    SpaceRow("crop1000", "thousandths of the square in its middle", RARE, cropped(1000)),
+    *(_sized(name, means, EXOTIC, size) for name, means, size in _MISTAKES),
     *(
         SpaceRow(
             f"{kind}_{turn}",

@@ -245,25 +245,23 @@ def _second(
 
 def decide(found: Found, declared: Convention, boxes: int) -> tuple[Verdict, bool]:
     """The first verdict that holds, and whether there is a drift."""
-    unlisted, second = found.unlisted, found.second
+    bent, second = found.unlisted, found.second
     needed = SIGNAL + SIGNAL_A_BOX * boxes
-    clearly = unlisted.gain >= BENT_CLEARLY and unlisted.z_iou >= BENT_SEEN
-    follows = found.signal >= needed or (clearly and unlisted.signal >= needed)
+    clearly = bent.gain >= BENT_CLEARLY and bent.z_iou >= BENT_SEEN
+    follows = found.signal >= needed or (clearly and bent.signal >= needed)
     if not follows and not second.is_clear:
         return Verdict.NONE, False
-    bent = unlisted.gain >= BENT and unlisted.distance >= BENT_APART
-    drift = bent and unlisted.bend.is_small
-    drift = drift and unlisted.bent.name in (declared.name, found.best.name)
-    steady = clearly or unlisted.z_iou >= BENT_STEADY
-    if bent and not drift and steady and second.gain < 0.6 * unlisted.gain:
+    off = bent.gain >= BENT and bent.distance >= BENT_APART
+    drift = off and bent.bend.is_small and bent.bent.name in (declared.name, found.best.name)
+    steady = clearly or bent.z_iou >= BENT_STEADY
+    if off and not drift and steady and second.gain < 0.6 * bent.gain:
         return Verdict.UNLISTED, False
     if second.is_clear:
         return Verdict.MIXED, drift
-    if drift and unlisted.bent.name == declared.name:
+    if drift and bent.bent.name == declared.name:
         return Verdict.FITS, True
     if found.distance < ALIKE:
-        doubt = found.rivals or (bent and not drift)
+        doubt = found.rivals or (off and not drift)
         return (Verdict.UNDECIDED if doubt else Verdict.FITS), drift
-    if found.llr >= DECIDES and min(found.z, found.z_iou) >= STEADY:
-        return Verdict.OTHER, drift
-    return Verdict.UNDECIDED, drift
+    sure = found.llr >= DECIDES and min(found.z, found.z_iou) >= STEADY
+    return (Verdict.OTHER if sure else Verdict.UNDECIDED), drift

@@ -93,21 +93,6 @@ def scaled(scale: float) -> Bend:
 UNBENT = scaled(1.0)
 
 
-def plain(scale: Floats) -> Frame:
-    """A frame that begins at the picture's corner."""
-    return Frame(scale, np.zeros_like(scale))
-
-
-def scaled_by(scale: Callable[[Floats], Floats]) -> FrameOf:
-    """Numbers refer to a size, from that of the picture, and begin at its corner."""
-    return lambda sizes: plain(scale(sizes))
-
-
-def constant(side: float) -> FrameOf:
-    """Numbers refer to a square, whatever the picture's size."""
-    return lambda sizes: plain(np.full_like(sizes, side))
-
-
 def of_space(space: Space) -> FrameOf:
     """The frame of a coordinate space that the score knows."""
 
@@ -117,16 +102,6 @@ def of_space(space: Space) -> FrameOf:
         return Frame(both[:2], both[2:])
 
     return frame
-
-
-def at_most(side: float) -> FrameOf:
-    """Pixels of the picture shrunk to a longer side of at most ``side``."""
-    return lambda sizes: plain(sizes * np.minimum(1, side / sizes.max(0)))
-
-
-def longer(side: float) -> FrameOf:
-    """Pixels of the picture scaled to a longer side of exactly ``side``."""
-    return lambda sizes: plain(sizes * (side / sizes.max(0)))
 
 
 def cropped(side: float) -> FrameOf:
@@ -151,9 +126,3 @@ def seen_turned(size: FrameOf, far: tuple[bool, bool], turned: bool = False) -> 
         return Frame(np.where(back, -scale, scale), np.where(back, scale, 0), turned)
 
     return frame
-
-
-def tiles(sizes: Floats) -> Frame:
-    """OpenAI's older sizing: within 2048 x 2048 pixels, then a shorter side of at most 768."""
-    within = np.minimum(1, 2048 / sizes.max(0))
-    return plain(sizes * within * np.minimum(1, 768 / (sizes.min(0) * within)))

@@ -87,28 +87,20 @@ def examine(queries: Sequence[Query], declared: Convention | None, asked: Conven
         # What nobody declared is first named, then held against its rivals like anything else.
         against = diagnosis.found.best
         diagnosis = diagnose(evidence, against, DEMANDS)
-    outcome, found = _outcome(diagnosis), diagnosis.found
+    outcome, found = _OF_VERDICTS.get(diagnosis.verdict, Outcome.NOTHING), diagnosis.found
     if found is None or outcome is Outcome.NOTHING:
         return Finding(outcome, declared, None, diagnosis)
-    if declared is None and outcome is Outcome.CONFIRMED:
-        outcome = Outcome.NAMED
-    named = found.best
-    if outcome in (Outcome.CONFIRMED, Outcome.NAMED, Outcome.DRIFT):
-        # Of those that cannot be told apart it is the declared one.
-        named = against if found.distance < ALIKE else found.best
+    # Of those that cannot be told apart it is the declared one.
+    named = against if found.distance < ALIKE else found.best
     fitted, fit = found.unlisted.bent, found.unlisted.bend
+    if outcome in (Outcome.CONFIRMED, Outcome.UNDECIDED):
+        if found.unlisted.gain >= DRIFTS and named is against:
+            outcome = Outcome.DRIFT
+        elif outcome is Outcome.CONFIRMED and declared is None:
+            outcome = Outcome.NAMED
     if outcome.is_clear:
         fitted, fit = named, bend(evidence, named, shift=DEMANDS.shift)
     return Finding(outcome, declared, named, diagnosis, fitted, fit)
-
-
-def _outcome(diagnosis: Diagnosis) -> Outcome:
-    outcome, found = _OF_VERDICTS.get(diagnosis.verdict, Outcome.NOTHING), diagnosis.found
-    if found is None or outcome not in (Outcome.CONFIRMED, Outcome.UNDECIDED):
-        return outcome
-    if found.unlisted.gain >= DRIFTS and found.distance < ALIKE:
-        return Outcome.DRIFT
-    return outcome
 
 
 # --- by size of the picture -----------------------------------------------------------------------
@@ -137,15 +129,14 @@ def by_size(queries: Sequence[Query], finding: Finding, asked: Convention) -> li
 def _of_size(evidence: Evidence, finding: Finding, asked: Convention) -> OfSize:
     read_as = finding.named or finding.declared or asked
     pixels = evidence.truths * np.tile(evidence.sizes[:, :1], (2, 1))
-    ious = iou(
-        placed(evidence, read_as).corners[:, evidence.box], evidence.truths[:, evidence.truth]
-    )
+    boxes, truths = placed(evidence, read_as).corners, evidence.truths
+    ious = iou(boxes[:, evidence.box], truths[:, evidence.truth])
 
     def would_say(one: Convention | None) -> Floats | None:
         if one is None:
             return None
         frame = evidence.frame(one.space.frame).of(evidence.truth_query)
-        return _ratio(one, said(evidence.truths, frame, one.order.numbers), pixels)
+        return _ratio(one, said(truths, frame, one.order.numbers), pixels)
 
     return OfSize(
         width=int(evidence.sizes[0, 0]),
@@ -163,8 +154,7 @@ def _ratio(convention: Convention, numbers: Floats, pixels: Floats) -> Floats:
     if not numbers.size:
         return np.full(2, np.nan)
     ratio = (convention.order.corners @ numbers / pixels).reshape(2, 2, -1)
-    both: Floats = np.median(ratio, axis=(0, 2))
-    return both
+    return np.asarray(np.median(ratio, axis=(0, 2)))
 
 
 # --- replies of another form ----------------------------------------------------------------------
