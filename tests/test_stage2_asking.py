@@ -21,12 +21,11 @@ from stage2_stand_in import SOURCES, Layout, rows, write_part
 
 from vlmeval_findit import benchmarks, cli
 from vlmeval_findit.benchmarks.vpbench import best_marks
+from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
 from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError, Choice, GoodMarks
-from vlmeval_findit.benchmarks.vpbench.query import VPQuery
-from vlmeval_findit.benchmarks.vpbench.stage2 import asking
-from vlmeval_findit.benchmarks.vpbench.stage2.release import parts_in, prepare
-from vlmeval_findit.benchmarks.vpbench.stage2.row import TASKS, Marked, Role, rows_in
-from vlmeval_findit.benchmarks.vpbench.stage2.task import QUESTIONS, Way, for_model, load
+from vlmeval_findit.benchmarks.vpbench.query import TASKS, Marked, Role, VPQuery, stage2_rows
+from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
+from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, Way, for_model, load
 from vlmeval_findit.core.identity import Answering, contradictions, read_identity, write_identity
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder
@@ -282,7 +281,7 @@ def test_places_in_words(
 
 
 def test_without_a_span_a_place_stands_above_the_question() -> None:
-    row = replace(rows_in(load("VPBench_Stage2_text").table)[0], label="What is it?")
+    row = replace(stage2_rows(load("VPBench_Stage2_text").table)[0], label="What is it?")
     asked = asking.in_words(row, False)
     assert asked.hint.startswith("The question is about the region at the centre")
     assert asked.question == "What is it?"
@@ -310,7 +309,7 @@ def _changed(query: VPQuery, base: VPQuery) -> list[np.ndarray[Any, Any]]:
 @pytest.mark.usefixtures("best")
 def test_marked_pictures_differ_where_the_mark_is() -> None:
     task = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
-    for row in rows_in(task.table):
+    for row in stage2_rows(task.table):
         query = task.queries[row.index]
         changed = _changed(query, task.of_all.queries[row.index])
         assert len(changed) == len(row.images)

@@ -14,9 +14,9 @@ from stage2_stand_in import HEIGHT, SOURCES, WIDTH, Layout, boxes_of, picture, r
 from vpbench_stand_in import write_tsv
 
 from vlmeval_findit import cli
-from vlmeval_findit.benchmarks.vpbench.stage2 import release
-from vlmeval_findit.benchmarks.vpbench.stage2.release import reading_of
-from vlmeval_findit.benchmarks.vpbench.stage2.row import Role, Stage2Row, rows_in
+from vlmeval_findit.benchmarks.vpbench import stage2_release as release
+from vlmeval_findit.benchmarks.vpbench.query import Role, Stage2Row, stage2_rows
+from vlmeval_findit.benchmarks.vpbench.stage2_release import reading_of
 from vlmeval_findit.core.table_files import TableError
 
 
@@ -238,7 +238,7 @@ def test_a_table_is_what_was_read_and_the_same_bytes_again(
     path = release.prepare(release.parts_in(tmp_path), lmu).path
     assert path == lmu / "VPBench_Stage2.tsv"
     expected, _ = release.read_release([part], lmu / "images" / "VPBench")
-    assert rows_in(path) == expected
+    assert stage2_rows(path) == expected
     before = {one: one.read_bytes() for one in lmu.rglob("*") if one.is_file()}
     assert release.prepare([part], lmu).path == path
     assert {one: one.read_bytes() for one in lmu.rglob("*") if one.is_file()} == before
@@ -274,7 +274,7 @@ def test_a_table_that_was_changed_names_line_and_column(
     path.write_text(text.replace(before, after, 1))
     path.with_suffix(".meta.json").unlink()
     with pytest.raises(TableError, match=f"line 2, column {column}: "):
-        rows_in(path)
+        stage2_rows(path)
 
 
 def test_prepare_takes_both_stages_or_the_one_that_is_there(

@@ -14,8 +14,8 @@ from ..benchmarks.refl4.table import table_name
 from ..benchmarks.selfretrieval import release as self_retrieval
 from ..benchmarks.vpbench import release as vp_bench
 from ..benchmarks.vpbench.release import is_at
-from ..benchmarks.vpbench.stage2.release import parts_in
-from ..benchmarks.vpbench.stage2.release import prepare as prepare_stage_2
+from ..benchmarks.vpbench.stage2_release import parts_in
+from ..benchmarks.vpbench.stage2_release import prepare as prepare_stage_2
 from ..core.places import lmu_data_root
 from ..core.table_files import meta_path
 from .parsing import Parser
@@ -127,12 +127,11 @@ def _vp_bench(wanted: Wanted) -> Iterable[Made]:
     """Stage 2, where a part of it is there, and stage 1, where it is, or nothing is."""
     parts = parts_in(wanted.source)
     if parts:
-        found = prepare_stage_2(parts, wanted.out)
-        yield Made(found.path, found.queries, notes=found.notes)
+        path, queries, notes = prepare_stage_2(parts, wanted.out)
+        yield Made(path, queries, notes=notes)
     if not parts or is_at(wanted.source):
-        made = vp_bench.prepare(wanted.source, wanted.out)
-        kinds = ", ".join(f"{kind.value} {count}" for kind, count in made.table.kinds.items())
-        yield Made(made.table.path, made.table.queries, notes=(f"kinds: {kinds}", *made.notes))
+        path, queries, notes = vp_bench.prepare(wanted.source, wanted.out)
+        yield Made(path, queries, notes=notes)
 
 
 def _with_boxes(one: Prepared) -> Made:

@@ -17,12 +17,12 @@ from ...core.question import Task
 from ...core.replies import UNREAD, ParseFailure, Recorded, Reply, read_reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
+from . import stage2_task
 from .metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
 from .query import VPQuery
 from .question import PROMPTS, VPQuestion, parse
 from .reading import AMBIGUOUS, NO_CHOICE, published_letter, read
-from .stage2 import task as stage2_task
-from .stage2.task import Stage2Question
+from .stage2_task import Stage2Question
 from .tables import STAGE_1, TABLES, ensure, how_to_make, own_tables, read_table
 
 

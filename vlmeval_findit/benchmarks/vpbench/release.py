@@ -6,7 +6,6 @@ frames: missing values may be NaN, and numbers may stand for texts.
 
 from __future__ import annotations
 
-import ast
 import base64
 import binascii
 import csv
@@ -14,7 +13,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from ...core.places import image_folder
 from ...core.spelling import nearest
 from ...core.table_files import TableError, meta_path
 from .metrics import SHAPES
-from .query import LETTERS, HintColumn, Kind, VPQuery, is_absent, kind_of
+from .query import LETTERS, HintColumn, VPQuery, is_absent, kind_of
 from .tables import STAGE_1, TABLES, Written, write_table
 
 _MISSING = ("", "nan", "<na>")
@@ -66,15 +65,16 @@ def text(value: Any) -> str:
 def items(value: Any) -> tuple[str, ...]:
     """Read a cell that is a list, or writes one: as JSON, Python, an array, or with commas.
 
+    In a text no item has a quote, a comma or a bracket in it: shapes and colours have none.
+
     >>> items("['box', 'circle']"), items("box, circle"), items("['box' 'circle']"), items("nan")
     (('box', 'circle'), ('box', 'circle'), ('box', 'circle'), ())
     >>> items({"colour": "red"})
     ('colour: red',)
     """
     if isinstance(value, str):
-        value = _said(value)
-    elif hasattr(value, "tolist"):
-        value = value.tolist()
+        is_list = value.strip().startswith(("[", "(", "{"))
+        value = _ITEM.findall(value) if is_list else value.split(",")
     if isinstance(value, Mapping):
         value = [f"{name}: {text(one)}" for name, one in value.items()]
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -82,19 +82,8 @@ def items(value: Any) -> tuple[str, ...]:
     return tuple(said for one in value if (said := text(one)).lower() not in _NO_ITEM)
 
 
-_MOST = 10_000  # characters of a list that is still one
-
-
-def _said(value: str) -> Any:
-    value = value.strip()
-    if not value.startswith(("[", "(", "{")) or len(value) > _MOST:
-        return value.split(",")
-    try:
-        found = ast.literal_eval(value)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return re.findall(r"[^\s,'\"\[\](){}][^,'\"\[\](){}]*", value)
-    # ['box' 'circle'], as arrays are printed, is Python for ['boxcircle'].
-    return re.findall(r"'([^']*)'", value) if re.search(r"'\s+'", value) else found
+# An item of a list that is written as JSON, Python or an array.
+_ITEM = re.compile(r"[^\s,'\"\[\](){}][^,'\"\[\](){}]*")
 
 
 def shapes(value: Any) -> tuple[str, ...]:
@@ -363,15 +352,7 @@ _OWN_TYPES = ("image", "vp_shape", "vp_properties")
 # --- the table ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The table, and notes for the user."""
-
-    table: Written
-    notes: tuple[str, ...]
-
-
-def prepare(path: Path, out: Path) -> Prepared:
+def prepare(path: Path, out: Path) -> Written:
     """Write images, table and its ``.meta.json``, which says whether this is the authors' TSV.
 
     Raises:
@@ -382,10 +363,7 @@ def prepare(path: Path, out: Path) -> Prepared:
     release = Release(files, image_folder(TABLES[STAGE_1].images).path)
     origin = _origin(files)
     table = write_table(out, STAGE_1, release.queries(), origin, release.met)
-    unknown = table.kinds.get(Kind.UNKNOWN, 0)
     notes = [f"{count} rows dropped: {why}" for why, count in sorted(release.dropped.items())]
-    if unknown:
-        notes.append(f"{unknown} of {table.queries} questions do not say their kind")
     if release.unanswered:
         notes.append(f"{release.unanswered} questions without an answer: asked, not scored")
     if release.unknown_shapes:
@@ -393,7 +371,7 @@ def prepare(path: Path, out: Path) -> Prepared:
         notes.append(f"shapes that are none of VP-Bench's, left as they are: {names}")
     if not origin["official"]:
         notes.append(f"not {OFFICIAL} with MD5 {OFFICIAL_MD5}: {meta_path(table.path)}")
-    return Prepared(table, tuple(notes))
+    return table._replace(notes=(*table.notes, *notes))
 
 
 def _origin(files: Sequence[Path]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from . import PREFIX
 from .query import Kind, VPQuery
 
 STAGE_1 = f"{PREFIX}Stage1"  # the authors' questions about one mark or several
-STAGE_2 = f"{PREFIX}Stage2"  # the authors' stage 2, a table of another kind: :mod:`.stage2`
+STAGE_2 = f"{PREFIX}Stage2"  # the authors' stage 2, a table of another kind
 MAKERS = "vlmeval_findit.data"  # package of makers, imported when a table is first asked for
 
 
@@ -74,16 +73,12 @@ def ensure(table: KnownTable) -> None:
 # --- their rows -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A written table: its number of questions, and their kinds."""
+class Written(NamedTuple):
+    """A written table, its number of questions, and notes for the user."""
 
     path: Path
-    kinds: Mapping[Kind, int]
-
-    @property
-    def queries(self) -> int:
-        return sum(self.kinds.values())
+    queries: int
+    notes: tuple[str, ...] = ()
 
 
 def write_table(
@@ -113,7 +108,10 @@ def write_table(
         return {"queries": kinds.total(), "kinds": by_kind, "absent": absent, **met()}
 
     table_files.write_table(path, VPQuery, counted(), origin, facts)
-    return Written(path, kinds)
+    notes = [f"kinds: {', '.join(f'{kind.value} {count}' for kind, count in kinds.items())}"]
+    if unknown := kinds[Kind.UNKNOWN]:
+        notes.append(f"{unknown} of {kinds.total()} questions do not say their kind")
+    return Written(path, kinds.total(), tuple(notes))
 
 
 def read_table(path: Path) -> list[VPQuery]:

@@ -10,21 +10,20 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ....core.files import file_sha256
-from ....core.image_files import Size
-from ....core.places import image_folder
-from ....core.spelling import nearest
-from ....core.table_files import TableError, write_table
-from ..query import LETTERS
-from ..release import parquet_rows, picture, text
-from ..tables import STAGE_2
-from .asking import keep, uneven
-from .row import Marked, Role, Source, Stage2Row
-from .task import IMAGES
+from ...core.files import file_sha256
+from ...core.image_files import Size
+from ...core.places import image_folder
+from ...core.spelling import nearest
+from ...core.table_files import TableError, write_table
+from .query import LETTERS, Marked, Role, Source, Stage2Row
+from .release import parquet_rows, picture, text
+from .stage2_asking import keep, uneven
+from .stage2_task import IMAGES
+from .tables import STAGE_2, Written
 
 PARTS = "vp_bench_stage_2_meta.part*.parquet"
 
@@ -44,16 +43,7 @@ _SLACK = 1.0  # pixels by which a box may leave its picture: numbers are rounded
 _LEAST = 1.0  # pixels of a box's sides, at least: fractions of a picture are no pixels
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The table, its number of rows, and notes for the user."""
-
-    path: Path
-    queries: int
-    notes: tuple[str, ...]
-
-
-def prepare(parts: Sequence[Path], out: Path) -> Prepared:
+def prepare(parts: Sequence[Path], out: Path) -> Written:
     """Write table and images of the authors' files (:func:`parts_in`).
 
     Raises:
@@ -76,7 +66,7 @@ def prepare(parts: Sequence[Path], out: Path) -> Prepared:
     notes = [f"boxes read as {', '.join(f'{source} {how}' for source, how in readings.items())}"]
     notes += [f"{unanswered} questions without an answer: asked, not scored"] * bool(unanswered)
     notes += [f"{len(odd)} questions name marks less or more often than there are"] * bool(odd)
-    return Prepared(path, len(rows), tuple(notes))
+    return Written(path, len(rows), tuple(notes))
 
 
 def parts_in(place: Path) -> list[Path]:

@@ -8,18 +8,17 @@ from enum import Enum
 from itertools import product
 from typing import Any
 
-from ....core.places import find_table, image_folder
-from ....core.question import PlainQuestion, QuestionError, Task
-from ....core.spelling import nearest
-from ....marks.style import Shape
-from .. import PREFIX
-from ..best_marks import BY_HAND, BestMarkError, Choice, GoodMarks, best_of, by_hand, good, path
-from ..query import VPQuery
-from ..question import MAX_NEW_TOKENS
-from ..tables import STAGE_2
-from . import asking
-from .asking import Asked, draw_missing
-from .row import HOW_TO_MAKE, Stage2Row, rows_in
+from ...core.places import find_table, image_folder
+from ...core.question import PlainQuestion, QuestionError, Task
+from ...core.spelling import nearest
+from ...marks.style import Shape
+from . import PREFIX
+from . import stage2_asking as asking
+from .best_marks import BY_HAND, BestMarkError, Choice, GoodMarks, best_of, by_hand, good, path
+from .query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
+from .question import MAX_NEW_TOKENS
+from .stage2_asking import Asked, draw_missing
+from .tables import STAGE_2
 
 IMAGES = "VPBench"  # the key of the image folder
 
@@ -108,8 +107,8 @@ def load(name: str) -> Stage2Task:
         BestMarkError: the file of good marks cannot be read.
     """
     question = parse(name)
-    table = find_table(question.table, HOW_TO_MAKE)
-    rows = rows_in(table)
+    table = find_table(question.table, HOW_TO_MAKE_STAGE_2)
+    rows = stage2_rows(table)
     if question.way is Way.GOOD_MARK:
         found, who = good()
         return _by_good_marks(Task(name, question, table, {}), rows, found, who)
@@ -129,7 +128,7 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
     way = task.question.way
     if way is Way.WORDS or (way is Way.GOOD_MARK and recorded in (None, task.chosen)):
         return task
-    rows = rows_in(task.table)
+    rows = stage2_rows(task.table)
     if way is Way.GOOD_MARK:
         known = _recorded(task, recorded, GOOD_MARKS)
         return _by_good_marks(task, rows, GoodMarks.named(known[GOOD_MARKS]), known[SAID_BY])

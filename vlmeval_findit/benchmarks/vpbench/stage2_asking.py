@@ -14,16 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ....core.files import replacing, sha256_of
-from ....core.image_files import ImageFileError, Size, decode, header, problem
-from ....core.places import Folder, keep_below
-from ....core.stored_png import png
-from ....marks.region import Region
-from ....marks.style import COLOURS, Shape, default_style, words_of
-from ..best_marks import Choice
-from ..query import VPQuery
-from ..release import suffix
-from .row import TASKS, Marked, Role, Stage2Row
+from ...core.files import replacing, sha256_of
+from ...core.image_files import ImageFileError, Size, decode, header, problem
+from ...core.places import Folder, keep_below
+from ...core.stored_png import png
+from ...marks.region import Region
+from ...marks.style import COLOURS, Shape, default_style, words_of
+from .best_marks import Choice
+from .query import TASKS, Marked, Role, Stage2Row, VPQuery
+from .release import suffix
 
 # A mark's placeholder in a question.
 SPAN = re.compile(r"<\s*colou?r\s*>\s*<\s*vp\s*>|<\s*vp\s*>|<\s*colou?r\s*>", re.IGNORECASE)
@@ -217,7 +216,7 @@ def drawn(one: MarkedPicture, folder: Path) -> bytes:
     """
     import numpy as np
 
-    from ....marks.render import draw_marks
+    from ...marks.render import draw_marks
 
     pixels = np.asarray(decode(folder / one.picture))
     regions = [Region(mark.box, mark.outlines) for mark in one.marks]

@@ -1,1 +1,0 @@
-"""VP-Bench stage 2: questions about one region, asked with a mark or in words."""
