@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from boards import JSON, board, runs, world
+from grids import grid
 from scored_runs import World, saying, speaking
 
 from vlmeval_findit.benchmarks.findit import PREFIX
-from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.core.identity import Answering, continued
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.columns import columns_of

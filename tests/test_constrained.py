@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from asking import ask, one, service
 from chat_server import ChatServer, completion, holding, in_turn, is_first
+from grids import grid
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -23,7 +24,7 @@ from scored_runs import World, query, speaking, world
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import message
-from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant, grid
+from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.boxes.reply_format import ReplyFormat

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from grids import grid
 from host_runs import require_host
 
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.run_files import RunFiles

@@ -10,13 +10,14 @@ from typing import Any
 
 import own_data
 import pytest
+from grids import grid
 from own_data import CATEGORIES, coco_values, make_images, write_coco
 
 from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
 from vlmeval_findit.benchmarks.findit.names import forget_names, parse
-from vlmeval_findit.benchmarks.findit.variant import VariantError, grid
+from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes.records import Ignored
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_checks import rows_to_leave_out

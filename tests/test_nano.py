@@ -14,6 +14,8 @@ import yaml
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from grids import grid  # noqa: E402
+
 from training import architecture, lessons, saving, train  # noqa: E402
 from training.architecture import TOKEN_SIDE  # noqa: E402
 from training.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, Room  # noqa: E402
@@ -23,7 +25,7 @@ from training.optimizers import orthogonal  # noqa: E402
 from training.pair_lessons import pair_lesson  # noqa: E402
 from training.train import Training, read_recipe  # noqa: E402
 from vlmeval_findit.benchmarks.findit.names import parse  # noqa: E402
-from vlmeval_findit.benchmarks.findit.variant import Variant, grid  # noqa: E402
+from vlmeval_findit.benchmarks.findit.variant import Variant  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.stored_png import png  # noqa: E402

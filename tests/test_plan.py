@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grids import grid
 
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.grid import (
@@ -26,7 +27,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
     variants,
 )
 from vlmeval_findit.benchmarks.findit.prompts import message
-from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, grid, problem
+from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, problem
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion, in_turn
+from grids import grid
 from host_runs import RUN_FINDIT, environment, figures, predictions, require_host, run
 from perfect_answers import content, perfect_answers
 from plugin_package import ROOT, install, known_here, path_with
@@ -29,7 +30,6 @@ from vlmeval_findit.benchmarks import (
     parse,
 )
 from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, Axes
-from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import (
     KINDS,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grids import grid
 
 from vlmeval_findit.benchmarks.findit import prompts, variant
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
@@ -21,7 +22,7 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.prompts import json_example, message
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
-from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant, grid
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.reply_format import OUTPUTS
 from vlmeval_findit.boxes.representation import BOX_KEYS, REPRESENTATIONS

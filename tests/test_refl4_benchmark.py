@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grids import grid
 from refl4_stand_in import BOXES, TEST, VAL, write_parquet
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS as FINDIT_DATASETS
-from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.benchmarks.refl4.annotations import Code, RefusedError, Split, annotation
 from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.refl4.table import (

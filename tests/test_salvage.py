@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
+from grids import grid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reading import JSON_REPLIES, LOOPS, TEXT_REPLIES, Row, spelt
 
-from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason
 from vlmeval_findit.boxes.reply_format import ReplyFormat

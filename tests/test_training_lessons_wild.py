@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grids import grid
 
 from training import wild_words
 from training.lessons import SPEAKERS, Lesson, Numbers, Shares
@@ -19,7 +20,6 @@ from training.wild_lessons import (
 )
 from training.wild_pictures import WILD_SHOT_SIZES, WILD_SIZES, wild_picture
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.variant import grid
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.core import messages

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from grids import grid
 from hypothesis import given
 from hypothesis import strategies as st
 from own_data import data_folder
@@ -19,7 +20,6 @@ from vlmeval_findit.benchmarks.findit.variant import (
     MARKS,
     Variant,
     VariantError,
-    grid,
     problem,
 )
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES

@@ -1,0 +1,51 @@
+"""The grid of FindIt's formats, written out: what lists of axes must come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, problem
+from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
+from vlmeval_findit.boxes.representation import GRID
+
+
+def grid(
+    datasets: Iterable[Dataset] | None = None,
+    marks: Sequence[str | None] = (None,),
+    decodings: Sequence[str | None] = (None,),
+) -> Iterator[Variant]:
+    """Yield every valid variant of the datasets (default: all), with every frame count.
+
+    The default is the paper's grid: no ``marks`` on reference images, free decoding.
+    """
+    for row in DATASETS.values() if datasets is None else datasets:
+        for representation in GRID:
+            for output in OUTPUTS:
+                first = Variant(row.name, representation, output)
+                for v in _dressings(first, row):
+                    for mark, decoding in product(marks, decodings):
+                        made = replace(v, mark=mark, decoding=decoding)
+                        if problem(made) is None:
+                            yield made
+
+
+def _dressings(first: Variant, row: Dataset) -> Iterator[Variant]:
+    """Yield all values of the remaining axes; some combinations are not in the grid."""
+    for multilabel in (False, True)[: 1 + row.has_multilabel]:
+        for caption in (False, True)[: 1 + row.has_caption]:
+            for frames in range(1, row.frames + 1):
+                for key in KEYS:
+                    for structure in STRUCTURES:
+                        for centre in (None, *CENTRES):
+                            yield replace(
+                                first,
+                                multilabel=multilabel,
+                                caption=caption,
+                                frames=frames,
+                                key=key,
+                                structure=structure,
+                                centre=centre,
+                            )
