@@ -145,7 +145,8 @@ def test_other_annotations_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"caption": None}, "caption: is empty"),
+        ({"caption": None}, "caption: is missing"),
+        ({"caption": " "}, "caption: is missing"),
         ({"file_name": "../x.jpg"}, "file_name: '../x.jpg'"),
         ({"file_name": None}, "file_name: is missing"),
         ({"width": 0}, "width: 0 is not a size"),

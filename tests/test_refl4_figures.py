@@ -40,7 +40,8 @@ NAN, INF = math.nan, math.inf
 
 
 def truth(x: float, y: float, w: float, h: float, ori: str = "o365_1", number: int = 1, **more):
-    return Annotation(number, (x, y, w, h), ori, more.pop("split", Split.VAL), **more)
+    given = {"split": Split.VAL, "ori_category_id": ori, **more}
+    return Annotation(index=number, bbox=(x, y, w, h), **given)
 
 
 def iou32(a: Corners, b: Corners) -> float:
@@ -182,7 +183,7 @@ def test_sizes(w: float, h: float, size: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "name"),
-    [(0, "<=10"), (10, "<=10"), (11, "11-20"), (20, "11-20"), (21, "21-40"), (40, "21-40"),
+    [(1, "<=10"), (10, "<=10"), (11, "11-20"), (20, "11-20"), (21, "21-40"), (40, "21-40"),
      (41, ">40"), (117, ">40")],
 )  # fmt: skip
 def test_ranges_of_words(words: int, name: str) -> None:

@@ -23,7 +23,6 @@ from vlmeval_findit.benchmarks.refl4.annotations import (
     annotation,
     of_split,
     read_annotations,
-    read_parquet,
     unlike_release,
 )
 from vlmeval_findit.benchmarks.refl4.converter import (
@@ -67,7 +66,7 @@ def code_of(call: Any, *args: Any) -> tuple[str, str]:
 
 def test_a_row_of_the_release() -> None:
     assert truth() == Annotation(
-        id=7,
+        index=7,
         bbox=(1.5, 2.0, 30.0, 40.0),
         ori_category_id="refcoco_47",
         split=Split.VAL,
@@ -84,7 +83,7 @@ def test_a_row_of_the_release() -> None:
 def test_a_case_has_less() -> None:
     few = {key: ROW[key] for key in ("id", "bbox", "ori_category_id", "split")}
     one = annotation(few, "here")
-    assert (one.caption, one.is_rewrite, one.image_id) == (None,) * 3
+    assert (one.caption, one.is_rewrite, one.image_id) == ("", None, None)
     assert annotation({**few, "caption": NAN, "is_rewrite": NAN}, "here") == one
 
 
@@ -93,19 +92,22 @@ def test_a_case_has_less() -> None:
     [
         ({"id": None}, "no_id", "here, id: is missing"),
         ({"id": True}, "no_id", "here, id: True is no id"),
-        ({"id": NAN}, "no_id", "here, id: nan is no id"),
+        ({"id": NAN}, "no_id", "here, id: is missing"),
         ({"bbox": None}, "bad_annotation", "here, bbox: is missing"),
-        ({"bbox": [1, 2, 3]}, "bad_annotation", "[1, 2, 3] is not four numbers"),
-        ({"bbox": "1234"}, "bad_annotation", "'1234' is not four numbers"),
-        ({"bbox": [1, 2, 3, "4"]}, "bad_annotation", "is not four numbers"),
-        ({"bbox": [1, 2, 3, True]}, "bad_annotation", "is not four numbers"),
-        ({"bbox": [1, 2, 3, NAN]}, "bad_annotation", "is not four finite numbers"),
-        ({"bbox": [1, 2, INF, 3]}, "bad_annotation", "is not four finite numbers"),
-        ({"bbox": [1, 2, 10**400, 3]}, "bad_annotation", "is not four finite numbers"),
-        ({"ori_category_id": 47}, "bad_annotation", "here, ori_category_id: 47 is no text"),
-        ({"split": "train"}, "bad_annotation", "here, split: 'train' is neither val nor test"),
-        ({"split": ["val"]}, "bad_annotation", "is neither val nor test"),
-        ({"is_rewrite": "False"}, "bad_annotation", "'False' is neither true nor false"),
+        ({"bbox": [1, 2, 3]}, "bad_annotation", "here, bbox: "),
+        ({"bbox": "1234"}, "bad_annotation", "here, bbox: "),
+        ({"bbox": [1, 2, 3, "4"]}, "bad_annotation", "'4' should be a finite number"),
+        ({"bbox": [1, 2, 3, True]}, "bad_annotation", "True should be a finite number"),
+        ({"bbox": [1, 2, 3, NAN]}, "bad_annotation", "nan should be a finite number"),
+        ({"bbox": [1, 2, INF, 3]}, "bad_annotation", "inf should be a finite number"),
+        ({"bbox": [1, 2, 10**400, 3]}, "bad_annotation", "should be a finite number"),
+        ({"ori_category_id": 47}, "bad_annotation", "ori_category_id: 47 should be a text"),
+        ({"split": "train"}, "bad_annotation", "here, split: "),
+        ({"split": "all"}, "bad_annotation", "here, split: 'all' is neither val nor test"),
+        ({"split": ["val"]}, "bad_annotation", "here, split: "),
+        ({"is_rewrite": "False"}, "bad_annotation", "'False' should be true or false"),
+        ({"file_name": "../x.jpg"}, "bad_annotation", "here, file_name: '../x.jpg'"),
+        ({"width": 0}, "bad_annotation", "here, width: 0 is not a size in pixels"),
     ],
 )
 def test_rows_that_are_refused(change: dict[str, object], code: str, says: str) -> None:
@@ -124,9 +126,9 @@ def test_keys_that_every_annotation_needs(key: str) -> None:
 
 def test_all_is_val_and_then_test() -> None:
     rows = [truth(1, "test"), truth(2), truth(3, "test"), truth(4)]
-    assert [one.id for one in of_split(rows, Split.ALL)] == [2, 4, 1, 3]
-    assert [one.id for one in of_split(rows, Split.VAL)] == [2, 4]
-    assert [one.id for one in of_split(rows, Split.TEST)] == [1, 3]
+    assert [one.index for one in of_split(rows, Split.ALL)] == [2, 4, 1, 3]
+    assert [one.index for one in of_split(rows, Split.VAL)] == [2, 4]
+    assert [one.index for one in of_split(rows, Split.TEST)] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_parquet_files(tmp_path: Path) -> None:
     write(tmp_path, "val", [ROW, {**ROW, "id": 8}])
     write(tmp_path, "test", [{**ROW, "id": 9, "split": "test"}])
     assert read_annotations(tmp_path, Split.VAL) == (truth(), truth(8))
-    assert [one.id for one in read_annotations(tmp_path, Split.ALL)] == [7, 8, 9]
+    assert [one.index for one in read_annotations(tmp_path, Split.ALL)] == [7, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -188,11 +190,11 @@ def test_parquet_files_that_are_refused(
 
 
 def test_files_that_are_no_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "ref-l4-val.parquet"
     with pytest.raises(FileNotFoundError):
-        read_parquet(path)
+        read_annotations(tmp_path, Split.VAL)
+    path = tmp_path / "ref-l4-val.parquet"
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1")
-    assert code_of(read_parquet, path)[0] == "unreadable"
+    assert code_of(read_annotations, tmp_path, Split.VAL)[0] == "unreadable"
 
 
 def test_counts_of_the_release() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.refl4.annotations import RELEASE, SIZES, Split
+from vlmeval_findit.benchmarks.refl4.benchmark import published
 from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, COCO, CORRECTED, OBJECTS365
 from vlmeval_findit.benchmarks.refl4.protocol import TWELVE
-from vlmeval_findit.benchmarks.refl4.published import published
 from vlmeval_findit.benchmarks.refl4.table import table_name
 
 MASKS = " (tight boxes of masks)"

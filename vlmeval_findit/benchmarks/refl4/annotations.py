@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Annotated, Any, TypeGuard
+
+from ...core.config import Checked, MisplacedError, Text, Wanted, YesNo, config_from
+from ...core.table_files import ImagePath, Side
 
 
 class Code(StrEnum):
@@ -54,21 +57,39 @@ class Split(Enum):
         return (Split.VAL, Split.TEST) if self is Split.ALL else (self,)
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """One referring expression; fields from ``caption`` on may be unknown."""
+Finite = Annotated[float, Wanted("a finite number", strict=True, allow_inf_nan=False)]
 
-    id: Id
-    bbox: tuple[float, float, float, float]  # (x, y, width, height), pixels of the original
-    ori_category_id: str | None  # None in other datasets, as is the split
-    split: Split | None
-    caption: str | None = None
-    is_rewrite: bool | None = None
-    bbox_id: Id | None = None
-    image_id: Id | None = None
-    file_name: str | None = None
-    width: int | None = None
-    height: int | None = None
+
+def _an_id(value: object) -> object:
+    if not is_id(value):
+        raise ValueError(f"{value!r} is no id")
+    return value
+
+
+def _file_of(split: Split) -> Split:
+    if split is Split.ALL:
+        raise ValueError("'all' is neither val nor test")
+    return split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """One referring expression: the columns of a table, which are the authors' own.
+
+    What has a default may be unknown; a case and other datasets have less than the release.
+    """
+
+    index: Annotated[Id, Checked(_an_id, before=True)]  # their ``id``
+    caption: Text = ""
+    bbox: tuple[Finite, Finite, Finite, Finite]  # (x, y, width, height), pixels of the original
+    ori_category_id: Text = ""
+    width: Side = 0
+    height: Side = 0
+    file_name: ImagePath = ""
+    split: Annotated[Split, Checked(_file_of)] = Split.ALL
+    bbox_id: int | float | str | None = None
+    image_id: int | float | str | None = None
+    is_rewrite: YesNo | None = None
 
     @property
     def corners(self) -> Corners:
@@ -132,40 +153,18 @@ def annotation(row: Mapping[str, Any], where: str) -> Annotation:
     Raises:
         RefusedError: a required key is missing or has an invalid value.
     """
-
-    def bad(key: str, why: str, code: Code = Code.BAD_ANNOTATION) -> RefusedError:
-        return RefusedError(code, f"{where}, {key}", why)
-
+    # NaN is how a text that is missing comes out of pandas.
+    said = {key: value for key, value in row.items() if value is not None and value == value}
     for key in ("id", "bbox", "ori_category_id", "split"):
-        if row.get(key) is None:
-            raise bad(key, "is missing", Code.NO_ID if key == "id" else Code.BAD_ANNOTATION)
-    if not is_id(row["id"]):
-        raise bad("id", f"{row['id']!r} is no id", Code.NO_ID)
-    box = row["bbox"]
-    if not isinstance(box, (list, tuple)) or len(box) != 4 or not all(map(is_number, box)):
-        raise bad("bbox", f"{box!r} is not four numbers")
-    # An int of four hundred digits is finite, but no number of pixels either.
-    if not all(abs(value) <= 1e300 for value in box):
-        raise bad("bbox", f"{box!r} is not four finite numbers")
-    if not isinstance(row["ori_category_id"], str):
-        raise bad("ori_category_id", f"{row['ori_category_id']!r} is no text")
-    if row["split"] not in (Split.VAL.value, Split.TEST.value):
-        raise bad("split", f"{row['split']!r} is neither val nor test")
-    x, y, width, height = map(float, box)
-    rewritten = row.get("is_rewrite")
-    # As a text "False" would be true.
-    if isinstance(rewritten, str):
-        raise bad("is_rewrite", f"{rewritten!r} is neither true nor false")
-    return Annotation(
-        id=row["id"],
-        bbox=(x, y, width, height),
-        ori_category_id=row["ori_category_id"],
-        split=Split(row["split"]),
-        # NaN is how a text that is missing comes out of pandas.
-        caption=row.get("caption") if isinstance(row.get("caption"), str) else None,
-        is_rewrite=None if rewritten is None or rewritten != rewritten else bool(rewritten),
-        **{key: row.get(key) for key in ("bbox_id", "image_id", "file_name", "width", "height")},
-    )
+        if key not in said:
+            code = Code.NO_ID if key == "id" else Code.BAD_ANNOTATION
+            raise RefusedError(code, f"{where}, {key}", "is missing")
+    try:
+        return config_from(Annotation, {**said, "index": said["id"]})
+    except MisplacedError as error:
+        key = "id" if error.at[0] == "index" else str(error.at[0])
+        code = Code.NO_ID if key == "id" else Code.BAD_ANNOTATION
+        raise RefusedError(code, f"{where}, {key}", str(error)) from None
 
 
 def of_split(
@@ -182,10 +181,10 @@ def of_split(
         if one.split not in parts:
             continue
         if one.bbox[2] < 0 or one.bbox[3] < 0:
-            why = f"the box {list(one.bbox)} of id {one.id!r} has a negative side"
+            why = f"the box {list(one.bbox)} of id {one.index!r} has a negative side"
             raise RefusedError(Code.NEGATIVE_TRUTH, f"{where}, row {row}, bbox", why)
-        if rows.setdefault(one.id, row) != row:
-            why = f"{one.id!r} is the id of row {rows[one.id]} too"
+        if rows.setdefault(one.index, row) != row:
+            why = f"{one.index!r} is the id of row {rows[one.index]} too"
             raise RefusedError(Code.DUPLICATE_ID, f"{where}, row {row}, id", why)
         parts[one.split].append(one)
     if not rows:
@@ -202,23 +201,6 @@ def size_of(annotation: Annotation) -> str:
     return "medium" if s <= LARGE_ABOVE else "large"
 
 
-def read_parquet(path: Path) -> list[Annotation]:
-    """Read the rows of one of the release's Parquet files, in order.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        RefusedError: it is no Parquet file, or a row is no annotation.
-    """
-    import pyarrow
-    import pyarrow.parquet as pq
-
-    try:
-        rows = pq.read_table(path).to_pylist()
-    except pyarrow.ArrowInvalid as error:
-        raise RefusedError(Code.UNREADABLE, path.name, f"no Parquet file: {error}") from None
-    return [annotation(row, f"{path.name}, row {i}") for i, row in enumerate(rows)]
-
-
 def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
     """Read the annotations of a split from a folder of the release's Parquet files.
 
@@ -226,13 +208,20 @@ def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
         FileNotFoundError: a file is not in the folder.
         RefusedError: a file is refused, or an id occurs in both.
     """
+    import pyarrow
+    import pyarrow.parquet as pq
+
     found: list[Annotation] = []
     for part in split.parts:
         path = folder / file_name(part)
-        read = read_parquet(path)
+        try:
+            rows = pq.read_table(path).to_pylist()
+        except pyarrow.ArrowInvalid as error:
+            raise RefusedError(Code.UNREADABLE, path.name, f"no Parquet file: {error}") from None
+        read = [annotation(row, f"{path.name}, row {i}") for i, row in enumerate(rows)]
         for row, one in enumerate(read):
             if one.split is not part:
-                why = f"{one.split and one.split.value} in the file of {part.value}"
+                why = f"{one.split.value} in the file of {part.value}"
                 raise RefusedError(Code.BAD_ANNOTATION, f"{path.name}, row {row}, split", why)
         found += of_split(read, part, path.name)
     return of_split(found, split, " and ".join(file_name(part) for part in split.parts))
@@ -252,7 +241,7 @@ def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]
         sizes = Counter(map(size_of, given))
         pairs += [(f"{size} boxes", sizes[size], RELEASE.sizes[size]) for size in SIZES]
         for prefix in RELEASE.instances:
-            mine = [one for one in given if (one.ori_category_id or "").startswith(f"{prefix}_")]
+            mine = [one for one in given if one.ori_category_id.startswith(f"{prefix}_")]
             instances = len({one.bbox_id for one in mine})
             images = len({one.image_id for one in mine})
             pairs.append((f"instances of {prefix}", instances, RELEASE.instances[prefix]))

@@ -89,15 +89,15 @@ def boxes_of(
     Raises:
         RefusedError: there are predictions, but none is of an annotation.
     """
-    if predictions and not any(one.id in predictions for one in annotations):
-        asked = next((one.id for one in annotations), None)
+    if predictions and not any(one.index in predictions for one in annotations):
+        asked = next((one.index for one in annotations), None)
         why = (
             f"none of {len(predictions)} ids is one of {len(annotations)} annotations: "
             # Mostly one is a text and the other a number.
             f"{next(iter(predictions))!r} is not like {asked!r}"
         )
         raise RefusedError(Code.NO_PREDICTION_ID_MATCHES, where, why)
-    return [predictions.get(one.id) for one in annotations]
+    return [predictions.get(one.index) for one in annotations]
 
 
 def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]:
@@ -112,4 +112,4 @@ def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]
     boxes = boxes_of(annotations, predictions_from(items, path.name), path.name)
     for one, box in zip(annotations, boxes, strict=True):
         text = "" if box is None else json.dumps([{"bbox": box}])
-        yield Reply(int(one.id), text, record)
+        yield Reply(int(one.index), text, record)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.metric import Metric, sliced
-from .annotations import SIZES, Annotation, size_of
+from .annotations import SIZES, Annotation, Split, size_of
 from .classes import AUTHORS, CORRECTED, class_of, source_of
 
 Array = NDArray[np.float32]
@@ -79,13 +79,13 @@ _WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
 
 def slices_of(one: Annotation) -> dict[str, str]:
     """Return an expression's slices, as far as they are known."""
-    words, category = None, one.ori_category_id
-    if one.caption is not None:
+    words, category = None, one.ori_category_id or None
+    if one.caption:
         count = len(one.caption.split())
         words = next((name for most, name in _WORDS if count <= most), ">40")
     source = None if category is None else source_of(category)
     found = {
-        "split": one.split and one.split.value,
+        "split": None if one.split is Split.ALL else one.split.value,
         "size": size_of(one),
         "source": source and source.value,
         "words": words,

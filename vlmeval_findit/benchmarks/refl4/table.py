@@ -12,15 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from ...boxes.records import Truth
 from ...core import table_files
-from ...core.files import file_sha256, sha256_of, unsafe
+from ...core.files import file_sha256, sha256_of
 from ...core.places import find_table
 from ...core.question import Task
 from ...core.spelling import nearest
-from ...core.table_files import ImagePath, Side, TableError
+from ...core.table_files import CellError, TableError
 from ..findit import PREFIX as FINDIT_PREFIX
 from ..findit import annotation_tables as findit
 from ..findit.annotation_tables import Prepared, write_rows
@@ -138,28 +137,6 @@ def how_to_make(split: Split) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """The columns of a table: the authors' own, their ``id`` as ``index``."""
-
-    index: int
-    caption: str
-    bbox: tuple[float, float, float, float]  # x, y, width, height in pixels of the original image
-    ori_category_id: str
-    width: Side
-    height: Side
-    file_name: ImagePath
-    split: Split
-    bbox_id: int | float | str | None = None
-    image_id: int | float | str | None = None
-    is_rewrite: bool | None = None
-
-
-# Keys that rows and annotations share.
-_SAME = ("caption", "bbox", "ori_category_id", "width", "height", "file_name", "split", "bbox_id",
-         "image_id", "is_rewrite")  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
 class Expression(Query):
     """One row of a table: the query, and the annotation with its class and split."""
 
@@ -169,14 +146,16 @@ class Expression(Query):
 RefL4Task = Task[RefL4Variant, Expression]
 
 
-def _expression(row: Row) -> Expression:
-    one = Annotation(id=row.index, **{name: getattr(row, name) for name in _SAME})
+def _expression(one: Annotation) -> Expression:
+    for column in ("caption", "file_name", "width", "height", "ori_category_id"):
+        if getattr(one, column) == 0 or not str(getattr(one, column)).strip():
+            raise CellError(column, "is missing")
     return Expression(
-        index=row.index,
-        label=row.caption,
-        width=row.width,
-        height=row.height,
-        images=(row.file_name,),
+        index=one.index,
+        label=one.caption,
+        width=one.width,
+        height=one.height,
+        images=(one.file_name,),
         truth=Truth((one.corners,), (0,)),
         annotation=one,
     )
@@ -191,7 +170,7 @@ def _expression_of(query: Query, where: str) -> Expression:
         why = f"{[x1, y1, x2, y2]} has a negative side"
         raise RefusedError(Code.NEGATIVE_TRUTH, f"{where}, boxes", why)
     box = (x1, y1, x2 - x1, y2 - y1)
-    one = Annotation(query.index, box, ori_category_id=None, split=None, caption=query.label)
+    one = Annotation(index=query.index, bbox=box, caption=query.label)
     values = {field.name: getattr(query, field.name) for field in fields(query)}
     return Expression(**values, annotation=one)
 
@@ -199,7 +178,7 @@ def _expression_of(query: Query, where: str) -> Expression:
 def read_table(path: Path) -> list[Expression]:
     """Read a table's rows; see :func:`.table_files.read_table`."""
     split = split_of(path.stem) if path.stem in DATASETS else Split.ALL
-    return table_files.read_table(path, Row, how_to_make(split), _expression)
+    return table_files.read_table(path, Annotation, how_to_make(split), _expression)
 
 
 def load_task(name: str) -> RefL4Task:
@@ -291,7 +270,16 @@ def prepare(release: Release, out: Path) -> Prepared:
     Raises:
         RefusedError: a row lacks what is asked or shown.
     """
-    rows = [_row(one, f"{release.names}, id {one.id!r}") for one in release.annotations]
+    expressions = []
+    for one in release.annotations:
+        where = f"{release.names}, id {one.index!r}"
+        if type(one.index) is not int:
+            raise RefusedError(Code.NO_ID, where, "is no whole number")
+        try:
+            expressions.append(_expression(one))
+        except CellError as error:
+            why = f"{where}, {error.column}"
+            raise RefusedError(Code.BAD_ANNOTATION, why, str(error)) from None
     checksums = {path.name: file_sha256(path) for path in release.files}
     several = sha256_of(*(value.encode() for value in checksums.values()))
     origin = {
@@ -301,25 +289,4 @@ def prepare(release: Release, out: Path) -> Prepared:
         "unlike_release": release.unlike,
     }
     path = out / f"{table_name(release.split)}.tsv"
-    return write_rows(path, Row, rows, list(map(_expression, rows)), origin)
-
-
-def _row(one: Annotation, where: str) -> Row:
-    def bad(key: str, why: str) -> RefusedError:
-        return RefusedError(Code.BAD_ANNOTATION, f"{where}, {key}", why)
-
-    if type(one.id) is not int:
-        raise RefusedError(Code.NO_ID, f"{where}, id", f"{one.id!r} is no whole number")
-    if one.caption is None or not one.caption.strip():
-        raise bad("caption", "is empty")
-    if not isinstance(one.file_name, str):
-        raise bad("file_name", "is missing")
-    if why := unsafe(one.file_name):
-        raise bad("file_name", f"{one.file_name!r} {why}: images lie below their folder")
-    values: dict[str, Any] = {name: getattr(one, name) for name in _SAME}
-    for side in ("width", "height"):
-        pixels = values[side]
-        if not isinstance(pixels, (int, float)) or pixels != int(pixels) or pixels < 1:
-            raise bad(side, f"{pixels!r} is not a size in pixels")
-        values[side] = int(pixels)
-    return Row(index=one.id, **values)
+    return write_rows(path, Annotation, release.annotations, expressions, origin)
