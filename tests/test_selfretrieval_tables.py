@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.selfretrieval import release
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
     BASELINES,
     PROMPTS_NAME,
@@ -18,6 +17,7 @@ from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
     message,
 )
 from vlmeval_findit.benchmarks.selfretrieval.pairs import (
+    PAIRS,
     SETS,
     Both,
     Pair,
@@ -82,7 +82,7 @@ def test_the_prompt() -> None:
 # --- the authors' file ----------------------------------------------------------------------------
 
 
-def dataset(pairs: int = release.PAIRS) -> dict[str, Any]:
+def dataset(pairs: int = PAIRS) -> dict[str, Any]:
     return {
         str(uid): {"left": f"coco/{2 * uid}.jpg", "right": f"coco/{2 * uid + 1}.jpg"}
         for uid in range(pairs)

@@ -11,7 +11,7 @@ from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ..benchmarks.refl4 import table as ref_l4
 from ..benchmarks.refl4.table import table_name
-from ..benchmarks.selfretrieval import release as self_retrieval
+from ..benchmarks.selfretrieval import pairs as self_retrieval
 from ..benchmarks.vpbench import release as vp_bench
 from ..benchmarks.vpbench.release import is_at
 from ..benchmarks.vpbench.stage2_release import parts_in
@@ -115,12 +115,8 @@ def _ref_l4(wanted: Wanted) -> Iterable[Made]:
 
 
 def _self_retrieval(wanted: Wanted) -> Iterable[Made]:
-    release = self_retrieval.read_release(wanted.source)
-    if not wanted.force:
-        self_retrieval.refuse_unlike(release)
-    path = self_retrieval.prepare(release, wanted.out)
-    unlike = [f"not the authors' pairs: {why}" for why in release.unlike]
-    return [Made(path, len(release.pairs), notes=tuple(unlike))]
+    path, pairs, notes = self_retrieval.prepare(wanted.source, wanted.out, wanted.force)
+    return [Made(path, pairs, notes=notes)]
 
 
 def _vp_bench(wanted: Wanted) -> Iterable[Made]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ...core import table_files
+from ...core.files import file_sha256, unsafe
 from ...core.places import find_table
 from ...core.question import PlainQuestion, QuestionError, Task
 from ...core.spelling import nearest
-from ...core.table_files import ImagePath
+from ...core.table_files import ImagePath, TableError
 from . import PREFIX
 
 Value = TypeVar("Value", covariant=True)
@@ -138,3 +142,70 @@ def read_table(path: Path) -> list[Pair]:
     """Read a table's pairs; see :func:`.table_files.read_table`."""
     row = SETS.get(path.stem, SETS[PREFIX])
     return table_files.read_table(path, Pair, row.how_to_make)
+
+
+# --- the authors' file ----------------------------------------------------------------------------
+
+PAIRS = 247  # how many pairs were published: uids 0 to 246, every one of 494 pictures once
+
+
+def prepare(path: Path, out: Path, force: bool) -> tuple[Path, int, tuple[str, ...]]:
+    """Make the table of ``dataset.json``, an object of {uid: {"left": path, "right": path}}.
+
+    Returns the table, the number of pairs, and how they differ from those that were published,
+    which its ``.meta.json`` says too.
+
+    Raises:
+        FileNotFoundError: the file is not there.
+        TableError: it is damaged, with file, uid and key; or, unless by ``force``, its pairs are
+            not those that were published.
+    """
+    try:
+        values = json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise TableError(f"{path}: {error}") from None
+    if not isinstance(values, dict) or not values:
+        raise TableError(f"{path}: is no object of {{uid: {{left, right}}}}")
+    pairs = [
+        Pair(index, uid, _images(row, f"{path}, uid {uid!r}"))
+        for index, (uid, row) in enumerate(values.items())
+    ]
+    unlike = list(_unlike(pairs))
+    if unlike and not force:
+        raise TableError(
+            f"{path}: {'; '.join(unlike)}. Scores on other pairs are not those of "
+            "D3 self-retrieval; to make the table all the same: prepare --force"
+        )
+    facts = {"source": path.name, "source_sha256": file_sha256(path), "unlike_release": unlike}
+    notes = tuple(f"not the authors' pairs: {why}" for why in unlike)
+    return write_table(out, PREFIX, pairs, facts), len(pairs), notes
+
+
+def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    twice = [key for key, count in Counter(key for key, _ in items).items() if count > 1]
+    if twice:
+        raise ValueError(f"key {twice[0]!r} stands twice in one object")
+    return dict(items)
+
+
+def _images(row: object, where: str) -> tuple[str, str]:
+    if not isinstance(row, dict):
+        raise TableError(f"{where}: {row!r:.40} is no object with the keys left and right")
+    for side in Side:
+        if side.value not in row:
+            raise TableError(f"{where}: no key {side.value!r}")
+        said = row[side.value]
+        why = unsafe(said) if isinstance(said, str) else "is no path"
+        if why:
+            raise TableError(f"{where}, key {side.value!r}: {said!r:.40} {why}")
+    return row[Side.LEFT.value], row[Side.RIGHT.value]
+
+
+def _unlike(pairs: Sequence[Pair]) -> Iterator[str]:
+    if len(pairs) != PAIRS:
+        yield f"{len(pairs)} pairs, published are {PAIRS}"
+    elif {pair.uid for pair in pairs} != {str(number) for number in range(PAIRS)}:
+        yield f"uids are not 0 to {PAIRS - 1}"
+    ((image, most),) = Counter(chain.from_iterable(one.images for one in pairs)).most_common(1)
+    if most > 1:
+        yield f"{image} stands in more than one place"
