@@ -162,7 +162,7 @@ def test_a_run_of_ref_l4(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parquet = refl4_stand_in.write_parquet(tmp_path / "parquet")
-    prepare(read_release(parquet, Split.TEST), tmp_path)
+    prepare(read_release(parquet, Split.TEST, force=True), tmp_path)
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
     name = "FindIt_RefL4Full_test_xyxy_json_bbox_2d"
     replies = [

@@ -104,11 +104,9 @@ def _ref_l4(wanted: Wanted) -> Iterable[Made]:
     """
     folder, names = wanted.source, wanted.names
     splits = ref_l4.splits_in(folder) if names is None else list(map(ref_l4.split_of, names))
-    releases = [ref_l4.read_release(folder, split) for split in splits]
+    releases = [ref_l4.read_release(folder, split, wanted.force) for split in splits]
     for release in releases:
-        if not wanted.force:
-            ref_l4.refuse_unlike(release)
-        elif release.unlike:
+        if release.unlike:
             unlike = "; ".join(release.unlike)
             print(f"{table_name(release.split)}: not the authors' annotations: {unlike}")
     return [_with_boxes(ref_l4.prepare(release, wanted.out)) for release in releases]

@@ -8,7 +8,7 @@ the metrics of Ref-L4; its expressions have neither class nor split.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -202,11 +202,6 @@ def load_task(name: str) -> RefL4Task:
     return Task(name, variant, table, {row.index: row for row in read_table(table)})
 
 
-def unlike_release_of(rows: Sequence[Expression], split: Split) -> list[str]:
-    """Say where a table's rows differ from what the authors published."""
-    return unlike_release([row.annotation for row in rows], split)
-
-
 # --- the authors' files ---------------------------------------------------------------------------
 
 
@@ -237,31 +232,25 @@ class Release:
         return " and ".join(path.name for path in self.files)
 
 
-def read_release(folder: Path, split: Split) -> Release:
+def read_release(folder: Path, split: Split, force: bool = False) -> Release:
     """Read the files of a split.
 
     Raises:
         FileNotFoundError: a file is not in the folder.
-        RefusedError: it cannot be used.
+        RefusedError: it cannot be used; or, unless by ``force``, it holds other annotations than
+            were published.
     """
     found = read_annotations(folder, split)
     files = tuple(folder / file_name(part) for part in split.parts)
-    return Release(split, files, found, tuple(unlike_release(found, split)))
-
-
-def refuse_unlike(release: Release) -> None:
-    """Refuse other annotations than were published.
-
-    Raises:
-        RefusedError: the files hold others.
-    """
-    if release.unlike:
+    made = Release(split, files, found, tuple(unlike_release(found, split)))
+    if made.unlike and not force:
         raise RefusedError(
             Code.UNLIKE_RELEASE,
-            release.names,
-            f"{'; '.join(release.unlike)}. Scores on other annotations are not Ref-L4 scores; "
+            made.names,
+            f"{'; '.join(made.unlike)}. Scores on other annotations are not Ref-L4 scores; "
             "to make tables all the same: prepare --force",
         )
+    return made
 
 
 def prepare(release: Release, out: Path) -> Prepared:

@@ -12,7 +12,7 @@ from ...benchmarks.findit.datasets import Dataset
 from ...benchmarks.findit.query import Query
 from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ...benchmarks.refl4 import table as ref_l4
-from ...benchmarks.refl4.annotations import RELEASE, Split, file_name
+from ...benchmarks.refl4.annotations import RELEASE, Split, file_name, unlike_release
 from ...benchmarks.refl4.table import DATASETS as REF_L4
 from ...benchmarks.refl4.table import IMAGES as REF_L4_IMAGES
 from ...benchmarks.refl4.table import table_name
@@ -201,11 +201,10 @@ class RefL4Table:
             rows = ref_l4.read_table(path)
         except (OSError, TableError):
             return None
-        return path if not ref_l4.unlike_release_of(rows, self.split) else None
+        return None if unlike_release([row.annotation for row in rows], self.split) else path
 
     def make(self, parquet: Path, out: Path | None) -> Path:
         release = ref_l4.read_release(parquet, self.split)
-        ref_l4.refuse_unlike(release)
         return ref_l4.prepare(release, out or lmu_data_root()).path
 
     def queries(self, table: Path) -> Sequence[Query]:
