@@ -99,7 +99,7 @@ def test_what_coco_writes_is_read(segmentation: Any, outlines: Any) -> None:
         ({"size": [2, 2], "counts": [5, -1]}, "negative"),
         ({"size": [2], "counts": [4]}, "not enough values"),
         ({"size": [2, 2], "counts": "é"}, "packs no run lengths"),
-        ({"size": [2, 2], "counts": "T"}, "break off"),
+        ({"size": [2, 2], "counts": "T"}, "no run lengths of COCO: the text breaks off"),
         ({"size": [2, 2], "counts": None}, "no run lengths of COCO"),
     ],
 )

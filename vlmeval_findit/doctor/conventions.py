@@ -76,15 +76,31 @@ def _within(
     return _space(name, means, cost, Space("smart_resize", None, low, high, two_step, factor))
 
 
-def _sized(name: str, means: str, cost: float, size: Callable[[Floats], Floats]) -> SpaceRow:
-    """Numbers begin at the picture's corner and refer to a size, made of the picture's (2, n)."""
+# From the sizes of pictures, (2, n), to what numbers that begin at their corner refer to.
+SizeOf = Callable[[Floats], Floats]
+
+
+def _sized(name: str, means: str, cost: float, size: SizeOf) -> SpaceRow:
     return SpaceRow(name, means, cost, lambda sizes: Frame(size(sizes), np.zeros_like(sizes)))
 
 
+def _square(side: float) -> SizeOf:
+    return lambda sizes: 0 * sizes + side
+
+
+def _longer(side: float) -> SizeOf:
+    return lambda sizes: sizes * (side / sizes.max(0))
+
+
+def _at_most(side: float) -> SizeOf:
+    return lambda sizes: sizes * np.minimum(1, side / sizes.max(0))
+
+
 def _tiles(sizes: Floats) -> Floats:
-    """OpenAI's older sizing: within 2048 x 2048 pixels, then a shorter side of at most 768."""
-    within = np.minimum(1, 2048 / sizes.max(0))
-    return sizes * within * np.minimum(1, 768 / (sizes.min(0) * within))
+    # OpenAI's older sizing: within 2048 x 2048 pixels, then a shorter side of at most 768.
+    within = sizes * np.minimum(1, 2048 / sizes.max(0))
+    sent: Floats = within * np.minimum(1, 768 / within.min(0))
+    return sent
 
 
 _SMART = of_space(Space("smart_resize", min_pixels=200704, max_pixels=1605632))
@@ -97,18 +113,18 @@ _COMMON = [
     _space("pixels", "pixels of the picture", USUAL),
     _within(200704, 1605632, USUAL),
     _within(3136, 12845056, USUAL),
-    _sized("percent", "percent of width and height", KNOWN, lambda s: 0 * s + 100),
+    _sized("percent", "percent of width and height", KNOWN, _square(100)),
     _space("openai_high", "pixels after OpenAI's 'high' resize", KNOWN),
     _space("claude_standard", "pixels after Anthropic's resize to 1568", KNOWN),
     _space("claude_highres", "pixels after Anthropic's resize to 2576", KNOWN),
     _letterbox(1000, "thousandths of the picture padded to a square", KNOWN),
-    _sized("longer1000", "thousandths of the longer side", KNOWN, lambda s: s * (1000 / s.max(0))),
+    _sized("longer1000", "thousandths of the longer side", KNOWN, _longer(1000)),
 ]
 
 _SWAPPED = "width and height exchanged"
 
 # What was done to numbers by mistake: the size that they refer to, from that of the picture.
-_MISTAKES: list[tuple[str, str, Callable[[Floats], Floats]]] = [
+_MISTAKES: list[tuple[str, str, SizeOf]] = [
     ("twice_grid", "thousandths scaled a second time", lambda s: 1e6 / s),
     ("pixels_times_size", "pixels scaled as if they were thousandths", lambda s: s**2 / 1000),
     ("smart_twice", f"{_BOUNDS}, scaled twice", lambda s: _SMART(s).scale ** 2 / s),
@@ -136,30 +152,20 @@ _ROWS = [
     _within(65536, 16777216, factor=32),
     # That of FindIt-Nano-px.
     _within(2304, 28224, RARE, factor=24),
-    _sized("grid1024", "1024ths of width and height", RARE, lambda s: 0 * s + 1024),
+    _sized("grid1024", "1024ths of width and height", RARE, _square(1024)),
     _sized("original", "pixels of the picture, however large", RARE, lambda s: s),
     _sized("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, _tiles),
     *(
-        _sized(f"square{n}", f"pixels of a {n} x {n} input", RARE, lambda s, n=n: 0 * s + n)
+        _sized(f"square{n}", f"pixels of a {n} x {n} input", RARE, _square(n))
         for n in (224, 336, 448, 512, 768, 896)
     ),
     *(
-        _sized(
-            f"limit{n}",
-            f"pixels after shrinking to {n}",
-            RARE,
-            lambda s, n=n: s * np.minimum(1, n / s.max(0)),
-        )
+        _sized(f"limit{n}", f"pixels after shrinking to {n}", RARE, _at_most(n))
         for n in (512, 640, 768, 1024, 1280, 1568, 2048)
     ),
-    _sized("longer1", "fractions of the longer side", RARE, lambda s: s / s.max(0)),
+    _sized("longer1", "fractions of the longer side", RARE, _longer(1)),
     *(
-        _sized(
-            f"longer{n}",
-            f"pixels after scaling to {n}",
-            RARE,
-            lambda s, n=n: s * (n / s.max(0)),
-        )
+        _sized(f"longer{n}", f"pixels after scaling to {n}", RARE, _longer(n))
         for n in (336, 448, 640, 896, 1024)
     ),
     _letterbox(1, "fractions of the picture padded to a square"),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
-from math import floor, isfinite
+from itertools import pairwise
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -60,14 +60,10 @@ class RLE:
         >>> RLE(2, 3, (1, 2, 3)).covers(1.9, 0), RLE(2, 3, (1, 2, 3)).covers(2, 0)
         (True, False)
         """
-        if not (isfinite(x) and isfinite(y)):
+        if not (0 <= x < self.width and 0 <= y < self.height):
             return False
-        column, row = floor(x), floor(y)
-        if not (0 <= column < self.width and 0 <= row < self.height):
-            return False
-        place = column * self.height + row
-        run = next(at for at, end in enumerate(accumulate(self.counts)) if place < end)
-        return run % 2 == 1
+        place = floor(x) * self.height + floor(y)
+        return bool(np.searchsorted(np.cumsum(self.counts), place, side="right") % 2)
 
 
 @dataclass(frozen=True)
@@ -133,8 +129,6 @@ def rle_of(coco: Mapping[str, Any]) -> RLE:
         runs = _unpacked(counts) if isinstance(counts, str) else [int(run) for run in counts]
     except KeyError as error:
         raise RLEError(f"a mask of run lengths has no {error}") from None
-    except RLEError:
-        raise
     except (TypeError, ValueError) as error:
         raise RLEError(f"no run lengths of COCO: {error}") from None
     return RLE(height, width, tuple(runs))
@@ -163,7 +157,7 @@ def _unpacked(text: str) -> Sequence[int]:
     for letter in text:
         bits = ord(letter) - 48
         if not 0 <= bits < 64:
-            raise RLEError(f"{letter!r} packs no run lengths")
+            raise ValueError(f"{letter!r} packs no run lengths")
         value |= (bits & 31) << shift
         shift += 5
         if not bits & 32:
@@ -172,5 +166,5 @@ def _unpacked(text: str) -> Sequence[int]:
             runs.append(value + runs[-2] if len(runs) > 2 else value)
             value = shift = 0
     if shift:
-        raise RLEError("the run lengths of a mask break off")
+        raise ValueError("the text breaks off")
     return runs

@@ -128,8 +128,6 @@ def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
 # --- a mask thinned to lines one pixel wide -------------------------------------------------------
 
 Flags = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
-"""Pixels by their index in a picture that has been laid out as one row."""
 
 
 def thinned(mask: Mask) -> Mask:
@@ -138,13 +136,12 @@ def thinned(mask: Mask) -> Mask:
     >>> thinned(np.ones((3, 7), dtype=np.uint8))[1].tolist()
     [0, 1, 1, 1, 1, 0, 0]
     """
-    padded = np.pad(mask.astype(bool), 1)
-    inside, width = padded.ravel(), padded.shape[1]
+    padded = np.pad(mask, 1)
+    edge = np.flatnonzero(padded - cv2.erode(padded, np.ones((3, 3), dtype=np.uint8)))
+    inside, width = padded.astype(bool).ravel(), padded.shape[1]
     # p2 above the pixel, then clockwise up to p9.
     around = np.array([-width, 1 - width, 1, 1 + width, width, width - 1, -1, -1 - width])
-    edge = _edge(padded)
-    idle = 0
-    step = 0
+    idle = step = 0
     while idle < 2:
         near = np.packbits(inside[edge[:, None] + around], axis=1).ravel()
         gone = edge[_DELETED[step][near]]
@@ -154,18 +151,7 @@ def thinned(mask: Mask) -> Mask:
         edge = edge[inside[edge]]
         idle = 0 if len(gone) else idle + 1
         step = 1 - step
-    return padded[1:-1, 1:-1].astype(np.uint8)
-
-
-def _edge(padded: Flags) -> Places:
-    height, width = padded.shape
-    behind = np.ones((height - 2, width - 2), dtype=bool)
-    for dy in range(3):
-        for dx in range(3):
-            behind &= padded[dy : height - 2 + dy, dx : width - 2 + dx]
-    at_edge = padded.copy()
-    at_edge[1:-1, 1:-1] &= ~behind
-    return np.flatnonzero(at_edge)
+    return inside.reshape(padded.shape)[1:-1, 1:-1].astype(np.uint8)
 
 
 def _deleted(near: Flags, step: int) -> Flags:
