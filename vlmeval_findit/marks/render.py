@@ -60,11 +60,12 @@ class Way(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """One region about to be marked: its number from 1, and the picture's (height, width)."""
+    """One region about to be marked."""
 
-    number: int
+    number: int  # from 1
     region: Region
-    size: tuple[int, ...]
+    size: tuple[int, ...]  # (height, width) of the picture
+    width: int  # of lines
     fit: Fit
     note: Callable[[str], None]
 
@@ -78,11 +79,11 @@ def _box(mark: Mark) -> list[PixelBox]:
 
 
 def _digit(mark: Mark) -> list[shapes.Tag]:
-    return [shapes.digit(mark.box, mark.number)]
+    return [shapes.digit(mark.box, mark.number, mark.width)]
 
 
 def _letter(mark: Mark) -> list[shapes.Tag]:
-    return [shapes.letter(mark.box, mark.number)]
+    return [shapes.letter(mark.box, mark.number, mark.width)]
 
 
 def _each_area(mark: Mark) -> Sequence[shapes.Area]:
@@ -171,7 +172,7 @@ def draw_marks(
     canvas = np.array(pixels, order="C")
     way, used, notes = WAYS[style.shape, style.variant], list[str](), list[str]()
     for number, (region, name) in enumerate(zip(regions, named, strict=True), 1):
-        mark = Mark(number, region, canvas.shape[:2], fit, notes.append)
+        mark = Mark(number, region, canvas.shape[:2], style.width, fit, notes.append)
         chosen = None if rgb_of(name) is None else name
         for piece in way.pieces(mark):
             if chosen is None:

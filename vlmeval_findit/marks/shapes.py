@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import cv2
@@ -161,31 +161,37 @@ FONT = cv2.FONT_HERSHEY_SIMPLEX
 
 
 class Tag(NamedTuple):
-    """What stands on a tag, where its middle is, and how both grow with the line's width."""
+    """What stands on a tag, where, and how large the tag is."""
 
     text: str
     centre: Point
-    scale: Callable[[int], float]
-    margin: Callable[[int], int]
-    shift: Callable[[int], int]
+    scale: float
+    plate: Point  # width and height: those of the text, and a margin
+    base: Point  # where the text begins
 
 
-def digit(box: PixelBox, number: int) -> Tag:
+def digit(box: PixelBox, number: int, width: int) -> Tag:
     """1, 2, 3 …"""
-    return Tag(str(number), box.centre, lambda t: 0.4 * t, lambda t: 10 * t, lambda t: 0)
+    return _tag(str(number), box.centre, 0.4 * width, width, margin=10 * width)
 
 
-def letter(box: PixelBox, number: int) -> Tag:
+def letter(box: PixelBox, number: int, width: int) -> Tag:
     """Tag with A, B, C … Z, AA …
 
-    >>> [letter(PixelBox(0, 0, 9, 9), number).text for number in (1, 26, 27, 703)]
+    >>> [letter(PixelBox(0, 0, 9, 9), number, 4).text for number in (1, 26, 27, 703)]
     ['A', 'Z', 'AA', 'AAA']
     """
     text = ""
     while number:
         number, place = divmod(number - 1, 26)
         text = chr(ord("A") + place) + text
-    return Tag(text, box.centre, lambda t: max(0.4 * t, 0.5), lambda t: 15, lambda t: t // 2)
+    return _tag(text, box.centre, max(0.4 * width, 0.5), width, margin=15, shift=width // 2)
+
+
+def _tag(text: str, centre: Point, scale: float, width: int, margin: int, shift: int = 0) -> Tag:
+    (w, h), _ = cv2.getTextSize(text, FONT, scale, width)
+    base = centre[0] - w // 2 + shift, centre[1] + h // 2 + shift
+    return Tag(text, centre, scale, (w + margin, h + margin), base)
 
 
 def square_tag(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
@@ -196,35 +202,20 @@ def square_tag(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
 
 def round_tag(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
     """On a disc as wide as the rectangle's longer side."""
-    disc(canvas, tag.centre, max(_plate(tag, width)) // 2, colour)
+    disc(canvas, tag.centre, max(tag.plate) // 2, colour)
     _write(canvas, tag, width)
 
 
 def square_plate(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
     """The plate alone; one that would begin left of the picture or above it begins at its edge."""
-    (x, y), size = tag.centre, _plate(tag, width)
-    x1, y1 = max(0, x - size[0] // 2), max(0, y - size[1] // 2)
-    cv2.rectangle(canvas, (x1, y1), (x1 + size[0], y1 + size[1]), colour, cv2.FILLED)
-
-
-def _plate(tag: Tag, width: int) -> Point:
-    text_width, text_height = _text_size(tag, width)
-    margin = tag.margin(width)
-    return text_width + margin, text_height + margin
+    (x, y), (w, h) = tag.centre, tag.plate
+    x1, y1 = max(0, x - w // 2), max(0, y - h // 2)
+    cv2.rectangle(canvas, (x1, y1), (x1 + w, y1 + h), colour, cv2.FILLED)
 
 
 def _write(canvas: Canvas, tag: Tag, width: int) -> None:
-    (x, y), (text_width, text_height) = tag.centre, _text_size(tag, width)
-    shift = tag.shift(width)
-    left, base = x - text_width // 2 + shift, y + text_height // 2 + shift
     white = (255, 255, 255)
-    text = tag.text
-    cv2.putText(canvas, text, (left, base), FONT, tag.scale(width), white, width, cv2.LINE_AA)
-
-
-def _text_size(tag: Tag, width: int) -> Point:
-    (text_width, text_height), _ = cv2.getTextSize(tag.text, FONT, tag.scale(width), width)
-    return text_width, text_height
+    cv2.putText(canvas, tag.text, tag.base, FONT, tag.scale, white, width, cv2.LINE_AA)
 
 
 # --- masks and contours ---------------------------------------------------------------------------
@@ -297,17 +288,13 @@ def under_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
 
 def tight_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
     """The outline itself."""
-    _closed(canvas, area.outlines, colour, width)
+    cv2.polylines(canvas, area.outlines, True, colour, width)
 
 
 def loose_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
     """A smooth line at some distance around it."""
     size = canvas.shape[1], canvas.shape[0]
-    _closed(canvas, [loosened(one, size) for one in area.outlines], colour, width)
-
-
-def _closed(canvas: Canvas, outlines: Sequence[Points], colour: Colour, width: int) -> None:
-    cv2.polylines(canvas, outlines, True, colour, width)
+    tight_contour(canvas, Area([loosened(one, size) for one in area.outlines]), colour, width)
 
 
 Floats = npt.NDArray[np.float64]
