@@ -270,8 +270,8 @@ def test_slices_are_those_of_the_annotation() -> None:
         "source": "COCO",
         "words": "21-40" if len(VAL[0]["caption"].split()) > 20 else "11-20",
         "wording": "rewritten",
-        "class": "o365_56",
-        "corrected class": "o365_57",
+        "class": "Bus",
+        "corrected class": "Wild Bird",
     }
 
 

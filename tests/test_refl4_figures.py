@@ -14,9 +14,8 @@ from vlmeval_findit.benchmarks.refl4.annotations import Annotation, Corners, Spl
 from vlmeval_findit.benchmarks.refl4.classes import (
     AUTHORS,
     CORRECTED,
+    OBJECTS365,
     ONE_TOO_LOW,
-    PictureSource,
-    class_name,
     class_of,
     source_of,
 )
@@ -33,7 +32,7 @@ from vlmeval_findit.benchmarks.refl4.protocol import (
     sums_of,
 )
 from vlmeval_findit.core.evidence import clustered, evidence_of
-from vlmeval_findit.core.metric import figures
+from vlmeval_findit.core.metric import figures, slice_problem
 from vlmeval_findit.core.scored_row import ScoredRow, totals
 
 NAN, INF = math.nan, math.inf
@@ -194,30 +193,29 @@ def test_ranges_of_words(words: int, name: str) -> None:
 def test_the_ten_mended_classes_are_named_alike() -> None:
     for table in (AUTHORS, CORRECTED):
         assert len(table) == 80
-        assert class_of("refcoco_37", table) == "o365_100000"
+        assert class_of("refcoco_37", table) == "sports ball"
         assert class_of("refcoco_12", table) == "refcoco_12"  # COCO does not use 12
-        assert class_of("o365_56", table) == "o365_56"
+        assert class_of("o365_56", table) == "Bus"
     changed = {key for key in AUTHORS if AUTHORS[key] != CORRECTED[key]}
     assert changed == {f"refcoco_{number}" for number in ONE_TOO_LOW}
-    assert class_name(class_of("refcoco_16", AUTHORS)) == "Bus"
-    assert class_name(class_of("refcoco_16", CORRECTED)) == "Wild Bird"
-    assert class_name(class_of("refcoco_89", CORRECTED)) == "Hair Dryer"
-    alike = [key for key in AUTHORS if class_name(AUTHORS[key]).lower() == class_name(key)]
-    mended = [key for key in CORRECTED if class_name(CORRECTED[key]).lower() == class_name(key)]
-    assert set(alike) < set(mended)
-    assert set(mended) - set(alike) == {"refcoco_67"}  # others are synonyms: bird, wild bird
-    assert class_name("o365_100000") == "sports ball"
-    assert class_name("o365_999") == "o365_999"
-    assert class_name("refcoco_x") == "refcoco_x"
-    assert class_name("cat_1") == "cat_1"
+    assert class_of("refcoco_67", AUTHORS) == "Cake"
+    assert class_of("refcoco_67", CORRECTED) == "Dining Table"
+    assert class_of("refcoco_89", CORRECTED) == "Hair Dryer"
+    assert class_of("o365_999", AUTHORS) == "o365_999"
+    assert class_of("cat_1", AUTHORS) == "cat_1"
+
+
+def test_names_of_classes_are_different_and_can_be_slices() -> None:
+    assert len(set(OBJECTS365.values()) | {"sports ball"}) == 366
+    assert [name for name in OBJECTS365.values() if slice_problem("class", name)] == []
 
 
 def test_sources() -> None:
-    assert source_of("refcoco_1") is PictureSource.COCO
-    assert source_of("o365_57") is PictureSource.O365_P1  # COCO's bird
-    assert source_of("o365_13") is PictureSource.O365_P2  # COCO has no cabinet
-    assert source_of("o365_365") is PictureSource.O365_P2
-    assert source_of("lvis_1") is None
+    assert source_of("refcoco_1") == "COCO"
+    assert source_of("o365_57") == "O365-P1"  # COCO's bird
+    assert source_of("o365_13") == "O365-P2"  # COCO has no cabinet
+    assert source_of("o365_365") == "O365-P2"
+    assert source_of("lvis_1") == ""
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -284,6 +282,6 @@ def test_what_nobody_asked_has_no_figure() -> None:
 def test_corrected_classes_part_birds_from_buses() -> None:
     bird, bus = truth(0, 0, 9, 9, "refcoco_16"), truth(0, 0, 9, 9, "refcoco_6")
     ours = totals(rows_of([(bird, 10), (bus, 0)]))
-    assert (ours["asked[class=o365_56]"], ours[f"{HITS[0]}[class=o365_56]"]) == (2, 1)
+    assert (ours["asked[class=Bus]"], ours[f"{HITS[0]}[class=Bus]"]) == (2, 1)
     assert (TWELVE[-1].value(ours), CORRECTED_METRICS[1].value(ours)) == (50, 50)
-    assert ours[f"{HITS[0]}[corrected class=o365_57]"] == 1
+    assert ours[f"{HITS[0]}[corrected class=Wild Bird]"] == 1

@@ -9,7 +9,7 @@ import pytest
 
 from vlmeval_findit.benchmarks.refl4.annotations import RELEASE, SIZES, Split
 from vlmeval_findit.benchmarks.refl4.benchmark import published
-from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, COCO, CORRECTED, OBJECTS365
+from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, CORRECTED, OBJECTS365
 from vlmeval_findit.benchmarks.refl4.protocol import TWELVE
 from vlmeval_findit.benchmarks.refl4.table import table_name
 
@@ -50,11 +50,8 @@ def test_rows_agree_with_the_sizes_of_their_parts(model: str) -> None:
 
 def test_names_of_categories() -> None:
     assert list(OBJECTS365) == list(range(1, 366))
-    assert len(COCO) == 80
-    assert (OBJECTS365[1], OBJECTS365[206], COCO[1], COCO[90]) == (
-        "Person", OBJECTS365[206], "person", "toothbrush",
-    )  # fmt: skip
-    assert all(name and name == name.strip() for name in (*OBJECTS365.values(), *COCO.values()))
+    assert (OBJECTS365[1], OBJECTS365[365]) == ("Person", "Table Tennis")
+    assert all(name and name == name.strip() for name in OBJECTS365.values())
 
 
 @pytest.mark.shared
@@ -64,7 +61,6 @@ def test_names_and_tables_are_those_beside_the_clone(shared: Path) -> None:
         pytest.skip(f"no {path}")
     known = json.loads(path.read_text(encoding="utf-8"))
     assert OBJECTS365 == {int(number): name for number, name in known["objects365"].items()}
-    assert COCO == {int(number): name for number, name in known["coco"].items()}
 
     def table(entries: dict[str, int]) -> dict[str, str]:
         return {f"refcoco_{coco}": f"o365_{o365}" for coco, o365 in entries.items()}

@@ -7,11 +7,9 @@ meant (its bird is a bus), which the corrected table mends.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from types import MappingProxyType
 
-# Names as their owners spell them: Objects365 (v2) from 1, and COCO.  In one text each, because 445
-# lines of one name would say no more.
+# Names as Objects365 (v2) spells them, from 1.  In one text: 365 lines would say no more.
 _OBJECTS365 = """
 Person | Sneakers | Chair | Other Shoes | Hat | Car | Lamp | Glasses | Bottle | Desk | Cup |
 Street Lights | Cabinet/shelf | Handbag/Satchel | Bracelet | Plate | Picture/Frame | Helmet | Book |
@@ -57,33 +55,16 @@ Table Tennis paddle | Cosmetics Brush/Eyeliner Pencil | Chainsaw | Eraser | Lobs
 Okra | Lipstick | Cosmetics Mirror | Curling | Table Tennis
 """
 
-_COCO = """
-1 person | 2 bicycle | 3 car | 4 motorcycle | 5 airplane | 6 bus | 7 train | 8 truck | 9 boat |
-10 traffic light | 11 fire hydrant | 13 stop sign | 14 parking meter | 15 bench | 16 bird | 17 cat |
-18 dog | 19 horse | 20 sheep | 21 cow | 22 elephant | 23 bear | 24 zebra | 25 giraffe |
-27 backpack | 28 umbrella | 31 handbag | 32 tie | 33 suitcase | 34 frisbee | 35 skis |
-36 snowboard | 37 sports ball | 38 kite | 39 baseball bat | 40 baseball glove | 41 skateboard |
-42 surfboard | 43 tennis racket | 44 bottle | 46 wine glass | 47 cup | 48 fork | 49 knife |
-50 spoon | 51 bowl | 52 banana | 53 apple | 54 sandwich | 55 orange | 56 broccoli | 57 carrot |
-58 hot dog | 59 pizza | 60 donut | 61 cake | 62 chair | 63 couch | 64 potted plant | 65 bed |
-67 dining table | 70 toilet | 72 tv | 73 laptop | 74 mouse | 75 remote | 76 keyboard |
-77 cell phone | 78 microwave | 79 oven | 80 toaster | 81 sink | 82 refrigerator | 84 book |
-85 clock | 86 vase | 87 scissors | 88 teddy bear | 89 hair drier | 90 toothbrush
-"""
-
-
-def _entries(text: str) -> list[str]:
-    return [entry.strip() for entry in " ".join(text.split("\n")).split("|")]
-
-
 # Objects365 category id, from 1, to name.
-OBJECTS365: Mapping[int, str] = MappingProxyType(dict(enumerate(_entries(_OBJECTS365), 1)))
+OBJECTS365: Mapping[int, str] = MappingProxyType(
+    dict(enumerate(map(str.strip, _OBJECTS365.split("|")), 1))
+)
 
-COCO: Mapping[int, str] = MappingProxyType(
-    {int(number): name for number, name in (entry.split(" ", 1) for entry in _entries(_COCO))}
-)  # COCO category id (1 to 90, ten are not in use) to name
-
-OWN_CLASS = 100000  # no class of Objects365: it has several for COCO's sports balls
+# Names of classes.  The last is none of Objects365, which has several for COCO's sports balls.
+_NAMES = {
+    **{f"o365_{number}": name for number, name in OBJECTS365.items()},
+    "o365_100000": "sports ball",
+}
 
 _AUTHORS = (
     "1:1 2:47 3:6 4:59 5:115 6:56 7:117 8:66 9:22 10:41 11:177 13:128 14:250 15:25 16:56 17:140 "
@@ -97,14 +78,6 @@ _AUTHORS = (
 # COCO ids whose entry in the authors' table is one too low.
 ONE_TOO_LOW = frozenset({16, 31, 33, 35, 51, 55, 67, 72, 88, 89})
 _COCO_PREFIX, _O365_PREFIX = "refcoco_", "o365_"
-
-
-class PictureSource(Enum):
-    """Source of an annotated object; the value is its name in tables."""
-
-    COCO = "COCO"
-    O365_P1 = "O365-P1"  # of a class that COCO has too
-    O365_P2 = "O365-P2"
 
 
 ClassTable = Mapping[str, str]  # ``ori_category_id`` to class; an absent id is its own class
@@ -126,36 +99,27 @@ _SHARED = frozenset(CORRECTED.values())
 
 
 def class_of(ori_category_id: str, table: ClassTable) -> str:
-    """Return an annotation's class.
+    """Name an annotation's class; one without a name is named by its id.
 
     >>> class_of("refcoco_16", AUTHORS), class_of("refcoco_16", CORRECTED)
-    ('o365_56', 'o365_57')
-    >>> class_of("o365_300", AUTHORS)
-    'o365_300'
+    ('Bus', 'Wild Bird')
+    >>> class_of("refcoco_37", AUTHORS), class_of("o365_999", AUTHORS)
+    ('sports ball', 'o365_999')
     """
-    return table.get(ori_category_id, ori_category_id)
+    found = table.get(ori_category_id, ori_category_id)
+    return _NAMES.get(found, found)
 
 
-def class_name(key: str) -> str:
-    """Name a class or ``ori_category_id``; an unknown one is its own name.
+def source_of(ori_category_id: str) -> str:
+    """Name an annotated object's source; "" where its id does not say it.
 
-    >>> class_name("o365_57"), class_name("refcoco_16"), class_name("o365_100000")
-    ('Wild Bird', 'bird', 'sports ball')
+    O365-P1 are objects of Objects365 whose class COCO has too, O365-P2 the others.
+
+    >>> source_of("refcoco_16"), source_of("o365_57"), source_of("o365_13")
+    ('COCO', 'O365-P1', 'O365-P2')
     """
-    prefix, _, number = key.rpartition("_")
-    if not (number.isascii() and number.isdecimal()):
-        return key
-    if f"{prefix}_" == _O365_PREFIX:
-        return COCO[37] if int(number) == OWN_CLASS else OBJECTS365.get(int(number), key)
-    if f"{prefix}_" == _COCO_PREFIX:
-        return COCO.get(int(number), key)
-    return key
-
-
-def source_of(ori_category_id: str) -> PictureSource | None:
-    """Return an annotated object's source; None where its id says neither."""
     if ori_category_id.startswith(_COCO_PREFIX):
-        return PictureSource.COCO
+        return "COCO"
     if ori_category_id.startswith(_O365_PREFIX):
-        return PictureSource.O365_P1 if ori_category_id in _SHARED else PictureSource.O365_P2
-    return None
+        return "O365-P1" if ori_category_id in _SHARED else "O365-P2"
+    return ""

@@ -79,15 +79,14 @@ _WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
 
 def slices_of(one: Annotation) -> dict[str, str]:
     """Return an expression's slices, as far as they are known."""
-    words, category = None, one.ori_category_id or None
+    words, category = None, one.ori_category_id
     if one.caption:
         count = len(one.caption.split())
         words = next((name for most, name in _WORDS if count <= most), ">40")
-    source = None if category is None else source_of(category)
     found = {
         "split": None if one.split is Split.ALL else one.split.value,
         "size": size_of(one),
-        "source": source and source.value,
+        "source": source_of(category),
         "words": words,
         "wording": None if one.is_rewrite is None else ("original", "rewritten")[one.is_rewrite],
         CLASS: category and class_of(category, AUTHORS),
