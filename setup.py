@@ -84,16 +84,18 @@ EXTRAS = {
     "cluster": ["ray>=2.40"],
     "confidences": ["pycocotools>=2.0.8"],
     "notebook": ["jupyterlab>=4", DETECTIONS],
-    # push --upload; writing the folder needs nothing more.
+    # export --to hub --upload; writing the folder needs nothing more.
     "publish": ["huggingface_hub>=0.30"],
     # A tracking server, or a store in a file (sqlite:///…).
-    "track": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],
+    "mlflow": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],
+    "wandb": ["wandb>=0.31"],
+    "trackio": ["trackio>=0.43"],
 }
 EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"], *EXTRAS["photos"]]
 EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
 
 # What they were called before: old commands go on working.
-ALIASES = {"vlmeval": "run", "ray": "cluster", "ap": "confidences"}
+ALIASES = {"vlmeval": "run", "ray": "cluster", "ap": "confidences", "track": "mlflow"}
 
 TEST = [
     "pytest>=8",
@@ -102,14 +104,16 @@ TEST = [
     "pytest-benchmark>=4",
     "trustme>=1.1",
     "selenium>=4.20",
-    # What the tests of other extras need; a pushed folder is read with `datasets`.
+    # What the tests of other extras need; the hub's folder is read with `datasets`.
     *EXTRAS["video"],
     *EXTRAS["cluster"],
     *EXTRAS["confidences"],
     *EXTRAS["photos"],
     *EXTRAS["marks"],
     *EXTRAS["publish"],
-    *EXTRAS["track"],
+    *EXTRAS["mlflow"],
+    *EXTRAS["wandb"],
+    *EXTRAS["trackio"],
     "datasets>=3",
     GRAMMAR,
     DETECTIONS,

@@ -87,7 +87,7 @@ def test_extras_in_messages_are_those_of_setup() -> None:
         for at in range(len(node.value.keys))
     ]
     there = {*tables, "demo", "all"}
-    assert {"run", "local", "track"} <= there
+    assert {"run", "local", "mlflow"} <= there
     assert set(EXTRAS.values()) <= there
     code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     assert set(re.findall(r"\binstall\(['\"](\w+)['\"]\)", code)) <= there
@@ -100,9 +100,9 @@ def test_in_a_clone_the_clone_is_installed(monkeypatch: pytest.MonkeyPatch) -> N
     from vlmeval_findit.core import command
 
     monkeypatch.setattr(command, "clone", lambda: Path("/some where/findit"))
-    assert command.install("track") == "pip install -e '/some where/findit[track]'"
+    assert command.install("mlflow") == "pip install -e '/some where/findit[mlflow]'"
     monkeypatch.setattr(command, "clone", lambda: None)
-    assert command.install("track") == "pip install 'vlmeval-findit[track]'"
+    assert command.install("mlflow") == "pip install 'vlmeval-findit[mlflow]'"
 
 
 def test_how_a_space_is_said_is_true_of_every_command() -> None:

@@ -366,9 +366,12 @@ def test_a_run_without_them_is_refused(
     said = capsys.readouterr().err
     assert f"{path}: none of its boxes has a confidence" in said
     assert "Ask again with --confidences" in said
-    assert main(["export-coco", "--space", "grid1000", str(path), "--confidence", "mean"]) == 2
+    write_score(score_file(path, GRID), path)
+    out = tmp_path / "coco"
+    export = ["export", str(path), "--to", "coco", "--out", str(out), "--confidence", "mean"]
+    assert main(export) == 2
     assert "--confidences" in capsys.readouterr().err
-    assert not RunFiles(path).coco_results.exists()
+    assert not out.exists()
 
 
 def test_a_run_that_was_scored_before_has_them_all_the_same(world: World) -> None:
@@ -538,19 +541,23 @@ def test_the_command_writes_figures_and_a_picture(
     assert figures.read_text() == first, "nothing is drawn otherwise the second time"
 
 
-def test_export_coco_writes_them(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = RunFiles(run)
-    given = ["export-coco", "--space", "grid1000", str(run)]
+def test_export_to_coco_writes_them(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "coco"
+    given = ["export", str(run), "--to", "coco", "--out", str(out)]
 
     def scores(*more: str) -> list[float]:
         assert main([*given, *more]) == 0
-        note = json.loads(files.coco_truth.read_text())["info"]["note"]
-        assert note in capsys.readouterr().out
+        note = json.loads((out / f"{run.stem}_coco_truth.json").read_text())["info"]["note"]
+        assert note in " ".join(capsys.readouterr().out.split())
         assert (more[-1:] or ["mean"])[0] in note
-        return [one["score"] for one in json.loads(files.coco_results.read_text())]
+        return [
+            one["score"] for one in json.loads((out / f"{run.stem}_coco_results.json").read_text())
+        ]
 
     write_score(score_file(run, GRID), run)
-    rows = load_run(files.provenance).rows
+    rows = load_run(RunFiles(run).provenance).rows
     for name in ("mean", "minimum"):
         kept = [one for row in rows for one in row.details["confidences"][name]]
         assert scores("--confidence", name) == kept
@@ -560,11 +567,13 @@ def test_export_coco_writes_them(run: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_format_without_labels_has_none_to_export(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     many(world, 4)
     path = write_run(world, NAME, noisy(np.random.default_rng(1), lambda hit: 0.5))
-    given = ["export-coco", "--space", "grid1000", str(path), "--confidence"]
+    write_score(score_file(path, GRID), path)
+    out = str(tmp_path / "coco")
+    given = ["export", str(path), "--to", "coco", "--out", out, "--confidence"]
     assert main([*given, "label"]) == 2
     assert "in a format that says labels" in capsys.readouterr().err
     assert main([*given, "product"]) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_data import ANNOTATIONS, IMAGE_IDS, data_folder, make_images, write_coco
+from own_data import ANNOTATIONS, IMAGE_IDS, coco_values, data_folder, make_images, write_coco
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask as Task
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
@@ -53,12 +53,13 @@ def export(dataset: str, replies: dict[int, str] | None = None) -> tuple[Any, An
     ]
     path = Path(f"Model_{dataset}.json")
     path.write_text(json.dumps(rows))
-    assert main(["export-coco", "--space", "pixels", str(path)]) == 0
-    stem = path.stem
-    return (
-        json.loads(Path(f"{stem}_coco_truth.json").read_text()),
-        json.loads(Path(f"{stem}_coco_results.json").read_text()),
-    )
+    assert main(["score", "--space", "pixels", str(path)]) == 0
+    assert main(["export", str(path), "--to", "coco", "--out", "coco"]) == 0
+    return written("truth", dataset), written("results", dataset)
+
+
+def written(what: str, dataset: str) -> Any:
+    return json.loads(Path(f"coco/Model_{dataset}_coco_{what}.json").read_text())
 
 
 DATASETS = ("FindIt_MyData_xyxy_json", "FindIt_MyData_multilabel_cxcywh_text")
@@ -93,9 +94,9 @@ def test_coco_tools_read_it(imported: Path, dataset: str) -> None:
     export(dataset)
     with contextlib.redirect_stdout(io.StringIO()):
         # Against the file that was exported, and against the one that was imported.
-        for truth in (f"Model_{dataset}_coco_truth.json", str(imported)):
+        for truth in (f"coco/Model_{dataset}_coco_truth.json", str(imported)):
             known = coco.COCO(truth)
-            found = known.loadRes(f"Model_{dataset}_coco_results.json")
+            found = known.loadRes(f"coco/Model_{dataset}_coco_results.json")
             run = evaluation.COCOeval(known, found, "bbox")
             run.evaluate()
             run.accumulate()
@@ -117,15 +118,14 @@ def test_what_cannot_be_exported_is_counted(capsys: pytest.CaptureFixture[str]) 
     truth, results = export("FindIt_MyData_multilabel_xyxy_text", replies)
     said = capsys.readouterr().out
     assert "1 boxes have a label that is no category" in said
-    assert "1 failed calls are in neither file" in said
+    assert "1 failed calls are in no file" in said
     assert truth["info"]["failed calls, not in here"] == 1
     assert len(truth["images"]) == 1
     assert [row["category_id"] for row in results] == [7]
 
 
-@pytest.mark.parametrize("command", ["export-coco", "confidences"])
 def test_runs_whose_answers_are_no_boxes_are_left_out(
-    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Letters, and points: named, and the other runs of the folder are done."""
     runs = tmp_path / "runs"
@@ -134,14 +134,21 @@ def test_runs_whose_answers_are_no_boxes_are_left_out(
     rows = [{"index": 1, "prediction": "A"}]
     for dataset in ("VPBench_Mine", "FindIt_MyData_point_json"):
         (runs / f"Model_{dataset}.json").write_text(json.dumps(rows))
-    assert main([command, str(runs), "--space", "grid1000"]) == 1
-    said = capsys.readouterr()
-    assert said.err.count("left out: ") == 2
-    assert "VPBench_Mine: its answers are no boxes" in said.err
-    if command == "export-coco":
-        (runs / "Model_FindIt_MyData_xyxy_json.json").write_text(json.dumps(rows))
-        assert main([command, str(runs), "--space", "grid1000"]) == 0
-        assert "Model_FindIt_MyData_xyxy_json_coco_results.json" in capsys.readouterr().out
+    assert main(["confidences", str(runs), "--space", "grid1000"]) == 1
+    assert capsys.readouterr().err.count("left out: ") == 2
+    export = ["export", str(runs), "--to", "coco", "--out", "coco"]
+    assert main(["score", str(runs), "--space", "grid1000"]) == 0
+    assert main(export) == 2
+    assert "no run's answers are boxes for COCO" in capsys.readouterr().err
+    assert not Path("coco").exists()
+    (runs / "Model_FindIt_MyData_xyxy_json.json").write_text(json.dumps(rows))
+    assert main(["score", str(runs), "--space", "grid1000"]) == 0
+    assert main(export) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "left out, their answers are no boxes: 2 runs (Model_FindIt_MyData_point_json, " in said
+    assert sorted(path.name.split("_coco_")[-1] for path in Path("coco").iterdir()) == [
+        "checksums.json", "results.json", "truth.json",
+    ]  # fmt: skip
 
 
 def test_a_box_with_swapped_corners_stays_a_false_box() -> None:
@@ -157,26 +164,36 @@ def test_damaged_numbers_of_the_import_are_named(
 ) -> None:
     name = DATASETS[0]
     Path(f"Model_{name}.json").write_text('[{"index": 0, "prediction": "[]"}]')
+    assert main(["score", "--space", "pixels", f"Model_{name}.json"]) == 0
     (tmp_path / "lmu" / "MyData.coco.json").write_text(content)
-    assert main(["export-coco", "--space", "pixels", f"Model_{name}.json"]) == 2
+    assert main(["export", f"Model_{name}.json", "--to", "coco", "--out", "coco"]) == 2
     assert "MyData.coco.json: is not what import wrote" in capsys.readouterr().err
 
 
-def test_the_space_of_the_scoring_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was said when the run was scored need not be said again, and is not contradicted."""
+def test_boxes_are_those_of_the_scoring(capsys: pytest.CaptureFixture[str]) -> None:
     dataset = DATASETS[0]
     _, results = export(dataset)
     path = f"Model_{dataset}.json"
-    assert main(["export-coco", path]) == 2, "nothing says the space of this model"
-    assert "not known, and it is not guessed" in capsys.readouterr().err
-    assert main(["score", "--space", "pixels", path]) == 0
-    assert main(["export-coco", path]) == 0
-    assert json.loads(Path(f"Model_{dataset}_coco_results.json").read_text()) == results
+    again = ["export", path, "--to", "coco", "--out", "coco"]
     assert main(["score", "--space", "unit", path]) == 0
-    assert main(["export-coco", path]) == 0
-    other = json.loads(Path(f"Model_{dataset}_coco_results.json").read_text())
+    assert main(again) == 0
+    other = written("results", dataset)
     assert other != results
     assert len(other) == len(results)
-    Path(f"Model_{dataset}_provenance.json").write_text("{}")
-    assert main(["export-coco", path]) == 2
-    assert "not the provenance of a score" in capsys.readouterr().err
+    Path("Model_FindIt_MyData_xyxy_json_provenance.json").unlink()
+    assert main(again) == 2
+    assert "not scored yet" in capsys.readouterr().err
+    assert written("results", dataset) == other
+
+
+def test_a_table_that_changed_after_the_scoring_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export(DATASETS[0])
+    values = coco_values()
+    values["annotations"][0]["bbox"][0] += 1
+    given = ["--coco", str(write_coco(tmp_path, values)), "--images", str(tmp_path / "pictures")]
+    assert main(["import", *given, "--name", "MyData", "--replace"]) == 0
+    again = ["export", f"Model_{DATASETS[0]}.json", "--to", "coco", "--out", "coco"]
+    assert main(again) == 2
+    assert "is not the table that" in capsys.readouterr().err

@@ -82,10 +82,10 @@ def test_import_run_export(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     assert score_of(tmp_path, name)["scored"] == "2"
     answers = tmp_path / "outputs" / "FullImage" / f"FullImage_{name}.json"
-    exported = run(tmp_path, "export-coco", str(answers))
+    exported = run(tmp_path, "export", str(answers), "--to", "coco", "--out", "coco")
     assert exported.returncode == 0, exported.stderr
     assert "score 1" in exported.stdout
-    truth = json.loads(answers.with_name(f"{answers.stem}_coco_truth.json").read_text())
+    truth = json.loads((tmp_path / "coco" / f"{answers.stem}_coco_truth.json").read_text())
     source = json.loads(instances.read_text())
     plain = [
         sorted((row["image_id"], row["category_id"], row["bbox"]) for row in part["annotations"])

@@ -154,8 +154,9 @@ def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Pa
     path = moved / path.relative_to(tmp_path / "outputs")
     assert run(RUN_FINDIT, ["score", str(path)], tmp_path, env).returncode == 0
     look(path)
-    assert run(RUN_FINDIT, ["export-coco", str(path)], tmp_path, env).returncode == 0
-    boxes = json.loads(path.with_name(f"{path.stem}_coco_results.json").read_text())
+    export = ["export", str(path), "--to", "coco", "--out", "coco"]
+    assert run(RUN_FINDIT, export, tmp_path, env).returncode == 0
+    boxes = json.loads((tmp_path / "coco" / f"{path.stem}_coco_results.json").read_text())
     assert len(boxes) == figures_of(path)["n_pred"]
 
 

@@ -349,8 +349,9 @@ def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
     said = [{"index": q.index, "prediction": "[]"} for q in read_table(find_table("MyData"))]
     said[cat.index]["prediction"] = f"[{inside}, {list(cat.truth.boxes[0])}]"
     run.write_text(json.dumps(said))
-    assert main(["export-coco", "--space", "pixels", str(run)]) == 0
-    truth = json.loads(Path(f"{run.stem}_coco_truth.json").read_text())
+    assert main(["score", "--space", "pixels", str(run)]) == 0
+    assert main(["export", str(run), "--to", "coco", "--out", "coco"]) == 0
+    truth = json.loads(Path(f"coco/{run.stem}_coco_truth.json").read_text())
     assert sorted(one["iscrowd"] for one in truth["annotations"]) == [0, 0, 0, 1]
     (crowd,) = [one for one in truth["annotations"] if one["iscrowd"]]
     assert crowd["bbox"] == [10.0, 5.0, 30.5, 20.25]

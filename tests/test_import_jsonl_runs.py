@@ -217,11 +217,12 @@ def test_labels_that_have_no_box_anywhere_are_categories(tmp_path: Path) -> None
     assert import_lines(tmp_path, [*LINES["objdet"], nothing]) == 0
     name = "FindIt_Mine_multilabel_xyxy_json"
     path = run_of({0: '[{"label": "bird", "bbox": [1, 2, 30, 40]}]'}, name)
-    assert main(["export-coco", str(path)]) == 0
-    truth = json.loads(path.with_name(f"{path.stem}_coco_truth.json").read_text())
+    assert main(["score", str(path)]) == 0
+    assert main(["export", str(path), "--to", "coco", "--out", "coco"]) == 0
+    truth = json.loads(Path(f"coco/{path.stem}_coco_truth.json").read_text())
     assert [one["name"] for one in truth["categories"]] == ["bird", "cat", "cow", "dog"]
     assert len(truth["images"]) == 2
-    results = json.loads(path.with_name(f"{path.stem}_coco_results.json").read_text())
+    results = json.loads(Path(f"coco/{path.stem}_coco_results.json").read_text())
     assert [one["category_id"] for one in results] == [1]
 
 
@@ -239,7 +240,8 @@ def test_every_command_knows_them(
     for command in (
         ["show", "--data", name],
         ["anatomy", str(path)],
-        ["export-coco", str(path)],
+        ["score", str(path)],
+        ["export", str(path), "--to", "coco", "--out", "coco"],
         ["doctor", str(path)],
         ["report", "outputs", "--out", "report.html"],
     ):

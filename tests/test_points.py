@@ -47,7 +47,8 @@ from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.doctor.of_run import NotBoxesError, replies_of_run
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.rle import RLEError, packed_mask
-from vlmeval_findit.publish.fiftyone_export import FiftyOneError, export
+from vlmeval_findit.publish.fiftyone import to_fiftyone
+from vlmeval_findit.publish.targets import NotExportableError
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.best_format import rule
 from vlmeval_findit.runs.coco_boxes import collect
@@ -646,8 +647,8 @@ def test_what_is_of_boxes_alone_says_so(world: World) -> None:
         replies_of_run("Good", load_task(POINT), [], None, None)  # type: ignore[arg-type]
     assert scored.doctor is None
     (run,) = load_runs([path])
-    with pytest.raises(FiftyOneError, match="its answers are no boxes for FiftyOne"):
-        export([run], world.folder / "fiftyone")
+    with pytest.raises(NotExportableError, match="no run's answers are boxes for FiftyOne"):
+        list(to_fiftyone([run], world.folder / "fiftyone"))
     assert not (world.folder / "fiftyone").exists()
 
 

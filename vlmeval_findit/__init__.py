@@ -19,7 +19,7 @@ Folders are rooms.  A room imports only itself and those above it (``tests/test_
 ``leaderboard``  models x datasets, only of runs that can be compared
 ``report``       one page with plots and every answer on its picture
 ``api``          what other people's code imports
-``publish``      runs to the Hub, MLflow and FiftyOne
+``publish``      runs to the hub, trackers, FiftyOne and COCO
 ``host``         the one place that touches VLMEvalKit
 ``cli``          the command line
 ===============  ================================================================================

@@ -24,7 +24,6 @@ COMMANDS = {
     "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
     "compare": ("compare", "what differs between two runs: metrics, intervals, queries"),
     "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
-    "export-coco": ("export_coco", "write the boxes of a run as COCO results"),
     "confidences": ("confidences", "average precision and calibration by the model's own tokens"),
     "show": ("show", "print what a query asks, and the sizes of its images"),
     "search": ("search", "find the format that a model answers best in"),
@@ -35,11 +34,17 @@ COMMANDS = {
     "marks": ("marks", "list the visual marks that are drawn into pictures, or show them all"),
     "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
     "report": ("report", "one page with plots and every answer on its picture"),
-    "push": ("push", "scored runs as a dataset for the Hugging Face hub"),
-    "track": ("track", "log scored runs with MLflow"),
-    "export-fiftyone": ("export_fiftyone", "answers and ground truth as a FiftyOne dataset"),
+    "export": ("export", "scored runs for COCO tools, the hub, FiftyOne, MLflow, W&B, trackio"),
     "demo": ("demo", "the demonstration"),
 }
+
+RENAMED = {
+    "push": "export --to hub",
+    "track": "export --to mlflow",
+    "export-coco": "export --to coco",
+    "export-fiftyone": "export --to fiftyone",
+}
+"""Commands of 0.2 that are called otherwise now."""
 
 USAGE = f"""\
 usage: run_findit.py                          the demonstration, without a network or weights
@@ -113,6 +118,9 @@ def _run(arguments: list[str]) -> int:
             return _main_of("run", arguments)
         if first in COMMANDS:
             return _main_of(COMMANDS[first][0], arguments[1:])
+        if first in RENAMED:
+            now = RENAMED[first]
+            raise ValueError(f"{first} is {now} now: python run_findit.py {now} --help")
         from ..core.spelling import nearest
 
         raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")

@@ -50,13 +50,15 @@ EXTRAS = {
     "cv2": "marks",
     "huggingface_hub": "publish",
     "llguidance": "local",
-    "mlflow": "track",
+    "mlflow": "mlflow",
     "pycocotools": "confidences",
     "ray": "cluster",
     "supervision": "notebook",
     "torch": "local",
+    "trackio": "trackio",
     "transformers": "local",
     "vlmeval": "run",
+    "wandb": "wandb",
 }
 
 

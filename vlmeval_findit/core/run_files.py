@@ -35,8 +35,6 @@ class RunFiles:
     score = _Beside("_score.csv")
     details = _Beside("_details.jsonl")
     provenance = _Beside(PROVENANCE)
-    coco_results = _Beside("_coco_results.json")
-    coco_truth = _Beside("_coco_truth.json")
 
 
 _ENDINGS = ("_provenance", "_identity", "_calls", "_score", "_details")

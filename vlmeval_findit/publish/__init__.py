@@ -1,5 +1,4 @@
-"""Where results go: a dataset for the Hugging Face hub, a tracking server, FiftyOne.
+"""Where results go: one exporter a target (:mod:`.targets`), over the same runs and tables.
 
-What leaves a machine goes through :mod:`.private` first; what is written is the same bytes for the
-same runs.
+What leaves a machine goes through :mod:`.private` first.
 """

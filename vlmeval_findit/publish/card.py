@@ -43,7 +43,7 @@ def make_card(
         f"---\n{_front(models, licence)}---",
         f"# Where {_listed(models)} put{'s' * (len(models) == 1)} boxes",
         f"{counted(len(runs), 'scored run')} of {counted(len(models), 'model')}, written by "
-        f"`findit push` of vlmeval_findit {__version__}. `queries` has one row a query with the "
+        f"`findit export` of vlmeval_findit {__version__}. `queries` has one row a query with the "
         "reply as it was; `runs` one row a run; the folder `runs` the runs' own files. Pictures "
         "and annotations are not in here: they are their publishers'.",
         "## Figures",

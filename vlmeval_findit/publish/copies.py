@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from ..core.files import atomic_write, file_sha256, replacing
+from ..core.files import atomic_write, file_sha256
 from ..core.places import image_folder
 from ..core.predictions import read_predictions, write_rows
 from ..core.run_files import RunFiles, run_of
@@ -18,15 +14,6 @@ from ..runs.prediction_names import how_to_score
 from ..runs.provenance import FINISHED
 from ..runs.scored_run import Run, RunError
 from .private import Private
-
-
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """The files of one run in a folder: ``changed`` are those from which something was taken out
-    that was this machine's own."""
-
-    files: RunFiles
-    changed: tuple[str, ...]
 
 
 def check_whole(run: Run) -> None:
@@ -82,11 +69,14 @@ def names_of(runs: Sequence[Run]) -> list[str]:
     return names
 
 
-def copy_run(run: Run, folder: Path, private: Private) -> Copied:
+def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
     """Copy predictions, identity, score, details and provenance, and no journal.
 
-    A sheet becomes JSON: a cell hides what a search for secrets looks for.  The provenance has the
-    checksum of the predictions as they are published.
+    Predictions become JSON: a cell of a sheet hides what a search for secrets looks for.  The
+    provenance has the checksum of the predictions as they are published.
+
+    Returns:
+        The names of those files from which something was taken out that was this machine's own.
 
     Raises:
         PredictionError: the predictions cannot be read.
@@ -94,83 +84,34 @@ def copy_run(run: Run, folder: Path, private: Private) -> Copied:
     """
     folder.mkdir(parents=True, exist_ok=True)
     source = RunFiles(run.path)
-    target = RunFiles(folder / (run.path.stem + _suffix(run.path)))
-    taken = []
-    if _copy_predictions(source.predictions, target.predictions, private):
-        taken.append(target.predictions.name)
-    if _copy_lines(source.score, target.score, private.said):
-        taken.append(target.score.name)
-    if _copy_lines(source.details, target.details, lambda s: private.json_line(s, private.said)):
-        taken.append(target.details.name)
-    if source.identity.is_file() and _copy_text(source.identity, target.identity, private):
-        taken.append(target.identity.name)
+    target = RunFiles(folder / f"{run.path.stem}.json")
+    rows = [
+        {"index": r.index, "prediction": r.text, "extra_records": r.recorded.as_json()}
+        for r in read_predictions(run.path)
+    ]
+    made = [private.row(row) for row in rows]
+    write_rows(target.predictions, lambda: made)
+    taken = [target.predictions.name] if made != rows else []
+
+    def copy(name: Path, to: Path, change: Callable[[str], str]) -> None:
+        text = name.read_bytes().decode()
+        published = change(text)
+        with atomic_write(to) as f:
+            f.write(published)
+        if published != text:
+            taken.append(to.name)
+
+    copy(source.score, target.score, private.said)
+    copy(source.details, target.details, private.json_lines)
+    if source.identity.is_file():
+        copy(source.identity, target.identity, private.json_text)
     text = run_of(run.path).provenance.read_text(encoding="utf-8")
-    values = json.loads(private.json_text(text, private.ours))
-    published = {"file": target.predictions.name, "sha256": file_sha256(target.predictions)}
+    values = json.loads(private.json_text(text))
     if values != json.loads(text):
         taken.append(target.provenance.name)
     values.pop(FINISHED, None)  # it is of the files as they lie here
-    _write(target.provenance, {**values, "predictions": {**values["predictions"], **published}})
-    return Copied(target, tuple(taken))
-
-
-def _suffix(predictions: Path) -> str:
-    return ".json" if predictions.suffix == ".xlsx" else predictions.suffix
-
-
-def _copy_predictions(source: Path, target: Path, private: Private) -> bool:
-    rows = _prediction_rows(source)
-    made = [private.row(row) for row in rows]
-    if made == rows and source.suffix == target.suffix:
-        with replacing(target) as temporary:
-            shutil.copyfile(source, temporary)
-    else:
-        write_rows(target, lambda: made)
-    return made != rows
-
-
-def _prediction_rows(path: Path) -> list[Mapping[str, Any]]:
-    """The rows of predictions, with all that stands in them but in a sheet."""
-    if path.suffix == ".xlsx":
-        return [
-            {
-                "index": reply.index,
-                "prediction": reply.text,
-                "extra_records": _extra(reply.recorded),
-            }
-            for reply in read_predictions(path)
-        ]
-    with path.open(encoding="utf-8-sig", newline="") as f:
-        if path.suffix == ".json":
-            rows: list[Mapping[str, Any]] = json.load(f)
-            return rows
-        csv.field_size_limit(2**31 - 1)
-        return list(csv.DictReader(f, delimiter="\t", strict=True))
-
-
-def _extra(recorded: Any) -> str:
-    text: str = recorded.as_json()
-    return text
-
-
-def _copy_lines(source: Path, target: Path, change: Any) -> bool:
-    other = False
-    with source.open(encoding="utf-8", newline="") as lines, atomic_write(target) as f:
-        for line in lines:
-            made = change(line)
-            other |= made != line
-            f.write(made)
-    return other
-
-
-def _copy_text(source: Path, target: Path, private: Private) -> bool:
-    text = source.read_text(encoding="utf-8")
-    made = private.json_text(text, private.ours)
-    with atomic_write(target) as f:
-        f.write(made)
-    return made != text
-
-
-def _write(path: Path, values: Mapping[str, Any]) -> None:
-    with atomic_write(path) as f:
+    file = {"file": target.predictions.name, "sha256": file_sha256(target.predictions)}
+    with atomic_write(target.provenance) as f:
+        values["predictions"] |= file
         json.dump(values, f, indent=1, ensure_ascii=False)
+    return tuple(taken)

@@ -1,150 +1,102 @@
-"""A folder that the Hugging Face hub and ``datasets.load_dataset`` take as a dataset.
+"""A folder that an export makes anew: whole or not at all, and nothing of anybody else's in it.
 
-::
-
-    README.md              the card
-    checksums.json         SHA-256 of every file; by it a folder is known to be ours
-    data/queries.parquet   one row a query
-    data/runs.parquet      one row a run
-    runs/                  the runs' own files, as commands of this package read them
+``checksums.json`` holds the SHA-256 of every file; by it a folder is known to be ours.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ..core.files import atomic_write, file_sha256
-from ..runs.scored_run import Run
-from .card import TABLES, make_card
-from .copies import check_whole, copy_run, names_of, private_of
-from .tables import run_rows, write_queries, write_runs
+from .targets import NotExportableError
 
 CHECKSUMS = "checksums.json"
-_WRITTEN_BY = "vlmeval_findit push"
+_BEFORE = {"hub": "vlmeval_findit push"}  # What wrote such a folder in 0.2
 
 
-class FolderError(ValueError):
-    """A folder that must not be written to; the message says why."""
+@contextmanager
+def made_anew(out: Path, target: str) -> Iterator[Path]:
+    """Yield an empty folder, whose files are those of ``out`` at the end of the block.
 
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A dataset's folder: its files, relative to it, and those from which something was hidden."""
-
-    folder: Path
-    files: tuple[str, ...]
-    hidden: tuple[str, ...]
-
-
-def write_dataset(runs: Sequence[Run], out: Path, licence: str | None = None) -> Written:
-    """Write runs as a dataset; the same runs are the same bytes.
-
-    Args:
-        runs: what is published.
-        out: the folder: a new one, an empty one, or one that this wrote.
-        licence: the hub's name of the licence (None: the card says that nobody said one).
+    Files that an earlier export wrote are replaced or deleted; others, such as a clone's ``.git``,
+    stay.  The same files are left as they are.
 
     Raises:
-        RunError: a run is not whole, or stands twice; nothing is written.
-        PredictionError: predictions cannot be read; nothing is written.
-        FolderError: the folder is somebody else's, or its files were changed; nothing is written.
+        NotExportableError: ``out`` is somebody else's, or its files were changed.
     """
-    for run in runs:
-        check_whole(run)
-    names = names_of(runs)
-    before = _checksums(out)
+    before = _checksums(out, target)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as made:
-        folder = Path(made) / "dataset"
-        hidden = _make(runs, names, folder, licence)
-        sums = {name: file_sha256(folder / name) for name in _files(folder)}
-        with atomic_write(folder / CHECKSUMS) as f:
-            json.dump({"written by": _WRITTEN_BY, "sha256": sums}, f, indent=1, ensure_ascii=False)
-        _check_unchanged(out, before, sums)
-        _put(folder, out, before, sums)
-    return Written(out, (*sums, CHECKSUMS), hidden)
+    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as temporary:
+        made = Path(temporary) / "made"
+        made.mkdir()
+        yield made
+        files = sorted(path for path in made.rglob("*") if path.is_file())
+        now = {path.relative_to(made).as_posix(): file_sha256(path) for path in files}
+        with atomic_write(made / CHECKSUMS) as f:
+            written = {"written by": _writer(target), "sha256": now}
+            json.dump(written, f, indent=1, ensure_ascii=False)
+        _check_unchanged(out, before, now)
+        _put(made, out, before, now)
 
 
-def _make(
-    runs: Sequence[Run], names: Sequence[str], folder: Path, licence: str | None
-) -> tuple[str, ...]:
-    """Write all but the checksums; gives the files from which something was hidden."""
-    private = private_of(runs)
-    hidden: list[str] = []
-    for run, name in zip(runs, names, strict=True):
-        below = Path("runs", name).parent
-        copied = copy_run(run, folder / below, private)
-        hidden += [(below / one).as_posix() for one in copied.changed]
-    write_queries(runs, names, folder / TABLES["queries"], private)
-    rows = run_rows(runs, names)
-    write_runs(rows, folder / TABLES["runs"], private)
-    with atomic_write(folder / "README.md") as f:
-        f.write(private.ours(make_card(runs, rows, licence, hidden)))
-    return tuple(hidden)
-
-
-def _files(folder: Path) -> list[str]:
-    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
-
-
-def written_names(checksums: Path) -> tuple[str, ...]:
+def written_files(checksums: Path, target: str) -> tuple[str, ...]:
     """The files that a ``checksums.json`` of ours lists, and itself.
 
     Raises:
-        FolderError: push did not write it.
+        NotExportableError: an export to this target did not write it.
     """
-    return (*_listed(checksums), CHECKSUMS)
+    return (*_listed(checksums, target), CHECKSUMS)
 
 
-def _checksums(out: Path) -> Mapping[str, str]:
-    """What an earlier push wrote into a folder; nothing where it is empty or not there."""
-    if not out.exists():
+def _writer(target: str) -> str:
+    return f"vlmeval_findit export --to {target}"
+
+
+def _checksums(out: Path, target: str) -> Mapping[str, str]:
+    """What an earlier export wrote into a folder; nothing where it is empty or not there."""
+    if out.exists() and not out.is_dir():
+        raise NotExportableError(f"{out} is no folder: name another with --out")
+    if not out.exists() or not any(out.iterdir()):
         return {}
-    if not out.is_dir():
-        raise FolderError(f"{out} is no folder")
-    if not any(out.iterdir()):
-        return {}
-    return _listed(out / CHECKSUMS)
+    return _listed(out / CHECKSUMS, target)
 
 
-def _listed(checksums: Path) -> Mapping[str, str]:
-    """The checksums of the files that an earlier push wrote."""
+def _listed(checksums: Path, target: str) -> Mapping[str, str]:
     try:
         values = json.loads(checksums.read_text(encoding="utf-8"))
-        if values["written by"] == _WRITTEN_BY:
+        if values["written by"] in (_writer(target), _BEFORE.get(target)):
             return {str(name): str(checksum) for name, checksum in values["sha256"].items()}
     except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
         pass
-    raise FolderError(
-        f"{checksums.parent} holds what findit push did not write: name a new folder with --out"
+    raise NotExportableError(
+        f"{checksums.parent} holds what findit export --to {target} did not write: name a new "
+        "folder with --out"
     )
 
 
 def _check_unchanged(out: Path, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse to write over what somebody changed by hand."""
-    for name in (*before, *(name for name in now if name not in before)):
+    for name in {**before, **now}:
         path = out / name
         if path.is_file() and file_sha256(path) not in (before.get(name), now.get(name)):
-            raise FolderError(
-                f"{path} was changed after findit push wrote it: move it away, or name a new "
+            raise NotExportableError(
+                f"{path} was changed after findit export wrote it: move it away, or name a new "
                 "folder with --out"
             )
 
 
 def _put(made: Path, out: Path, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Bring a dataset into place: a new folder at once, an old one file by file."""
+    """Bring files into place: a new folder at once, an old one file by file."""
     if not out.exists():
         made.replace(out)
         return
     for name in (*now, CHECKSUMS):
-        if name in now and (out / name).is_file() and file_sha256(out / name) == now[name]:
-            continue
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
-        (made / name).replace(out / name)
+        if name not in now or before.get(name) != now[name] or not (out / name).is_file():
+            (out / name).parent.mkdir(parents=True, exist_ok=True)
+            (made / name).replace(out / name)
     for name in before:
         # A name from a file that anybody may have written leads nowhere else.
         if name not in now and (out / name).resolve().is_relative_to(out.resolve()):

@@ -6,21 +6,20 @@ They are looked for in the files themselves, after everything that takes somethi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from .folder import Written
 from .private import changed, places_in
 
 
-def places_of(written: Written) -> Mapping[str, tuple[str, ...]]:
-    """Every address and path in a dataset, each with the files that have it."""
+def places_of(folder: Path, files: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """Every address and path in the files of a folder, each with those that have it."""
     found: dict[str, dict[str, None]] = {}
-    for name in written.files:
-        for text in _texts(written.folder / name):
+    for name in files:
+        for text in _texts(folder / name):
             for place in places_in(text):
                 found.setdefault(place, {})[name] = None
     return {place: tuple(names) for place, names in sorted(found.items())}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.redaction import scrub
-from ..core.replies import FAILED, RECORD_KEY, record_in
+from ..core.replies import FAILED, RECORD_KEY
 
 _SEPARATOR = r"[\\/]"
 _IN_FOLDER = (
@@ -72,37 +72,30 @@ class Private:
         return _ANY_PATH.sub(_last, self._in_records.sub(_last, _USER.sub("***@", scrub(text))))
 
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of a prediction file."""
-        return {
-            key: self._record(cell) if key == "extra_records" else changed(cell, self.said)
-            for key, cell in row.items()
-        }
-
-    def _record(self, cell: Any) -> Any:
-        """What a run recorded of a reply: ours but for what the model thought and wrote."""
-        record = record_in(cell)
-        if not record:
-            return changed(cell, self.said)
-        made = {
+        """A row of a prediction file; what a run recorded of a reply is ours but for what the model
+        thought and wrote."""
+        whole = json.loads(row["extra_records"])
+        record = {
             key: changed(value, self.said if key in ("thought", "logprobs") else self.ours)
-            for key, value in record.items()
+            for key, value in whole[RECORD_KEY].items()
         }
-        if made == record:
-            return cell
-        whole = {**(json.loads(cell) if isinstance(cell, str) else cell), RECORD_KEY: made}
-        return json.dumps(whole) if isinstance(cell, str) else whole
+        made = json.dumps({**whole, RECORD_KEY: record})
+        return {**row, "prediction": self.said(row["prediction"]), "extra_records": made}
 
-    def json_text(self, text: str, change: Change) -> str:
-        """A JSON text with every string changed; the very same text where nothing changes."""
+    def json_text(self, text: str) -> str:
+        """A record of ours as JSON; the very same text where nothing changes."""
         value = json.loads(text)
-        made = changed(value, change)
+        made = changed(value, self.ours)
         return text if made == value else json.dumps(made, indent=1, ensure_ascii=False)
 
-    def json_line(self, line: str, change: Change) -> str:
-        """A line of JSON; see :meth:`json_text`."""
+    def json_lines(self, text: str) -> str:
+        """Lines of JSON that hold what somebody else may have said."""
+        return "\n".join(self._line(line) if line else line for line in text.split("\n"))
+
+    def _line(self, line: str) -> str:
         value = json.loads(line)
-        made = changed(value, change)
-        return line if made == value else json.dumps(made, ensure_ascii=False) + "\n"
+        made = changed(value, self.said)
+        return line if made == value else json.dumps(made, ensure_ascii=False)
 
 
 def changed(value: Any, change: Change) -> Any:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from PIL.Image import Image
 
 from ..api.drawing import draw_boxes
 from ..core.drawing import DrawnBox, DrawnPicture
 from ..core.image_files import decode
 from ..core.scored_row import ScoredRow
 from ..report.transcripts import Transcript
+from .private import Private
 
 SIDE = 1024
 """Pixels of the longer side of a picture, at most."""
@@ -18,33 +21,55 @@ SIDE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer: what was asked and said, and a PNG with its boxes (None: there is no picture)."""
+    """One answer: its place among the worst, what was asked and said, and its picture with boxes
+    (None: there is none)."""
 
-    index: int
+    place: int
+    row: ScoredRow
     goodness: float
-    reason: str | None
     prompt: str
     reply: str
-    picture: bytes | None
+    picture: Image | None
+
+    @property
+    def file(self) -> str:
+        return f"{self.place:02}_row_{self.row.index}.png"
+
+    @property
+    def caption(self) -> str:
+        return f"row {self.row.index}, {self.row.reason or f'{self.goodness:.0f} %'}: {self.reply}"
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """As JSON has it."""
+        return {
+            "index": self.row.index,
+            "goodness": self.goodness,
+            "reason": self.row.reason,
+            "picture": self.file if self.picture else None,
+            "prompt": self.prompt,
+            "reply": self.reply,
+        }
 
 
-def worst_answers(transcript: Transcript, most: int) -> Iterator[Answer]:
+def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[Answer]:
     """The worst answers of a run, the worst first; calls that failed are no answers."""
     goodness = transcript.run.benchmark.goodness
     replies = transcript.read_replies()
     answered = [row for row in transcript.run.rows if not row.failed]
-    for row in sorted(answered, key=lambda row: (goodness(row), row.index))[:most]:
+    worst = sorted(answered, key=lambda row: (goodness(row), row.index))[:most]
+    for place, row in enumerate(worst, 1):
         yield Answer(
-            row.index,
+            place,
+            row,
             goodness(row),
-            row.reason,
-            transcript.prompt(row.index),
-            replies.get(row.index, ""),
+            private.said(transcript.prompt(row.index)),
+            private.said(replies.get(row.index, "")),
             _drawn(transcript, row),
         )
 
 
-def _drawn(transcript: Transcript, row: ScoredRow) -> bytes | None:
+def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
     pictures = transcript.draw(row).pictures
     # Of a video the first frame that shows anything.
     shown = next((one for one in pictures if one.boxes), next(iter(pictures), None))
@@ -59,9 +84,7 @@ def _drawn(transcript: Transcript, row: ScoredRow) -> bytes | None:
     image.thumbnail((SIDE, SIDE))
     scale = (image.width / original[0], image.height / original[1])
     draw_boxes(image, _scaled(shown, scale))
-    out = io.BytesIO()
-    image.save(out, "PNG")
-    return out.getvalue()
+    return image
 
 
 def _scaled(picture: DrawnPicture, scale: tuple[float, float]) -> Iterator[DrawnBox]:

@@ -8,7 +8,7 @@ one category, ``object``: two expressions about one photograph must not share th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import plain_label
 from ..boxes.representation import Judging
+from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
 from ..data.own.annotations import AnnotationError
 from ..data.own.build import ids_path
@@ -32,6 +33,16 @@ _OBJECT = "object"
 class _Category:
     number: int
     name: str
+
+
+class Answered(NamedTuple):
+    """What was asked, and its scored answers."""
+
+    task: AnyTask
+    rows: Sequence[ScoredRow]
+
+
+AnyRun = Answered | RunScore
 
 
 class Origin(NamedTuple):
@@ -82,7 +93,7 @@ class CocoBoxes:
         return None if found is None else found.number
 
 
-def collect(run: RunScore) -> CocoBoxes:
+def collect(run: AnyRun) -> CocoBoxes:
     """The boxes of a run as COCO has them, every one with the score 1.
 
     Raises:
@@ -106,14 +117,14 @@ def collect(run: RunScore) -> CocoBoxes:
     return out
 
 
-def _variant(run: RunScore) -> Variant:
+def _variant(run: AnyRun) -> Variant:
     question = run.task.question
     if not isinstance(question, Variant) or question.judged is not Judging.BY_OVERLAP:
         raise NotBoxesError(f"{question.name}: its answers are no boxes for COCO")
     return question
 
 
-def _labels_are_categories(run: RunScore) -> bool:
+def _labels_are_categories(run: AnyRun) -> bool:
     return _variant(run).data.family is Family.OBJDET
 
 
@@ -132,7 +143,7 @@ def _ids(table: Path) -> dict[str, dict[str, int]]:
     return ids
 
 
-def _categories(run: RunScore, known: Mapping[str, int]) -> dict[str, _Category]:
+def _categories(run: AnyRun, known: Mapping[str, int]) -> dict[str, _Category]:
     if not known:
         labels = {label for one in run.rows for label in _true_labels(run, one)}
         labels |= {label for one in run.rows for label in _listed(run, one)}
@@ -140,7 +151,7 @@ def _categories(run: RunScore, known: Mapping[str, int]) -> dict[str, _Category]
     return {plain_label(label): _Category(number, label) for label, number in known.items()}
 
 
-def _listed(run: RunScore, one: ScoredRow) -> list[str]:
+def _listed(run: AnyRun, one: ScoredRow) -> list[str]:
     """The labels that a query asks for, some of which may have no box.
 
     Only labels of one's own are sure to have no comma.
@@ -151,7 +162,7 @@ def _listed(run: RunScore, one: ScoredRow) -> list[str]:
     return [label.strip() for label in _query(run, one).label.split(",")]
 
 
-def _true_labels(run: RunScore, one: ScoredRow) -> tuple[str, ...]:
+def _true_labels(run: AnyRun, one: ScoredRow) -> tuple[str, ...]:
     """The label of every ground-truth box."""
     query = _query(run, one)
     truth = query.truth
@@ -161,17 +172,17 @@ def _true_labels(run: RunScore, one: ScoredRow) -> tuple[str, ...]:
     return (label,) * max(1, len(truth.boxes))
 
 
-def _query(run: RunScore, one: ScoredRow) -> Query:
+def _query(run: AnyRun, one: ScoredRow) -> Query:
     """The query of a row of one of FindIt's tables."""
     found: Query = run.task.queries[one.index]  # type: ignore[assignment]
     return found
 
 
-def _named(run: RunScore) -> bool:
+def _named(run: AnyRun) -> bool:
     return _variant(run).data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
 
 
-def _add(out: CocoBoxes, run: RunScore, one: ScoredRow) -> None:
+def _add(out: CocoBoxes, run: AnyRun, one: ScoredRow) -> None:
     query = _query(run, one)
     size = (query.width, query.height)
 
@@ -230,7 +241,7 @@ def _add(out: CocoBoxes, run: RunScore, one: ScoredRow) -> None:
             )
 
 
-def _said(run: RunScore, one: ScoredRow) -> Iterator[tuple[list[float], int, str]]:
+def _said(run: AnyRun, one: ScoredRow) -> Iterator[tuple[list[float], int, str]]:
     """Every box of the reply, in pixels of the original image, with its frame and label."""
     boxes = one.details["boxes"]
     frames = one.details.get("frames") or [0] * len(boxes)

@@ -1,4 +1,4 @@
-"""``push``: a dataset's folder with everything that defends a number, and nothing of this machine;
+"""``export --to hub``: a dataset's folder with everything that defends a number, and nothing of this machine;
 uploaded only when somebody says so."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def out(world: World) -> Path:
 
 
 def push(world: World, out: Path, *more: str) -> int:
-    return main(["push", str(world.runs), "--out", str(out), *more])
+    return main(["export", str(world.runs), "--to", "hub", "--out", str(out), *more])
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -152,7 +152,7 @@ def test_a_run_that_is_gone_is_gone_and_a_clones_git_folder_stays(world: World, 
     (out / ".git").mkdir()
     (out / ".git" / "HEAD").write_text("ref")
     (good,) = world.runs.rglob("Good*_provenance.json")
-    assert main(["push", str(good), "--out", str(out)]) == 0
+    assert main(["export", str(good), "--to", "hub", "--out", str(out)]) == 0
     assert {path.name.split("_")[0] for path in (out / "runs").iterdir()} == {"Good"}
     assert (out / ".git" / "HEAD").read_text() == "ref"
 
@@ -186,7 +186,7 @@ def test_no_secret_and_no_path_of_this_machine(
         "Broken", JSON, saying(f"Failed to obtain answer via API. no {alien}"), change=elsewhere
     )
     assert push(world, out) == 0
-    assert "were taken out of: runs/Broken" in capsys.readouterr().out
+    assert "were taken out of (the card names all):\n  runs/Broken" in capsys.readouterr().out
     private = (SECRET, str(world.folder), str(Path.home()), "secret-project", "hunter22")
     for name, data in [*contents(out).items(), *_decoded(out)]:
         for word in private:
@@ -305,21 +305,20 @@ def test_what_is_refused_leaves_nothing(
     cases: list[tuple[list[str], str]] = [
         ([str(unscored)], "not scored yet"),
         ([str(world.folder / "nowhere")], "no such file"),
-        ([str(path), "--upload"], "--upload needs --repo"),
-        ([str(path), "--repo", "me/x"], "--repo needs --upload"),
-        ([str(path), "--private"], "--private is of a repository"),
+        ([str(path), "--private"], "are of --upload OWNER/NAME"),
+        ([str(path), "--pictures", "3"], "--pictures is of --to mlflow or wandb or trackio"),
+        ([str(path), "--licence", "Our own"], "--licence 'Our own' is no name"),
         ([str(world.folder)], "lies in"),
-        ([str(path), "--yes"], "--yes is of a repository"),
-        ([str(path), "--upload", "--repo", "me/x"], "then add --yes"),
-        ([str(path), "--upload", "--repo", "nobody", "--yes"], "OWNER/NAME"),
-        ([str(path), "--upload", "--repo", "me/a b", "--yes"], "--repo me/a b"),
+        ([str(path), "--upload", "me/x"], "then add --yes"),
+        ([str(path), "--upload", "nobody", "--yes"], "OWNER/NAME"),
+        ([str(path), "--upload", "me/a b", "--yes"], "--upload me/a b"),
     ]
     for arguments, said in cases:
-        assert main(["push", *arguments, "--out", str(out)]) == 2, arguments
+        assert main(["export", "--to", "hub", *arguments, "--out", str(out)]) == 2, arguments
         assert said in capsys.readouterr().err
         assert not out.exists()
     path.unlink()
-    assert main(["push", str(world.runs), "--out", str(out)]) == 2
+    assert main(["export", str(world.runs), "--to", "hub", "--out", str(out)]) == 2
     assert "is gone" in capsys.readouterr().err
     assert not out.exists()
     assert not [p for p in world.folder.iterdir() if p.name.startswith(".dataset")]
@@ -376,14 +375,14 @@ def test_uploads_the_folders_files_and_no_other(
     assert push(world, out) == 0
     assert hub.asked == []
     (out / "notes.txt").write_text("mine alone")
-    upload = ("--upload", "--repo", "me/runs", "--private", "--yes")
+    upload = ("--upload", "me/runs", "--private", "--yes")
     assert push(world, out, *upload) == 0
     assert "uploaded: " in capsys.readouterr().out
     files = {name: data for name, data in contents(out).items() if name != "notes.txt"}
     assert hub.repositories["me/runs"] == files
     assert hub.private == {"me/runs"}
     (good,) = world.runs.rglob("Good*_provenance.json")
-    assert main(["push", str(good), "--out", str(out), *upload]) == 0
+    assert main(["export", str(good), "--to", "hub", "--out", str(out), *upload]) == 0
     there = hub.repositories["me/runs"]
     assert {name.split("/")[1].split("_")[0] for name in there if name[:5] == "runs/"} == {"Good"}
 
@@ -397,20 +396,20 @@ def test_a_hub_that_refuses_is_status_1_and_the_folder_stays(
 ) -> None:
     mixed(world)
     hub.full = True
-    assert push(world, out, "--upload", "--repo", "me/runs", "--yes") == 1
+    assert push(world, out, "--upload", "me/runs", "--yes") == 1
     said = capsys.readouterr().err
     assert "storage limit reached" in said
-    assert "run the same command again" in said
+    assert "run the same command again to go on" in said
     wrong = "hf_" + "wrong" * 8
     monkeypatch.setenv("HF_TOKEN", wrong)
-    assert push(world, out, "--upload", "--repo", "me/runs", "--yes") == 1
+    assert push(world, out, "--upload", "me/runs", "--yes") == 1
     said = capsys.readouterr().err
     assert "error: me/runs: " in said
     assert wrong not in said
     assert (out / CHECKSUMS).is_file()
 
 
-UPLOAD = ("--upload", "--repo", "me/runs")
+UPLOAD = ("--upload", "me/runs")
 
 
 def test_a_repository_of_somebody_elses_is_left_alone(
@@ -421,8 +420,8 @@ def test_a_repository_of_somebody_elses_is_left_alone(
     hub.repositories["me/runs"] = dict(theirs)
     assert push(world, out, *UPLOAD, "--yes") == 2
     said = capsys.readouterr().err
-    assert "holds what findit push did not write (data/train.csv)" in said
-    assert "name a new repository with --repo" in said
+    assert "holds what findit export did not write (data/train.csv)" in said
+    assert "name a new repository with --upload" in said
     # Another program's list of checksums is no marker of ours.
     hub.repositories["me/runs"] = theirs = {"checksums.json": b"{}", "data/x": b""}
     assert push(world, out, *UPLOAD, "--yes") == 2
@@ -447,12 +446,12 @@ def test_only_what_push_wrote_is_replaced_or_deleted(
     odd = min(name for name in there if name.startswith("runs/Odd"))
     (good,) = world.runs.rglob("Good*_provenance.json")
     capsys.readouterr()
-    assert main(["push", str(good), "--out", str(out), *UPLOAD, "--yes"]) == 0
+    assert main(["export", str(good), "--to", "hub", "--out", str(out), *UPLOAD, "--yes"]) == 0
     assert "deleted: runs/Failing" in capsys.readouterr().out
     assert set(there) == {*contents(out), "data/theirs.csv", "runs/theirs.txt"}
     there[odd] = b"theirs"
     assert push(world, out, *UPLOAD, "--yes") == 2
-    assert f"holds {odd}, which findit push did not write" in capsys.readouterr().err
+    assert f"holds {odd}, which findit export did not write" in capsys.readouterr().err
     assert there[odd] == b"theirs"
 
 
@@ -553,7 +552,7 @@ def test_the_checkpoint_in_the_record_of_every_reply_is_a_path_too(
         assert main(["score", str(path), "--force"]) == 0
     capsys.readouterr()
     assert push(world, out) == 0
-    assert re.search(r" and \d+ more files, which the card names", capsys.readouterr().out)
+    assert re.search(r"\(the card names all\):\n.* and \d+ more\n", capsys.readouterr().out)
     for name, data in [*contents(out).items(), *_decoded(out)]:
         assert b"secret-project" not in data, name
     assert b"/step-900" in contents(out)["runs/One_FindIt_Pascal_xyxy_json.json"]

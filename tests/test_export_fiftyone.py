@@ -1,7 +1,7 @@
-"""``export-fiftyone``: what FiftyOne reads, written without it.
+"""``export --to fiftyone``: what FiftyOne reads, written without it.
 
 The layout was read by FiftyOne 1.22.1 itself when it was made; here it is held to what that needs:
-identifiers, classes by name, declared fields, boxes as fractions.
+classes by name, one class a field, boxes as fractions.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from scored_runs import HEIGHT, WIDTH, World, failing, query, saying, speaking
 from vlmeval_findit.boxes.confidences import DEFAULT
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.publish.fiftyone_export import _name
+from vlmeval_findit.publish.fiftyone import _name
 from vlmeval_findit.runs.details import line_of
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["runs", "world"]
 
 
-def export(world: World, *more: str) -> Path:
+def export(world: World) -> Path:
     out = world.folder / "fiftyone"
-    assert main(["export-fiftyone", str(world.runs), "--out", str(out), *more]) == 0
+    assert main(["export", str(world.runs), "--to", "fiftyone", "--out", str(out)]) == 0
     return out
 
 
@@ -50,7 +50,7 @@ def test_one_sample_a_picture_and_every_object_once(
     world: World, runs: list[Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = export(world)
-    assert "6 pictures" in capsys.readouterr().out
+    assert "6 pictures, 68 boxes of 12 runs" in " ".join(capsys.readouterr().out.split())
     samples = samples_of(out)
     paths = [sample["filepath"] for sample in samples]
     assert len(set(paths)) == len(paths) == 6
@@ -104,45 +104,23 @@ def test_confidences_and_slices_where_they_are_known(world: World) -> None:
     }
 
 
-def test_every_field_is_declared_with_its_class(world: World, runs: list[Run]) -> None:
+def test_every_label_names_its_class(world: World, runs: list[Run]) -> None:
     out = export(world)
-    metadata = json.loads((out / "metadata.json").read_text())
-    declared = {field["name"]: field for field in metadata["sample_fields"]}
     for sample in samples_of(out):
         for name, value in sample.items():
-            if name == "_id":
-                continue
-            assert name in declared, name
-            if not isinstance(value, dict) or name == "metadata":
-                continue
-            assert declared[name]["embedded_doc_type"].endswith("." + value["_cls"])
-            (items,) = declared[name]["fields"]
-            known = {field["db_field"] for field in items["fields"]} | {"_cls", "attributes"}
-            for one in value[items["name"]]:
-                assert set(one) <= known
-                assert items["embedded_doc_type"].endswith("." + one["_cls"])
-    assert len(metadata["info"]["runs"]) == 12
-    assert metadata["info"]["runs"]["Good_xyxy_text_Pascal"]["digest"] in {
-        run.basis.digest for run in runs
-    }
+            if isinstance(value, dict) and name != "metadata":
+                items = value[value["_cls"].lower()]
+                assert {one["_cls"] + "s" for one in items} <= {value["_cls"]}
+    about = json.loads((out / "metadata.json").read_text())["info"]["runs"]
+    assert len(about) == 12
+    assert about["Good_xyxy_text_Pascal"]["digest"] in {run.basis.digest for run in runs}
 
 
-def test_twice_is_the_same_bytes_and_identifiers_are_their_own(
-    world: World, runs: list[Run]
-) -> None:
+def test_twice_is_the_same_bytes(world: World, runs: list[Run]) -> None:
     out = export(world)
     first = {path.name: path.read_bytes() for path in out.iterdir()}
     export(world)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == first
-    numbers = [
-        one["_id"]["$oid"]
-        for sample in samples_of(out)
-        for value in sample.values()
-        if isinstance(value, dict)
-        for one in (*value.get("detections", ()), *value.get("classifications", ()))
-    ]
-    assert len(numbers) == len(set(numbers))
-    assert all(len(number) == 24 for number in numbers)
 
 
 def test_boxes_that_cannot_be_shown_are_counted(
@@ -162,7 +140,7 @@ def test_pictures_that_are_not_there_are_counted(
     world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     (world.folder / "pictures" / "3.jpg").unlink()
     assert len(samples_of(export(world))) == 6
-    assert "1 picture is not there" in capsys.readouterr().out
+    assert "1 picture not there" in capsys.readouterr().out
 
 
 def test_runs_of_one_name_have_fields_of_their_own(world: World) -> None:
@@ -185,11 +163,11 @@ def test_what_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> No
     out = world.folder / "mine"
     out.mkdir()
     (out / "metadata.json").write_text("{}")
-    assert main(["export-fiftyone", str(path), "--out", str(out)]) == 2
+    assert main(["export", str(path), "--to", "fiftyone", "--out", str(out)]) == 2
     assert "did not write" in capsys.readouterr().err
     (world.folder / "Pascal_multilabel.tsv").unlink()
     fresh = world.folder / "fresh"
-    assert main(["export-fiftyone", str(path), "--out", str(fresh)]) == 2
+    assert main(["export", str(path), "--to", "fiftyone", "--out", str(fresh)]) == 2
     assert "Pascal_multilabel" in capsys.readouterr().err
     assert not fresh.exists()
 
@@ -199,5 +177,5 @@ def test_points_beside_boxes_are_left_out_and_said(
 ) -> None:
     world.predict("Pointing", "FindIt_Pascal_point_json", saying("[]"))
     out = export(world)
-    assert "1 run without boxes (points, choices): left out" in capsys.readouterr().out
+    assert "left out, their answers are no boxes: 1 run (Pointing" in capsys.readouterr().out
     assert "Pointing" not in (out / "samples.json").read_text()

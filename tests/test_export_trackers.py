@@ -1,14 +1,11 @@
-"""``track``: every scored run in an MLflow experiment, once."""
+"""``export --to mlflow | wandb | trackio``: every scored run in a tracker, once."""
 
 from __future__ import annotations
 
 import json
 import socket
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +18,8 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.command import install
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.publish.tracking import KEY, LOGGER, _is_left, _this_process, key_of, plain_name
+from vlmeval_findit.publish.private import Private
+from vlmeval_findit.publish.tracked import KEY, key_of, plain_name
 from vlmeval_findit.publish.worst import worst_answers
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.results import write_score
@@ -34,16 +32,18 @@ SECRET = "sk-or-" + "v1-0123456789abcdef"
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A store that is a folder: that of a file in SQL takes a second to be made."""
-    pytest.importorskip("mlflow", reason="mlflow-skinny is not installed (extra: track)")
+    pytest.importorskip("mlflow", reason="mlflow-skinny is not installed (extra: mlflow)")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    return (tmp_path / "tracked").as_uri()
+    where = (tmp_path / "tracked").as_uri()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", where)
+    return where
 
 
-def track(world: World, store: str, *more: str) -> int:
-    return main(["track", str(world.runs), "--uri", store, *more])
+def track(world: World, *more: str, to: str = "mlflow") -> int:
+    return main(["export", str(world.runs), "--to", to, *more])
 
 
 def client(store: str) -> Any:
@@ -69,8 +69,8 @@ def test_figures_intervals_files_and_the_worst_answers(
 ) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     world.predict("Failing", JSON, failing)
-    assert track(world, store, "--pictures", "3") == 0
-    assert "findit: 2 of 2 runs logged now" in capsys.readouterr().out
+    assert track(world, "--pictures", "3") == 0
+    assert "2 of 2 runs logged now" in capsys.readouterr().out
     good = next(run for run in logged(store) if run.data.tags["model"] == "Good")
     (known,) = (run for run in load_runs(world.runs) if run.model == "Good")
     (row,) = load_runs(known.path).frame().to_dict("records")
@@ -89,20 +89,20 @@ def test_figures_intervals_files_and_the_worst_answers(
 
 def test_twice_is_once(world: World, store: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = world.predict("Good", JSON, speaking(JSON, 0.6, 10))
-    assert track(world, store) == 0
+    assert track(world) == 0
     first = logged(store)
-    assert track(world, store) == 0
-    assert "logged before: nothing changes" in capsys.readouterr().out
+    assert track(world) == 0
+    assert "0 of 1 run logged now; the others were there" in capsys.readouterr().out
     assert [r.to_dictionary() for r in logged(store)] == [r.to_dictionary() for r in first]
     # Scored again the same way it is the same run; with other figures it is another.
     write_score(score_file(path, Settings(force=True)), path)
-    assert track(world, store) == 0
+    assert track(world) == 0
     assert len(logged(store)) == 1
     write_score(score_file(path, Settings(space={"kind": "pixels"}, force=True)), path)
-    assert track(world, store) == 0
+    assert track(world) == 0
     assert len(logged(store)) == 2
     # Another experiment has runs of its own.
-    assert track(world, store, "--experiment", "mine") == 0
+    assert track(world, "--project", "mine") == 0
     assert len(logged(store, "mine")) == 1
 
 
@@ -117,67 +117,11 @@ def test_what_a_kill_left_of_a_run_is_logged_anew(
 
     with monkeypatch.context() as patch:
         patch.setattr(mlflow.MlflowClient, "log_artifacts", full)
-        assert track(world, store) == 1
+        assert track(world) == 1
         assert "No space left on device" in capsys.readouterr().err
-    assert [run.info.status for run in logged(store)] == ["FAILED"]
-    assert track(world, store) == 0
+    assert [run.info.status for run in logged(store)] == ["RUNNING"]
+    assert track(world) == 0
     assert [run.info.status for run in logged(store)] == ["FINISHED"]
-
-
-def test_what_another_track_is_logging_is_left_to_it(
-    world: World, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    world.predict("Good", JSON, speaking(JSON, 0.6, 10))
-    mlflow = sys.modules["mlflow"]
-    real = mlflow.MlflowClient.log_artifacts
-
-    def meanwhile(client: Any, *arguments: Any) -> None:
-        monkeypatch.setattr(mlflow.MlflowClient, "log_artifacts", real)
-        assert track(world, store) == 0
-        assert "another track is logging it" in capsys.readouterr().out
-        real(client, *arguments)
-
-    monkeypatch.setattr(mlflow.MlflowClient, "log_artifacts", meanwhile)
-    assert track(world, store) == 0
-    assert "1 of 1 run logged now" in capsys.readouterr().out
-    (run,) = logged(store)
-    assert run.info.status == "FINISHED"
-    assert (files_of(store, run) / "run").is_dir()
-
-
-def test_of_two_that_began_at_once_one_run_stays(
-    world: World, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    world.predict("Good", JSON, speaking(JSON, 0.6, 10))
-    mlflow = sys.modules["mlflow"]
-    real = mlflow.MlflowClient.create_run
-
-    def both(client: Any, *arguments: Any, **named: Any) -> Any:
-        monkeypatch.setattr(mlflow.MlflowClient, "create_run", real)
-        assert track(world, store) == 0
-        return real(client, *arguments, **named)
-
-    monkeypatch.setattr(mlflow.MlflowClient, "create_run", both)
-    assert track(world, store) == 0
-    assert [run.info.status for run in logged(store)] == ["FINISHED"]
-
-
-@pytest.mark.parametrize(
-    ("changed", "left"),
-    [
-        ({}, False),
-        ({"tags": {LOGGER: f"1 {socket.gethostname()}"}}, False),
-        ({"tags": {LOGGER: f"{2**22 + 1} {socket.gethostname()}"}}, True),
-        ({"tags": {LOGGER: "1 elsewhere"}}, False),
-        ({"tags": {LOGGER: "1 elsewhere"}, "start_time": 0}, True),
-        ({"tags": {}}, True),
-        ({"status": "FAILED"}, True),
-    ],
-)
-def test_who_goes_on_with_a_run_that_is_not_finished(changed: dict[str, Any], left: bool) -> None:
-    said = {"tags": {LOGGER: _this_process()}, "start_time": time.time() * 1000, **changed}
-    info = SimpleNamespace(status=said.get("status", "RUNNING"), start_time=said["start_time"])
-    assert _is_left(SimpleNamespace(info=info, data=SimpleNamespace(tags=said["tags"]))) is left
 
 
 def test_no_secret_and_no_path_is_logged(
@@ -185,7 +129,7 @@ def test_no_secret_and_no_path_is_logged(
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
     world.predict("Leaky", JSON, saying(f"{SECRET} lies in {world.folder}/pictures/0.jpg"))
-    assert track(world, store) == 0
+    assert track(world) == 0
     (run,) = logged(store)
     for path in files_of(store, run).rglob("*"):
         data = path.read_bytes() if path.is_file() else b""
@@ -198,8 +142,8 @@ def test_without_pictures_the_figures_are_logged(
 ) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
     (world.folder / "Pascal.tsv").unlink()
-    assert track(world, store) == 0
-    assert "without pictures: " in capsys.readouterr().out
+    assert track(world) == 0
+    assert "1 run without answers: " in capsys.readouterr().out
     assert logged(store)[0].data.metrics["F1 at 0.5"] > 0
 
 
@@ -207,25 +151,98 @@ def test_a_store_that_there_is_not(
     world: World, store: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
-    assert main(["track", str(world.runs), "--uri", "ftp://nowhere"]) == 2
-    assert "--uri ftp://nowhere" in capsys.readouterr().err
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "ftp://nowhere")
+    assert track(world) == 2
+    assert "MLFLOW_TRACKING_URI=ftp://nowhere: " in capsys.readouterr().err
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    assert main(["track", str(world.runs), "--uri", "http://127.0.0.1:9"]) == 1
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    assert track(world) == 1
     said = capsys.readouterr().err
     assert "error: " in said
-    assert "run the same again" in said
+    assert "run the same command again to go on" in said
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert track(world) == 2
+    assert "add --out FOLDER (or the variable MLFLOW_TRACKING_URI)" in capsys.readouterr().err
+
+
+def test_a_store_in_a_folder_has_figures_and_files(
+    world: World, store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import mlflow
+
+    world.predict("Good", JSON, speaking(JSON, 0.6, 10))
+    out = world.folder / "store"
+    assert track(world, "--out", str(out)) == 0
+    assert f"mlflow ui --backend-store-uri sqlite:///{out}/mlflow.db" in capsys.readouterr().out
+    uri = f"sqlite:///{out}/mlflow.db"
+    (run,) = mlflow.MlflowClient(tracking_uri=uri).search_runs(["1"])
+    assert run.data.metrics["F1 at 0.5"] > 0
+    assert list(out.glob("files/*/artifacts/worst/*.png"))
+
+
+# --- in folders -----------------------------------------------------------------------------------
+
+
+def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("wandb", reason="wandb is not installed (extra: wandb)")
+    monkeypatch.setenv("OPENROUTER_API_KEY", SECRET)
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.setattr(socket, "gethostname", lambda: "somebodys-machine")
+    world.predict("Leaky", JSON, saying(f"{SECRET} lies in {world.folder}/pictures/0.jpg"))
+    out = world.folder / "store"
+    given = ("--out", str(out), "--pictures", "2")
+    assert track(world, *given, to="wandb") == 0
+    assert f"wandb sync {out}/wandb/offline-run-*" in capsys.readouterr().out
+    (run,) = load_runs(world.runs)
+    (folder,) = (out / "wandb").iterdir()
+    assert folder.name.endswith(f"-{key_of(run)}")
+    files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert sorted(Path(name).suffix for name in files) == [".png", ".png", ".wandb"]
+    recorded = files[f"run-{key_of(run)}.wandb"]
+    for there in ("F1 at 0.5", "grid1000 (recorded by the run)", "*** lies in …/0.jpg"):
+        assert there.encode() in recorded.replace(b"\\u2026", "…".encode()), there
+    for private in (SECRET, str(world.folder), "somebodys-machine"):
+        assert not [name for name, data in files.items() if private.encode() in data], private
+    assert track(world, *given, to="wandb") == 0
+    assert "0 of 1 run logged now" in capsys.readouterr().out
+    assert list((out / "wandb").iterdir()) == [folder]
+
+
+def test_trackio_has_every_run_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("trackio", reason="trackio is not installed (extra: trackio)")
+    path = world.predict("Good", JSON, speaking(JSON, 0.6, 10))
+    out = world.folder / "store"
+    given = ("--out", str(out), "--project", "mine", "--pictures", "2")
+    assert track(world, *given, to="trackio") == 0
+    said = capsys.readouterr().out
+    assert f"TRACKIO_DIR={out} trackio show --project mine" in said
+    assert "Trackio" not in said, "what it prints itself is left out"
+    assert track(world, *given, to="trackio") == 0
+    assert "0 of 1 run logged now" in capsys.readouterr().out
+    write_score(score_file(path, Settings(space={"kind": "pixels"}, force=True)), path)
+    assert track(world, *given, to="trackio") == 0
+    trackio = sys.modules["trackio"]
+    other, first = sorted(trackio.Api().runs("mine"), key=lambda run: run.config["space"])
+    (run,) = load_runs(world.runs)
+    assert KEY in first.config
+    assert other.config[KEY] != first.config[KEY]
+    assert key_of(run) in (first.config[KEY], other.config[KEY])
+    assert len(list((out / "media").rglob("*.png"))) == 4
 
 
 # --- without --------------------------------------------------------------------------------------
 
 
-def test_mlflow_that_is_not_there_is_named(
+def test_what_is_not_installed_is_named(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.6, 10))
-    monkeypatch.setitem(sys.modules, "mlflow", None)
-    assert main(["track", str(world.runs)]) == 2
-    assert install("track") in capsys.readouterr().err
+    for target in ("mlflow", "wandb", "trackio"):
+        monkeypatch.setitem(sys.modules, target, None)
+        assert track(world, "--out", str(world.folder / "store"), to=target) == 2
+        assert install(target) in capsys.readouterr().err
 
 
 def test_the_key_is_of_the_answers_and_of_their_score(world: World) -> None:
@@ -240,11 +257,11 @@ def test_the_key_is_of_the_answers_and_of_their_score(world: World) -> None:
 def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:
     run = world.run("Mixed", JSON, failing)
     (transcript,), _ = gather([run])
-    found = list(worst_answers(transcript, 20))
+    found = list(worst_answers(transcript, 20, Private()))
     assert len(found) == 8
-    assert all(one.index % 3 for one in found)
+    assert all(one.row.index % 3 for one in found)
     (world.folder / "pictures" / "0.jpg").write_bytes(b"spoilt")
-    again = {one.index: one.picture for one in worst_answers(transcript, 20)}
+    again = {one.row.index: one.picture for one in worst_answers(transcript, 20, Private())}
     assert again[1] is None
     assert again[2] is not None
 
@@ -260,10 +277,9 @@ def test_boxes_lie_where_they_are_on_a_picture_that_was_shrunk(world: World) -> 
     Image.new("RGB", size).save(world.folder / "pictures" / "big.png")
     run = world.run("Silent", JSON, saying("[]"))
     (transcript,), _ = gather([run])
-    (answer,) = worst_answers(transcript, 1)
-    import io
-
-    drawn = Image.open(io.BytesIO(answer.picture or b""))
+    (answer,) = worst_answers(transcript, 1, Private())
+    drawn = answer.picture
+    assert drawn is not None
     assert drawn.size == (1024, 512)
     assert drawn.getpixel((256, 256)) == (255, 255, 255)
     assert drawn.getpixel((512, 128)) == (255, 255, 255)

@@ -1,0 +1,58 @@
+"""A folder that the Hugging Face hub and ``datasets.load_dataset`` take as a dataset.
+
+::
+
+    README.md              the card
+    checksums.json         SHA-256 of every file
+    data/queries.parquet   one row a query
+    data/runs.parquet      one row a run
+    runs/                  the runs' own files, as commands of this package read them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..core.files import atomic_write
+from ..core.spelling import counted
+from ..runs.scored_run import Run
+from .card import TABLES, make_card
+from .copies import check_whole, copy_run, names_of, private_of
+from .folder import made_anew
+from .tables import run_rows, write_queries, write_runs
+from .targets import some
+
+
+def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterator[str]:
+    """Write runs as a dataset; the same runs are the same bytes.
+
+    Args:
+        runs: what is published.
+        out: the folder: a new one, an empty one, or one that this wrote.
+        licence: the hub's name of the licence (None: the card says that nobody said one).
+
+    Raises:
+        RunError: a run is not whole, or stands twice; nothing is written.
+        PredictionError: predictions cannot be read; nothing is written.
+        NotExportableError: the folder is somebody else's, or was changed; nothing is written.
+    """
+    for run in runs:
+        check_whole(run)
+    names = names_of(runs)
+    private = private_of(runs)
+    hidden: list[str] = []
+    with made_anew(out, "hub") as folder:
+        for run, name in zip(runs, names, strict=True):
+            below = Path("runs", name).parent
+            hidden += [(below / one).as_posix() for one in copy_run(run, folder / below, private)]
+        write_queries(runs, names, folder / TABLES["queries"], private)
+        rows = run_rows(runs, names)
+        write_runs(rows, folder / TABLES["runs"], private)
+        with atomic_write(folder / "README.md") as f:
+            f.write(private.ours(make_card(runs, rows, licence, hidden)))
+    queries = counted(sum(len(run.rows) for run in runs), "row")
+    yield f"{out}/: {counted(len(runs), 'run')}, {queries}; the card is README.md"
+    if hidden:
+        yield "paths or secrets of this machine were taken out of (the card names all):"
+        yield f"  {some(hidden)}"

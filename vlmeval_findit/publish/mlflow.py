@@ -1,0 +1,105 @@
+"""Scored runs in an MLflow experiment: each once, with figures, intervals, slices and files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..core.redaction import quoted
+from ..runs.scored_run import Run
+from .copies import copy_run
+from .targets import ExportError, NotExportableError
+from .tracked import KEY, Tracked, log_each
+
+_AT_ONCE = 500  # Metrics of one request; the server takes 1,000
+_LONGEST = 500  # Characters of a parameter; servers before 2.9 take no more
+
+
+def to_mlflow(
+    runs: Sequence[Run], out: Path | None, project: str = "findit", pictures: int = 8
+) -> Iterator[str]:
+    """Log runs that are not there yet in the experiment ``project``, one after the other.
+
+    Args:
+        runs: scored ones.
+        out: the folder of a store in a file (None: the server of MLFLOW_TRACKING_URI).
+        project: the experiment; made where there is none.
+        pictures: how many of a run's worst answers are logged.
+
+    Raises:
+        NotExportableError: MLflow knows no such store.
+        ExportError: the server refused, or could not be reached; what came before is logged.
+    """
+    # Nobody is told that somebody logs, unless he wants it; a server that is down is said soon.
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    import mlflow
+    import mlflow.exceptions
+
+    logging.getLogger("mlflow").setLevel(logging.WARNING)
+    uri = artifacts = None
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        uri, artifacts = (
+            f"sqlite:///{out.absolute()}/mlflow.db",
+            (out.absolute() / "files").as_uri(),
+        )
+    try:
+        client = mlflow.MlflowClient(tracking_uri=uri)
+    except mlflow.exceptions.MlflowException as error:
+        where = f"MLFLOW_TRACKING_URI={os.environ.get('MLFLOW_TRACKING_URI')}"
+        raise NotExportableError(f"{where}: {quoted(str(error), 500)}") from None
+    try:
+        found = client.get_experiment_by_name(project)
+        new = found is None
+        experiment = client.create_experiment(project, artifacts) if new else found.experiment_id
+        yield from log_each(
+            runs,
+            pictures,
+            lambda key: _known(client, experiment, key),
+            lambda one: _log(client, experiment, one),
+        )
+    except (mlflow.exceptions.MlflowException, OSError) as error:
+        raise ExportError(quoted(str(error), 500)) from None
+    if out is not None:
+        yield "look at them with:"
+        yield f"  mlflow ui --backend-store-uri {uri}"
+
+
+def _known(client: Any, experiment: str, key: str) -> bool:
+    """Whether a run was logged; what a kill left of it is deleted."""
+    known = False
+    for found in client.search_runs([experiment], f"tags.`{KEY}` = '{key}'"):
+        if found.info.status == "FINISHED":
+            known = True
+        else:
+            client.delete_run(found.info.run_id)
+    return known
+
+
+def _log(client: Any, experiment: str, one: Tracked) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    made = client.create_run(experiment, tags={KEY: one.key}, run_name=one.name)
+    at = made.info.run_id
+    metrics = [Metric(name, value, 0, 0) for name, value in one.figures.items()]
+    params = [Param(name, text[:_LONGEST]) for name, text in one.params.items()]
+    client.log_batch(at, params=params, tags=[RunTag("model", one.run.model)])
+    for start in range(0, len(metrics), _AT_ONCE):
+        client.log_batch(at, metrics=metrics[start : start + _AT_ONCE])
+    with TemporaryDirectory() as made_here:
+        folder = Path(made_here)
+        copy_run(one.run, folder / "run", one.private)
+        (folder / "worst").mkdir()
+        for answer in one.worst:
+            if answer.picture:
+                answer.picture.save(folder / "worst" / answer.file)
+        said = json.dumps([answer.said for answer in one.worst], indent=1)
+        (folder / "worst" / "answers.json").write_text(said, encoding="utf-8")
+        client.log_artifacts(at, str(folder))
+    client.set_terminated(at, "FINISHED")

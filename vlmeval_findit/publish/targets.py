@@ -1,0 +1,67 @@
+"""Where results go: one row a target of ``findit export --to``, and what every target shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from ..core.spelling import counted, visible
+
+
+class ExportError(RuntimeError):
+    """Who was to take the results refused them, or could not be reached; run again to go on."""
+
+
+class NotExportableError(ValueError):
+    """Nothing can be exported like this; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target: ``module`` of this folder has its exporter, ``to_<name>(runs, out, **flags)``.
+
+    ``server`` is the variable of the environment that may name a server in place of a folder.
+    """
+
+    module: str
+    what: str
+    flags: tuple[str, ...] = ()
+    server: str = ""
+
+
+_TRACKED = ("project", "pictures")
+TARGETS: Mapping[str, Target] = {
+    "coco": Target("coco", "boxes as COCO results, beside their ground truth", ("confidence",)),
+    "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",)),
+    "fiftyone": Target("fiftyone", "answers and ground truth as a FiftyOne dataset"),
+    "mlflow": Target("mlflow", "figures and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),
+    "wandb": Target("local_stores", "offline runs for Weights & Biases", _TRACKED),
+    "trackio": Target("local_stores", "figures and answers in trackio", _TRACKED),
+}
+
+Exporter = Callable[..., Iterator[str]]
+"""Takes runs and a folder, and yields what there is to say of them, line by line."""
+
+
+def exporter(target: str) -> Exporter:
+    """Import the exporter of a target; its packages are imported when it is called."""
+    module = import_module(f"{__package__}.{TARGETS[target].module}")
+    found: Exporter = getattr(module, f"to_{target}")
+    return found
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """Name the first of many files.
+
+    >>> some(["a", "b", "c", "d"])
+    'a, b, c and 1 more'
+    """
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(visible, names[:most])) + rest
+
+
+def left_out(runs: Sequence[str], why: str) -> Iterator[str]:
+    """Say which runs are left out."""
+    if runs:
+        yield f"left out, {why}: {counted(len(runs), 'run')} ({some(runs)})"
