@@ -1,5 +1,5 @@
-"""``export --to hub``: a dataset's folder with everything that defends a number, and nothing of this machine;
-uploaded only when somebody says so."""
+"""``export --to hub``: a dataset's folder with everything that defends a number, and nothing of the
+machine; uploaded only when somebody says so."""
 
 from __future__ import annotations
 
