@@ -39,7 +39,7 @@ BAD = {
     GOOD + "models: FullImage": "line 3: models stands twice",
     "models:\n - FullImage\n - FulImage\ndatasets: Demo":
         "line 3: no model 'FulImage' in the model table: did you mean FullImage?",
-    MODELS + "[{name: Mine}]": "that the table does not have needs `row` or",
+    MODELS + "[{name: Mine}]": "that the table does not have needs `like` or",
     MODELS + "[{name: Mine, space: gird1000}]":
         "line 2: no coordinate space 'gird1000': did you mean grid1000?",
     MODELS + "[{name: Mine, space: {kind: smart_resize}}]":

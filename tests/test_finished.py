@@ -449,7 +449,7 @@ sys.exit(f"imported: {heavy}" if heavy else status)
 MODELS = {
     "of VLMEvalKit": "{name: InternVL2-1B, space: grid1000}",
     "ours": "FullImage",
-    "of one's own": "{name: Mine, checkpoint: mine, row: Qwen2.5-VL, space: grid1000}",
+    "of one's own": "{name: Mine, checkpoint: mine, like: Qwen2.5-VL, space: grid1000}",
     "of servers": "{name: Any, space: grid1000}",
 }
 

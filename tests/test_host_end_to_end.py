@@ -324,8 +324,8 @@ def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
     [
         (["--data", DATA], "--data without --model"),
         (["--data", DATA, "--model", "Qwen3-VL=/nowhere"], "/nowhere: no such folder"),
-        (["--data", DATA, "--model", "my-ft=/nowhere"], "like: --row Qwen3-VL"),
-        (["--data", DATA, "--model", "..=/nowhere", "--row", "Qwen3-VL"], "the model's name '..'"),
+        (["--data", DATA, "--model", "my-ft=/nowhere"], "like: --like Qwen3-VL"),
+        (["--data", DATA, "--model", "..=/nowhere", "--like", "Qwen3-VL"], "the model's name '..'"),
         (["--data", DATA, "--model", MODEL, "--api-mode"], "Leave the flag out"),
         (["--config", "free.json"], "Call it FindIt_Demo_xyxy_json"),
     ],

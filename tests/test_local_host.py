@@ -64,7 +64,7 @@ def test_every_name_is_ours_and_none_of_the_hosts_is_shadowed(host: SimpleNamesp
     for name, (row, identifier) in local_names().items():
         entry = host.config.supported_VLM[name]
         assert entry.func is host.vlm.FindItLocalModel, f"{name} is the host's own"
-        assert entry.keywords == {"model_path": identifier, "row": row.name}
+        assert entry.keywords == {"model_path": identifier, "like": row.name}
     assert "FindIt" not in repr(host.config.supported_VLM["Qwen3-VL-8B-Instruct"])
 
 
@@ -72,7 +72,7 @@ def test_settings_and_rows_are_checked(host: SimpleNamespace, checkpoints: dict[
     with pytest.raises(ValueError, match="did you mean max_pixels"):
         few_tokens(host, checkpoints, max_pixel=4)
     with pytest.raises(ValueError, match="did you mean Qwen3-VL"):
-        host.vlm.FindItQwen3VL(model_path="x", row="Qwen3VL")
+        host.vlm.FindItQwen3VL(model_path="x", like="Qwen3VL")
 
 
 def test_a_checkpoint_goes_by_the_name_of_its_family(
@@ -86,10 +86,10 @@ def test_a_checkpoint_goes_by_the_name_of_its_family(
     try:
         make_known("Qwen3.5-4B-nothink", folder)
         made = host.config.supported_VLM["Qwen3.5-4B-nothink"]
-        assert made.keywords == {"model_path": folder, "row": "Qwen3.5-nothink"}
+        assert made.keywords == {"model_path": folder, "like": "Qwen3.5-nothink"}
         make_known("my-ft", folder, "Qwen3-VL")
         made = host.config.supported_VLM["my-ft"]
-        assert made.keywords == {"model_path": folder, "row": "Qwen3-VL"}
+        assert made.keywords == {"model_path": folder, "like": "Qwen3-VL"}
         with pytest.raises(ValueError, match="VLMEvalKit's own"):
             make_known("Qwen3-VL-8B-Instruct", folder)
         for name, path, row, says in (
@@ -208,20 +208,20 @@ def test_two_checkpoints_of_one_family_side_by_side(
     (other / "generation_config.json").write_text(json.dumps({**config, "bos_token_id": 3}))
     both = [f"base={checkpoints['Qwen3-VL']}", f"tuned={other}"]
     short = ["--data", DATA, "--limit", "3", "--model"]
-    done = run(RUN_FINDIT, [*short, *both, "--row", "Qwen3-VL"], tmp_path, env)
+    done = run(RUN_FINDIT, [*short, *both, "--like", "Qwen3-VL"], tmp_path, env)
     assert done.returncode == 0, done.stdout[-2000:]
     board = run(RUN_FINDIT, ["leaderboard", "outputs"], tmp_path, env)
     assert {"base", "tuned"} <= set(board.stdout.split()), board.stdout
-    done = run(RUN_FINDIT, [*short, f"base={other}", "--row", "Qwen3-VL"], tmp_path, env)
+    done = run(RUN_FINDIT, [*short, f"base={other}", "--like", "Qwen3-VL"], tmp_path, env)
     assert done.returncode == 2
     assert "revision: recorded sha256:" in done.stdout
     moved = tmp_path / "moved"
     shutil.copytree(checkpoints["Qwen3-VL"], moved)
-    done = run(RUN_FINDIT, [*short, f"base={moved}", "--row", "Qwen3-VL"], tmp_path, env)
+    done = run(RUN_FINDIT, [*short, f"base={moved}", "--like", "Qwen3-VL"], tmp_path, env)
     assert done.returncode == 0, "the same files elsewhere are the same checkpoint"
     assert "nothing is left to ask of base" in done.stdout
     sweep = (
-        f"models: [{{name: tuned, checkpoint: {other}, row: Qwen3-VL}}]\ndatasets: Demo\n"
+        f"models: [{{name: tuned, checkpoint: {other}, like: Qwen3-VL}}]\ndatasets: Demo\n"
         "representations: xyxy\noutputs: json\nlimit: 3\n"
     )
     (tmp_path / "sweep.yaml").write_text(sweep)
@@ -257,7 +257,7 @@ def both_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             NAMES[row]: {
                 "class": "FindItInternVL3" if row == "InternVL3" else "FindItLocalModel",
                 "model_path": built[row],
-                "row": row,
+                "like": row,
                 "batch_size": 1,
             }
             for row in built

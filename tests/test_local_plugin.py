@@ -70,7 +70,7 @@ def test_the_recipe_runs_under_both_runners(folder: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:]
     config = {
         "model": {NAME: {"class": "FindItLocalModel", "model_path": str(folder / "idefics3"),
-                         "row": "SmolVLM-hf", "batch_size": 1}},
+                         "like": "SmolVLM-hf", "batch_size": 1}},
         "data": {DATA: {"class": "FindItObjectDetection", "dataset": DATA}},
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps(config))

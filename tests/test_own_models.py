@@ -31,7 +31,7 @@ SAVED = """\
 models:
 - name: plates
   served: acme/Plates-7B
-  row: Qwen3-VL
+  like: Qwen3-VL
   space: unit
 datasets:
 - FindIt_Pascal_xyxy_json
@@ -68,7 +68,7 @@ def test_what_a_probe_saved_is_known_everywhere(
     assert server_name("plates") == ("plates", "acme/Plates-7B")
     assert server_name("plates=other") == ("plates", "other")
     assert "plates" not in local_names()  # it has no checkpoint
-    sweep = parse_sweep("models: [plates, {name: b, row: plates}]\ndatasets: [Demo]")
+    sweep = parse_sweep("models: [plates, {name: b, like: plates}]\ndatasets: [Demo]")
     assert [one.name for one in sweep.models] == ["plates", "b"]
     assert main(["models"]) == 0
     assert "plates [findit_models.yaml:plates sha256:" in capsys.readouterr().out
@@ -85,7 +85,7 @@ def test_a_checkpoint_runs_like_another_model(tmp_path: Path) -> None:
     (folder / "config.json").write_text("{}")
     rows = [
         {"name": "ft", "like": "Qwen3-VL-2B", "checkpoint": "weights", "names": "ft(-v\\d)?"},
-        {"name": "hub", "row": "Gemma4-E4B", "checkpoint": "me/tuned", "space": "pixels",
+        {"name": "hub", "like": "Gemma4-E4B", "checkpoint": "me/tuned", "space": "pixels",
          "settings": {"max_new_tokens": 99}},
         {"name": "newer", "like": "GPT-5.4", "served": "openai/gpt-5.9"},
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def test_vlmevalkit_knows_one_that_has_a_checkpoint() -> None:
     from vlmeval_findit.host.registration import register_models
 
     made = local_models()["hub"]
-    assert made.keywords == {"model_path": "me/it", "row": "hub", "max_new_tokens": 9}  # type: ignore[attr-defined]
+    assert made.keywords == {"model_path": "me/it", "like": "hub", "max_new_tokens": 9}  # type: ignore[attr-defined]
     assert "far" not in local_models()
     import vlmeval.config
 
@@ -144,7 +144,6 @@ UGLY = {
     "- {space: unit}": "line 1: name is missing",
     "- {name: a/b, space: unit}": "no slash in it",
     "- {name: a, like: Qwen3VL}": "like: no model 'Qwen3VL' in the table: did you",
-    "- {name: a, like: Qwen3-VL, row: Qwen3-VL}": "like and row are one key",
     "- {name: a}": "line 1, a: neither like nor space",
     "- {name: a, space: grid100}": "'grid100': did you mean grid1000?",
     "- {name: a, space: smart_resize}": "min_pixels",
@@ -267,11 +266,11 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
 
 def test_an_entry_of_a_sweep_describes_a_model_too() -> None:
     add(Path(file_of(SAVED)), replaces=False)
-    text = "models:\n- {name: mine, row: plates, checkpoint: a/b, space: pixels}\ndatasets: [Demo]"
+    text = "models:\n- {name: mine, like: plates, checkpoint: a/b, space: pixels}\ndatasets: [Demo]"
     (entry,) = parse_sweep(text).models
-    assert (entry.row, entry.checkpoint, entry.space) == ("plates", "a/b", "pixels")
+    assert (entry.like, entry.checkpoint, entry.space) == ("plates", "a/b", "pixels")
     with pytest.raises(ConfigError, match=r"line 2: .*did you mean plates\?"):
-        parse_sweep(text.replace("row: plates", "row: plate"))
+        parse_sweep(text.replace("like: plates", "like: plate"))
 
 
 def test_a_row_cannot_be_like_one_below_it() -> None:

@@ -214,12 +214,12 @@ def test_what_is_saved_is_accepted(
 ) -> None:
     """A second probe with it is confirmed, and a sweep takes it."""
     server = serve(answering(convention(answers)))
-    flags = ["--model=mine=the/served-one", "--save=new/mine.yaml", "--row=Qwen2.5-VL"]
+    flags = ["--model=mine=the/served-one", "--save=new/mine.yaml", "--like=Qwen2.5-VL"]
     if space is not None:
         flags.append(f"--space={space}")
     assert probe(server, *flags, "--model=mine=the/served-one") in (0, 1)
     (entry,) = read_sweep(tmp_path / "new/mine.yaml").models
-    assert (entry.name, entry.served, entry.row) == ("mine", "the/served-one", "Qwen2.5-VL")
+    assert (entry.name, entry.served, entry.like) == ("mine", "the/served-one", "Qwen2.5-VL")
     if said is not None:
         assert entry.space == said
     assert probe(server, "--config", "new/mine.yaml") == 0
@@ -266,7 +266,7 @@ def test_files(serve: Serve, tmp_path: Path) -> None:
         (["--limit", "41"], "--limit 41: from 20 to 40"),
         (["--space", "grid100"], "grid1000"),
         (["--format", "xyxy_jsno"], "xyxy_jsno"),
-        (["--row", "Qwen2.5"], "--row: no model 'Qwen2.5'"),
+        (["--like", "Qwen2.5"], "--like: no model 'Qwen2.5'"),
         (["--config", "gone.yaml"], "gone.yaml"),
         (["--extra-body", "[]"], "--extra-body"),
     ],
@@ -291,7 +291,7 @@ def test_a_file_with_several_models(serve: Serve, tmp_path: Path, capsys: Out) -
 
 def test_a_model_that_nothing_is_known_of(capsys: Out) -> None:
     assert main(["probe", "--model", "nobody"]) == 2
-    assert "needs --row or --space, or --base-url" in capsys.readouterr().err
+    assert "needs --like or --space, or --base-url" in capsys.readouterr().err
     assert main(["probe"]) == 2
 
 

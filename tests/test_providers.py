@@ -443,8 +443,8 @@ def test_names_are_the_providers_own_or_the_users() -> None:
     with pytest.raises(ValueError, match="no name of google's for Qwen3-VL"):
         chat_model("Qwen3-VL", "google")
     with pytest.raises(ValueError, match="My-Gemini=NAME_AT_GOOGLE"):
-        chat_model("My-Gemini", "google", row="Gemini 2.5 Flash")
-    mine = chat_model("My-Gemini", "google", "gemini-9", row="Gemini 2.5 Flash")
+        chat_model("My-Gemini", "google", like="Gemini 2.5 Flash")
+    mine = chat_model("My-Gemini", "google", "gemini-9", like="Gemini 2.5 Flash")
     assert mine.served == "gemini-9"
 
 

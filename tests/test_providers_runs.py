@@ -141,7 +141,7 @@ def test_going_on_with_another_provider_is_refused(
 MIXED = """
 models:
   - {{name: GPT-5.4, provider: openai}}
-  - {{name: Mine, provider: google, served: gemini-2.5-flash, row: Gemini 2.5 Flash}}
+  - {{name: Mine, provider: google, served: gemini-2.5-flash, like: Gemini 2.5 Flash}}
   - {{name: GPT-6-Astra, provider: openai}}
 datasets: [Demo]
 representations: [xyxy]
@@ -197,8 +197,8 @@ def test_a_sweep_may_ask_several_providers(
         (f"--data {DATA} --model GPT-5.4 --provider opnai", "did you mean openai"),
         (f"--data {DATA} --model Opus --provider anthropic", "NAME_AT_ANTHROPIC"),
         (
-            f"--data {DATA} --model GPT-5.4 --provider openai --dry-run --row x",
-            "--row: no model 'x'",
+            f"--data {DATA} --model GPT-5.4 --provider openai --dry-run --like x",
+            "--like: no model 'x'",
         ),
         ("--data MMBench --model GPT-5.4 --provider openai", "--provider is for FindIt's"),
         (f"--data {DATA} MMBench --model GPT-5.4 --provider openai", "apart"),
@@ -268,7 +268,7 @@ def test_a_probe_asks_a_provider(tmp_path: Path, capsys: pytest.CaptureFixture[s
     saved = tmp_path / "mine.yaml"
     with ChatServer(GOOGLE.answering(lambda parts: "no boxes")) as server:
         flags = ["--provider", "google", "--base-url", address(server, GOOGLE)]
-        model = ["--model", "Mine=gemini-2.5-flash", "--row", "Gemini 2.5 Flash"]
+        model = ["--model", "Mine=gemini-2.5-flash", "--like", "Gemini 2.5 Flash"]
         more = ["--limit", "20", "--work-dir", str(tmp_path / "probes"), "--save", str(saved)]
         status = main(["probe", *model, *flags, *more])
         assert len(server.asked) == 20

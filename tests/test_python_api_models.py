@@ -57,14 +57,14 @@ def test_a_checkpoint_is_like_a_row(
         opened.append(asked)
 
     monkeypatch.setattr(models, "_asks_here", opens)
-    assert repr(findit.open_model(name, row="Qwen3-VL", dtype="float32")) == f"Model({name!r})"
+    assert repr(findit.open_model(name, like="Qwen3-VL", dtype="float32")) == f"Model({name!r})"
     ((found, row, settings),) = opened
     assert (found, row.name, settings) == (checkpoint, "Qwen3-VL", {"dtype": "float32"})
 
 
 def test_a_server_is_like_a_row() -> None:
     with ChatServer(in_turn(completion(HIT))) as server:
-        answer = findit.open_model("mine", server.url, row="Qwen3-VL").ask(PICTURE, "dog")
+        answer = findit.open_model("mine", server.url, like="Qwen3-VL").ask(PICTURE, "dog")
     assert answer.read.boxes == ((20.0, 10.0, 100.0, 50.0),)
 
 
@@ -112,9 +112,9 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch: pytest.MonkeyPatch) ->
         ("FindIt-Nanno", {}, "did you mean FindIt-Nano"),
         ("FullImage", {"dtype": "float32"}, "dtype: settings are of models on this machine"),
         ("FindIt-Nano", {"dtyp": "float32"}, "no setting 'dtyp': did you mean dtype"),
-        ("./mine", {}, "a checkpoint needs row="),
-        ("./mine", {"row": "Qwen3-LV"}, "row: no model 'Qwen3-LV' runs .*did you mean Qwen3-VL"),
-        ("Mine", {"base_url": "http://x/v1", "row": "Qwen3-LV"}, "did you mean Qwen3-VL"),
+        ("./mine", {}, "a checkpoint needs like="),
+        ("./mine", {"like": "Qwen3-LV"}, "like: no model 'Qwen3-LV' runs .*did you mean Qwen3-VL"),
+        ("Mine", {"base_url": "http://x/v1", "like": "Qwen3-LV"}, "did you mean Qwen3-VL"),
         ("Mine", {"base_url": "ftp://x"}, "should begin with http"),
         ("Mine", {"base_url": "http://x/v1", "dtype": "float32"}, "a server has its own"),
     ],

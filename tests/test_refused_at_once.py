@@ -113,18 +113,18 @@ REFUSED = {
     ),
     "no row": (
         ("--data", DATA, "--model", "mine=/nowhere"),
-        "Say which model it is run like: --row Qwen3-VL",
+        "Say which model it is run like: --like Qwen3-VL",
     ),
     "misspelt row": (
-        ("--data", DATA, "--model", "mine=/nowhere", "--row", "Qwen3-LV"),
-        "--row: no model 'Qwen3-LV': did you mean Qwen3-VL?",
+        ("--data", DATA, "--model", "mine=/nowhere", "--like", "Qwen3-LV"),
+        "--like: no model 'Qwen3-LV': did you mean Qwen3-VL?",
     ),
     "no checkpoint": (
-        ("--data", DATA, "--model", "mine=/nowhere", "--row", "Qwen3-VL"),
+        ("--data", DATA, "--model", "mine=/nowhere", "--like", "Qwen3-VL"),
         "/nowhere: no such folder",
     ),
     "a name of theirs": (
-        ("--data", DATA, "--model", "Their-VL-7B=owner/name", "--row", "Qwen3-VL"),
+        ("--data", DATA, "--model", "Their-VL-7B=owner/name", "--like", "Qwen3-VL"),
         "Their-VL-7B is VLMEvalKit's own model",
     ),
     "no replay": (("--data", DATA, "--model", "Replay=/nowhere"), "/nowhere: no such file"),
@@ -164,7 +164,7 @@ REFUSED = {
         ("--data", DATA, "--model", "GPT-5.4", "--provider", "opnai"),
         "did you mean openai?",
     ),
-    "search": (("search", "--model", "mine=/nowhere", "--row", "Qwen3-VL"), "no such folder"),
+    "search": (("search", "--model", "mine=/nowhere", "--like", "Qwen3-VL"), "no such folder"),
     "search without a table": (
         ("search", "--model", "FindIt-Nano", "--dataset", "Pascal"),
         "no table Pascal.tsv",
@@ -173,7 +173,7 @@ REFUSED = {
         ("search", "--model", "Qwen3-VL-9B", "--space", "unit", "--dataset", "Scenes_mini"),
         "no model 'Qwen3-VL-9B': did you mean Qwen3-VL",
     ),
-    "probe": (("probe", "--model", "mine=/nowhere", "--row", "Qwen3-VL"), "no such folder"),
+    "probe": (("probe", "--model", "mine=/nowhere", "--like", "Qwen3-VL"), "no such folder"),
     "images": (
         (*NANO, "--images", "Pascal=."),
         "no dataset that is asked has the key 'Pascal' (there are: Scenes_mini)",
@@ -211,12 +211,12 @@ REFUSED = {
     "header": ((*NANO, "--header", "a: b"), "--header has no effect: FindIt-Nano"),
     "extra body": ((*NANO, "--extra-body", "{}"), "--extra-body has no effect: FindIt-Nano"),
     "key": ((*NANO, "--key", "sk"), "--key has no effect: FindIt-Nano"),
-    "row": ((*NANO, "--row", "Qwen3-VL"), "--row has no effect: FindIt-Nano is a model on this"),
+    "like": ((*NANO, "--like", "Qwen3-VL"), "--like has no effect: FindIt-Nano is a model on this"),
     "row of a search": (
-        ("search", "--model", "FindIt-Nano", "--row", "Qwen3-VL"),
-        "--row has no effect",
+        ("search", "--model", "FindIt-Nano", "--like", "Qwen3-VL"),
+        "--like has no effect",
     ),
-    "row of a probe": (("probe", "--model", "FindIt-Nano", "--row", "Qwen3-VL"), "--row has no"),
+    "like of a probe": (("probe", "--model", "FindIt-Nano", "--like", "Qwen3-VL"), "--like has no"),
     "served": (
         ("search", "--model", "FindIt-Nano", "--served", "nano"),
         "--served has no effect",
@@ -269,7 +269,7 @@ SWEEP = f"""\
 models:
   - name: mine
     checkpoint: /nowhere
-    row: Qwen3-VL
+    like: Qwen3-VL
 datasets: {DATA}
 """
 

@@ -297,15 +297,15 @@ def test_another_checkpoint_is_part_of_every_key() -> None:
 
     from vlmeval_findit.cli.search import _entry
 
-    def entry(model: str, row: str | None = None) -> ModelEntry:
-        return _entry(Namespace(model=model, space=None, served=None, row=row))
+    def entry(model: str, like: str | None = None) -> ModelEntry:
+        return _entry(Namespace(model=model, space=None, served=None, like=like))
 
     one = entry("Qwen3-VL=/models/a")
-    assert (one.name, one.checkpoint, one.row) == ("Qwen3-VL", "/models/a", None)
+    assert (one.name, one.checkpoint, one.like) == ("Qwen3-VL", "/models/a", None)
     assert entry("Qwen3-VL").checkpoint is None
-    assert entry("my-ft=/models/a", "Qwen3-VL").row == "Qwen3-VL"
+    assert entry("my-ft=/models/a", "Qwen3-VL").like == "Qwen3-VL"
     for model in ("Qwen4-VL=/models/a", "my-ft=/models/a"):
-        with pytest.raises(ValueError, match="needs --row or --space"):
+        with pytest.raises(ValueError, match="needs --like or --space"):
             entry(model)
     with pytest.raises(ValueError, match="names files"):
         entry("../x=/models/a", "Qwen3-VL")
@@ -317,7 +317,7 @@ def test_another_checkpoint_is_part_of_every_key() -> None:
         (["--model", "Qwen3-VL=my-name"], {"my-name"}),
         (["--model", "Qwen3-VL", "--served", "my-name"], {"my-name"}),
         (["--model", "Qwen3-VL=my-name", "--served", "my-name"], {"my-name"}),
-        (["--model", "Mine=my-name", "--row", "Qwen3-VL"], {"my-name"}),
+        (["--model", "Mine=my-name", "--like", "Qwen3-VL"], {"my-name"}),
     ],
 )
 def test_a_server_is_asked_for_the_name_that_it_knows(

@@ -121,7 +121,7 @@ def open_model(
     provider: str | None = None,
     space: SpaceLike | None = None,
     key: str | None = None,
-    row: str | None = None,
+    like: str | None = None,
     **settings: Any,
 ) -> Model:
     """Open a model by its name; one of this machine is loaded now.
@@ -131,7 +131,7 @@ def open_model(
 
     Args:
         name: a model of ``run_findit.py models``; ``NAME=CHECKPOINT`` for one of another folder or
-            identifier, or the checkpoint alone with ``row``. With ``base_url`` the server's name
+            identifier, or the checkpoint alone with ``like``. With ``base_url`` the server's name
             for it, or ``NAME=THE_SERVERS_NAME``.
         base_url: an OpenAI-compatible server up to and with ``/v1``, or several.
         provider: who is asked in its own protocol with a key of one's own: ``"openai"``,
@@ -140,7 +140,7 @@ def open_model(
         space: in which coordinates it answers, where the model table does not say it.
         key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: its own variable);
             OpenRouter's is in OPENROUTER_API_KEY.
-        row: the model of the table that it is like, where its name is none of it.
+        like: the model of the table that it is like, where its name is none of it.
         settings: of a model on this machine, fields of
             :class:`..models.local.run_settings.RunSettings`.
 
@@ -151,14 +151,14 @@ def open_model(
     said = space.as_dict() if isinstance(space, Space) else space
     if provider is not None:
         _refuse(settings, f"{provider} has its own")
-        return _provided(provider, name, base_url, said, key, row)
+        return _provided(provider, name, base_url, said, key, like)
     if base_url is not None:
         _refuse(settings, "a server has its own")
-        return _served(name, base_url, said, key, row)
+        return _served(name, base_url, said, key, like)
     if said is not None:
         settings["space"] = said
-    if row is not None:
-        return _like(row, name, settings)
+    if like is not None:
+        return _like(like, name, settings)
     short, _, checkpoint = name.partition("=")
     known = find_model(short)
     if short in baselines():
@@ -174,16 +174,16 @@ def open_model(
     names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
     raise ValueError(
         f"no model {short!r}{nearest(short, names)}; base_url=… asks a server; a checkpoint needs "
-        "row=…, the model that it is like"
+        "like=…, the model that it is like"
     )
 
 
-def _like(row: str, name: str, settings: dict[str, Any]) -> Model:
+def _like(like: str, name: str, settings: dict[str, Any]) -> Model:
     """A checkpoint of this machine that is like a row of the model table."""
-    known = find_model(row)
+    known = find_model(like)
     if known is None or known.local is None:
         raise ValueError(
-            f"row: no model {row!r} runs on this machine{nearest(row, list(local_names()))}"
+            f"like: no model {like!r} runs on this machine{nearest(like, list(local_names()))}"
         )
     short, _, checkpoint = name.partition("=")
     named = find_model(short)
@@ -227,13 +227,13 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
 
 
 def _served(
-    name: str, base_url: str | Sequence[str], space: Any, key: str | None, row: str | None
+    name: str, base_url: str | Sequence[str], space: Any, key: str | None, like: str | None
 ) -> Model:
     from ..models.http.chat import chat_model, server_name
     from ..models.http.endpoints import endpoints
 
     own, served = server_name(name)
-    model = chat_model(own, None, served, space, row=_listed(row))
+    model = chat_model(own, None, served, space, like=_listed(like))
     return _over_http(model, endpoints(base_url, key))
 
 
@@ -243,20 +243,20 @@ def _provided(
     base_url: str | Sequence[str] | None,
     space: Any,
     key: str | None,
-    row: str | None,
+    like: str | None,
 ) -> Model:
     from ..models.http.chat import chat_model
     from ..models.http.endpoints import provider_endpoints
 
     short, _, served = name.partition("=")
-    model = chat_model(short, provider, served, space, row=_listed(row))
+    model = chat_model(short, provider, served, space, like=_listed(like))
     return _over_http(model, provider_endpoints(provider, base_url, key))
 
 
-def _listed(row: str | None) -> str | None:
-    if row is not None and find_model(row) is None:
-        raise ValueError(f"row: no model {row!r} in the model table{nearest(row, MODELS)}")
-    return row
+def _listed(like: str | None) -> str | None:
+    if like is not None and find_model(like) is None:
+        raise ValueError(f"like: no model {like!r} in the model table{nearest(like, MODELS)}")
+    return like
 
 
 def _of_openrouter(name: str) -> Model:

@@ -65,7 +65,7 @@ flags of ours, with --data:
   --prompts CLONE         ask in the release's own words, from a clone of it
   --model Replay=PATH     answer from a recorded prediction file or a folder of such files
   --model NAME=PATH       answer from a checkpoint: a folder or an identifier (names: models)
-  --row Qwen3-VL          with --model my-ft=PATH: known model whose prompts and coordinates this
+  --like Qwen3-VL         with --model my-ft=PATH: known model whose prompts and coordinates this
                           checkpoint shares
   --force                 go on although something contradicts what a run recorded
   --confidences           record how probable the tokens of every reply were

@@ -71,9 +71,9 @@ def _given(entry: ModelEntry, sweep: Sweep, served: bool) -> Mapping[str, Any]:
 
 def _key(entry: ModelEntry) -> dict[str, Any]:
     """What of a model is part of its calls' keys, as :mod:`..host.entries` says it too."""
-    row, identifier = local_names().get(entry.row or entry.name, (None, None))
+    row, identifier = local_names().get(entry.like or entry.name, (None, None))
     checkpoint = entry.settings.get("model_path") or entry.checkpoint or identifier
-    known = row or (entry.row and find_model(entry.row))
+    known = row or (entry.like and find_model(entry.like))
     local = str(checkpoint) if known and checkpoint else None
     return given_key(entry.settings, known_revision(local) or local if local else None)
 

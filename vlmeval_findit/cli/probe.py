@@ -103,7 +103,7 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="a sweep's file, as --save writes: its model"
     )
-    parser.add_argument("--row", help="the row of the model table that the model is like")
+    parser.add_argument("--like", help="the row of the model table that the model is like")
     parser.add_argument(
         "--space",
         help="what is declared: a name, or JSON with bounds (default: the model table's; "
@@ -155,7 +155,7 @@ def _wanted(args: argparse.Namespace, question: Question) -> _Wanted:
     said = settings_from({"space": args.space or entry.space}).space
     if said is not None:
         space_from(said)
-    row = find_model(entry.row or entry.name)
+    row = find_model(entry.like or entry.name)
     if args.endpoints or entry.provider is not None:
         # How pictures are sent depends on what is declared, as in every run.
         declared = said is not None or _row_says(entry, question)
@@ -163,9 +163,9 @@ def _wanted(args: argparse.Namespace, question: Question) -> _Wanted:
     if row is None:
         if said is None:
             raise ValueError(
-                f"no model {entry.row or entry.name!r} in the model table"
-                f"{nearest(entry.row or entry.name, MODELS)}; one that the table does not have "
-                "needs --row or --space, or --base-url"
+                f"no model {entry.like or entry.name!r} in the model table"
+                f"{nearest(entry.like or entry.name, MODELS)}; one that the table does not have "
+                "needs --like or --space, or --base-url"
             )
         return _Wanted(replace(entry, space=said), said, True)
     # A model of ours records its own space; what is said is held against it afterwards.
@@ -174,15 +174,15 @@ def _wanted(args: argparse.Namespace, question: Question) -> _Wanted:
 
 def _row_says(entry: ModelEntry, question: Question) -> bool:
     try:
-        server_space(entry.row or entry.name, None)(question)
+        server_space(entry.like or entry.name, None)(question)
     except SpaceError:
         return False
     return True
 
 
 def _entry(args: argparse.Namespace) -> ModelEntry:
-    if args.row is not None and find_model(args.row) is None:
-        raise ValueError(f"--row: no model {args.row!r}{nearest(args.row, MODELS)}")
+    if args.like is not None and find_model(args.like) is None:
+        raise ValueError(f"--like: no model {args.like!r}{nearest(args.like, MODELS)}")
     if args.config is not None:
         return _configured(args)
     if args.model is None:
@@ -190,7 +190,7 @@ def _entry(args: argparse.Namespace) -> ModelEntry:
     if args.endpoints and args.provider is None:
         name, served = server_name(args.model)
         settings = extra_fields(args.extra_body)
-        return ModelEntry(check_model_name(name), settings=settings, row=args.row, served=served)
+        return ModelEntry(check_model_name(name), settings=settings, like=args.like, served=served)
     if args.extra_body and args.provider is None:
         raise ValueError("--extra-body is for the servers of --base-url, and there are none")
     name, given, checkpoint = args.model.partition("=")
@@ -198,7 +198,7 @@ def _entry(args: argparse.Namespace) -> ModelEntry:
         check_model_name(name),
         settings=extra_fields(args.extra_body),
         checkpoint=checkpoint if given else None,
-        row=args.row,
+        like=args.like,
     )
 
 
@@ -212,7 +212,7 @@ def _configured(args: argparse.Namespace) -> ModelEntry:
         )
     if args.extra_body:
         raise ValueError("--extra-body stands in the file of --config, as `settings`")
-    return replace(known[name], row=args.row or known[name].row, line=0)
+    return replace(known[name], like=args.like or known[name].like, line=0)
 
 
 def _sweep(wanted: _Wanted, question: Question, args: argparse.Namespace) -> Sweep:
@@ -222,7 +222,7 @@ def _sweep(wanted: _Wanted, question: Question, args: argparse.Namespace) -> Swe
     another one; scenes that are added share the journal.
     """
     entry = wanted.entry
-    parts = [entry.name, entry.served, entry.row, entry.checkpoint, args.endpoints, args.header]
+    parts = [entry.name, entry.served, entry.like, entry.checkpoint, args.endpoints, args.header]
     parts += [dict(entry.settings), entry.space]
     parts += [entry.provider] if entry.provider else []
     serving = serving_from(args)

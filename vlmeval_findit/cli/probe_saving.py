@@ -31,7 +31,7 @@ def saved(probed: Probed, entry: ModelEntry, path: Path, urls: str | None) -> st
         "provider": entry.provider,
         "served": entry.served,
         "checkpoint": entry.checkpoint,
-        "row": entry.row,
+        "like": entry.like,
         "space": said if len(said) > 1 else space.kind,
         "settings": dict(entry.settings),
     }

@@ -120,7 +120,7 @@ def check_here(entry: ModelEntry, way: Way) -> None:
     """
     check_model_name(entry.name)
     if entry.checkpoint is not None and way in (Way.CHECKPOINT, Way.SERVED):
-        row_of_checkpoint(entry.name, entry.checkpoint, entry.row)
+        row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
         if may_have_model(entry.name):
             near = nearest(entry.name, local_names())
             raise ValueError(
@@ -161,10 +161,10 @@ def check_answers(entry: ModelEntry, way: Way, question: Question, settings: Set
     benchmark_of(question).space(entry.name, question, settings, found)
 
 
-def check_row(row: str | None) -> None:
+def check_like(like: str | None) -> None:
     """Refuse a model that another is said to be like, and that the table does not have."""
-    if row is not None and find_model(row) is None:
-        raise ValueError(f"--row: no model {row!r}{nearest(row, MODELS)} {MODEL_COMMAND}")
+    if like is not None and find_model(like) is None:
+        raise ValueError(f"--like: no model {like!r}{nearest(like, MODELS)} {MODEL_COMMAND}")
 
 
 # --- tables and images ----------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def check_sweep(sweep: Sweep, ways: Sequence[tuple[ModelEntry, Way]]) -> None:
     """
     for entry, way in ways:
         try:
-            check_row(entry.row)
+            check_like(entry.like)
             check_here(entry, way)
             if way is Way.OPENROUTER:
                 provider_endpoints(OPENROUTER)  # its key has to be there

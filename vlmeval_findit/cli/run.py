@@ -43,7 +43,7 @@ from .refusals import (
     check_answers,
     check_here,
     check_hosts_dataset,
-    check_row,
+    check_like,
     check_rows,
 )
 from .serve import add_serve_flags, serving_from
@@ -215,7 +215,7 @@ def _our_flags() -> argparse.ArgumentParser:
     parser.add_argument("--prompts", type=Path)
     parser.add_argument("--data", nargs="+")
     parser.add_argument("--model", nargs="+")
-    parser.add_argument("--row")
+    parser.add_argument("--like")
     parser.add_argument("--config")
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--confidences", action="store_true")
@@ -315,11 +315,15 @@ def _entry(model: str, ours: argparse.Namespace, space: Any) -> ModelEntry:
             name, where = server_name(model)
         served = where or None
         made = ModelEntry(
-            name, fields, space=space, row=ours.row, served=served, provider=ours.provider
+            name, fields, space=space, like=ours.like, served=served, provider=ours.provider
         )
         return with_prices(made, ours)
     return ModelEntry(
-        name, space=space, row=ours.row, checkpoint=where if given else None, provider=ours.provider
+        name,
+        space=space,
+        like=ours.like,
+        checkpoint=where if given else None,
+        provider=ours.provider,
     )
 
 
@@ -361,7 +365,7 @@ def _check_ours(
             raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
     settings = settings_from(said)
     check_settings(settings)
-    check_row(ours.row)
+    check_like(ours.like)
     _check_images(ours, questions)
     if ours.config:
         _check_configured(ours)
@@ -431,7 +435,7 @@ def _check_theirs(ours: argparse.Namespace, theirs: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is asked"
             )
-    check_row(ours.row)
+    check_like(ours.like)
     for model in ours.model or () if not ours.base_url else ():
         entry = _entry(model, ours, None)
         check_here(entry, way_of(entry))
@@ -449,4 +453,4 @@ def _make_known(entry: ModelEntry, ours: argparse.Namespace, is_ours: bool) -> N
     elif entry.checkpoint is not None and entry.name == REPLAY:
         add_replay(entry.checkpoint)
     elif entry.checkpoint is not None:
-        make_known(entry.name, entry.checkpoint, entry.row)
+        make_known(entry.name, entry.checkpoint, entry.like)

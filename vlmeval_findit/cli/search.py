@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
         help="a name, or NAME=CHECKPOINT for another checkpoint; with --endpoints, --batch or "
         "--provider NAME=NAME_THERE",
     )
-    parser.add_argument("--row", help="of NAME=CHECKPOINT: the model that it is run like")
+    parser.add_argument("--like", help="of NAME=CHECKPOINT: the model that it is run like")
     parser.add_argument(
         "--dataset",
         default="Pascal",
@@ -137,15 +137,16 @@ def _entry(args: argparse.Namespace, in_boxes: bool = True) -> ModelEntry:
     space = settings_from({"space": args.space}).space if args.space else None
     if space is not None:
         space_from(space)
-    elif in_boxes and find_model(args.row or name) is None:
+    elif in_boxes and find_model(args.like or name) is None:
         raise ValueError(
-            f"no model {args.row or name!r} in the model table{nearest(args.row or name, MODELS)}; "
-            "one that the table does not have needs --row or --space"
+            f"no model {args.like or name!r} in the model table"
+            f"{nearest(args.like or name, MODELS)}; one that the table does not have needs "
+            "--like or --space"
         )
     return ModelEntry(
         name,
         space=space,
         checkpoint=checkpoint if given else None,
-        row=args.row,
+        like=args.like,
         served=args.served,
     )

@@ -41,7 +41,7 @@ _GREEDY = (
 _UNJUDGED = "no judge scores FindIt's datasets"
 
 USED_BY: Mapping[str, frozenset[Way]] = {
-    "row": _CALLED | {Way.CHECKPOINT, Way.SERVED, Way.BATCH},
+    "like": _CALLED | {Way.CHECKPOINT, Way.SERVED, Way.BATCH},
     "served": _CALLED | {Way.BATCH},
     "base_url": _CALLED | {Way.BATCH},
     "endpoints": _CALLED | {Way.BATCH},

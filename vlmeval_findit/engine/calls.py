@@ -252,7 +252,7 @@ def settings_of(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 NO_ANSWER_DEPENDS = frozenset(
-    {"model_path", "row", "batch_size", "device", "key", "retry", "timeout", "verbose", "wait"}
+    {"model_path", "like", "batch_size", "device", "key", "retry", "timeout", "verbose", "wait"}
     | {"max_usd", "budget", "space", "headers"}
 )
 """Settings on which no answer depends, or that stand in a key otherwise."""

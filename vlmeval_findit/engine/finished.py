@@ -173,7 +173,7 @@ def answered_here(entry: ModelEntry) -> object:
 
 def _checkpoints(entry: ModelEntry) -> Iterator[str]:
     """The folders or identifiers of weights that an entry, or its row of the table, names."""
-    row = find_model(entry.row or entry.name)
+    row = find_model(entry.like or entry.name)
     local = row.local.checkpoints.values() if row is not None and row.local is not None else ()
     for named in (entry.checkpoint, entry.settings.get("model_path"), *local):
         if isinstance(named, str):

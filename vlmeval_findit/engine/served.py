@@ -186,7 +186,7 @@ def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
         ValueError: no row says how it is run, its checkpoint is not there, or a setting cannot be.
     """
     if entry.checkpoint is not None:
-        row = row_of_checkpoint(entry.name, entry.checkpoint, entry.row)
+        row = row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
         checkpoint = entry.checkpoint
     elif entry.name in local_names():
         row, checkpoint = local_names()[entry.name]

@@ -173,6 +173,6 @@ def chat_of(entry: ModelEntry) -> ChatModel:
     """
     limit, rest = token_limit(entry.settings)
     rest.pop(_FIELD, None)
-    said = (entry.name, entry.provider, entry.served, entry.space, rest, limit, entry.row)
+    said = (entry.name, entry.provider, entry.served, entry.space, rest, limit, entry.like)
     made = chat_model(*said)
     return made if entry.prices is None else replace(made, prices=entry.prices)

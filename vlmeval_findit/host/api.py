@@ -152,7 +152,7 @@ class FindItServer(_ChatAPI):
         served: the servers' name for the model (default: the same).
         space: the coordinate space, where the model table does not say it.
         extra_body: more fields of every request; one that is None is not sent.
-        row: the row of the model table that it is like (default: that of its name).
+        like: the row of the model table that it is like (default: that of its name).
         settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment variable
             FINDIT_SERVER_KEY), ``headers`` by name, beside those of FINDIT_SERVER_HEADERS, and
             ``max_tokens_field``, as of :class:`..models.http.endpoint.Endpoint`.
@@ -193,7 +193,7 @@ def _served(
     served: str | None = None,
     space: str | Mapping[str, Any] | None = None,
     extra_body: Mapping[str, Any] | None = None,
-    row: str | None = None,
+    like: str | None = None,
     **settings: Any,
 ) -> tuple[ChatModel, Endpoints, ApiSettings]:
     """A server's model, its addresses and its settings, from the constructor's arguments."""
@@ -201,7 +201,7 @@ def _served(
     servers = endpoints(base_url, where["key"], where["headers"] or {}, where["max_tokens_field"])
     made = settings_of(settings)
     limit = made.max_new_tokens
-    return chat_model(model, None, served, space, extra_body, limit, row), servers, made
+    return chat_model(model, None, served, space, extra_body, limit, like), servers, made
 
 
 class FindItProvider(_ChatAPI):
@@ -212,7 +212,7 @@ class FindItProvider(_ChatAPI):
         provider: a row of :data:`..models.http.providers.table.PROVIDERS`.
         served: the provider's name for the model (default: what the model table says).
         base_url: another address that speaks the provider's protocol.
-        space, extra_body, row: as of :class:`FindItServer`.
+        space, extra_body, like: as of :class:`FindItServer`.
         settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment's),
             ``headers`` by name, and ``max_tokens_field``.
 
@@ -247,7 +247,7 @@ def _provided(
     base_url: str | None = None,
     space: str | Mapping[str, Any] | None = None,
     extra_body: Mapping[str, Any] | None = None,
-    row: str | None = None,
+    like: str | None = None,
     **settings: Any,
 ) -> tuple[ChatModel, list[Endpoint], ApiSettings]:
     """A provider's model, its addresses and its settings, from the constructor's arguments."""
@@ -255,7 +255,7 @@ def _provided(
     said = where["key"], where["headers"] or {}, where["max_tokens_field"]
     servers = provider_endpoints(provider, base_url, *said, needs_key=needs_key)
     made = settings_of(settings)
-    chat = chat_model(model, provider, served, space, extra_body, made.max_new_tokens, row)
+    chat = chat_model(model, provider, served, space, extra_body, made.max_new_tokens, like)
     return chat, servers, made
 
 

@@ -39,7 +39,7 @@ class FindItLocalModel(FindItModel):
 
     Args:
         model_path: a folder or an identifier (default: the first checkpoint of the row).
-        row: a row of the model table (default: that of the class's name, :data:`NAMED_ROWS`).
+        like: a row of the model table (default: that of the class's name, :data:`NAMED_ROWS`).
         settings: the fields of :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
@@ -47,18 +47,18 @@ class FindItLocalModel(FindItModel):
         OSError: the checkpoint is not there.
     """
 
-    row: ClassVar[str] = ""
+    like: ClassVar[str] = ""
     takes_space = True
 
     def __init__(
         self,
         model_path: str | None = None,
-        row: str | None = None,
+        like: str | None = None,
         **settings: Any,
     ) -> None:
         super().__init__()
-        self.arguments = {"model_path": model_path, "row": row, **settings}
-        known = _local_row(row or self.row)
+        self.arguments = {"model_path": model_path, "like": like, **settings}
+        known = _local_row(like or self.like)
         checkpoint = model_path or _own_checkpoint(known)
         refuse_missing(checkpoint)
         self._runner = load_local(checkpoint, known, config_from(RunSettings, settings))
@@ -70,11 +70,11 @@ class FindItLocalModel(FindItModel):
         cls,
         question: Question,
         model_path: str | None = None,
-        row: str | None = None,
+        like: str | None = None,
         **settings: Any,
     ) -> Described:
         """What a run with the constructor's arguments is; nothing is loaded."""
-        known = _local_row(row or cls.row)
+        known = _local_row(like or cls.like)
         checkpoint = model_path or _own_checkpoint(known)
         return describe(known, checkpoint, question, config_from(RunSettings, settings))
 
@@ -148,7 +148,7 @@ NAMED_ROWS = {
 LOCAL_CLASSES: tuple[type[FindItLocalModel], ...] = (
     FindItLocalModel,
     *(
-        type(name, (FindItLocalModel,), {"row": row, "__module__": __name__})
+        type(name, (FindItLocalModel,), {"like": row, "__module__": __name__})
         for name, row in NAMED_ROWS.items()
     ),
 )
@@ -158,18 +158,18 @@ def local_maker(name: str, row: ModelRow, checkpoint: str) -> Maker:
     """An entry of the host's ``supported_VLM``: served, where its ``--use-vllm`` says so."""
     if has_flag("--use-vllm"):
         folder = f"{flag('--work-dir') or 'outputs'}/servers"
-        said = {"model": name, "checkpoint": checkpoint, "row": row.name, "log_folder": folder}
+        said = {"model": name, "checkpoint": checkpoint, "like": row.name, "log_folder": folder}
         return partial(FindItServed, **said, serve="vllm", retry=6)
-    return partial(FindItLocalModel, model_path=checkpoint, row=row.name, **row.settings)
+    return partial(FindItLocalModel, model_path=checkpoint, like=row.name, **row.settings)
 
 
-def make_known(name: str, checkpoint: str, row: str | None = None) -> None:
+def make_known(name: str, checkpoint: str, like: str | None = None) -> None:
     """Make a name stand for a checkpoint among the host's models.
 
     Args:
-        name: of the results; any, where ``row`` says what it is run like.
+        name: of the results; any, where ``like`` says what it is run like.
         checkpoint: a folder or an identifier.
-        row: a row of the model table, or a name of one.
+        like: a row of the model table, or a name of one.
 
     Raises:
         ValueError: no row says how it is run, the checkpoint is not there, or the name is that of
@@ -177,7 +177,7 @@ def make_known(name: str, checkpoint: str, row: str | None = None) -> None:
     """
     from vlmeval.config import supported_VLM
 
-    known = row_of_checkpoint(name, checkpoint, row)
+    known = row_of_checkpoint(name, checkpoint, like)
     entry = supported_VLM.get(name)
     if entry is not None and not hasattr(getattr(entry, "func", entry), "describe"):
         near = nearest(name, local_names())

@@ -115,7 +115,7 @@ def add_served(entry: ModelEntry, args: Namespace, serving: Serving) -> None:
         log_folder=f"{args.work_dir}/servers",
         serve=asdict(serving),
         checkpoint=entry.checkpoint,
-        row=entry.row,
+        like=entry.like,
         timeout=args.timeout or 600.0,
         retry=6,
     )
@@ -143,7 +143,7 @@ def _arguments(entry: ModelEntry, args: Namespace) -> dict[str, Any]:
         "served": entry.served,
         "space": settings_from({"space": entry.space}).space,
         "extra_body": dict(entry.settings),
-        "row": entry.row,
+        "like": entry.like,
         "key": args.key,
         "timeout": args.timeout or 600.0,
         "retry": 6,

@@ -29,7 +29,7 @@ class FindItServed(_ChatAPI):
         log_folder: where the servers' logs go.
         serve: the program, or the fields of :class:`..serving.programs.Serving`.
         checkpoint: a folder or an identifier (default: that of the name).
-        row: the row of the model table that it is run like (default: that of the name).
+        like: the row of the model table that it is run like (default: that of the name).
         space: the coordinate space, where the row's is not meant.
         settings: as of a model in this process; ``retry`` and ``timeout`` of calls.
 
@@ -73,7 +73,7 @@ def _served(
     log_folder: str = _LOGS,
     serve: str | Mapping[str, Any] = "vllm",
     checkpoint: str | None = None,
-    row: str | None = None,
+    like: str | None = None,
     space: str | Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> tuple[ServedModel, ApiSettings]:
@@ -81,5 +81,5 @@ def _served(
     calls = {name: settings.pop(name) for name in _OF_CALLS if name in settings}
     serving = config_from(Serving, {"program": serve} if isinstance(serve, str) else serve)
     serving.check()
-    entry = ModelEntry(model, settings, checkpoint=checkpoint, row=row, space=space)
+    entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
     return served_model(entry, serving), settings_of(calls)

@@ -59,7 +59,7 @@ class VLMEvalKitHost:
 
         where = f"line {entry.line}: " if entry.line else ""
         if entry.checkpoint is not None:
-            make_known(entry.name, entry.checkpoint, entry.row)
+            make_known(entry.name, entry.checkpoint, entry.like)
         if entry.name not in supported_VLM:
             raise ValueError(
                 f"{where}VLMEvalKit has no model {entry.name!r}{nearest(entry.name, supported_VLM)}"

@@ -28,7 +28,7 @@ def _provider(name: str) -> str:
 class ModelEntry(DescribedModel):
     """A model of a sweep."""
 
-    row: Annotated[Name, Checked(_known_row)] | None = None
+    like: Annotated[Name, Checked(_known_row)] | None = None
     resources: Values = field(default_factory=dict)
     """Go to its class, as ``settings`` do, but what it says does not depend on them."""
     reads_like: Annotated[Name, Checked(_known_row)] | None = None  # as in :class:`.Settings`

@@ -1,10 +1,10 @@
 """Models of one's own: rows in a YAML file in LMUData, each like a row of the table.
 
 ``run_findit.py models --add FILE`` puts them there (:func:`add`).  A row has a ``name`` and
-says what the table cannot know: ``like`` (or ``row``), the model that it is run and answers like;
-``space``, where it answers in other coordinates; ``checkpoint``, a folder or an identifier;
-``served``, what servers call it; ``names``, a regular expression of its names; ``settings`` of a
-model on this machine.
+says what the table cannot know: ``like``, the model that it is run and answers like; ``space``,
+where it answers in other coordinates; ``checkpoint``, a folder or an identifier; ``served``, what
+servers call it; ``names``, a regular expression of its names; ``settings`` of a model on this
+machine.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DescribedModel(Config):
     # As in core.settings, where it is not that of its row.
     space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None
     checkpoint: Name | None = None  # a folder, or an identifier, of a model on this machine
-    row: Name | None = None  # of the model table: how it is run and answers
+    like: Name | None = None  # of the model table: how it is run and answers
     served: Name | None = None  # what a server or a provider calls it
     line: int = field(default=0, compare=False)  # where the file has it
 
@@ -70,12 +70,7 @@ class DescribedModel(Config):
 class OwnModel(DescribedModel):
     """A row of the file."""
 
-    like: Name | None = None  # row, by another name
     names: Annotated[Name, Checked(_names)] | None = None  # a regular expression of its names
-
-    def __post_init__(self) -> None:
-        if self.like and self.row:
-            raise ValueError("like and row are one key: name one")
 
     def as_dict(self) -> dict[str, Any]:
         """The keys that say something."""
@@ -88,10 +83,9 @@ def row_of(own: OwnModel) -> ModelRow:
     Raises:
         ValueError: there is no model that it is like, or what it says does not fit that one.
     """
-    like = own.like or own.row
-    base = find_model(like) if like else None
-    if like and base is None:
-        raise ValueError(f"like: no model {like!r} in the table{nearest(like, MODELS)}")
+    base = find_model(own.like) if own.like else None
+    if own.like and base is None:
+        raise ValueError(f"like: no model {own.like!r} in the table{nearest(own.like, MODELS)}")
     if base is None and own.space is None:
         raise ValueError("neither like nor space: nothing says how it answers")
     settings = dict(own.settings)
@@ -106,7 +100,7 @@ def row_of(own: OwnModel) -> ModelRow:
         there = [row.name for row in MODELS.values() if row.local is not None]
         raise ValueError(
             "checkpoint: only a model that is like one of this machine has it; like: "
-            f"no local model {like!r}{nearest(like or '', there)}"
+            f"no local model {own.like!r}{nearest(own.like or '', there)}"
         )
     else:
         config_from(RunSettings, settings)

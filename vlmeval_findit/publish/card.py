@@ -220,7 +220,7 @@ def _asking(runs: Sequence[Run]) -> Iterator[str]:
             if who.checkpoint and who.checkpoint != model and not shipped:
                 words[-1] = f"{model}={who.checkpoint}"
             if who.row and (known is None or known.name != who.row):
-                words += ["--row", who.row]
+                words += ["--like", who.row]
             if who.endpoint:
                 words += ["--base-url", who.endpoint.replace(", ", ",")]
         words += ["--data", *_distinct(run.question.name for run in own), "--work-dir", "again"]

@@ -327,11 +327,11 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
                 *("models", at, "checkpoint"),
             )
         # Boxes are scored at the end, so the space must be known at the start.
-        said = entry.space is not None or entry.row is not None or not in_boxes
+        said = entry.space is not None or entry.like is not None or not in_boxes
         if not said and find_model(name) is None and name not in baselines():
             raise MisplacedError(
                 f"no model {name!r} in the model table{nearest(name, [*MODELS, *baselines()])}; "
-                "one that the table does not have needs `row` or `space`",
+                "one that the table does not have needs `like` or `space`",
                 *("models", at, "name"),
             )
 

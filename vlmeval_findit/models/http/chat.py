@@ -237,7 +237,7 @@ def chat_model(
     space: str | Mapping[str, Any] | None = None,
     fields: Mapping[str, Any] | None = None,
     max_tokens: int | None = None,
-    row: str | None = None,
+    like: str | None = None,
 ) -> ChatModel:
     """A model behind OpenAI-compatible servers, or at a provider with a key of one's own.
 
@@ -251,18 +251,18 @@ def chat_model(
         space: the coordinate space, where the model table does not say it.
         fields: more fields of every request; one that is None is not sent.
         max_tokens: limit of a reply (None: the row's, else the question's).
-        row: the row of the model table that it is like (None: that of its name).
+        like: the row of the model table that it is like (None: that of its name).
 
     Raises:
         ValueError: there is no such provider, or its name for the model is not known.
         SpaceError: there is no such space.
     """
-    known = find_model(row or name)
+    known = find_model(like or name)
     facts = known.api if known else None
     takes_list = facts is None or facts.schema_of_list
     root: SchemaRoot | None = SchemaRoot.LIST if takes_list else SchemaRoot.OBJECT
     said = settings_from({"space": space}).space
-    rule = server_space(row or name, said)
+    rule = server_space(like or name, said)
     reasoning = facts.reasoning if facts else None
     sent: dict[str, Any] = {"temperature": 0.0 if facts is None else facts.temperature}
     if provider is None:
