@@ -125,6 +125,39 @@ MISTAKES = {
 }  # fmt: skip
 
 
+FORMATS = PLATES
+for _old, _new in {
+    "        table = name.removeprefix(PREFIX)\n": (
+        '        table, _, way = name.removeprefix(PREFIX).partition("_")\n'
+    ),
+    'family_name="plates")': 'family_name="plates", format=way, format_place=(len(way),))',
+    "    def listed(": (
+        "    def formats(self, question):\n"
+        '        return [self.parse(f"{PREFIX}Few_{way}") for way in ("bare", "quoted")]\n\n'
+        "    def listed("
+    ),
+    '[f"{PREFIX}{table}" for': '[f"{PREFIX}{table}_bare" for',
+    "say? Three letters.": "say? Three letters, {question.format}.",
+    'text("What': 'text(f"What',
+    "return query.plate": (
+        "return dict(bare='{}', quoted='\"{}\"')[question.format].format(query.plate)"
+    ),
+}.items():
+    assert FORMATS.count(_old) == 1, _old
+    FORMATS = FORMATS.replace(_old, _new)
+WAYS = '("bare", "quoted")'
+FORMAT_MISTAKES = {
+    "other": (WAYS, '("quoted",)', "formats of Plates_Few_bare", "not among them"),
+    "twice": (WAYS, '("bare", "bare")', "format 'bare'", "is that of another"),
+    "place": ("(len(way),)", "(1,)", "format 'quoted'", "its format_place (1,) is that of anoth"),
+    "name": ("PlainQuestion(name,", 'PlainQuestion("Plates_Few_bare",', "'quoted'", "its name 'Pl"),
+    "words": (", {question.format}.", ".", "format 'quoted'", "the words of format 'bare'"),
+    "read": ('r"\\b[A-Z]{3}\\b"', 'r"^[A-Z]{3}\\b"', "format 'quoted'", "should be 100: `example`"),
+    "order": (WAYS, '(question.format, *{"bare", "quoted"} - {question.format})', "format 'quoted'",
+              "another order"),
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def plates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plates")
@@ -134,22 +167,42 @@ def plates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("what", MISTAKES)
-def test_a_mistake_is_said_with_its_place(
-    what: str,
-    plates: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    right, wrong, where, why = MISTAKES[what]
-    assert PLATES.count(right) == 1
-    text = PLATES.replace("from . import PREFIX", 'PREFIX = "Plates_"').replace(right, wrong)
-    (tmp_path / "mine.py").write_text(text)
+@pytest.fixture
+def mine(plates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file for a benchmark of plates, whose table and pictures are there."""
     monkeypatch.setenv("FINDIT_TABLES", str(plates))
     monkeypatch.setenv("FINDIT_IMAGES", f"Plates={plates / 'Plates'}")
-    with known_here(files=(tmp_path / "mine.py",)):
-        assert main(["check", "Plates_Few"]) == 1
+    return tmp_path / "mine.py"
+
+
+def test_formats_are_tried(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_text(FORMATS.replace("from . import PREFIX", 'PREFIX = "Plates_"'))
+    with known_here(files=(mine,)):
+        assert main(["check", "Plates_Few_bare"]) == 0
+    said = capsys.readouterr().out
+    for line in (
+        "format 'quoted', Plates_Few_quoted: Accuracy (failed calls as misses) of right replies is",
+        "of right replies in 2 formats a search finds 'bare'",
+    ):
+        assert line in said
+
+
+@pytest.mark.parametrize(
+    ("base", "mistake"),
+    [
+        *(pytest.param(PLATES, one, id=name) for name, one in MISTAKES.items()),
+        *(pytest.param(FORMATS, one, id=f"format {name}") for name, one in FORMAT_MISTAKES.items()),
+    ],
+)
+def test_a_mistake_is_said_with_its_place(
+    base: str, mistake: tuple[str, str, str, str], mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right, wrong, where, why = mistake
+    assert base.count(right) == 1
+    text = base.replace("from . import PREFIX", 'PREFIX = "Plates_"').replace(right, wrong)
+    mine.write_text(text)
+    with known_here(files=(mine,)):
+        assert main(["check", "Plates_Few" if base is PLATES else "Plates_Few_bare"]) == 1
     said = capsys.readouterr().out
     found = re.split(r"^(?=ok |wrong )", said, flags=re.MULTILINE)
     assert [one for one in found if one[:5] == "wrong" and where in one and why in one], said

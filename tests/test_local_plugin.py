@@ -35,8 +35,7 @@ HUB = "HuggingFaceTB/SmolVLM-500M-Instruct"
 NAME, DATA = "SmolVLM-500M-hf", "FindIt_Demo_xyxy_json"
 PLAIN = """
 from vlmeval_findit.boxes.spaces import Space
-from vlmeval_findit.models.families import LocalFamily
-from vlmeval_findit.models.row import ModelRow
+from vlmeval_findit.models.row import LocalFamily, ModelRow
 
 MODELS = ModelRow("Ov", "Ov", lambda question: Space("unit"), local=LocalFamily({"Ov": "a/b"}))
 """

@@ -17,7 +17,7 @@ from vlmeval_findit.boxes.reading import reader
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.core.replies import Recorded, Reply, recorded
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.models.families import Bounds
+from vlmeval_findit.models.bounds import Bounds
 from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_of_memory
 from vlmeval_findit.models.local.device import Machine, choose
 from vlmeval_findit.models.local.layout import Grid, ImageLayout, LayoutError, Positions

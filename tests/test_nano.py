@@ -31,7 +31,7 @@ from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.stored_png import png  # noqa: E402
 from vlmeval_findit.data.rendered import questions as asking  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
-from vlmeval_findit.models.families import Bounds  # noqa: E402
+from vlmeval_findit.models.bounds import Bounds  # noqa: E402
 from vlmeval_findit.models.local.encoding import Encoder  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]

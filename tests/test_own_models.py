@@ -143,7 +143,7 @@ UGLY = {
     "- {name: a, space: unit}\n- {name: 3}": "line 2: name: 3 should be a name",
     "- {space: unit}": "line 1: name is missing",
     "- {name: a/b, space: unit}": "no slash in it",
-    "- {name: a, like: Qwen3VL}": "like: no model 'Qwen3VL' in the table: did you",
+    "- {name: a, like: Qwen3VL}": "like: no model 'Qwen3VL' in the model table: did",
     "- {name: a}": "line 1, a: neither like nor space",
     "- {name: a, space: grid100}": "'grid100': did you mean grid1000?",
     "- {name: a, space: smart_resize}": "min_pixels",

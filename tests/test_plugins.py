@@ -145,8 +145,8 @@ def test_rows_of_ours_ask_no_plugin() -> None:
 
 
 HEAD = (
-    "from vlmeval_findit.models.table import ModelRow\n"
-    "from vlmeval_findit.models.families import *\n"
+    "from vlmeval_findit.models.row import *\n"
+    "from vlmeval_findit.models.bounds import *\n"
     "from vlmeval_findit.boxes.spaces import Kind, Space\n"
     "from vlmeval_findit.boxes.representation import Representation\n"
     "GRID = lambda question: Space('grid1000')\n"

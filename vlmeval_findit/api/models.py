@@ -233,7 +233,7 @@ def _served(
     from ..models.http.endpoints import endpoints
 
     own, served = server_name(name)
-    model = chat_model(own, None, served, space, like=_listed(like))
+    model = chat_model(own, None, served, space, like=like)
     return _over_http(model, endpoints(base_url, key))
 
 
@@ -249,14 +249,8 @@ def _provided(
     from ..models.http.endpoints import provider_endpoints
 
     short, _, served = name.partition("=")
-    model = chat_model(short, provider, served, space, like=_listed(like))
+    model = chat_model(short, provider, served, space, like=like)
     return _over_http(model, provider_endpoints(provider, base_url, key))
-
-
-def _listed(like: str | None) -> str | None:
-    if like is not None and find_model(like) is None:
-        raise ValueError(f"like: no model {like!r} in the model table{nearest(like, MODELS)}")
-    return like
 
 
 def _of_openrouter(name: str) -> Model:

@@ -19,7 +19,7 @@ from ..core.spelling import nearest
 from ..data.importers.table import IMPORTERS
 from ..models.table import MODELS, find_model
 from ..report.drawn import drawn_values
-from ..runs import check
+from ..runs import check, check_rows
 from .parsing import Parser
 
 
@@ -61,13 +61,13 @@ def _findings(args: Namespace, out: Path) -> check.Findings:
         return check.check_benchmark(question.name, settings, out, _drawn)
     if (model := find_model(name)) is not None:
         known = model.local.checkpoints if model.local else {}
-        return check.check_model(model, checkpoint or known.get(name), parse(args.data).name)
+        return check_rows.check_model(model, checkpoint or known.get(name), parse(args.data).name)
     if name in KINDS:
-        return check.check_space(KINDS[name])
+        return check_rows.check_space(KINDS[name])
     if name in REPRESENTATIONS:
-        return check.check_representation(REPRESENTATIONS[name])
+        return check_rows.check_representation(REPRESENTATIONS[name])
     if name in IMPORTERS:
-        return check.check_importer(IMPORTERS[name], args.folder)
+        return check_rows.check_importer(IMPORTERS[name], args.folder)
     names = [*ours, *MODELS, *KINDS, *REPRESENTATIONS, *IMPORTERS]
     near = nearest(name, names)
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")

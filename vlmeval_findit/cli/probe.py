@@ -24,7 +24,7 @@ from ..doctor.of_run import RunReplies, replies_of_run
 from ..doctor.probe import FEWEST, by_size, examine, other_form
 from ..models.entry import ModelEntry
 from ..models.http.chat import extra_fields, server_name, server_space
-from ..models.table import MODELS, find_model
+from ..models.table import MODELS, find_model, known_model
 from ..runs.opening import open_predictions
 from ..sweeps.config import Sweep, read_sweep
 from .parsing import Parser
@@ -181,8 +181,8 @@ def _row_says(entry: ModelEntry, question: Question) -> bool:
 
 
 def _entry(args: argparse.Namespace) -> ModelEntry:
-    if args.like is not None and find_model(args.like) is None:
-        raise ValueError(f"--like: no model {args.like!r}{nearest(args.like, MODELS)}")
+    if args.like is not None:
+        known_model(args.like, "--like")
     if args.config is not None:
         return _configured(args)
     if args.model is None:

@@ -28,7 +28,14 @@ from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
 from ..models.revision import refuse_missing
-from ..models.table import MODELS, check_settings, find_model, local_names, row_of_checkpoint
+from ..models.table import (
+    MODELS,
+    check_settings,
+    find_model,
+    known_model,
+    local_names,
+    row_of_checkpoint,
+)
 from ..runs.prediction_names import recorded_file, replay_source
 from ..sweeps.config import Sweep, all_questions
 from .ways import REPLAY, Way, flag_name
@@ -161,12 +168,6 @@ def check_answers(entry: ModelEntry, way: Way, question: Question, settings: Set
     benchmark_of(question).space(entry.name, question, settings, found)
 
 
-def check_like(like: str | None) -> None:
-    """Refuse a model that another is said to be like, and that the table does not have."""
-    if like is not None and find_model(like) is None:
-        raise ValueError(f"--like: no model {like!r}{nearest(like, MODELS)} {MODEL_COMMAND}")
-
-
 # --- tables and images ----------------------------------------------------------------------------
 
 
@@ -196,7 +197,8 @@ def check_sweep(sweep: Sweep, ways: Sequence[tuple[ModelEntry, Way]]) -> None:
     """
     for entry, way in ways:
         try:
-            check_like(entry.like)
+            if entry.like is not None:
+                known_model(entry.like, "like")
             check_here(entry, way)
             if way is Way.OPENROUTER:
                 provider_endpoints(OPENROUTER)  # its key has to be there

@@ -32,7 +32,7 @@ from ..models.http.chat import extra_fields, server_name
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Budget
-from ..models.table import check_settings
+from ..models.table import check_settings, known_model
 from ..serving.processes import end
 from .parsing import HostParser, Parser
 from .printing import report_spending
@@ -43,7 +43,6 @@ from .refusals import (
     check_answers,
     check_here,
     check_hosts_dataset,
-    check_like,
     check_rows,
 )
 from .serve import add_serve_flags, serving_from
@@ -365,7 +364,8 @@ def _check_ours(
             raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
     settings = settings_from(said)
     check_settings(settings)
-    check_like(ours.like)
+    if ours.like is not None:
+        known_model(ours.like, "--like")
     _check_images(ours, questions)
     if ours.config:
         _check_configured(ours)
@@ -435,7 +435,8 @@ def _check_theirs(ours: argparse.Namespace, theirs: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is asked"
             )
-    check_like(ours.like)
+    if ours.like is not None:
+        known_model(ours.like, "--like")
     for model in ours.model or () if not ours.base_url else ():
         entry = _entry(model, ours, None)
         check_here(entry, way_of(entry))

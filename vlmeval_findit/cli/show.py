@@ -13,8 +13,7 @@ from ..core.messages import Message, PartKind, located
 from ..core.places import image_folder
 from ..core.question import Query, Question
 from ..core.settings import Settings
-from ..models.families import LocalFamily
-from ..models.row import ModelRow
+from ..models.row import LocalFamily, ModelRow
 from ..models.table import find_model
 from .parsing import Parser
 

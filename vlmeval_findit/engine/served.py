@@ -19,13 +19,13 @@ from ..core.config import config_from
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.spelling import nearest
+from ..models.bounds import Bounds, space_within
 from ..models.entry import ModelEntry
-from ..models.families import Bounds, LocalFamily, space_within
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.local.run_settings import RunSettings
 from ..models.revision import known_revision, refuse_missing, revision_of
-from ..models.row import ModelRow
+from ..models.row import LocalFamily, ModelRow
 from ..models.table import local_names, row_of_checkpoint
 from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServerProgram, Serving

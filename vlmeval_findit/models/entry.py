@@ -8,8 +8,8 @@ from typing import Annotated
 
 from ..core.config import Checked, Name, Text, Values, Wanted
 from ..core.spelling import nearest
+from .described import DescribedModel
 from .http.providers.table import find_provider
-from .own_models import DescribedModel
 from .prices import SaidPrices
 from .table import MODELS, find_model
 

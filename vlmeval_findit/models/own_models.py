@@ -1,211 +1,25 @@
-"""Models of one's own: rows in a YAML file in LMUData, each like a row of the table.
+"""Models of one's own: descriptions in a YAML file in LMUData, which every command knows.
 
-``run_findit.py models --add FILE`` puts them there (:func:`add`).  A row has a ``name`` and
-says what the table cannot know: ``like``, the model that it is run and answers like; ``space``,
-where it answers in other coordinates; ``checkpoint``, a folder or an identifier; ``served``, what
-servers call it; ``names``, a regular expression of its names; ``settings`` of a model on this
-machine.
+``run_findit.py models --add FILE`` puts them there (:func:`add`), ``--remove`` takes one out.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
 
 import yaml
 
-from ..boxes.spaces import space_from
-from ..core.config import Checked, Config, ConfigError, Name, Values, config_from
-from ..core.files import atomic_write, sha256_of
+from ..core.config import ConfigError
+from ..core.files import atomic_write
 from ..core.lock import alone
 from ..core.places import own_models_file
-from ..core.plugins import Later, Offer, Plugin
-from ..core.predictions import check_model_name
 from ..core.spelling import nearest
-from ..core.yaml_text import YamlText
-from .local.run_settings import RunSettings
+from .described import OwnModel, read_models, row_of
 from .revision import refuse_missing
-from .row import ModelRow, SpaceRule
 from .row_checks import problem
-from .table import MODELS, find_model
-
-
-def _space(said: str | Mapping[str, Any]) -> str | Mapping[str, Any]:
-    try:
-        space_from(said)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
-    return said
-
-
-def _names(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"names: {error}") from None
-    return pattern
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedModel(Config):
-    """A model as somebody describes it in a file."""
-
-    name: Annotated[Name, Checked(check_model_name)]  # of its results
-    # Go to its class or, with endpoints, into every request, and are part of every call's key.
-    settings: Values = field(default_factory=dict)
-    # As in core.settings, where it is not that of its row.
-    space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None
-    checkpoint: Name | None = None  # a folder, or an identifier, of a model on this machine
-    like: Name | None = None  # of the model table: how it is run and answers
-    served: Name | None = None  # what a server or a provider calls it
-    line: int = field(default=0, compare=False)  # where the file has it
-
-
-@dataclass(frozen=True, slots=True)
-class OwnModel(DescribedModel):
-    """A row of the file."""
-
-    names: Annotated[Name, Checked(_names)] | None = None  # a regular expression of its names
-
-    def as_dict(self) -> dict[str, Any]:
-        """The keys that say something."""
-        return {key: value for key, value in asdict(self).items() if value and key != "line"}
-
-
-def row_of(own: OwnModel) -> ModelRow:
-    """The row of the model table that it stands for, like one of those that are known.
-
-    Raises:
-        ValueError: there is no model that it is like, or what it says does not fit that one.
-    """
-    base = find_model(own.like) if own.like else None
-    if own.like and base is None:
-        raise ValueError(f"like: no model {own.like!r} in the table{nearest(own.like, MODELS)}")
-    if base is None and own.space is None:
-        raise ValueError("neither like nor space: nothing says how it answers")
-    settings = dict(own.settings)
-    local = base.local if base else None
-    if own.checkpoint is None:
-        if settings:
-            raise ValueError(
-                "settings are of a model with a checkpoint; others have them in sweeps"
-            )
-        local = None
-    elif local is None:
-        there = [row.name for row in MODELS.values() if row.local is not None]
-        raise ValueError(
-            "checkpoint: only a model that is like one of this machine has it; like: "
-            f"no local model {own.like!r}{nearest(own.like or '', there)}"
-        )
-    else:
-        config_from(RunSettings, settings)
-        local = replace(local, checkpoints={own.name: own.checkpoint})
-        settings |= {"space": own.space} if own.space is not None else {}
-    api = base.api if base and own.served else None
-    return ModelRow(
-        name=own.name,
-        names=own.names or re.escape(own.name),
-        space=_rule(own, base),
-        schemes=base.schemes if base else {},
-        # What the other costs says nothing of this one.
-        api=replace(api, identifier=own.served, prices=None) if api and own.served else None,
-        opens_thought=base.opens_thought if base else False,
-        local=local,
-        served=own.served,
-        settings=settings,
-        states_space=own.space is not None,
-    )
-
-
-def _rule(own: OwnModel, base: ModelRow | None) -> SpaceRule:
-    if own.space is None:
-        assert base is not None
-        return base.space
-    space = space_from(own.space)
-    return lambda question: space
-
-
-# --- the file -------------------------------------------------------------------------------------
-
-
-def offers(path: Path) -> Sequence[Offer]:
-    """The rows of the file for a table; the same object as long as the file is the same.
-
-    Raises:
-        ConfigError, OSError: it cannot be read.
-    """
-    state = path.stat()
-    return _offers(path, state.st_mtime_ns, state.st_size, state.st_ino)
-
-
-@lru_cache(maxsize=8)
-def _offers(path: Path, mtime: int, size: int, inode: int) -> Sequence[Offer]:
-    return tuple(
-        Offer(plugin_of(path, at, values), Later(partial(_made, row)))
-        for at, (values, row) in enumerate(_rows(path), 1)
-    )
-
-
-def _made(row: Callable[[], OwnModel]) -> ModelRow:
-    return row_of(row())
-
-
-def plugin_of(path: Path, at: int, values: object) -> Plugin:
-    """Where a row comes from; the version is that of the row, whatever else is in the file."""
-    name = values.get("name") if isinstance(values, dict) else None
-    said = json.dumps(values, sort_keys=True, default=str).encode()
-    version = f"sha256:{sha256_of(said)[:12]}"
-    return Plugin(f"{path.name}:{name or at}", version, str(path))
-
-
-def _rows(path: Path) -> Iterator[tuple[object, Callable[[], OwnModel]]]:
-    """What a file has in place of each row, and what reads it.
-
-    Raises:
-        ConfigError: it has no list of them.
-        OSError: it cannot be read.
-    """
-    try:
-        text = YamlText(path.read_text(encoding="utf-8"), str(path))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from None
-    top: tuple[str, ...] = ()
-    if isinstance(text.value, dict):
-        if "models" not in text.value:
-            raise text.error("no key 'models', and no list of models")
-        top = ("models",)
-    rows = text.value["models"] if top else text.value
-    if not isinstance(rows, list) or not rows:
-        raise text.error("should be a list of models, one mapping each", *top)
-    for at, values in enumerate(rows):
-        yield values, partial(_read, text, values, (*top, at))
-
-
-def _read(text: YamlText, values: object, at: tuple[str | int, ...]) -> OwnModel:
-    if isinstance(values, dict) and "provider" in values:
-        raise text.error(
-            f"provider: is said where it is asked (--provider {values['provider']}), and not here",
-            *at,
-        )
-    return replace(text.read(OwnModel, *at), line=text.line(*at))
-
-
-def read_models(path: Path) -> list[OwnModel]:
-    """The rows of a file of models, or those under ``models`` in a sweep's.
-
-    Raises:
-        ConfigError: it has none, or one that cannot be used; the message names file and line.
-        OSError: it cannot be read.
-    """
-    return [read() for _, read in _rows(path)]
-
-
-# --- keeping them ---------------------------------------------------------------------------------
+from .table import MODELS, known_model
 
 
 def kept() -> dict[str, OwnModel]:
@@ -244,7 +58,8 @@ def add(path: Path, *, replaces: bool) -> list[OwnModel]:
                     f"{where}: there is a model {row.name}: --replace describes it anew"
                 )
             try:
-                if why := problem(row_of(row), MODELS, replaces=before.keys() & {row.name}):
+                made, old = row_of(row, known_model), before.keys() & {row.name}
+                if why := problem(made, MODELS, replaces=old):
                     raise ValueError(why)
                 if row.checkpoint is not None:
                     refuse_missing(row.checkpoint)

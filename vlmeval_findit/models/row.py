@@ -10,7 +10,9 @@ from typing import Any
 from ..boxes.reply_format import ReplyFormat
 from ..boxes.spaces import Space
 from ..core.question import Question
-from .families import LocalFamily
+from ..core.replies import ThoughtMarks
+from .bounds import BoundsRule, processors_own
+from .local.layout import ImageLayout
 from .prices import Prices
 
 SpaceRule = Callable[[Question], Space]
@@ -45,6 +47,35 @@ class ApiFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalFamily:
+    """How the models of a family are run.
+
+    Any architecture of transformers' ``AutoModelForImageTextToText`` can be.  ``checkpoints`` maps
+    the names that people type to Hugging Face identifiers or folders.  ``layout`` is how its image
+    processor lays out images.  ``template`` are switches of the chat template.
+    ``stops`` end a reply in addition to what the checkpoint says.  Special tokens are stripped from
+    a reply, but those that ``keeps`` names and the marks of its ``thought``.
+    ``pixels_counted`` is how often the processor's areas count a pixel (GLM counts both frames of
+    a temporal patch, an image too).
+    """
+
+    checkpoints: Mapping[str, str]
+    bounds: BoundsRule = processors_own
+    layout: type[ImageLayout] = ImageLayout
+    template: Mapping[str, Any] = field(default_factory=dict)
+    stops: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
+    thought: ThoughtMarks | None = None
+    pixels_counted: int = 1
+
+    @property
+    def kept_tokens(self) -> tuple[str, ...]:
+        """Special tokens that decoding must leave in the text, thought marks among them."""
+        marks = (self.thought.opens, self.thought.closes) if self.thought else ()
+        return (*self.keeps, *marks)
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRow:
     """One row of the table.
 
@@ -53,7 +84,7 @@ class ModelRow:
     ``api`` how it is asked where it is proprietary, ``opens_thought`` whether its chat template
     begins the reply inside a thought, so that a server's reply lacks the mark that opens it,
     ``local`` how it is run on this machine (None: it is not).  Of a model of one's own
-    (:mod:`.own_models`): ``served`` is what servers call it (None: its name), ``settings`` what it
+    (:mod:`.described`): ``served`` is what servers call it (None: its name), ``settings`` what it
     is run with on this machine, ``states_space`` whether its owner said the space.
     """
 

@@ -11,9 +11,8 @@ from ..core.plugins import Table
 from ..core.predictions import check_model_name
 from ..core.question import PlainQuestion
 from ..core.vlmevalkit import model_names
-from .families import LocalFamily
 from .local.layout import ImageLayout
-from .row import ModelRow, matching
+from .row import LocalFamily, ModelRow, matching
 
 _ANY_QUESTION = PlainQuestion("any", table="any", images="any", family_name="any", in_boxes=True)
 _SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)

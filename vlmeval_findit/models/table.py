@@ -22,21 +22,19 @@ from ..core.replies import CHANNEL, THINK
 from ..core.settings import Settings
 from ..core.spelling import closest, nearest
 from . import prices
-from .families import (
+from .bounds import (
     NANO_FACTOR,
     BoundsRule,
-    LocalFamily,
     internvl3_bounds,
     nano_px_bounds,
     processors_own,
     qwen2_5_bounds,
     qwen3_bounds,
-    sized,
     space_within,
 )
 from .local.layout import Grid, Positions, Tiles
 from .revision import refuse_missing
-from .row import ApiFacts, ModelRow, Schemes, SpaceRule, matching
+from .row import ApiFacts, LocalFamily, ModelRow, Schemes, SpaceRule, matching
 from .row_checks import problem
 
 NANO, NANO_PX = "FindIt-Nano", "FindIt-Nano-px"
@@ -110,6 +108,11 @@ _MARKED = {"type": "ephemeral"}
 # --- models on this machine -----------------------------------------------------------------------
 
 
+def _sized(name: str, identifier: str, sizes: str) -> dict[str, str]:
+    """``{name with the size: identifier with the size}``; ``#`` is the size's place in both."""
+    return {name.replace("#", s): identifier.replace("#", s) for s in sizes.split()}
+
+
 _CHATML = ("<|im_end|>", "<|endoftext|>")
 
 
@@ -138,7 +141,7 @@ _ROWS = (
         local=LocalFamily(
             checkpoints={
                 "Qwen2.5-VL": "Qwen/Qwen2.5-VL-7B-Instruct",
-                **sized("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "3B 7B 32B 72B"),
+                **_sized("Qwen2.5-VL-#", "Qwen/Qwen2.5-VL-#-Instruct", "3B 7B 32B 72B"),
             },
             bounds=qwen2_5_bounds,
             layout=Grid,
@@ -153,7 +156,9 @@ _ROWS = (
         local=LocalFamily(
             checkpoints={
                 "Qwen3-VL": "Qwen/Qwen3-VL-8B-Instruct",
-                **sized("Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "2B 4B 8B 32B 30B-A3B 235B-A22B"),
+                **_sized(
+                    "Qwen3-VL-#", "Qwen/Qwen3-VL-#-Instruct", "2B 4B 8B 32B 30B-A3B 235B-A22B"
+                ),
             },
             bounds=qwen3_bounds,
             layout=Grid,
@@ -169,14 +174,14 @@ _ROWS = (
         local=LocalFamily(
             checkpoints={
                 "Qwen3.5-nothink": "Qwen/Qwen3.5-9B",
-                **sized(
+                **_sized(
                     "Qwen3.5-#-nothink", "Qwen/Qwen3.5-#", "9B 27B 35B-A3B 122B-A10B 397B-A17B"
                 ),
             },
             bounds=qwen3_bounds,
             layout=Grid,
             template=_THINKING_OFF,
-            stops=("<|im_end|>", "<|endoftext|>"),
+            stops=_CHATML,
             thought=THINK,
         ),
     ),
@@ -203,7 +208,7 @@ _ROWS = (
             # Without -hf these are VLMEvalKit's, with the original (not transformers') weights.
             checkpoints={
                 "InternVL3-hf": "OpenGVLab/InternVL3-8B-hf",
-                **sized("InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "1B 2B 8B 14B 38B 78B"),
+                **_sized("InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "1B 2B 8B 14B 38B 78B"),
             },
             bounds=internvl3_bounds,
             layout=Tiles,
@@ -236,7 +241,7 @@ _ROWS = (
         local=LocalFamily(
             checkpoints={
                 "Gemma4": "google/gemma-4-E4B-it",
-                **sized("Gemma4-#", "google/gemma-4-#-it", "E2B E4B 26B-A4B 31B"),
+                **_sized("Gemma4-#", "google/gemma-4-#-it", "E2B E4B 26B-A4B 31B"),
             },
             layout=Positions,
             template=_THINKING_OFF,
@@ -307,14 +312,14 @@ _ROWS = (
 
 
 def _own() -> Sequence[Offer]:
-    """The models of one's own, which :mod:`.own_models` reads where there are any."""
+    """The models of one's own, which :mod:`.described` reads where there are any."""
     path = own_models_file()
     if not path.is_file():
         return ()
-    from .own_models import offers
+    from .described import offers
 
     try:
-        return offers(path)
+        return offers(path, known_model)
     except (ValueError, OSError) as error:
         report(Broken(Group.MODELS, Plugin(path.name, "", str(path)), "", why(error)))
         return ()
@@ -337,15 +342,15 @@ def find_model(name: str) -> ModelRow | None:
     return found
 
 
-def row_like(name: str) -> ModelRow:
-    """The row of a model whose way of answering is said to be another's.
+def known_model(name: str, key: str) -> ModelRow:
+    """The row of a model that stands under a key of a file or of the command line.
 
     Raises:
-        SpaceError: the table has no such model.
+        SpaceError: no row has the name; the message says which is nearest.
     """
     row = find_model(name)
     if row is None:
-        raise SpaceError(f"reads_like: no model {name!r} in the model table{nearest(name, MODELS)}")
+        raise SpaceError(f"{key}: no model {name!r} in the model table{nearest(name, MODELS)}")
     return row
 
 
@@ -358,7 +363,7 @@ def check_settings(settings: Settings) -> None:
     if settings.space is not None:
         space_from(settings.space)
     if settings.reads_like is not None:
-        row_like(settings.reads_like)
+        known_model(settings.reads_like, "reads_like")
 
 
 def local_names() -> dict[str, tuple[ModelRow, str]]:

@@ -1,4 +1,4 @@
-"""What is tried of a row before its first run: a benchmark, a model, a space and so on.
+"""What is tried of a benchmark before its first run.
 
 A check yields findings as it goes; one that says ``wrong`` names what to mend.  What a row raises
 by itself is not caught: whoever writes it wants to see where.
@@ -6,20 +6,12 @@ by itself is not caught: whoever writes it wants to see where.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..benchmarks import benchmark_of, load
-from ..boxes.reading import read
-from ..boxes.reply_format import OUTPUTS, STRUCTURES, ReplyFormat
-from ..boxes.representation import Corners, Judging, Representation
-from ..boxes.spaces import Kind, Space, reference, to_pixels
-from ..boxes.writing import Said, write
+from ..benchmarks import benchmark_of, load, parse
 from ..core.benchmark import Benchmark
 from ..core.drawing import Drawing
 from ..core.image_files import header
@@ -27,13 +19,12 @@ from ..core.messages import Message, PartKind, located
 from ..core.metric import Better, Metric, is_sliced
 from ..core.places import image_folder
 from ..core.predictions import read_predictions, write_rows
-from ..core.question import AnyTask
+from ..core.question import AnyTask, Question
 from ..core.replies import FAILED
 from ..core.scored_row import ScoredRow, add_up
 from ..core.settings import Settings
 from ..core.spelling import nearest
-from ..data.importers.importer import Importer, unlike
-from ..models.row import ModelRow
+from .best_format import ranked
 from .results import write_score
 from .score import RunScore, score_file
 from .scored_run import load_run
@@ -60,7 +51,7 @@ UNREADABLE = "~"
 def check_benchmark(
     name: str, settings: Settings, folder: Path, draw: Callable[[Drawing, Path], object]
 ) -> Findings:
-    """Ask, score, write, read back and draw some rows of a question.
+    """Ask, score, write, read back and draw some rows of a question; then try its formats.
 
     Args:
         name: the question.
@@ -78,10 +69,7 @@ def check_benchmark(
         if not texts:
             yield Finding(f"{kind.lower()} replies: none: `example` says no right one")
             continue
-        path = folder / kind / f"{kind}_{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows = [_row(task, *one) for one in texts.items()]
-        write_rows(path, rows.copy)
+        path = _written(folder, kind, task, texts)
         try:
             run = runs[kind] = score_file(path, settings, name)
         except ValueError as error:
@@ -96,6 +84,7 @@ def check_benchmark(
                 yield Finding(f"{kind.lower()} replies", f"row {row.index} is not drawn: {error!r}")
         yield Finding(f"{kind.lower()} replies: {len(run.rows)} drawn")
     yield from _values(benchmark, runs)
+    yield from _formats(benchmark, task, indexes, settings, folder)
 
 
 def _message(benchmark: Benchmark, task: AnyTask, index: int) -> Finding:
@@ -144,9 +133,16 @@ def _replies(
     }
 
 
-def _row(task: AnyTask, index: int, text: str) -> Mapping[str, Any]:
-    query = task.queries[index]
-    return {"index": index, "label": query.label, "prediction": text}
+def _written(folder: Path, model: str, task: AnyTask, texts: Mapping[int, str]) -> Path:
+    """The prediction file of a model's replies."""
+    path = folder / model / f"{model}_{task.question.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows: list[Mapping[str, Any]] = [
+        {"index": index, "label": task.queries[index].label, "prediction": text}
+        for index, text in texts.items()
+    ]
+    write_rows(path, rows.copy)
+    return path
 
 
 def _scored(kind: str, path: Path, run: RunScore, texts: Mapping[int, str]) -> Findings:
@@ -225,137 +221,75 @@ def _best(metric: Metric) -> float:
     return metric.scale if metric.better is Better.HIGHER else 0.0
 
 
+def _formats(
+    benchmark: Benchmark, task: AnyTask, indexes: Sequence[int], settings: Settings, folder: Path
+) -> Findings:
+    """What a search over the formats of a question relies on; the right replies in each."""
+    asked = benchmark.formats(task.question)
+    if [*asked] == [task.question]:
+        return
+    if task.question not in asked:
+        yield Finding(f"formats of {task.question.name}", "it is not among them")
+    seen: dict[tuple[str, object], str] = {}
+    scored: list[tuple[Question, Mapping[str, float]]] = []
+    for one in asked:
+        what = f"format {one.format!r}, {one.name}"
+        if wrong := _no_format(benchmark, task, one, asked):
+            yield Finding(what, wrong)
+            continue
+        words = benchmark.prompts()[0].message(task.queries[indexes[0]], one)
+        twin = seen.setdefault((repr(words), repr(one.reply_schema)), one.format)
+        if twin != one.format:
+            yield Finding(what, f"row {indexes[0]} is asked in the words of format {twin!r}")
+        other = load(one.name)
+        right = _replies(benchmark, other, indexes)["Right"]
+        if not right:
+            yield Finding(f"{what}: `example` says no right reply")
+            continue
+        try:
+            run = score_file(_written(folder, "Right", other, right), settings, one.name)
+        except ValueError as error:
+            yield Finding(what, str(error))
+            continue
+        scored.append((one, run.sums))
+        value, headline = benchmark.with_failures.value(run.sums), benchmark.with_failures
+        exact = headline.share and run.scorer is None
+        wrong = value is None or (exact and abs(value - _best(headline)) > 0.5)
+        said = f"{what}: {headline.name} of right replies is {_figure(value)}"
+        yield Finding(said, f"should be {_best(headline):g}: `example`, `read`?" if wrong else "")
+    if scored:
+        best = ranked(benchmark, scored)[0]
+        yield Finding(f"of right replies in {len(scored)} formats a search finds {best.format!r}")
+
+
+def _no_format(
+    benchmark: Benchmark, task: AnyTask, one: Question, asked: Sequence[Question]
+) -> str:
+    """Why a question is no format beside others of the same table; "" where it is one."""
+    question = task.question
+    for what in ("format", "name", "format_place"):
+        value = getattr(one, what)
+        if sum(getattr(other, what) == value for other in asked) > 1:
+            return f"its {what} {value!r} is that of another: a search could not tell them apart"
+    if not one.format:
+        return "its format has no name: `format` is empty"
+    if one.column != question.column:
+        return f"its column is {one.column!r}, and that of {question.name} {question.column!r}"
+    if benchmark.rows(one) != benchmark.rows(question):
+        return f"its rows are {benchmark.rows(one)}, not {benchmark.rows(question)}"
+    try:
+        if parse(one.name) != one:
+            return f"`parse` of its name gives {parse(one.name)}"
+        if [*load(one.name).queries] != [*task.queries]:
+            return f"its table has other rows than that of {question.name}"
+    except (OSError, ValueError) as error:
+        return str(error)
+    if [*benchmark.formats(one)] != [*asked]:
+        return f"`formats` of it gives others, or another order, than of {question.name}"
+    return ""
+
+
 def _is_worse(value: float | None, best: float | None, metric: Metric) -> bool:
     if value is None or best is None:
         return value is None
     return value < best if metric.better is Better.HIGHER else value > best
-
-
-# --- a model --------------------------------------------------------------------------------------
-
-
-def check_model(row: ModelRow, checkpoint: str | None, name: str, indexes: int = 3) -> Findings:
-    """A model's row on some rows of a question; its processor, where its checkpoint is here."""
-    task, benchmark = load(name), benchmark_of(name)
-    space = row.space(task.question)
-    yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
-    yield from _round_trips(space)
-    for (output, several), scheme in row.schemes.items():
-        what = f"unconstrained prompts for {output}{', several labels' * several}"
-        how = f"{scheme.output} {scheme.representation} {scheme.key} {scheme.structure}"
-        yield Finding(f"{what}: answered in {how}")
-    if row.local is None:
-        return
-    bounds = row.local.bounds(task.question).as_dict()
-    yield Finding(f"image bounds: {bounds or 'the checkpoint decides'}")
-    from ..models.local.runner import NotHereError, shown
-
-    checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
-    folder = image_folder(task.question.images).path
-    for index in list(task.queries)[:indexes]:
-        asked = benchmark.prompts()[0].message(task.queries[index], task.question)
-        try:
-            seen = shown(row, checkpoint, task.question, located(asked, folder))
-        except NotHereError as error:
-            yield Finding(f"its processor was not tried: {error}; NAME=FOLDER names one that is")
-            return
-        sizes = [dict(image) for image in seen.images]
-        yield Finding(f"row {index}: {len(seen.ids)} tokens, {sum(seen.types)} of images: {sizes}")
-        if not sum(seen.types):
-            yield Finding(f"row {index}", "no token stands for its image")
-    yield Finding(f"after the chat template:\n{seen.text}")
-
-
-# --- a space, a representation -------------------------------------------------------------------
-
-
-def check_space(kind: Kind) -> Findings:
-    """A coordinate space on images of all shapes."""
-    needs: Mapping[str, Any] = kind.needs
-    space = Space(kind.name, **needs)
-    for size in ((640, 480), (480, 640), (8192, 6144), (1, 1000)):
-        where = tuple(round(n, 2) for n in reference(space, *size))
-        yield Finding(f"{size[0]} x {size[1]} pixels lie at (width, height, left, top) {where}")
-    yield from _round_trips(space)
-
-
-def _round_trips(space: Space) -> Findings:
-    """Random boxes in pixels, in numbers of a space, and in pixels again."""
-    rng = random.Random(0)
-    for _ in range(1000):
-        size = rng.randint(1, 9000), rng.randint(1, 9000)
-        width, height, left, top = reference(space, *size)
-        box = np.array(_random_box(rng, *size)).reshape(2, 2)
-        said = box * (width / size[0], height / size[1]) + (left, top)
-        moved = to_pixels(space, *size)
-        back = said * (moved.scale_x, moved.scale_y) + (moved.left, moved.top)
-        if not np.allclose(box, back, atol=1e-6 * max(size)):
-            what = f"{box.ravel().tolist()} of {size[0]} x {size[1]} pixels"
-            yield Finding(what, f"comes back as {back.ravel().tolist()}")
-            return
-    yield Finding("1,000 random boxes come back")
-
-
-def _random_box(rng: random.Random, width: float, height: float) -> Corners:
-    x1, x2 = sorted((rng.uniform(0, width), rng.uniform(0, width)))
-    y1, y2 = sorted((rng.uniform(0, height), rng.uniform(0, height)))
-    return x1, y1, x2, y2
-
-
-def check_representation(row: Representation) -> Findings:
-    """Random boxes as numbers and back, and as replies in every format that prompts ask for."""
-    rng = random.Random(0)
-    boxes = [_random_box(rng, 1000, 1000) for _ in range(1000)]
-    for box in boxes:
-        back = row.to_corners(row.from_corners(box))
-        if not _same(row, box, back):
-            yield Finding(f"{box} as {row.name}", f"comes back as {back}")
-            return
-    yield Finding(f"1,000 random boxes come back from {row.name}")
-    for how in _formats(row):
-        reply = write([Said(box) for box in boxes[:9]], how, digits=9)
-        found = read(reply, how)
-        same = len(found.boxes) == 9 and all(
-            _same(row, box, back) for box, back in zip(boxes, found.boxes, strict=False)
-        )
-        why = f"is read as {found.boxes[:1]}: {found.reason or 'other boxes'}"
-        what = f"{how.output} {how.structure}: {reply.splitlines()[0][:60]} …"
-        yield Finding(what, "" if same else why)
-
-
-def _formats(row: Representation) -> Iterator[ReplyFormat]:
-    for output in OUTPUTS:
-        for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
-            if structure != "decomposed" or row.keys:
-                yield ReplyFormat(output, row.name, row.json_keys[0], structure)
-
-
-def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
-    if row.judged is Judging.BY_LYING_INSIDE:
-        middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-        box = (*middle, *middle)
-    return bool(np.allclose(box, back, atol=1e-6))
-
-
-# --- an importer ----------------------------------------------------------------------------------
-
-
-def check_importer(row: Importer, folder: Path | None) -> Findings:
-    """What is known of a published set, and what its reader finds in a folder."""
-    yield Finding(f"{row.title} ({row.licence}), {row.source}")
-    if folder is None:
-        yield Finding(f"its reader was not tried: --from FOLDER, which holds {row.holds}")
-        return
-    parts = row.read(folder)
-    if len(parts) != row.datasets:
-        yield Finding(f"{folder}", f"has {len(parts)} datasets, and the row says {row.datasets}")
-    for part in parts:
-        content = part.read()
-        what = f"{row.dataset(part.name)}: {content.found}"
-        yield Finding(what, "; ".join(unlike(content.found, row.counts_of(part.name))))
-        for file in content.missing:
-            yield Finding(what, f"{file} is missing")
-        if isinstance(content.images, Path):
-            for query in content.asked.queries[:3]:
-                for name in query.images:
-                    header(str(content.images / name))

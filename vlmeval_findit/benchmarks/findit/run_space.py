@@ -12,7 +12,7 @@ from ...core.identity import SPACE, Contradiction, Described, Identity
 from ...core.replies import Reply
 from ...core.settings import Settings
 from ...models.row import ModelRow
-from ...models.table import MODELS, check_settings, find_model, row_like, unknown_space
+from ...models.table import MODELS, check_settings, find_model, known_model, unknown_space
 from .variant import Variant
 
 
@@ -110,7 +110,7 @@ def reply_format(
         SpaceError: the setting ``reads_like`` names no model.
     """
     if settings.reads_like is not None:
-        row: ModelRow | None = row_like(settings.reads_like)
+        row: ModelRow | None = known_model(settings.reads_like, "reads_like")
     else:
         row = MODELS.get(recorded_row) or find_model(model)
     return variant.reply if row is None else row.reads(variant.reply)

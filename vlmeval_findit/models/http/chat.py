@@ -17,7 +17,7 @@ from ...core.settings import settings_from
 from ...core.spelling import nearest
 from ..prices import Prices
 from ..row import ApiFacts, ModelRow
-from ..table import MODELS, find_model, how_to_say_space, unknown_space
+from ..table import MODELS, find_model, how_to_say_space, known_model, unknown_space
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .images import (
@@ -255,9 +255,9 @@ def chat_model(
 
     Raises:
         ValueError: there is no such provider, or its name for the model is not known.
-        SpaceError: there is no such space.
+        SpaceError: there is no such space, or no model that it is like.
     """
-    known = find_model(like or name)
+    known = known_model(like, "like") if like else find_model(name)
     facts = known.api if known else None
     takes_list = facts is None or facts.schema_of_list
     root: SchemaRoot | None = SchemaRoot.LIST if takes_list else SchemaRoot.OBJECT

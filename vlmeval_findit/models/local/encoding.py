@@ -16,8 +16,9 @@ from typing import Any
 import torch
 
 from ...core.messages import Message, PartKind
-from ..families import Bounds, LocalFamily
+from ..bounds import Bounds
 from ..kept_tokens import ends_of_ids
+from ..row import LocalFamily
 from .large_pictures import RAW, LargePictures
 from .layout import ImageLayout
 from .logits import grammar_tokenizer

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from ..families import Bounds
+    from ..bounds import Bounds
     from .pictures import Picture
 
 Features = Mapping[str, Any]
@@ -33,11 +33,11 @@ class ImageLayout:
     Args:
         image_processor: of transformers.
         bounds: those of a run.
-        counted: how often its own areas count a pixel (:class:`..families.LocalFamily`).
+        counted: how often its own areas count a pixel (:class:`..row.LocalFamily`).
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()
-    """The bounds (:class:`..families.Bounds`) that a run may set."""
+    """The bounds (:class:`..bounds.Bounds`) that a run may set."""
 
     def __init__(self, image_processor: Any, bounds: Bounds, counted: int = 1) -> None:
         self.image_processor = image_processor

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...boxes.spaces import chat_resize
 from ...core.image_files import decode, header
-from ..families import Bounds
+from ..bounds import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ class RunSettings(Config):
     device: Name | None = None
     dtype: Name | None = None
     attention: Name | None = None
-    min_pixels: Count | None = None  # this and the next two: of an image (families.Bounds)
+    min_pixels: Count | None = None  # this and the next two: of an image (bounds.Bounds)
     max_pixels: Count | None = None
     patches: Count | None = None
     max_new_tokens: Count | None = None

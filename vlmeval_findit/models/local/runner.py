@@ -20,10 +20,10 @@ from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
 from ...core.spelling import nearest
-from ..families import Bounds, LocalFamily, space_within
+from ..bounds import Bounds, space_within
 from ..kept_tokens import SaidTokens, spoken_tokens
 from ..revision import known_revision
-from ..row import ModelRow
+from ..row import LocalFamily, ModelRow
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import Placement, first_try
 from .pictures import Pictures, expected_length

@@ -1,20 +1,13 @@
-"""What it takes to run a model of a family on this machine (protocol sections 4 and 7).
-
-A :class:`LocalFamily` is the part of a model's row (:mod:`.table`) that inference reads:
-checkpoints, image bounds, template switches, what ends a reply and what is stripped from it.
-Nothing here imports torch.
-"""
+"""Limits on the images that a model on this machine is shown (protocol sections 4 and 7)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..boxes.spaces import Space
 from ..core.question import Question
-from ..core.replies import ThoughtMarks
-from .local.layout import ImageLayout
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +48,6 @@ def processors_own(question: Question) -> Bounds:
     return Bounds()
 
 
-@dataclass(frozen=True, slots=True)
-class LocalFamily:
-    """How the models of a family are run.
-
-    Any architecture of transformers' ``AutoModelForImageTextToText`` can be.  ``checkpoints`` maps
-    the names that people type to Hugging Face identifiers or folders.  ``layout`` is how its image
-    processor lays out images.  ``template`` are switches of the chat template.
-    ``stops`` end a reply in addition to what the checkpoint says.  Special tokens are stripped from
-    a reply, but those that ``keeps`` names and the marks of its ``thought``.
-    ``pixels_counted`` is how often the processor's areas count a pixel (GLM counts both frames of
-    a temporal patch, an image too).
-    """
-
-    checkpoints: Mapping[str, str]
-    bounds: BoundsRule = processors_own
-    layout: type[ImageLayout] = ImageLayout
-    template: Mapping[str, Any] = field(default_factory=dict)
-    stops: tuple[str, ...] = ()
-    keeps: tuple[str, ...] = ()
-    thought: ThoughtMarks | None = None
-    pixels_counted: int = 1
-
-    @property
-    def kept_tokens(self) -> tuple[str, ...]:
-        """Special tokens that decoding must leave in the text, thought marks among them."""
-        marks = (self.thought.opens, self.thought.closes) if self.thought else ()
-        return (*self.keeps, *marks)
-
-
 # --- bounds, by question --------------------------------------------------------------------------
 
 
@@ -115,14 +79,6 @@ NANO_FACTOR = 24
 def nano_px_bounds(question: Question) -> Bounds:
     """Those of its own processor, in so many words: its numbers are read within them."""
     return Bounds(min_pixels=4 * NANO_FACTOR**2, max_pixels=168 * 168)
-
-
-# --- names ----------------------------------------------------------------------------------------
-
-
-def sized(name: str, identifier: str, sizes: str) -> dict[str, str]:
-    """``{name with the size: identifier with the size}``; ``#`` is the size's place in both."""
-    return {name.replace("#", s): identifier.replace("#", s) for s in sizes.split()}
 
 
 def space_within(space: Space, bounds: Bounds) -> Space:

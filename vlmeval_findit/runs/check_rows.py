@@ -1,0 +1,152 @@
+"""What is tried of a model, a space, a representation or an importer before its first run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..benchmarks import benchmark_of, load
+from ..boxes.reading import read
+from ..boxes.reply_format import OUTPUTS, STRUCTURES, ReplyFormat
+from ..boxes.representation import Corners, Judging, Representation
+from ..boxes.spaces import Kind, Space, reference, to_pixels
+from ..boxes.writing import Said, write
+from ..core.image_files import header
+from ..core.messages import located
+from ..core.places import image_folder
+from ..data.importers.importer import Importer, unlike
+from ..models.row import ModelRow
+from .check import Finding, Findings
+
+# --- a model --------------------------------------------------------------------------------------
+
+
+def check_model(row: ModelRow, checkpoint: str | None, name: str, indexes: int = 3) -> Findings:
+    """A model's row on some rows of a question; its processor, where its checkpoint is here."""
+    task, benchmark = load(name), benchmark_of(name)
+    space = row.space(task.question)
+    yield Finding(f"{row.name} answers {name} in {space.as_dict()}")
+    yield from _round_trips(space)
+    for (output, several), scheme in row.schemes.items():
+        what = f"unconstrained prompts for {output}{', several labels' * several}"
+        how = f"{scheme.output} {scheme.representation} {scheme.key} {scheme.structure}"
+        yield Finding(f"{what}: answered in {how}")
+    if row.local is None:
+        return
+    bounds = row.local.bounds(task.question).as_dict()
+    yield Finding(f"image bounds: {bounds or 'the checkpoint decides'}")
+    from ..models.local.runner import NotHereError, shown
+
+    checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
+    folder = image_folder(task.question.images).path
+    for index in list(task.queries)[:indexes]:
+        asked = benchmark.prompts()[0].message(task.queries[index], task.question)
+        try:
+            seen = shown(row, checkpoint, task.question, located(asked, folder))
+        except NotHereError as error:
+            yield Finding(f"its processor was not tried: {error}; NAME=FOLDER names one that is")
+            return
+        sizes = [dict(image) for image in seen.images]
+        yield Finding(f"row {index}: {len(seen.ids)} tokens, {sum(seen.types)} of images: {sizes}")
+        if not sum(seen.types):
+            yield Finding(f"row {index}", "no token stands for its image")
+    yield Finding(f"after the chat template:\n{seen.text}")
+
+
+# --- a space, a representation -------------------------------------------------------------------
+
+
+def check_space(kind: Kind) -> Findings:
+    """A coordinate space on images of all shapes."""
+    needs: Mapping[str, Any] = kind.needs
+    space = Space(kind.name, **needs)
+    for size in ((640, 480), (480, 640), (8192, 6144), (1, 1000)):
+        where = tuple(round(n, 2) for n in reference(space, *size))
+        yield Finding(f"{size[0]} x {size[1]} pixels lie at (width, height, left, top) {where}")
+    yield from _round_trips(space)
+
+
+def _round_trips(space: Space) -> Findings:
+    """Random boxes in pixels, in numbers of a space, and in pixels again."""
+    rng = random.Random(0)
+    for _ in range(1000):
+        size = rng.randint(1, 9000), rng.randint(1, 9000)
+        width, height, left, top = reference(space, *size)
+        box = np.array(_random_box(rng, *size)).reshape(2, 2)
+        said = box * (width / size[0], height / size[1]) + (left, top)
+        moved = to_pixels(space, *size)
+        back = said * (moved.scale_x, moved.scale_y) + (moved.left, moved.top)
+        if not np.allclose(box, back, atol=1e-6 * max(size)):
+            what = f"{box.ravel().tolist()} of {size[0]} x {size[1]} pixels"
+            yield Finding(what, f"comes back as {back.ravel().tolist()}")
+            return
+    yield Finding("1,000 random boxes come back")
+
+
+def _random_box(rng: random.Random, width: float, height: float) -> Corners:
+    x1, x2 = sorted((rng.uniform(0, width), rng.uniform(0, width)))
+    y1, y2 = sorted((rng.uniform(0, height), rng.uniform(0, height)))
+    return x1, y1, x2, y2
+
+
+def check_representation(row: Representation) -> Findings:
+    """Random boxes as numbers and back, and as replies in every format that prompts ask for."""
+    rng = random.Random(0)
+    boxes = [_random_box(rng, 1000, 1000) for _ in range(1000)]
+    for box in boxes:
+        back = row.to_corners(row.from_corners(box))
+        if not _same(row, box, back):
+            yield Finding(f"{box} as {row.name}", f"comes back as {back}")
+            return
+    yield Finding(f"1,000 random boxes come back from {row.name}")
+    for how in _formats(row):
+        reply = write([Said(box) for box in boxes[:9]], how, digits=9)
+        found = read(reply, how)
+        same = len(found.boxes) == 9 and all(
+            _same(row, box, back) for box, back in zip(boxes, found.boxes, strict=False)
+        )
+        why = f"is read as {found.boxes[:1]}: {found.reason or 'other boxes'}"
+        what = f"{how.output} {how.structure}: {reply.splitlines()[0][:60]} …"
+        yield Finding(what, "" if same else why)
+
+
+def _formats(row: Representation) -> Iterator[ReplyFormat]:
+    for output in OUTPUTS:
+        for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
+            if structure != "decomposed" or row.keys:
+                yield ReplyFormat(output, row.name, row.json_keys[0], structure)
+
+
+def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
+    if row.judged is Judging.BY_LYING_INSIDE:
+        middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+        box = (*middle, *middle)
+    return bool(np.allclose(box, back, atol=1e-6))
+
+
+# --- an importer ----------------------------------------------------------------------------------
+
+
+def check_importer(row: Importer, folder: Path | None) -> Findings:
+    """What is known of a published set, and what its reader finds in a folder."""
+    yield Finding(f"{row.title} ({row.licence}), {row.source}")
+    if folder is None:
+        yield Finding(f"its reader was not tried: --from FOLDER, which holds {row.holds}")
+        return
+    parts = row.read(folder)
+    if len(parts) != row.datasets:
+        yield Finding(f"{folder}", f"has {len(parts)} datasets, and the row says {row.datasets}")
+    for part in parts:
+        content = part.read()
+        what = f"{row.dataset(part.name)}: {content.found}"
+        yield Finding(what, "; ".join(unlike(content.found, row.counts_of(part.name))))
+        for file in content.missing:
+            yield Finding(what, f"{file} is missing")
+        if isinstance(content.images, Path):
+            for query in content.asked.queries[:3]:
+                for name in query.images:
+                    header(str(content.images / name))
