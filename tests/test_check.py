@@ -112,6 +112,7 @@ MISTAKES = {
     "number": (RIGHT, 'Score({"right": None}', "right replies", "row 0: the sum 'right' is None"),
     "slice": ("details={", 'slices={"n": 3}, details={', "right replies", "the slice 'n' is 3"),
     "details": ('"said": said', '"said": {1: said}', "right replies", "row 0: details is another"),
+    "json": ('"said": said', '"said": {said}', "right replies", "row 0: details: Object of"),
     "image": ("image(query.images[0])", 'image("no.png")', "row 0 asks", "no.png"),
     "words": ('text("What', 'text("" and "What', "row 0 asks", "it has no words"),
     "drawing": ("DrawnLine(Role.TRUTH, query.plate)", "1", "right replies", "row 0 is not"),

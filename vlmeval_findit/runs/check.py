@@ -6,6 +6,7 @@ by itself is not caught: whoever writes it wants to see where.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
@@ -150,13 +151,25 @@ def _scored(kind: str, path: Path, run: RunScore, texts: Mapping[int, str]) -> F
     what = f"{kind.lower()} replies"
     if [(one.index, one.text) for one in read_predictions(path)] != [*texts.items()]:
         yield Finding(what, f"{path} gives back other replies than were written")
-    again = load_run(write_score(run, path).provenance)
-    for row, back in zip(run.rows, again.rows, strict=True):
-        if back != row:
-            yield Finding(what, f"row {row.index}: {_unlike(row, back)} is another after reading")
+    no_json = [f"row {row.index}: details: {why}" for row in run.rows if (why := _no_json(row))]
+    yield from (Finding(what, why) for why in no_json)
+    if not no_json:
+        again = load_run(write_score(run, path).provenance)
+        for row, back in zip(run.rows, again.rows, strict=True):
+            if back != row:
+                why = f"row {row.index}: {_unlike(row, back)} is another after reading"
+                yield Finding(what, why)
     yield from (Finding(what, why) for why in _broken_rules(kind, run, list(texts)))
     said = ", ".join(f"{name} {_figure(value)}" for name, value in run.figures.items())
     yield Finding(f"{what}: {said}")
+
+
+def _no_json(row: ScoredRow) -> str:
+    try:
+        json.dumps(dict(row.details))
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
 
 
 def _unlike(row: ScoredRow, back: ScoredRow) -> str:
@@ -188,9 +201,9 @@ def _figure(value: float | None) -> str:
 def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
     """What the figures of right replies, of others, and of failed calls must be."""
     headline, right = benchmark.with_failures, runs.get("Right")
-    yield from _unknown_sums(benchmark, {name for run in runs.values() for name in run.sums})
     if right is None:
         return
+    yield from _unknown_sums(benchmark, {name for run in runs.values() for name in run.sums})
     best = headline.value(right.sums)
     # What an encoder judges has right replies that it does not find right.
     exact = headline.share and right.scorer is None
