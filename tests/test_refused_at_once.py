@@ -117,7 +117,7 @@ REFUSED = {
     ),
     "misspelt row": (
         ("--data", DATA, "--model", "mine=/nowhere", "--like", "Qwen3-LV"),
-        "--like: no model 'Qwen3-LV': did you mean Qwen3-VL?",
+        "--like: no model 'Qwen3-LV' in the model table: did you mean Qwen3-VL?",
     ),
     "no checkpoint": (
         ("--data", DATA, "--model", "mine=/nowhere", "--like", "Qwen3-VL"),
