@@ -18,6 +18,7 @@ from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.cancel import CancelToken
+from vlmeval_findit.engine.http_backend import Service
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.serving.addresses import AddressFile
@@ -87,6 +88,13 @@ def test_servers_come_and_go_while_they_are_asked(
     monkeypatch.setattr(http_backend, "_LOOK_SECONDS", 0.05)
     path = tmp_path / "servers"
     asked_when_gone: list[int] = []
+    looks, look = list[list[str]](), Service.look
+
+    def counted(service: Service) -> list[str]:
+        looks.append(look(service))
+        return looks[-1]
+
+    monkeypatch.setattr(Service, "look", counted)
 
     def of_first(asked: Asked, number: int) -> Answer:
         if number == 4:
@@ -96,7 +104,9 @@ def test_servers_come_and_go_while_they_are_asked(
     def of_second(asked: Asked, number: int) -> Answer:
         if number == 0:
             path.write_text(f"{second.url}\n")
-        if number == 5:  # half a second later
+            before = len(looks)
+            while len(looks) < before + 3:
+                time.sleep(0.01)
             asked_when_gone.append(len(first.asked))
         return replace(completion("[]"), delay=0.1)
 
@@ -109,7 +119,8 @@ def test_servers_come_and_go_while_they_are_asked(
     assert [(one.rows, one.failed) for one in results] == [(10, 0), (10, 0)]
     assert len(first.asked) + len(second.asked) == 20, "every call is made once"
     assert len(first.asked) >= 5
-    assert [len(first.asked)] == asked_when_gone, "asked after it left the file"
+    (asked,) = asked_when_gone
+    assert len(first.asked) <= asked + 1, "asked after it left the file"
     stored = results[0].path
     identity = json.loads(stored.with_name(f"{stored.stem}_identity.json").read_text())
     assert identity["answering"]["endpoint"] is None, "they are others in the next run"

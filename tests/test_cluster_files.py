@@ -38,6 +38,25 @@ def test_both_files_of_ray_serve_start_the_same() -> None:
     assert yaml.safe_load(service["spec"]["serveConfigV2"])["applications"] == alone
 
 
+def test_a_sweep_of_a_slurm_job_is_told_where_its_ray_is(tmp_path: Path) -> None:
+    programs = {
+        "scontrol": "printf 'node1\\nnode2\\n'",
+        "srun": '"${@:2}"',
+        "ray": 'while [ "$1" != -- ]; do shift; done; "${@:2}"',
+        "findit": 'echo "$RAY_ADDRESS" "$@"',
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    command = ["bash", str(FOLDER / "slurm.sh"), "sweep.yaml"]
+    environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "start it with sbatch" in done.stderr
+    environment |= {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout == "node1:6379 sweep sweep.yaml --executor ray --gpus 1\n"
+
+
 SRUN = """#!/bin/bash
 # One node, whose host is this machine.
 trap 'kill $child; wait $child; exit 143' TERM

@@ -14,7 +14,7 @@ export CHECKPOINT=${1:?a checkpoint} NAME=${2:?what results call the model}
 shift 2
 [ $# -gt 0 ] || { echo "which command asks the servers?" >&2; exit 2; }
 export EACH=${GPUS_PER_SERVER:-2} PORT=${PORT:-8000} AGAIN=${SECONDS_BEFORE_AGAIN:-30}
-export ADDRESSES=$PWD/servers-$SLURM_JOB_ID.txt
+export ADDRESSES=$PWD/servers-${SLURM_JOB_ID:?start it with sbatch}.txt
 : > "$ADDRESSES"
 
 # Adds a line to the file, or takes it away, one node at a time; a reader never sees half a file.
