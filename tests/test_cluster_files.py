@@ -42,7 +42,7 @@ def test_a_sweep_of_a_slurm_job_is_told_where_its_ray_is(tmp_path: Path) -> None
     programs = {
         "scontrol": "printf 'node1\\nnode2\\n'",
         "srun": '"${@:2}"',
-        "ray": 'while [ "$1" != -- ]; do shift; done; "${@:2}"',
+        "ray": 'echo -n "$3 "; while [ "$1" != -- ]; do shift; done; "${@:2}"',
         "findit": 'echo "$RAY_ADDRESS" "$@"',
     }
     for name, text in programs.items():
@@ -54,7 +54,7 @@ def test_a_sweep_of_a_slurm_job_is_told_where_its_ray_is(tmp_path: Path) -> None
     assert "start it with sbatch" in done.stderr
     environment |= {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.stdout == "node1:6379 sweep sweep.yaml --executor ray --gpus 1\n"
+    assert done.stdout == "node1:6379 auto sweep sweep.yaml --executor ray --gpus 1\n"
 
 
 SRUN = """#!/bin/bash

@@ -13,8 +13,9 @@ set -euo pipefail
 sweep=${1:?a file as docs/sweeps.md has it}
 
 nodes=${SLURM_JOB_NODELIST:?start it with sbatch}
-address=$(scontrol show hostnames "$nodes" | head -n 1):6379
+head=$(scontrol show hostnames "$nodes" | sed -n 1p)  # reads to the end, as head would not
 # One Ray (2.49 or newer) over all nodes, the sweep on the first of them.  In the end it stops
-# every Ray of every node: hence --exclusive.  It does not tell the sweep where it is.
-srun --kill-on-bad-exit=1 ray symmetric-run --address "$address" --min-nodes "$SLURM_NNODES" -- \
-    env RAY_ADDRESS="$address" findit sweep "$sweep" --executor ray --gpus 1
+# every Ray of every node: hence --exclusive.  Without RAY_ADDRESS the sweep would start its own
+# on one node; with an address instead of "auto", Ray would not read its token.
+srun --kill-on-bad-exit=1 ray symmetric-run --address "$head:6379" --min-nodes "$SLURM_NNODES" -- \
+    env RAY_ADDRESS=auto findit sweep "$sweep" --executor ray --gpus 1
