@@ -78,7 +78,7 @@ def test_runs_of_several_benchmarks_are_told_in_turn(
 
 
 def test_the_details_of_one_run_are_held_at_a_time(
-    runs: World, monkeypatch: pytest.MonkeyPatch
+    runs: World, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     held: list[int] = []
 
@@ -91,6 +91,8 @@ def test_the_details_of_one_run_are_held_at_a_time(
         return found
 
     monkeypatch.setattr(command, "with_details", counting)
+    gc.freeze()  # what other tests left is not looked through
+    request.addfinalizer(gc.unfreeze)
     given = [str(run_of(path).predictions) for path in runs.runs.glob(f"*_{JSON}*_details.jsonl")]
     other = str(runs.runs / f"Fails_{JSON}.json")
     assert main(["anatomy", *given, "--by", "size", "--against", other]) == 0

@@ -20,8 +20,7 @@ AT_ONCE = 60.0
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
-@pytest.mark.parametrize("kind", ["threads", "http"])
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(("kind", "number"), zip(["threads", "http"], SIGNALS, strict=True))
 def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
     number: int, kind: str, tmp_path: Path
 ) -> None:
@@ -34,8 +33,10 @@ def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
     assert "run again to go on" in one_line(run)
 
 
-@pytest.mark.parametrize("kind", ["threads", "http", "local"])
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [("threads", signal.SIGTERM), ("http", signal.SIGINT), *[("local", one) for one in SIGNALS]],
+)
 def test_twice_what_came_is_kept_and_it_ends_at_once(
     number: int, kind: str, tmp_path: Path
 ) -> None:

@@ -34,7 +34,7 @@ from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.servers import ServersHost
 
 HERE = Path(__file__).parent
-KILLS = 3
+KILLS = 2
 SECONDS = 0.01
 """Of a call: slow enough to be killed in the middle."""
 
