@@ -20,7 +20,7 @@ AT_ONCE = 60.0
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
-@pytest.mark.parametrize(("kind", "number"), zip(["threads", "http"], SIGNALS, strict=True))
+@pytest.mark.parametrize(("kind", "number"), [("threads", signal.SIGINT), ("http", signal.SIGTERM)])
 def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
     number: int, kind: str, tmp_path: Path
 ) -> None:

@@ -268,12 +268,6 @@ def test_units_hold_every_call_once_in_order(plan: Plan) -> None:
             assert len({call.cell for call in unit.calls}) == 1
 
 
-def test_a_single_format_is_cut_into_batches(tables: Tables) -> None:
-    cells = cells_of(tables, ["Demo_insdet", "Demo_video"], Axes(("xyxy",), ("json",)))
-    cut = list(Plan(cells, sizes=ItemSizes(batch=4)))
-    assert [len(unit.calls) for unit in cut if not unit.shares_images] == [4, 3, 4]
-
-
 def test_few_calls_over_one_image_are_part_of_a_batch(tables: Tables) -> None:
     """The demonstration asks two or three labels of most of its photographs."""
     cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))

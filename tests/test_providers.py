@@ -425,7 +425,6 @@ def test_headers_for_servers_do_not_go_to_a_provider(monkeypatch: pytest.MonkeyP
     ("name", "given", "why"),
     [
         ("opnai", None, "no provider 'opnai': did you mean openai"),
-        ("openai", "localhost:8000", "should begin with http"),
         ("anthropic", "http://me:hidden-secret@a/v1", "neither a name with a password"),
         ("google", "http://a?key=hidden-secret", "nor a query"),
     ],

@@ -311,26 +311,29 @@ def test_another_checkpoint_is_part_of_every_key() -> None:
         entry("../x=/models/a", "Qwen3-VL")
 
 
+def over(server: ChatServer, folder: Path) -> list[str]:
+    """A search of one row at a server, whose files lie in a folder."""
+    places = {"--work-dir": "w", "--journal": "calls.jsonl", "--out": "best.yaml"}
+    where = [word for flag, name in places.items() for word in (flag, str(folder / name))]
+    return ["search", "--base-url", server.url, "--dataset", "Demo", "--limit", "1", *where]
+
+
 @pytest.mark.parametrize(
-    ("flags", "wanted"),
+    "flags",
     [
-        (["--model", "Qwen3-VL=my-name"], {"my-name"}),
-        (["--model", "Qwen3-VL", "--served", "my-name"], {"my-name"}),
-        (["--model", "Qwen3-VL=my-name", "--served", "my-name"], {"my-name"}),
-        (["--model", "Mine=my-name", "--like", "Qwen3-VL"], {"my-name"}),
+        ["--model", "Qwen3-VL=my-name"],
+        ["--model", "Qwen3-VL", "--served", "my-name"],
+        ["--model", "Qwen3-VL=my-name", "--served", "my-name"],
+        ["--model", "Mine=my-name", "--like", "Qwen3-VL"],
     ],
 )
-def test_a_server_is_asked_for_the_name_that_it_knows(
-    flags: list[str], wanted: set[str], tmp_path: Path
-) -> None:
-    places = ["--work-dir", str(tmp_path / "w"), "--journal", str(tmp_path / "calls.jsonl")]
-    places += ["--out", str(tmp_path / "best.yaml")]
+def test_a_server_is_asked_for_the_name_that_it_knows(flags: list[str], tmp_path: Path) -> None:
     with ChatServer(lambda asked, number: completion("[]")) as server:
-        where = ["--base-url", server.url, "--dataset", "Demo", "--limit", "1"]
-        assert main(["search", *flags, *where, *places]) == 0
-        assert {asked.body["model"] for asked in server.asked} == wanted
+        asks = [*over(server, tmp_path), *flags]
+        assert main(asks) == 0
+        assert {asked.body["model"] for asked in server.asked} == {"my-name"}
         asked = len(server.asked)
-        assert main(["search", "--dry-run", *flags, *where, *places]) == 0
+        assert main([*asks, "--dry-run"]) == 0
         assert len(server.asked) == asked
 
 
@@ -342,10 +345,8 @@ def test_a_search_rests_on_no_response_format(refuses: bool, tmp_path: Path) -> 
         held = "response_format" in asked.body
         return error(500, "no grammar here") if held and refuses else completion("[]")
 
-    places = ["--work-dir", str(tmp_path / "w"), "--journal", str(tmp_path / "calls.jsonl")]
-    places += ["--out", str(tmp_path / "best.yaml"), "--dataset", "Demo", "--limit", "1"]
     with ChatServer(script) as server:
-        assert main(["search", "--model", "Qwen3-VL", "--base-url", server.url, *places]) == 0
+        assert main([*over(server, tmp_path), "--model", "Qwen3-VL"]) == 0
         assert server.asked
         assert not any("response_format" in asked.body for asked in server.asked)
 

@@ -305,22 +305,20 @@ def test_what_is_forced_over_another_run_keeps_its_files_once(tmp_path: Path) ->
 
 
 def test_answers_of_a_journal_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
-    class Other(FakeHost):
-        def describe(self, entry: ModelEntry, variant: Any) -> Described:
-            who = Answering("FakeModel", endpoint="http://elsewhere/v1")
-            return Described(who, {"kind": "grid1000"})
+    class At(FakeHost):
+        def __init__(self, where: str, model: FakeModel) -> None:
+            super().__init__(model)
+            self._described = Described(Answering("FakeModel", endpoint=where), None)
 
-    class One(FakeHost):
         def describe(self, entry: ModelEntry, variant: Any) -> Described:
-            who = Answering("FakeModel", endpoint="http://here/v1")
-            return Described(who, {"kind": "grid1000"})
+            return self._described
 
-    go(demo_sweep(tmp_path), One(FakeModel()))
+    go(demo_sweep(tmp_path), At("http://here/v1", FakeModel()))
     again = demo_sweep(tmp_path, work_dir=tmp_path / "again")
     model = FakeModel()
     with pytest.raises(IdentityError, match="endpoint of answers: recorded http://here/v1, now"):
-        go(again, Other(model))
-    go(replace(again, force=True), Other(model))
+        go(again, At("http://elsewhere/v1", model))
+    go(replace(again, force=True), At("http://elsewhere/v1", model))
     assert model.calls == 0
     said = json.loads(next((tmp_path / "again").rglob("*_provenance.json")).read_text())["forced"]
     assert said == ["endpoint of answers: recorded http://here/v1, now http://elsewhere/v1"]
