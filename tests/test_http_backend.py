@@ -472,13 +472,13 @@ def test_what_is_sent_comes_home_and_nothing_begins() -> None:
 
 
 def test_a_stopped_call_says_nothing_of_the_servers_it_did_not_ask() -> None:
-    with ChatServer(held := Held(error(401, "who?"))) as refusing:
+    with ChatServer(held := Held(error(402, "pay"))) as refusing:
         running = Running(service(refusing.url), 5)
         until(lambda: refusing.asked)
         running.cancel.request()
         held.let_go.set()
         (answer,) = running.answers()
-    assert (answer.error, answer.stop) == ("HTTP 401: who?", None)
+    assert (answer.error, answer.stop) == ("HTTP 402: pay", None)
 
 
 def test_calls_on_their_way_are_given_up_and_did_not_fail() -> None:
