@@ -436,7 +436,7 @@ def test_killed_in_the_middle_of_an_archive(tmp_path: Path, web: Web) -> None:
     size = (512, 384)
     whole = {f"{i:06}.jpg": jpeg(i, size) for i in range(5)}
     body = tar_of({member(name): content for name, content in whole.items()})
-    web.serve(TEST, Answer(body, pace=0.002))
+    web.serve(TEST, Answer(body, pace=0.01))
     folder = tmp_path / "images"
     process = child(web, folder, "Pascal", list(whole))
     end = time.monotonic() + 120

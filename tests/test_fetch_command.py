@@ -213,7 +213,7 @@ def test_killed_in_the_middle_of_files(tmp_path: Path, web: Web, there: int) -> 
     whole = {name: jpeg(i, (512, 384)) for i, name in enumerate(names)}
     assert len(whole["0.jpg"]) > 100_000
     for name, body in whole.items():
-        web.serve(name, Answer(body, pace=0.002))
+        web.serve(name, Answer(body, pace=0.02))
     kill_when(child(web, tmp_path, "COCO_train2014", names), there, tmp_path)
     assert all(whole[name] == body for name, body in files_of(tmp_path).items())
     for name, body in whole.items():

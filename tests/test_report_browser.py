@@ -101,7 +101,7 @@ def choose(browser: Any, **values: str) -> list[str]:
 def shown(browser: Any, script: str) -> Any:
     """What the script returns once it is true, which it must be soon."""
     wait = pytest.importorskip("selenium.webdriver.support.wait")
-    return wait.WebDriverWait(browser, 10).until(lambda one: one.execute_script(script))
+    return wait.WebDriverWait(browser, 60).until(lambda one: one.execute_script(script))
 
 
 def count(browser: Any) -> str:
