@@ -41,7 +41,7 @@ def test_both_layouts_are_the_same_rows(tmp_path: Path) -> None:
 def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
     found, readings = read(rows(layout), tmp_path, layout)
     assert [one.index for one in found] == list(range(1, 19))
-    first = {one.source.value: one for one in reversed(found)}
+    first = {one.source: one for one in reversed(found)}
     assert set(first) == set(SOURCES)
     assert first["MIA"].options == (("A", "a car"), ("B", "a bus"), ("C", "a dog"), ("D", "a hat"))
     assert dict(first["emotic"].options).keys() == {"A", "B", "C"}

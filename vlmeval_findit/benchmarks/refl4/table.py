@@ -147,6 +147,8 @@ RefL4Task = Task[RefL4Variant, Expression]
 
 
 def _expression(one: Annotation) -> Expression:
+    if not isinstance(one.index, int):
+        raise CellError("index", f"{one.index!r} is no whole number")
     for column in ("caption", "file_name", "width", "height", "ori_category_id"):
         if getattr(one, column) == 0 or not str(getattr(one, column)).strip():
             raise CellError(column, "is missing")
@@ -261,14 +263,11 @@ def prepare(release: Release, out: Path) -> Prepared:
     """
     expressions = []
     for one in release.annotations:
-        where = f"{release.names}, id {one.index!r}"
-        if type(one.index) is not int:
-            raise RefusedError(Code.NO_ID, where, "is no whole number")
         try:
             expressions.append(_expression(one))
         except CellError as error:
-            why = f"{where}, {error.column}"
-            raise RefusedError(Code.BAD_ANNOTATION, why, str(error)) from None
+            where = f"{release.names}, id {one.index!r}, {error.column}"
+            raise RefusedError(Code.BAD_ANNOTATION, where, str(error)) from None
     checksums = {path.name: file_sha256(path) for path in release.files}
     several = sha256_of(*(value.encode() for value in checksums.values()))
     origin = {

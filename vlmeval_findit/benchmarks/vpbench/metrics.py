@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ...core.benchmark import Published
 from ...core.metric import Better, Metric, sliced
-from .query import VPQuery
+from .query import TASKS, VPQuery
 
 SHAPES = ("box", "oval", "arrow", "mask", "contour", "tag", "point", "scribble")  # of marks
 ACCURACY = Metric("Accuracy", {"right": 1}, {"answered": 1}, empty=None, key="accuracy")
@@ -48,8 +48,6 @@ def published_metric(kind: str, part: str) -> Metric:
     )
 
 
-SOURCES = ("MIA", "3D", "emotion", "street", "GUI", "SGG")  # of stage 2
-
 MEAN_OVER_SOURCES = Metric(  # every source has the same weight
     "Mean over sources (as published)",
     {"right_as_published": 1},
@@ -68,7 +66,7 @@ METRICS = (
     READ,
     *(published_metric("shape", shape) for shape in SHAPES),
     MEAN_OVER_SOURCES,
-    *(published_metric("source", source) for source in SOURCES),
+    *(published_metric("source", source) for source in TASKS.values()),
 )
 
 WITH_FAILURES = Metric(

@@ -9,8 +9,10 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from ...core.config import Checked
+from ...core.spelling import nearest
 from ...core.table_files import NESTED, CellError, PlainQuery, Side, read_table
 
 LETTERS = "ABCD"  # of the options, in their order
@@ -131,25 +133,21 @@ class Role(Enum):
     OBJECT = "object"
 
 
-class Source(Enum):
-    """The source of a question: the release's ``meta_source``."""
-
-    MIA = "MIA"
-    SD_100 = "SD-100"
-    EMOTIC = "emotic"
-    MAPILLARY = "mapillary_vistas"
-    SEE_CLICK = "see_click"
-    SGG = "SGG"
-
-
-TASKS = {  # names of sources in metrics, in the order of published tables
-    Source.MIA: "MIA",
-    Source.SD_100: "3D",
-    Source.EMOTIC: "emotion",
-    Source.MAPILLARY: "street",
-    Source.SEE_CLICK: "GUI",
-    Source.SGG: "SGG",
+TASKS = {  # the release's ``meta_source`` to its name in metrics, in the order of published tables
+    "MIA": "MIA",
+    "SD-100": "3D",
+    "emotic": "emotion",
+    "mapillary_vistas": "street",
+    "see_click": "GUI",
+    "SGG": "SGG",
 }
+
+
+def check_source(said: str) -> str:
+    """Return a source of stage 2; a ValueError where it is none."""
+    if said not in TASKS:
+        raise ValueError(f"{said!r} is no source{nearest(said, TASKS)}")
+    return said
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ class Stage2Row(PlainQuery):
     marks: tuple[Marked, ...]
     options: tuple[tuple[str, str], ...]  # letter, text
     answer: str = ""  # the right letter; "" where the release states none
-    source: Source
+    source: Annotated[str, Checked(check_source)]
 
 
 def stage2_rows(path: Path) -> list[Stage2Row]:

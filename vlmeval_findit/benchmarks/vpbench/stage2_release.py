@@ -17,9 +17,8 @@ from typing import Any
 from ...core.files import file_sha256
 from ...core.image_files import Size
 from ...core.places import image_folder
-from ...core.spelling import nearest
 from ...core.table_files import TableError, write_table
-from .query import LETTERS, Marked, Role, Source, Stage2Row
+from .query import LETTERS, Marked, Role, Stage2Row, check_source
 from .release import parquet_rows, picture, text
 from .stage2_asking import keep, uneven
 from .stage2_task import IMAGES
@@ -100,12 +99,12 @@ def read_release(parts: Sequence[Path], folder: Path) -> tuple[list[Stage2Row], 
         raise TableError(f"{', '.join(path.name for path in parts)}: there is no row")
     by_source: dict[str, list[Quad]] = {}
     for where, row in found:
-        quads = by_source.setdefault(row.source.value, [])
+        quads = by_source.setdefault(row.source, [])
         quads += [(mark.box, row.sizes[mark.picture], where) for mark in row.marks]
     readings = {source: reading_of(source, quads) for source, quads in by_source.items()}
     rows = []
     for _, row in found:
-        corners = readings[row.source.value].startswith("xyxy")
+        corners = readings[row.source].startswith("xyxy")
         marks = [replace(mark, box=_as_xywh(mark.box, corners)) for mark in row.marks]
         rows.append(replace(row, marks=tuple(marks)))
     return rows, readings
@@ -120,7 +119,7 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
         return cells[name]
 
     try:
-        source = _source(text(cell("meta_source")))
+        source = check_source(text(cell("meta_source")))
         question = text(cell("question"))
         if not question:
             raise ValueError("is empty")
@@ -154,13 +153,6 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
 
 
 # --- texts ----------------------------------------------------------------------------------------
-
-
-def _source(said: str) -> Source:
-    known = {source.value: source for source in Source}
-    if said not in known:
-        raise ValueError(f"{said!r} is no source{nearest(said, known)}")
-    return known[said]
 
 
 def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -207,7 +199,7 @@ def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
 Regions = dict[tuple[int, Role], Any]
 
 
-def _regions(cell: object, files: Sequence[str], source: Source) -> Regions:
+def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
     """Read a cell by image and role, the subject before the object.
 
     Lists name no roles: the first of two entries is the subject where relations are asked for.
@@ -223,7 +215,7 @@ def _regions(cell: object, files: Sequence[str], source: Source) -> Regions:
         raise ValueError(f"has no entry for each of {len(files)} pictures")
     elif len(files) > 1:
         by_role = [{Role.DEFAULT: one} for one in found]
-    elif source is Source.SGG and len(found) == 2:
+    elif source == "SGG" and len(found) == 2:
         by_role = [{Role.SUBJECT: found[0], Role.OBJECT: found[1]}]
     else:
         by_role = [{Role.DEFAULT: found}]
