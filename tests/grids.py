@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset
-from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, problem
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, format_problem
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import GRID
 
@@ -28,7 +28,7 @@ def grid(
                 for v in _dressings(first, row):
                     for mark, decoding in product(marks, decodings):
                         made = replace(v, mark=mark, decoding=decoding)
-                        if problem(made) is None:
+                        if format_problem(made) is None:
                             yield made
 
 

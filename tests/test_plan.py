@@ -27,7 +27,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
     variants,
 )
 from vlmeval_findit.benchmarks.findit.prompts import message
-from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, problem
+from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, format_problem
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder
@@ -86,7 +86,7 @@ def test_all_axes_over_tables_are_their_part_of_the_whole_grid() -> None:
     assert len(made) == len(set(made))
     rows = [DATASETS[name] for name in some]
     assert set(made) == set(grid(rows, (None, *MARKS), (None, *DECODINGS)))
-    assert all(problem(v) is None for v in made)
+    assert all(format_problem(v) is None for v in made)
 
 
 def test_frames_that_a_table_does_not_have_are_left_out() -> None:

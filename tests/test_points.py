@@ -30,7 +30,7 @@ from vlmeval_findit.benchmarks.findit.grid import Axes, axis_values, benchmark, 
 from vlmeval_findit.benchmarks.findit.metrics import METRICS, POINTING, RANKING
 from vlmeval_findit.benchmarks.findit.query import thin, thinned
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
-from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, problem
+from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, format_problem
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.confidences import confidences
 from vlmeval_findit.boxes.matching import match, points_inside
@@ -460,7 +460,7 @@ def test_what_cannot_be_asked_is_refused_with_a_reason(name: str, why: str) -> N
 def test_a_name_says_its_key_where_it_is_not_the_default(name: str) -> None:
     variant = names.parse(f"FindIt_{name}")
     assert variant.name == f"FindIt_{name}"
-    assert problem(variant) is None
+    assert format_problem(variant) is None
     assert variant.judged is Judging.BY_LYING_INSIDE
 
 

@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.findit.variant import (
     MARKS,
     Variant,
     VariantError,
-    problem,
+    format_problem,
 )
 from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
@@ -37,7 +37,7 @@ def test_the_grid_has_unique_names_that_parse_back() -> None:
 
 
 def test_the_grid_is_exactly_the_valid_combinations() -> None:
-    assert [v for v in GRID if problem(v) is not None] == []
+    assert [v for v in GRID if format_problem(v) is not None] == []
     assert len(set(GRID)) == len(GRID)
 
 
@@ -275,7 +275,7 @@ def test_any_text_is_a_variant_or_an_error_that_names_it(name: str) -> None:
         assert str(error.value).startswith(f"{name}: ")
         return
     variant = parse(name)
-    assert problem(variant) is None
+    assert format_problem(variant) is None
     assert parse(variant.name) == variant
     assert name == name.rstrip("_\n")
 

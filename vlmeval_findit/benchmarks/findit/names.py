@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 from ...boxes.reply_format import (
-    DEFAULT_KEY,
     DEFAULT_STRUCTURE,
     KEYS,
     OUTPUTS,
@@ -25,7 +24,7 @@ from ...core.plugins import Table
 from ...core.spelling import nearest
 from . import PREFIX
 from .datasets import BENCHMARK, DATASETS, Dataset, Family
-from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem, problem
+from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem
 
 
 class NameParts:
@@ -182,22 +181,11 @@ def parse_alias(name: str) -> Variant | None:
     representation = rest.take(GRID)
     if subset is None or family is None or output is None or representation is None:
         return None
-    key, structure = rest.take(KEYS), rest.take(STRUCTURES)
-    frames = rest.take_match(r"f([1-9][0-9]{0,3})")
-    centre = rest.take_match(r"cx-([a-z]+)")
-    mark = rest.take_match(r"vp-([a-z]+)")
     row, multilabel = SUBSETS[subset]
-    variant = Variant(
-        dataset=row.name,
-        representation=representation,
-        output=output,
-        key=key or DEFAULT_KEY,
-        structure=structure or DEFAULT_STRUCTURE,
-        multilabel=multilabel,
-        frames=int(frames) if frames else row.frames,
-        centre=centre,
-        mark=mark,
-    )
-    if rest.text or problem(variant) or family not in (row.family.value, variant.family.value):
-        return None
-    return variant
+    ends = rest.text.split("_") if rest.text else []
+    frames = [part for part in ends if re.fullmatch(r"f\d+", part)]
+    ends = [part for part in ends if part not in frames]
+    ours = ["multilabel"] * multilabel + [*frames, representation, output, *ends]
+    variant, _ = parse_format("_".join(ours), row, Variant)
+    known = variant is not None and family in (row.family.value, variant.family.value)
+    return variant if known else None

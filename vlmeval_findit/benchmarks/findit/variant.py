@@ -55,7 +55,7 @@ class _Looked:
 
 @dataclass(frozen=True, slots=True)
 class Variant(_Looked):
-    """One cell of the grid.  Make it with :func:`.parse` or check it with :func:`problem`."""
+    """One cell of the grid, made by :func:`.parse` or checked by :func:`format_problem`."""
 
     dataset: str
     representation: str
@@ -214,13 +214,6 @@ def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[
     """List the endings of a name: centre experiment, mark, decoding."""
     said = (centre and f"cx-{centre}", mark and f"vp-{mark}", decoding)
     return [part for part in said if part]
-
-
-def problem(v: Variant) -> str | None:
-    """Say why a combination of fields is not in the grid; None where it is valid."""
-    if v.dataset not in DATASETS:
-        return f"no dataset {v.dataset!r}{nearest(v.dataset, DATASETS)}"
-    return format_problem(v)
 
 
 def format_problem(v: Variant) -> str | None:
