@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.assignment import assign
-from vlmeval_findit.boxes.matching import iou, match, plain_label
+from vlmeval_findit.boxes.matching import _Pairs, iou, match, plain_label
 from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.spaces import ToPixels
@@ -140,8 +140,10 @@ def test_the_assignment_is_the_cheapest(cost: np.ndarray) -> None:
 
 @given(st.one_of(tables(st.just(1), st.integers(1, 9)), tables(st.integers(1, 9), st.just(1))))
 def test_one_row_or_column_is_what_scipy_chooses(cost: np.ndarray) -> None:
-    rows, columns = linear_sum_assignment(cost)
-    assert assign(cost) == (tuple(rows), tuple(columns))
+    owners, targets = (np.zeros(size, dtype=np.intp) for size in cost.shape)
+    pairs = _Pairs(owners, targets, lambda left, right: cost[left, right])
+    chosen = divmod(np.array(pairs.assigned(cost.ravel())), cost.shape[1])
+    assert np.array_equal(chosen, linear_sum_assignment(cost))
 
 
 # --- matching -------------------------------------------------------------------------------------

@@ -12,13 +12,11 @@ from grids import grid
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from vlmeval_findit.boxes import reading as module
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason
 from vlmeval_findit.boxes.reply_format import (
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
-    PLURAL_KEYS,
     ReplyFormat,
 )
 from vlmeval_findit.boxes.representation import NO_RECTANGLE, Corners
@@ -694,60 +692,3 @@ def test_anything_that_is_long_is_read_in_less_than_a_second(loop: str) -> None:
         check(read(LOOPS[loop], how), how)
         took = time.process_time() - start
         assert took < 1, f"{how} took {took:.1f} s"
-
-
-# --- many boxes -----------------------------------------------------------------------------------
-
-odd = st.sampled_from(
-    ["1", '"7"', "null", "true", "[1]", "NaN", "Infinity", "-1e999", "1e308", '"x"', "1" * 400]
-)
-a_number = st.one_of(st.integers(-5, 1000).map(str), st.floats(0, 1000).map(str))
-four_numbers = st.lists(a_number, min_size=4, max_size=4)
-odd_numbers = st.lists(st.one_of(a_number, odd), min_size=3, max_size=5)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    how=st.sampled_from(
-        [
-            TEXT,
-            LABELS,
-            VIDEO,
-            LABELS_VIDEO,
-            ReplyFormat("json", "cxcywh"),
-            NESTED,
-            ReplyFormat("json", "xywh", multilabel=True),
-            LABELS_VIDEO_JSON,
-        ]
-    ),
-    boxes=st.lists(four_numbers, min_size=1, max_size=20),
-    odd_one=st.one_of(st.none(), odd_numbers),
-    at=st.integers(0, 15),
-    frame=st.integers(0, 1),
-)
-def test_many_boxes_at_once_are_what_they_are_one_by_one(
-    how: ReplyFormat,
-    boxes: list[list[str]],
-    odd_one: list[str] | None,
-    at: int,
-    frame: int,
-) -> None:
-    said = [*boxes[:at], *([odd_one] if odd_one else []), *boxes[at:]]
-    lists = [f"[{', '.join(numbers)}]" for numbers in said]
-    if how.output == "text":
-        reply = "\n".join(f"{1 + i * frame % 4}: [cat]: {box}" for i, box in enumerate(lists))
-        reply = reply.replace("[cat]: ", "cat: " if how.multilabel else "")
-    else:
-        key = PLURAL_KEYS.get(how.key, how.key) if how.structure == "nested" else how.key
-        entries = (
-            f'{{"frame_idx": {1 + i * frame % 4}, "label": "cat", "{key}": '
-            f"{f'[{box}]' if how.structure == 'nested' else box}}}"
-            for i, box in enumerate(lists)
-        )
-        reply = f"[{', '.join(entries)}]"
-    together = read(reply, how)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_FEW", 10**9)
-        one_by_one = read(reply, how)
-    assert repr(together) == repr(one_by_one)
-    assert together.boxes or together.reason is not None

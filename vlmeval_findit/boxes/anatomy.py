@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .assignment import assign
-from .matching import HIT, iou, label_numbers, plain_label
+from .matching import HIT, in_parts, iou, label_numbers, plain_label
 from .records import Matched, Reading, Reason, Truth
 
 # --- kinds of errors ------------------------------------------------------------------------------
@@ -249,7 +249,8 @@ def _compare(queries: Sequence[_Open]) -> None:
     owners = list(chain.from_iterable(zip(repeat(one), one.boxes) for one in queries))
     # Row by row of the (boxes x objects) tables of all queries, so many at a time.
     width, begin = np.repeat(widths, counts), np.repeat(np.cumsum(widths) - widths, counts)
-    for rows in _parts(width):
+    for part in in_parts(width, _CELLS):
+        rows = np.arange(part.start, part.stop)
         left = np.repeat(rows, width[rows])
         cells = np.cumsum(width[rows])
         inside = np.arange(len(left)) - np.repeat(cells - width[rows], width[rows])
@@ -265,17 +266,6 @@ def _compare(queries: Sequence[_Open]) -> None:
         for row, *rest in zip(*columns, strict=True):
             one, box = owners[row]
             one.near.append(_Near(box, *rest))
-
-
-def _parts(width: Indices) -> Iterator[Indices]:
-    """The rows of tables, so many at a time as the cells of a part allow; at least one."""
-    ends = np.cumsum(width)
-    start = 0
-    while start < len(width):
-        most = ends[start] - width[start] + _CELLS
-        stop = max(start + 1, int(np.searchsorted(ends, most, side="right")))
-        yield np.arange(start, stop)
-        start = stop
 
 
 def _agreement(queries: Sequence[_Open]) -> tuple[Same, Same]:

@@ -20,16 +20,10 @@ CELLS = 1 << 18  # cells that are looked at together
 
 def assign(cost: Costs) -> tuple[Sequence[int], Sequence[int]]:
     """Return rows and columns of a minimum-cost assignment (Hungarian) of (predictions, truths)."""
-    # One row or column: the first minimum, as scipy gives; only larger tables are worth its call.
-    rows, columns = cost.shape
-    if rows == 1:
-        return (0,), (int(cost.argmin()),)
-    if columns == 1:
-        return (int(cost.argmin()),), (0,)
     from scipy.optimize import linear_sum_assignment
 
-    matched = linear_sum_assignment(cost)
-    return matched[0].tolist(), matched[1].tolist()
+    rows, columns = linear_sum_assignment(cost)
+    return rows.tolist(), columns.tolist()
 
 
 def assign_sparse(

@@ -61,12 +61,14 @@ def match(
     """
     if maps is None:
         maps = [ToPixels()] * len(readings)
+    pairs = [len(one.boxes) * len(of.boxes) for one, of in zip(readings, truths, strict=True)]
     results: list[Matched] = []
-    for part in _batches(readings, truths):
+    # A query without pairs counts, too: so many queries or pairs at a time.
+    for part in in_parts([max(count, _PAIRS // _BATCH) for count in pairs], _PAIRS):
         results += _match_batch(readings[part], truths[part], maps[part], judged)
-    for at, (reading, truth) in enumerate(zip(readings, truths, strict=True)):
-        if truth.ignored and reading.boxes:
-            places = _not_counted(results[at], reading, truth, judged)
+    for at, truth in enumerate(truths):
+        if truth.ignored and results[at].boxes:
+            places = _not_counted(results[at], readings[at], truth, judged)
             results[at] = results[at]._replace(ignored=places)
     return results
 
@@ -94,16 +96,15 @@ def _not_counted(
     return tuple(sorted(found))
 
 
-def _batches(readings: Sequence[Reading], truths: Sequence[Truth]) -> Iterator[slice]:
-    start = pairs = 0
-    for at, (reading, truth) in enumerate(zip(readings, truths, strict=True)):
-        more = len(reading.boxes) * len(truth.boxes)
-        if at > start and (at - start == _BATCH or pairs + more > _PAIRS):
-            yield slice(start, at)
-            start, pairs = at, 0
-        pairs += more
-    if readings:
-        yield slice(start, len(readings))
+def in_parts(counts: Sequence[int] | Indices, most: int) -> Iterator[slice]:
+    """Yield slices whose counts add up to at most ``most``, or that hold one entry."""
+    ends = np.cumsum(counts)
+    start = 0
+    while start < len(counts):
+        upto = ends[start] - counts[start] + most
+        stop = max(start + 1, int(np.searchsorted(ends, upto, side="right")))
+        yield slice(start, stop)
+        start = stop
 
 
 def _match_batch(
@@ -235,14 +236,21 @@ class _Pairs:
         self._sizes, self._widths = counts * widths[firsts], widths[firsts]
 
     def assigned(self, cost: Array) -> list[int]:
-        ends = np.cumsum(self._sizes)
-        chosen: list[int] = (ends[self._sizes == 1] - 1).tolist()
-        more = self._sizes > 1
-        for end, size, width in zip(
-            *(each[more].tolist() for each in (ends, self._sizes, self._widths)), strict=True
+        """The places of the assigned pairs, at most one of each row and column of a table."""
+        tables = self._sizes > 0
+        sizes, widths = self._sizes[tables], self._widths[tables]
+        if not len(sizes):
+            return []
+        starts = np.cumsum(sizes) - sizes
+        # Of one row or column the first minimum, as scipy gives; only larger ones are worth its
+        # call.
+        line = (widths == 1) | (widths == sizes)
+        least = np.flatnonzero(cost == np.repeat(np.minimum.reduceat(cost, starts), sizes))
+        chosen: list[int] = least[np.searchsorted(least, starts[line])].tolist()
+        for start, size, width in zip(
+            *(each[~line].tolist() for each in (starts, sizes, widths)), strict=True
         ):
-            start = end - size
-            rows, columns = assign(cost[start:end].reshape(-1, width))
+            rows, columns = assign(cost[start : start + size].reshape(-1, width))
             chosen += [start + row * width + c for row, c in zip(rows, columns, strict=True)]
         return chosen
 

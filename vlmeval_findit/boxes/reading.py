@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
 from math import inf, isfinite
 from typing import Any
 
@@ -40,22 +39,6 @@ def reader(how: ReplyFormat) -> Reader:
 # --- numbers that become boxes --------------------------------------------------------------------
 
 
-def numbers_to_corners(row: Representation, values: Sequence[Any]) -> Corners | Reason:
-    """The box that these values are in a representation, or why they are none."""
-    if len(values) != row.width:
-        return Reason.WRONG_SHAPE
-    try:
-        numbers = tuple(map(float, values))
-    except OverflowError:
-        return Reason.NOT_FINITE
-    except (TypeError, ValueError):
-        return Reason.NOT_A_NUMBER
-    # A sum is finite only if all of its terms are; the second look is for huge finite numbers.
-    if not isfinite(sum(numbers)) and not all(map(isfinite, numbers)):
-        return Reason.NOT_FINITE
-    return row.to_corners(numbers)
-
-
 def boxes_said(
     how: ReplyFormat,
     row: Representation,
@@ -68,52 +51,45 @@ def boxes_said(
     ``indices`` are all frame numbers said, even in malformed entries: they count from 0 if the
     smallest is 0, else from 1.
     """
+    width, to_corners = row.width, row.to_corners
     count, labelled = how.frames, how.multilabel
     first = 1 if indices and min(indices) else 0
-    if len(said) >= _FEW:
-        together = _all_corners(row, said, range(first, first + count))
-        if together is not None:
-            labels = [label for label, _, _ in said] if labelled else []
-            frames = [index - first for _, _, index in said] if count > 1 else []
-            return Reading(together, labels, frames, reason)
     boxes: list[Corners] = []
-    labels, frames = [], []
+    labels: list[str] = []
+    frames: list[int] = []
     for label, values, index in said:
-        if type(values) is Reason:
-            box: Corners | Reason = values
-        elif 0 <= index - first < count:
-            box = numbers_to_corners(row, values)
-        else:
-            box = Reason.FRAME_OUT_OF_RANGE
-        if not isinstance(box, tuple):
-            reason = reason or box
+        frame = index - first
+        try:
+            good = len(values) == width and 0 <= frame < count
+            numbers = tuple(map(float, values)) if good else ()
+        except (TypeError, ValueError, OverflowError):
+            numbers = ()
+        # A sum is finite only if all of its terms are; the second look is for huge finite numbers.
+        if not numbers or not (isfinite(sum(numbers)) or all(map(isfinite, numbers))):
+            reason = reason or _why_no_box(width, values, 0 <= frame < count)
             continue
-        boxes.append(box)
+        boxes.append(to_corners(numbers))
         if labelled:
             labels.append(label)
         if count > 1:
-            frames.append(index - first)
+            frames.append(frame)
     return Reading(boxes, labels, frames, reason)
 
 
-_FEW = 4  # boxes of a reply that are quicker converted together
-
-
-def _all_corners(row: Representation, said: Sequence[Said], known: range) -> list[Corners] | None:
-    """Convert all at once; None where one is no box in a frame that is known."""
-    _, values, indices = zip(*said, strict=True)
-    width = row.width
+def _why_no_box(width: int, values: Any, in_range: bool) -> Reason:
+    if isinstance(values, Reason):
+        return values
+    if not in_range:
+        return Reason.FRAME_OUT_OF_RANGE
+    if len(values) != width:
+        return Reason.WRONG_SHAPE
     try:
-        if set(map(len, values)) != {width} or not (
-            min(indices) in known and max(indices) in known
-        ):
-            return None
-        numbers = list(map(float, chain.from_iterable(values)))
-    except (TypeError, ValueError, OverflowError):
-        return None
-    if not isfinite(sum(numbers)):
-        return None
-    return list(map(row.to_corners, zip(*[iter(numbers)] * width, strict=True)))
+        list(map(float, values))
+    except (TypeError, ValueError):
+        return Reason.NOT_A_NUMBER
+    except OverflowError:
+        pass
+    return Reason.NOT_FINITE
 
 
 def as_index(value: object) -> int | None:
@@ -180,7 +156,7 @@ def _text_reader(how: ReplyFormat) -> Reader:
                     yield label.strip(), box.groups(), 0
 
     def reading(reply: str) -> Reading:
-        text = next(_marked(reply), reply)
+        text = next(_marked(reply), reply) if _OPEN in reply else reply
         said = list(labelled(text)) if how.multilabel else unlabelled(text)
         found = boxes_said(how, row, said)
         # A reply adheres when it has a box or says that there is none.
@@ -211,7 +187,7 @@ def _text_video_reader(how: ReplyFormat) -> Reader:
                 yield label.strip(), box.groups(), index
 
     def reading(reply: str) -> Reading:
-        text = next(_marked(reply), reply)
+        text = next(_marked(reply), reply) if _OPEN in reply else reply
         said = list(entries(text))
         if not said:
             return Reading([], [], [], Reason.NO_BOX if text.strip() else Reason.EMPTY)
@@ -246,52 +222,60 @@ def _index_before(text: str, start: int, end: int) -> int | None:
 
 # --- JSON -----------------------------------------------------------------------------------------
 
-_NOT_JSON = object()
 _BLANKS = " \t\r\n"
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _scan_long = json.JSONDecoder(parse_int=lambda s: int(s) if len(s) < 4000 else inf).scan_once  # type: ignore[attr-defined]
 
 
 def _parse(text: str) -> Any:
+    """The value of a JSON text, or the reason why there is none."""
     text = text.strip(_BLANKS)
     try:
         value, end = _scan(text, 0)
-    except (StopIteration, json.JSONDecodeError, RecursionError):
-        return _NOT_JSON
+    except StopIteration as stop:
+        return _cut_or_not(text, stop.value)
+    except json.JSONDecodeError as error:
+        unterminated = error.msg.startswith("Unterminated")
+        return Reason.TRUNCATED if unterminated else _cut_or_not(text, error.pos)
+    except RecursionError:
+        return Reason.NOT_JSON
     except ValueError:
         # An integer of thousands of digits is valid JSON that Python refuses to convert.
         try:
             value, end = _scan_long(text, 0)
         except (StopIteration, ValueError, RecursionError):
-            return _NOT_JSON
-    return value if end == len(text) else _NOT_JSON
+            return Reason.NOT_JSON
+    return value if end == len(text) else Reason.NOT_JSON
+
+
+# What a number or a word of JSON leaves unread where it is cut off
+_CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|tr?u?|fa?l?s?|nu?l?")
+
+
+def _cut_or_not(text: str, at: int) -> Reason:
+    text = text.rstrip()
+    return (
+        Reason.TRUNCATED if at >= len(text) or _CUT_TOKEN.fullmatch(text, at) else Reason.NOT_JSON
+    )
 
 
 def _unfenced(reply: str) -> str:
     """What stands in the first fence, or everything."""
-    start = reply.find("```")
-    if start < 0:
-        return reply
-    start += 3
+    start = reply.find("```") + 3
     if reply[start : start + 4].lower() == "json":
         start += 4
     end = reply.find("```", start)
     return reply if end < 0 else reply[start:end].strip()
 
 
-def _image_json(reply: str) -> Any:
-    text = _unfenced(reply)
-    if _OPEN in text:
-        value = _first_json_block(text)
-        if value is not _NOT_JSON:
-            return value
-    return _parse(text)
+def _image_json(text: str) -> Any:
+    value = _first_json_block(text)
+    return _parse(text) if isinstance(value, Reason) else value
 
 
-def _video_json(reply: str) -> Any:
-    """The JSON value of a reply about frames: text before the first marker is the answer."""
-    text = _unfenced(reply)
-    if _OPEN not in text or next(_marked(text), None) is None:
+def _video_json(text: str) -> Any:
+    """The JSON value of a marked reply about frames: text before the first marker is the answer."""
+    if next(_marked(text), None) is None:
         return _parse(text)
     before = text[: text.find(_OPEN)]
     return _parse(before) if before.strip() else _first_json_block(text)
@@ -299,32 +283,17 @@ def _video_json(reply: str) -> Any:
 
 def _first_json_block(text: str) -> Any:
     values = map(_parse, _marked(text))
-    return next((value for value in values if value is not _NOT_JSON), _NOT_JSON)
-
-
-# What a number or a word of JSON leaves unread where it is cut off
-_CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|tr?u?|fa?l?s?|nu?l?")
+    return next((value for value in values if not isinstance(value, Reason)), Reason.NOT_JSON)
 
 
 def _why_not_json(reply: str) -> Reason:
+    """Why the list or object is none that begins anywhere in a reply."""
     text = reply.strip()
-    if not text:
-        return Reason.EMPTY
     start = min((i for i in (text.find("["), text.find("{")) if i >= 0), default=-1)
     if start < 0:
-        return Reason.NOT_JSON
-    try:
-        _scan(text, start)
-    except StopIteration as stop:
-        at, unterminated = stop.value, False
-    except json.JSONDecodeError as error:
-        at, unterminated = error.pos, error.msg.startswith("Unterminated")
-    except (ValueError, RecursionError):
-        return Reason.NOT_JSON
-    else:
-        return Reason.NOT_JSON
-    cut = unterminated or at >= len(text) or _CUT_TOKEN.fullmatch(text, at)
-    return Reason.TRUNCATED if cut else Reason.NOT_JSON
+        return Reason.NOT_JSON if text else Reason.EMPTY
+    found = _parse(text[start:])
+    return found if isinstance(found, Reason) else Reason.NOT_JSON
 
 
 def _text_of(value: Any) -> str:
@@ -372,15 +341,19 @@ def _json_reader(how: ReplyFormat) -> Reader:
     """Reads a list of objects, whatever their structure; over frames each says its own."""
     row, boxes_of = how.numbers, _boxes_of(how)
     nested, video = how.structure == "nested", how.frames > 1
-    value_of = _video_json if video else _image_json
+    value_in = _video_json if video else _image_json
 
     def reading(reply: str) -> Reading:
-        entries = value_of(reply)
+        text = _unfenced(reply) if "```" in reply else reply
+        entries = value_in(text) if _OPEN in text else _parse(text)
         if nested and isinstance(entries, dict):
             entries = [entries]
         if not isinstance(entries, list):
-            why = _why_not_json(reply) if entries is _NOT_JSON else Reason.NOT_A_LIST
-            return Reading([], [], [], why)
+            if not isinstance(entries, Reason):
+                entries = Reason.NOT_A_LIST
+            elif text is not reply or not reply.startswith(("[", "{")):
+                entries = _why_not_json(reply)
+            return Reading([], [], [], entries)
         said: list[Said] = []
         indices: list[int] = []
         index = 0
