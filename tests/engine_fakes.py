@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from vlmeval_findit.core.identity import Answering, Described
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.journal.view import records
+from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.engine.sink import Planned
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_asker import ModelAsker
@@ -168,6 +168,12 @@ def forget(work_dir: Path) -> None:
             values = json.loads(path.read_text(encoding="utf-8"))
             values.pop(FINISHED, None)
             path.write_text(as_text(values), encoding="utf-8")
+
+
+def records(journal: Path) -> Iterator[dict[str, Any]]:
+    """What a journal has, in its order."""
+    with JournalView(journal) as view:
+        yield from view.records()
 
 
 def answered_keys(journal: Path) -> list[str]:

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from chat_server import ChatServer, completion
-from engine_fakes import FakeHost, Message, demo_sweep, everywhere
+from engine_fakes import FakeHost, Message, demo_sweep, everywhere, records
 
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.engine.backend import Inference, LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.journal.view import records
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.model_asker import ModelAsker
 

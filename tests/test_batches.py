@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from batch_server import BatchServer, Manners, one_box
-from engine_fakes import answered_keys, files
+from engine_fakes import answered_keys, files, records
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import record_in
-from vlmeval_findit.engine.journal.view import JournalView, records
+from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.engine.journal.writer import DiskFullError, Journal
 from vlmeval_findit.models.http.batch.services import AnthropicBatches, BatchService
 from vlmeval_findit.models.http.completion import CallError

@@ -17,14 +17,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from engine_fakes import Killed
+from engine_fakes import Killed, records
 from host_runs import environment, require_host, run
 
 from vlmeval_findit.core.identity import IdentityError, read_identity
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.engine.journal import writer as journal_module
-from vlmeval_findit.engine.journal.view import records
 from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.runs.score import score_file
 

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from engine_fakes import records
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_journal import answer_of, answered, key, record
@@ -29,7 +30,6 @@ from vlmeval_findit.engine.journal.view import (
     JournalTail,
     JournalView,
     packed_path,
-    records,
     unpack,
     zstd,
 )
@@ -74,7 +74,7 @@ def view(journal: JournalView) -> dict[str, Any]:
         )
         for name in NAMES
     }
-    return {**each, "all": list(journal.answers())}
+    return {**each, "all": list(journal.records())}
 
 
 def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -153,7 +153,7 @@ def test_segments_of_version_0_2_are_refused_with_what_to_type(path: Path) -> No
     for at in (0, 1):
         (segments / f"00000{at + 1}.jsonl.zst").write_bytes(zstd.compress(lines[at]))
     path.write_bytes(lines[2])
-    for opens in (Journal, JournalView, lambda path: list(records(path))):
+    for opens in (Journal, JournalView):
         with pytest.raises(JournalError, match="kept large journals") as error:
             opens(path)
     command = str(error.value).partition("Make one file of both: ")[2]

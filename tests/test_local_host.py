@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from engine_fakes import records
 from host_runs import (
     RUN_FINDIT,
     STOCK,
@@ -23,7 +24,6 @@ from host_runs import (
 )
 
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.engine.journal.view import records
 from vlmeval_findit.models.table import MODELS, local_names
 
 torch = pytest.importorskip("torch")

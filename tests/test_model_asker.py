@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import CALLS, CONFIG, FakeHost, Killed, demo_sweep, everywhere, go
+from engine_fakes import CALLS, CONFIG, FakeHost, Killed, demo_sweep, everywhere, go, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +25,6 @@ from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.journal.view import records
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_asker import answer_from
 from vlmeval_findit.sweeps.run import UnfinishedError

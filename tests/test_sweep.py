@@ -23,6 +23,7 @@ from engine_fakes import (
     demo_sweep,
     files,
     go,
+    records,
     reply_to,
     threaded,
 )
@@ -32,6 +33,7 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
+from vlmeval_findit.core.lock import LockedError
 from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED
@@ -39,7 +41,6 @@ from vlmeval_findit.core.work import CancelledError, Work
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.journal.view import JournalError, records
 from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.entry import ModelEntry
@@ -270,7 +271,7 @@ def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
 def test_two_sweeps_do_not_write_one_work_dir(tmp_path: Path) -> None:
     def second(number: int, text: str) -> None:
         other = demo_sweep(tmp_path, journal=tmp_path / "other.jsonl")
-        with pytest.raises(JournalError, match="two sweeps cannot write"):
+        with pytest.raises(LockedError, match="two sweeps cannot write"):
             go(other, FakeHost(FakeModel()))
         raise Killed
 

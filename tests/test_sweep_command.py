@@ -7,7 +7,7 @@ import errno
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, demo_sweep, everywhere
+from engine_fakes import FakeHost, FakeModel, demo_sweep, everywhere, records
 
 from vlmeval_findit.cli import search, sweep
 from vlmeval_findit.cli.progress import State, SweepProgress
@@ -15,7 +15,6 @@ from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.spelling import duration
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.engine.backend import LocalBackend
-from vlmeval_findit.engine.journal.view import records
 from vlmeval_findit.engine.journal.writer import lock_path
 
 

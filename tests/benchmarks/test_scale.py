@@ -19,13 +19,12 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, forget, go
+from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, forget, go, records
 from measured import peak_mib
 from scale_runs import BOX, GRID, SIZE, Seconds, import_table, stages_timed
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.engine.journal.view import records
 
 ROWS, LEAST = 500, 20
 """Rows of the table when it is measured, and when it is only run; each is asked in 40 formats."""

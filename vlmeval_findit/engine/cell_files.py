@@ -272,9 +272,10 @@ def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str
     """
     return frozenset(
         (one["row"], one["prompt_sha256"], one["reply"])
-        for one in journal.answers()
+        for one in journal.records()
         if (one.get("model"), one.get("dataset")) == (cell.model, cell.question.name)
         and one["settings"] == dict(cell.settings)
+        and not one["error"]
     )
 
 

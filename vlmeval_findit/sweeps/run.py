@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from ..core.lock import Watch
+from ..core.lock import Lock, Watch
 from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.work import Stop
@@ -15,7 +15,7 @@ from ..engine.answering import Engine, Hosts, ModelStoppedError, left_of
 from ..engine.calls import Cell, Images, settings_of
 from ..engine.cancel import CancelToken
 from ..engine.cell_files import adopt, clean_up
-from ..engine.journal.writer import Journal, lock_of_a_sweep, lock_path
+from ..engine.journal.writer import ONE_SWEEP, Journal, lock_path
 from ..engine.outputs import Output, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
@@ -65,7 +65,7 @@ def run_sweep(sweep: Sweep, hosts: Hosts, watcher: Watcher, cancel: CancelToken)
         engine = Engine(sweep.models, hosts, sizes, watcher, cancel, open_journal)
         if not sweep.work_dir.exists():
             engine.check()
-        stack.enter_context(lock_of_a_sweep(own, watch))
+        stack.enter_context(Lock(own, ONE_SWEEP, watch))
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
         stack.callback(images.save)

@@ -47,58 +47,44 @@ def as_line(record: Record) -> bytes:
     return b'%s, "crc32": "%08x"}\n' % (body, zlib.crc32(body))
 
 
-def line_of(record: Record, start: int, length: int) -> Line:
-    """The line of a record, and what it has of its call."""
-    answered = State.WITH_LOGPROBS if record.get("confidences") else State.ANSWERED
-    return Line(start, length, record["key"], State.FAILED if record["error"] else answered)
-
-
 def _body(record: Record) -> bytes:
     # Half a surrogate pair, which a model may say, is no UTF-8: as \udXXX it stays what it was.
     return json.dumps(record, ensure_ascii=True, default=str)[:-1].encode("ascii")
 
 
 def record_in(raw: bytes) -> dict[str, Any] | None:
-    """The record of a line; None where it is none, or is not what was written.
+    """The record, or event, of a line; None where it is none, or is not what was written.
 
     A line without a checksum, as version 0.1 wrote them, is held against its key.
     """
-    record = plain_record(raw)
-    if record is None or "crc32" in record:
-        return _checked(record, raw)
-    parts = (record[name] for name in ("model", "settings", "prompt_sha256", "image_sha256"))
-    return record if key_of(*parts) == record["key"] else None
-
-
-def event_in(raw: bytes) -> dict[str, Any] | None:
-    """The event of a line; None where it is none, or is not what was written."""
-    event = _checked(_object(raw), raw) if raw.startswith(_HEADS[1]) else None
-    return event["event"] if event else None
+    found = _object(raw)
+    if (said := found.pop("crc32", None)) is None:
+        if not _is_record(found):
+            return None
+        parts = (found[name] for name in ("model", "settings", "prompt_sha256", "image_sha256"))
+        return found if key_of(*parts) == found["key"] else None
+    written, _, _ = raw.rpartition(b', "crc32": "')
+    # A tool like jq writes the same record with other blanks.
+    fits = any(said == f"{zlib.crc32(body):08x}" for body in (written, _body(found)))
+    return found if fits and ("event" in found or _is_record(found)) else None
 
 
 def plain_record(raw: bytes) -> dict[str, Any] | None:
     """The record of a line as it stands, checked for nothing but its shape."""
     found = _object(raw)
-    is_record = found and found.keys() >= _FIELDS and isinstance(found["key"], str)
-    return found if is_record else None
+    return found if _is_record(found) else None
 
 
-def _object(raw: bytes) -> dict[str, Any] | None:
+def _is_record(found: Record) -> bool:
+    return found.keys() >= _FIELDS and isinstance(found["key"], str)
+
+
+def _object(raw: bytes) -> dict[str, Any]:
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _checked(found: dict[str, Any] | None, raw: bytes) -> dict[str, Any] | None:
-    """The object of a line without its checksum, if that is right."""
-    if found is None or (said := found.pop("crc32", None)) is None:
-        return None
-    written, _, _ = raw.rpartition(b', "crc32": "')
-    # A tool like jq writes the same record with other blanks.
-    fits = any(said == f"{zlib.crc32(body):08x}" for body in (written, _body(found)))
-    return found if fits else None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def lines(f: BinaryIO, start: int = 0) -> Iterator[tuple[Line, bytes]]:
@@ -127,10 +113,11 @@ def _line(raw: bytes, start: int, length: int) -> Line:
         if int(end[2], 16) == zlib.crc32(written):
             state = State.WITH_LOGPROBS if end[1] else State.ANSWERED
             return Line(start, length, raw[9:73].decode(), state)
-    if event_in(raw) is not None:
-        return Line(start, length, "")
-    record = record_in(raw)
-    return Line(start, length, None) if record is None else line_of(record, start, length)
+    if (record := record_in(raw)) is None:
+        return Line(start, length, None)
+    answered = State.WITH_LOGPROBS if record.get("confidences") else State.ANSWERED
+    state = State.FAILED if record.get("error") else answered
+    return Line(start, length, record.get("key", ""), state)
 
 
 def is_journal(f: BinaryIO) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Self
 
 from ...core.files import open_regular
 from .index import Index
-from .lines import MAX_LINE, Line, State, event_in, is_journal, lines, plain_record, record_in
+from .lines import MAX_LINE, Line, State, is_journal, lines, plain_record
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -76,30 +76,22 @@ class JournalView:
         """The record of a call: its answer, else its last failure; None: it was never made."""
         if (line := self._index.line(key)) is None:
             return None
-        record: dict[str, Any] = json.loads(self._raw(line))
-        record.pop("crc32", None)
-        return record
+        return _whole(self._raw(line))
 
     def serves(self, key: str, *, confidences: bool) -> bool:
         """Whether a call is answered, and was asked with log-probabilities where wanted."""
         return self._index.state(key) > confidences
 
-    def answers(self) -> Iterator[dict[str, Any]]:
-        """All answers in order, also where a later one stands for the call: every line is read."""
+    def records(self) -> Iterator[dict[str, Any]]:
+        """All records in order, also where a later one stands for the call: every line is read."""
         with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
             for line, raw in lines(f):
-                if line.start < self._end and line.key and line.state > State.FAILED:
-                    yield json.loads(raw)
+                if line.start < self._end and line.key:
+                    yield _whole(raw)
 
     def events(self) -> Iterator[dict[str, Any]]:
         """What was noted, in order."""
-        yield from filter(None, (event_in(self._raw(line)) for line in self._events))
-
-    def _note(self, line: Line) -> None:
-        if line.key == "":
-            self._events.append(line)
-        else:
-            self._index.note(line)
+        yield from (_whole(self._raw(line))["event"] for line in self._events)
 
     def _raw(self, line: Line) -> bytes:
         return os.pread(self._lines.fileno(), line.length, line.start)
@@ -112,13 +104,22 @@ class JournalView:
                 self._end = line.start + line.length
                 if line.key is None:
                     spoilt.append(line.start)
+                elif line.key:
+                    self._index.note(line)
                 else:
-                    self._note(line)
+                    self._events.append(line)
         if spoilt:
             what = "lines are no records, or not what was written, and are left out"
             log.warning(
                 "%s: %d %s; the first is at byte %d", self.path, len(spoilt), what, spoilt[0]
             )
+
+
+def _whole(raw: bytes) -> dict[str, Any]:
+    """The record, or event, of a line that was read before."""
+    record: dict[str, Any] = json.loads(raw)
+    record.pop("crc32", None)
+    return record
 
 
 def check_journal(path: Path) -> None:
@@ -137,22 +138,10 @@ def check_journal(path: Path) -> None:
     if not path.exists():
         return
     if not path.is_file():
-        raise JournalError(f"{path} is no regular file")
+        raise JournalError(f"{path} is no regular file. Name another journal.")
     with path.open("rb") as f:
         if not is_journal(f):
-            raise JournalError(f"{path} does not begin with a record of a journal")
-
-
-def records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a journal that may be in use, in order; what is torn or spoilt is left out.
-
-    Raises:
-        JournalError: it is no journal.
-        FileNotFoundError: there is none.
-    """
-    check_journal(path)
-    with open_lines(path) as f:
-        yield from filter(None, (record_in(raw) for _, raw in lines(f)))
+            raise JournalError(f"{path} does not begin with a record of a journal. Name another.")
 
 
 def open_lines(path: Path) -> BinaryIO:

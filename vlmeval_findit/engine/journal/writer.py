@@ -12,20 +12,21 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ...core.files import is_disk_full, remove_left_behind, replacing
-from ...core.lock import Lock, LockedError, Watch
-from .lines import Line, Record, State, as_line, line_of
+from ...core.lock import Lock, Watch
+from .lines import Record, as_line
 from .view import JournalError, JournalView, check_journal, pack, packed_path, unpack
 
 log = logging.getLogger(__name__)
 
 RESERVE = 1 << 20  # bytes given up on a full disk, to keep the replies that are on their way
 SYNC_SECONDS = 1.0  # at most so long what was appended is only in the operating system's hands
+ONE_SWEEP = "two sweeps cannot write the same files at a time"
 PACKED_FROM = 64 << 20  # bytes of lines from which on the journal of a complete run is compressed
 
 
@@ -61,7 +62,8 @@ class Journal(JournalView):
         shared: another process of this run has the lock, and made the file.
 
     Raises:
-        JournalError: another run has it open, or it is no journal: then nothing is written.
+        LockedError: another run has it open.
+        JournalError: it is no journal: then nothing is written.
         OSError: it cannot be opened or made.
     """
 
@@ -73,17 +75,12 @@ class Journal(JournalView):
         *,
         shared: bool = False,
     ) -> None:
-        try:
-            check_journal(path)
-        except JournalError as error:
-            raise JournalError(
-                f"{error}: nothing is written to it. Name another journal."
-            ) from None
+        check_journal(path)
         self._file, self._synced, self._dirty = -1, time.monotonic(), False
         self._reserve = path.with_name(f"{path.name}.reserve")
         self._lock: Lock | None = None
         if not shared:
-            self._lock = lock_of_a_sweep(lock_path(path), watch)
+            self._lock = Lock(lock_path(path), ONE_SWEEP, watch)
         try:
             if not shared:
                 _unpack(path)
@@ -105,14 +102,33 @@ class Journal(JournalView):
             DiskFullError: no room; they are kept all the same where the reserve had room.
             NotOursError: another run writes the journal; they are kept all the same.
         """
-        made = [(record, as_line(record)) for record in records]
-        if made:
-            self._append([(line_of(record, 0, len(raw)), raw) for record, raw in made])
+        made = list(records)
+        if not made:
+            return
+        whole, full = b"".join(map(as_line, made)), False
+        with _alone(self._file):
+            if os.fstat(self._file).st_size > self._end:
+                self._read_others()
+            while not self._write(whole):
+                if not self._give_up_reserve():
+                    lost = sum("key" in one and not one["error"] for one in made)
+                    raise DiskFullError(self.path, lost)
+                full = True
+            self._read()
+        self._dirty = True
+        if time.monotonic() - self._synced >= SYNC_SECONDS:
+            self.sync()
+        if full:
+            raise DiskFullError(self.path, 0)
+        if not self._is_ours():
+            if os.fstat(self._file).st_nlink == 0:
+                with self.path.open("ab") as f:
+                    f.write(whole)
+            raise NotOursError(self.path)
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Keep something that is no call's, as :meth:`append` does; the disk holds it then."""
-        raw = as_line({"event": dict(event)})
-        self._append([(Line(0, len(raw), ""), raw)])
+        self.append([{"event": dict(event)}])
         self.sync()
 
     def catch_up(self) -> None:
@@ -167,33 +183,6 @@ class Journal(JournalView):
             there = os.path.samestat(os.fstat(self._file), os.stat(self.path))
             return there and (self._lock is None or self._lock.held())
         return False
-
-    def _append(self, made: Sequence[tuple[Line, bytes]]) -> None:
-        whole, full = b"".join(raw for _, raw in made), False
-        with _alone(self._file):
-            if os.fstat(self._file).st_size > self._end:
-                self._read_others()
-            while not self._write(whole):
-                if not self._give_up_reserve():
-                    lost = sum(bool(line.key) and line.state > State.FAILED for line, _ in made)
-                    raise DiskFullError(self.path, lost)
-                full = True
-            if os.lseek(self._file, 0, os.SEEK_CUR) == self._end + len(whole):
-                for line, _ in made:
-                    self._note(line._replace(start=self._end))
-                    self._end += line.length
-            else:  # on a disk without locks
-                self._read_others()
-        self._dirty = True
-        if time.monotonic() - self._synced >= SYNC_SECONDS:
-            self.sync()
-        if full:
-            raise DiskFullError(self.path, 0)
-        if not self._is_ours():
-            if os.fstat(self._file).st_nlink == 0:
-                with self.path.open("ab") as f:
-                    f.write(whole)
-            raise NotOursError(self.path)
 
     def _read_others(self) -> None:
         """Index what others appended, and end a line that one of them did not."""
@@ -270,18 +259,3 @@ def full_disk(error: OSError, path: Path) -> DiskFullError:
 def lock_path(journal: Path) -> Path:
     """The file of a journal's lock."""
     return journal.with_name(f"{journal.name}.lock")
-
-
-def lock_of_a_sweep(path: Path, watch: Watch | None = None) -> Lock:
-    """The lock of files that one sweep at a time writes; ``watch`` is as of :class:`.Lock`.
-
-    Raises:
-        JournalError: another process has it, or there is no room for it.
-        OSError: it cannot be made.
-    """
-    try:
-        return Lock(path, "two sweeps cannot write the same files at a time", watch)
-    except LockedError as error:
-        raise JournalError(str(error)) from None
-    except OSError as error:
-        raise full_disk(error, path) from None
