@@ -20,6 +20,7 @@ _FIELDS = frozenset(
     ("key", "model", "settings", "prompt_sha256", "image_sha256", "reply", "extra_records", "error")
 )
 _HEADS = (b'{"key": "' + b"0" * 64 + b'", "model": "', b'{"event": {')
+_ENCODER = json.JSONEncoder(default=str)
 _ANSWER_END = re.compile(rb', "error": null(, "confidences": true)?, "crc32": "([0-9a-f]{8})"}\n\Z')
 _LONGEST_END = 70
 
@@ -49,7 +50,7 @@ def as_line(record: Record) -> bytes:
 
 def _body(record: Record) -> bytes:
     # Half a surrogate pair, which a model may say, is no UTF-8: as \udXXX it stays what it was.
-    return json.dumps(record, ensure_ascii=True, default=str)[:-1].encode("ascii")
+    return _ENCODER.encode(record)[:-1].encode("ascii")
 
 
 def record_in(raw: bytes) -> dict[str, Any] | None:
