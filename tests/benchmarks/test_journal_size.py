@@ -45,6 +45,7 @@ def record(at: int) -> dict[str, Any]:
     """One call of a large sweep: variants of one picture come together."""
     row, variant = divmod(at, FORMATS)
     said = random.Random(at)
+    tokens = {"prompt": 300 + said.randrange(40), "completion": 18 + said.randrange(12)}
     words, images = hashed("words", row, variant), [hashed("image", row // 10)]
     return {
         "key": key_of("M", SETTINGS, words, images),
@@ -55,9 +56,7 @@ def record(at: int) -> dict[str, Any]:
         "prompt_sha256": words,
         "image_sha256": images,
         "reply": json.dumps({"bbox_2d": [said.randrange(1000) for _ in range(4)]}),
-        "extra_records": None,
-        "tokens": {"prompt": 300 + said.randrange(40), "completion": 18 + said.randrange(12)},
-        "finish_reason": "stop",
+        "extra_records": json.dumps({"findit": {"finish_reason": "stop", "tokens": tokens}}),
         "seconds": round(said.random(), 6),
         "made_by": MADE_BY,
         "error": None,

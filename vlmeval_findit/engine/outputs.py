@@ -132,7 +132,6 @@ def record_of(call: Call, answer: Answer, run: Identity, confidences: bool) -> d
     cell = call.cell
     # Our own askers have done it; those of plug-ins have not.
     answer = refused_if_it_quotes(answer)
-    record = answer.record
     extra, error = scrubbed([as_json_value(answer.extra), answer.error])
     return {
         "key": call.key,
@@ -144,8 +143,6 @@ def record_of(call: Call, answer: Answer, run: Identity, confidences: bool) -> d
         "image_sha256": list(call.image_sha256),
         "reply": answer.text,
         "extra_records": extra,
-        "tokens": as_json_value(record.get("tokens")),
-        "finish_reason": as_json_value(record.get("finish_reason")) or None,
         "seconds": round(answer.seconds, 6),
         "made_by": run.made_by,
         # The last two: a journal is opened by looking at the ends of lines.
