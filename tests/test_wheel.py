@@ -90,7 +90,7 @@ def contents(wheel: Path) -> dict[str, int]:
 # --- extras ---------------------------------------------------------------------------------------
 
 
-OLD = {"vlmeval": "run", "ray": "cluster", "ap": "confidences"}
+OLD = {"vlmeval": "run", "ray": "cluster", "ap": "confidences", "track": "mlflow"}
 
 
 def test_old_names_of_extras_go_on_working(wheel: Path) -> None:

@@ -2,8 +2,7 @@
 
 One sample is one picture (of a video, one frame).  ``ground_truth`` holds its objects, a field a
 run the boxes that were answered, and ``<run>_answers`` one label a query: ``boxes``, ``no box``,
-the reason why a reply could not be taken, or ``failed call``.  FiftyOne makes up the schema itself
-where ``metadata.json`` has none.
+the reason why a reply could not be taken, or ``failed call``.  FiftyOne makes up the schema itself.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +61,12 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
         for row in one.run.rows:
             samples.add(one, row, name, truth if (column, row.index) not in asked else None)
             asked.add((column, row.index))
-    with made_anew(out, "fiftyone") as folder:
-        about = dict(zip(fields, map(_about, shown), strict=True))
-        _write(folder / "samples.json", {"samples": list(samples.found.values())})
-        _write(folder / "metadata.json", {"name": "findit", "info": {"runs": about}})
+    with made_anew(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
+        json.dump({"samples": list(samples.found.values())}, f, allow_nan=False)
     pictures = counted(len(samples.found), "picture")
     yield f"{out}/: {pictures}, {samples.boxes:,} boxes of {counted(len(shown), 'run')}"
-    yield from left_out(
-        [run.path.stem for run in runs if run not in shown], "their answers are no boxes"
-    )
+    others = [run.path.stem for run in runs if not _shows_boxes(run)]
+    yield from left_out(others, "their answers are no boxes")
     if gone := sum(not path.is_file() for path in samples.found):
         yield f"{counted(gone, 'picture')} not there: FiftyOne will not show them"
     if samples.left_out:
@@ -115,7 +110,15 @@ class _Samples:
                 sample["tags"].append(one.run.question.column)
             answered = _labels(sample, name, "Detections")
             if place == 0:
-                said = {**_answer(one, row), "tags": tags, "query": row.index}
+                kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
+                said = {
+                    "_cls": "Classification",
+                    "label": "failed call" if row.failed else kind,
+                    "asked": of_whole_characters(one.task.queries[row.index].label),
+                    "goodness": one.run.benchmark.goodness(row),
+                    "tags": tags,
+                    "query": row.index,
+                }
                 _labels(sample, f"{name}_answers", "Classifications").append(said)
             if "metadata" not in sample:
                 continue
@@ -166,16 +169,6 @@ def _labels(sample: Document, name: str, kind: str) -> list[Document]:
     return held
 
 
-def _answer(one: Transcript, row: ScoredRow) -> Document:
-    kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
-    return {
-        "_cls": "Classification",
-        "label": "failed call" if row.failed else kind,
-        "asked": of_whole_characters(one.task.queries[row.index].label),
-        "goodness": one.run.benchmark.goodness(row),
-    }
-
-
 def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
     """The confidences of the boxes that are drawn, by frame, in their order."""
     if row.failed or "confidences" not in row.details:
@@ -189,40 +182,17 @@ def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
     return found
 
 
-def _about(run: Run) -> Document:
-    return {
-        "model": of_whole_characters(run.model),
-        "dataset": run.question.name,
-        "digest": run.basis.digest,
-        # By their keys: a field of a database must have no dot in its name.
-        "figures": {
-            re.sub(r"[.$]", "_", metric.key or metric.name): run.figures[metric.name]
-            for metric in run.benchmark.metrics
-        },
-    }
-
-
 def _field_names(runs: Sequence[Run], with_column: bool) -> list[str]:
     """A field a run: its model and format, and its dataset where there are several."""
     names: list[str] = []
     for run in runs:
         parts = [run.model, run.question.format, *([run.question.column] if with_column else [])]
-        wanted = _name(" ".join(parts))
-        names.append(next(name for name in _numbered(wanted) if name not in names))
+        name = _name(" ".join(parts))
+        names.append(name if name not in names else f"{name}_{len(names) + 1}")
     return names
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}_{number}" for number in count(2))
 
 
 def _name(text: str) -> str:
     """A name that FiftyOne takes for a field: letters, digits and underscores, a letter first."""
     plain = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")
     return plain if plain[:1].isalpha() else f"run_{plain}"
-
-
-def _write(path: Path, values: Document) -> None:
-    with atomic_write(path) as f:
-        json.dump(values, f, allow_nan=False)
