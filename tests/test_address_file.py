@@ -24,7 +24,7 @@ from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.serving.addresses import AddressFile
 
 
-def names(followed: AddressFile) -> list[str]:
+def names(followed: AddressFile[Endpoint]) -> list[str]:
     return [one.name for one in followed()]
 
 

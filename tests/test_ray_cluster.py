@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, files, go
+from fake_program import is_alive
 
 from vlmeval_findit.engine import ray_backend
 from vlmeval_findit.engine.backend import Inference
@@ -25,7 +26,6 @@ from vlmeval_findit.engine.ray_cluster import _LOOPBACK
 from vlmeval_findit.models.model_asker import ModelAsker
 from vlmeval_findit.sweeps.run import UnfinishedError
 
-psutil = pytest.importorskip("psutil")
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
 HERE = Path(__file__).parent
@@ -144,11 +144,11 @@ def count(path: Path) -> int:
 def is_gone(kind: str, marks: Path) -> bool:
     """Whether there was a replica of a kind, and is no more."""
     pids = [int(path.name.rpartition("-")[2]) for path in marks.glob(f"{kind}-*")]
-    return bool(pids) and not any(map(psutil.pid_exists, pids))
+    return bool(pids) and not any(map(is_alive, pids))
 
 
 def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not happened():
         if time.monotonic() > deadline:
             raise TimeoutError("it does not happen")
@@ -304,4 +304,4 @@ def test_all_calls_of_an_item_may_fail_without_a_replica_being_sick(
     one, other = machines.add(2)
     run = Run(tmp_path, {one: "fails", other: "fails"}, Inference(replicas=2)).go()
     assert len(run.watcher.answers) == 100
-    assert all("illegal memory access" in answer.error for answer in run.watcher.answers)
+    assert all("illegal memory access" in (answer.error or "") for answer in run.watcher.answers)
