@@ -40,12 +40,7 @@ _LOCKS = 64
 """Lock files that all keys share: two keys on one lock wait for each other, no more."""
 
 
-class SceneError(ValueError):
-    """A scene that cannot be made; the message names the file or the format."""
-
-
 JPEG_QUALITY = 95
-
 
 FORMATS: Mapping[str, Mapping[str, Any]] = {"PNG": {}, "JPEG": {"quality": JPEG_QUALITY}}
 """In which form a scene is kept: PNG loses nothing, JPEG is what many servers are sent."""
@@ -59,17 +54,11 @@ class CachedScene:
     size: tuple[int, int]
     format: str = "PNG"
 
-    def key(self) -> str:
-        """Names these bytes: another file at this path, or the file changed, is another key.
-
-        Raises:
-            OSError: the file is not there.
-        """
-        return key_of(self.path, self.size, self.format)
-
 
 def key_of(path: Path, *made: object) -> str:
     """Names what is made of a file as it is now, by what is done to it.
+
+    Another file at this path, or the file changed, is another key.
 
     Raises:
         OSError: the file is not there.
@@ -86,13 +75,8 @@ def make(scene: CachedScene) -> bytes:
     Pixels are those of the file as it is stored; its profile and orientation do not go with them.
 
     Raises:
-        SceneError: no such format, or a size below one pixel.
         OSError: the file is no image, or damaged.
     """
-    if scene.format not in FORMATS:
-        raise SceneError(f"no scene format {scene.format!r} (there are: {', '.join(FORMATS)})")
-    if min(scene.size) < 1:
-        raise SceneError(f"{scene.path}: {scene.size[0]}x{scene.size[1]} is not a size in pixels")
     image = decode(scene.path)
     if image.size != scene.size:
         image = image.resize(scene.size, Image.Resampling.LANCZOS)
@@ -150,7 +134,7 @@ class SceneCache:
 
     def encoded(self, scene: CachedScene) -> bytes:
         """The scene as a file's bytes, in its format and size.  Raises what :func:`make` raises."""
-        return self.kept(scene.key(), lambda: make(scene))
+        return self.kept(key_of(scene.path, scene.size, scene.format), lambda: make(scene))
 
     def kept(self, key: str, made: Callable[[], bytes]) -> bytes:
         """What is kept by a key (:func:`key_of`), else what ``made`` returns, from now on kept.
