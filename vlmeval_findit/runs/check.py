@@ -267,9 +267,9 @@ def _formats(
         scored.append((one, run.sums))
         value, headline = benchmark.with_failures.value(run.sums), benchmark.with_failures
         exact = headline.share and run.scorer is None
-        wrong = value is None or (exact and abs(value - _best(headline)) > 0.5)
+        off = value is None or (exact and abs(value - _best(headline)) > 0.5)
         said = f"{what}: {headline.name} of right replies is {_figure(value)}"
-        yield Finding(said, f"should be {_best(headline):g}: `example`, `read`?" if wrong else "")
+        yield Finding(said, f"should be {_best(headline):g}: `example`, `read`?" if off else "")
     if scored:
         best = ranked(benchmark, scored)[0]
         yield Finding(f"of right replies in {len(scored)} formats a search finds {best.format!r}")
