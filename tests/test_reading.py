@@ -618,7 +618,7 @@ def test_nothing_is_written_as_an_empty_list() -> None:
 
 # --- reading takes linear time --------------------------------------------------------------------
 
-LONG = 200_000
+LONG = 500_000
 
 
 def repeated(piece: str) -> str:
@@ -686,9 +686,9 @@ LOOPED = [
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_anything_that_is_long_is_read_in_less_than_a_second(loop: str) -> None:
+def test_anything_that_is_long_is_read_in_a_second_or_two(loop: str) -> None:
     for how in LOOPED:
         start = time.process_time()
         check(read(LOOPS[loop], how), how)
         took = time.process_time() - start
-        assert took < 1, f"{how} took {took:.1f} s"
+        assert took < 2, f"{how} took {took:.1f} s"

@@ -52,7 +52,7 @@ def seconds(get: Callable[[Asked], object], scenes: Sequence[Asked], queries: in
 def test_a_pass_over_large_scenes(
     tmp_path: Path, measures: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    count, queries = (2, QUERIES_A_SCENE) if measures else (1, 3)
+    count, queries = (2, QUERIES_A_SCENE) if measures else (1, 1)
     scenes = [CachedScene(synthetic_scene(tmp_path / f"{i}.jpg", i), SENT) for i in range(count)]
     cache = SceneCache(tmp_path / "cache")
     without, with_it = seconds(make, scenes, queries), seconds(cache.encoded, scenes, queries)
@@ -86,7 +86,7 @@ def test_a_pass_of_a_local_model(
     from vlmeval_findit.models.local.encoding import Encoder
     from vlmeval_findit.models.local.transformer import load_processor
 
-    count, queries = (2, QUERIES_A_SCENE) if measures else (1, 3)
+    count, queries = (2, QUERIES_A_SCENE) if measures else (1, 2)
     row, variant = MODELS["Qwen3-VL"], parse("FindIt_HRInsDet_easy_xyxy_json")
     assert row.local is not None
     encoder = Encoder(load_processor(str(build("Qwen3-VL", tmp_path / "model"))), row.local)

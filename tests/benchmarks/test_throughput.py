@@ -97,7 +97,7 @@ def test_calls_are_kept_in_flight(
     servers: int, at_once: int, pictures: int, bench: Bench, measures: bool
 ) -> None:
     if not measures:
-        at_once, pictures = 4, 2 * servers
+        at_once, pictures = 4, max(2, servers // 2)
     delay = 1.0 if measures else 0.01
     bench.table(pictures, SMALL)
     said, seen = bench.asked(pictures, at_once, servers=servers, delay=delay)
