@@ -210,6 +210,24 @@ def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
     assert list((out / "wandb").iterdir()) == [folder]
 
 
+def test_an_offline_run_of_wandb_that_was_stopped_is_written_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wandb = pytest.importorskip("wandb", reason="wandb is not installed (extra: wandb)")
+    world.predict("Good", JSON, speaking(JSON, 0.6, 10))
+    out = world.folder / "store"
+
+    def stopped(*arguments: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wandb, "init", stopped)
+        assert track(world, "--out", str(out), to="wandb") == 130
+    assert list((out / "wandb").iterdir()) == []
+    assert track(world, "--out", str(out), "--pictures", "0", to="wandb") == 0
+    assert len(list((out / "wandb").iterdir())) == 1
+
+
 def test_trackio_has_every_run_once(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("trackio", reason="trackio is not installed (extra: trackio)")
     path = world.predict("Good", JSON, speaking(JSON, 0.6, 10))
