@@ -17,7 +17,7 @@ import numpy as np
 from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.findit.variant import Variant, problem
+from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import Said, write
@@ -147,7 +147,7 @@ def draw_variant(
             structure = draw(rng, shares.structure)
             key = "bbox" if structure == "decomposed" else draw(rng, shares.key)
             chosen = replace(chosen, key=key, structure=structure)
-        if problem(chosen) is None:
+        if format_problem(chosen) is None:
             return chosen
 
 
