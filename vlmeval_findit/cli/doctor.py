@@ -90,16 +90,11 @@ def text_of(seen: Consultation) -> Iterator[str]:
     for line in seen.lines:
         values = "".join(f"{_percent(value):>6} " for value in line.figures.values())
         mark = " (declared)" if line.convention.name == diagnosis.declared.name else ""
-        yield f"{values} {said_of(line.convention)}{mark}"
+        yield f"{values} {line.convention.means}{mark}"
     yield ""
     yield "the reading that agrees best with the truth, box by box, would add points:"
     for readings, points in seen.inflation.items():
         yield f"{points:6.1f} of {readings}"
-
-
-def said_of(convention: Convention) -> str:
-    """A convention in words."""
-    return f"{convention.space.means}, {convention.order.name}"
 
 
 def _percent(value: float | None) -> str:
@@ -116,19 +111,19 @@ def _f1(seen: Consultation, convention: Convention) -> str:
 def verdict_line(seen: Consultation) -> str:
     """The verdict in one sentence."""
     diagnosis, found = seen.diagnosis, seen.diagnosis.found
-    declared = f"declared {said_of(diagnosis.declared)}: {_f1(seen, diagnosis.declared)}"
+    declared = f"declared {diagnosis.declared.means}: {_f1(seen, diagnosis.declared)}"
     if found is None:
         return f"{declared}; too few boxes to say more"
-    best = f"{said_of(found.best)}: {_f1(seen, found.best)}"
+    best = f"{found.best.means}: {_f1(seen, found.best)}"
     if diagnosis.verdict is Verdict.OTHER:
         agree = f"{found.agree} of {diagnosis.answered} answers agree"
         return f"{declared}; {best}; {agree}: the run's convention is wrong"
     if diagnosis.verdict is Verdict.UNLISTED:
-        near = said_of(found.unlisted.bent)
+        near = found.unlisted.bent.means
         return f"{declared}; the answers follow {near}, scaled or moved: no convention known"
     if diagnosis.verdict is Verdict.MIXED:
         share = f"{100 * found.second.share:.0f} % of the answers"
-        return f"{declared}; {share} are {said_of(found.second.convention)}: two conventions"
+        return f"{declared}; {share} are {found.second.convention.means}: two conventions"
     if diagnosis.verdict is Verdict.NONE:
         return f"{declared}; the boxes do not follow the objects in any convention"
     if diagnosis.verdict is Verdict.FITS:

@@ -10,7 +10,6 @@ import yaml
 from ..core.command import as_called
 from ..core.files import atomic_write
 from ..models.entry import ModelEntry
-from .doctor import said_of
 from .probe_text import Probed
 
 
@@ -42,7 +41,7 @@ def saved(probed: Probed, entry: ModelEntry, path: Path, urls: str | None) -> st
     # An address may hold a key: it is for the command line.
     where = " --base-url URL" if urls else ""
     head = (
-        f"# Named by run_findit.py probe: {said_of(finding.named)}.\n"
+        f"# Named by run_findit.py probe: {finding.named.means}.\n"
         "# Name the datasets that you want, then:\n"
         f"#   python run_findit.py sweep {path.name}{where}\n"
         f"#   python run_findit.py probe --config {path.name}{where}\n"

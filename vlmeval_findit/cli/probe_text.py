@@ -20,7 +20,7 @@ from ..doctor.conventions import Convention
 from ..doctor.frames import Floats
 from ..doctor.of_run import RunReplies
 from ..doctor.probe import FEWEST, Finding, OfSize, OtherForm, Outcome
-from .doctor import folded, said_of, scale_and_offset, some
+from .doctor import folded, scale_and_offset, some
 
 _LOST = 0.5
 """A median IoU below it says that a model does not find the shape."""
@@ -188,7 +188,7 @@ def _verdict(probed: Probed) -> str:
     outcome, named = finding.outcome, finding.named
     declared = "nothing was declared"
     if finding.declared is not None:
-        declared = f"declared {said_of(finding.declared)}"
+        declared = f"declared {finding.declared.means}"
     if outcome is Outcome.CONFIRMED:
         return f"{declared}: confirmed"
     if outcome is Outcome.NOTHING or finding.diagnosis.found is None or named is None:
@@ -197,7 +197,7 @@ def _verdict(probed: Probed) -> str:
         else:
             why = "the boxes do not follow the objects in any convention"
         return f"{declared}; {why}: nothing can be said"
-    return f"{declared}; {_SAID[outcome](probed, said_of(named))}"
+    return f"{declared}; {_SAID[outcome](probed, named.means)}"
 
 
 def _other(probed: Probed, named: str) -> str:
@@ -210,7 +210,7 @@ def _mixed(probed: Probed, named: str) -> str:
     found = probed.finding.diagnosis.found
     if found is None or found.second is None:
         return f"the answers are {named}, but not all of them: TWO CONVENTIONS"
-    share, other = 100 * found.second.share, said_of(found.second.convention)
+    share, other = 100 * found.second.share, found.second.convention.means
     return f"the answers are {named}, but about {share:.0f} % are {other}: TWO CONVENTIONS"
 
 
@@ -263,7 +263,7 @@ def as_dict(probed: Probed) -> dict[str, Any]:
         "outcome": finding.outcome.value,
         "declared": finding.declared and finding.declared.name,
         "named": finding.named and finding.named.name,
-        "means": finding.named and said_of(finding.named),
+        "means": finding.named and finding.named.means,
         "space": None if probed.unusable or not probed.space else probed.space.as_dict(),
         "unusable": probed.unusable,
         "answers": probed.counts(),

@@ -32,9 +32,8 @@ _PART = 0.1  # a share of the queries
 def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
     """Sample answers, boxes in pixels beside the truth; empty where none are asked in images."""
     question = task.question
-    if not isinstance(question, Variant) or question.frames > 1:
-        return ()
-    if question.judged is not Judging.BY_OVERLAP:
+    boxes = isinstance(question, Variant) and question.judged is Judging.BY_OVERLAP
+    if not boxes or question.frames > 1:
         return ()
     stride = max(1, len(rows) // _A_PART)
     return tuple(_query(task.queries[row.index], row) for row in rows[::stride])
@@ -106,14 +105,14 @@ def is_suspicious(queries: Sequence[Query], declared: Convention) -> bool:
 
 def line_of(diagnosis: Diagnosis) -> str | None:
     """What is said of an alarm, in one line; None where there is none."""
-    found, declared = diagnosis.found, diagnosis.declared
-    if found is None or not diagnosis.verdict.alarms:
+    found, verdict = diagnosis.found, diagnosis.verdict
+    if found is None or not verdict.alarms:
         return None
-    start = f"declared {declared.space.means}, {declared.order.name}, but "
-    if diagnosis.verdict is Verdict.OTHER:
-        best = f"{found.best.space.means}, {found.best.order.name}"
-        return f"{start}the answers follow {best} ({found.agree} of {diagnosis.answered} agree)"
-    if diagnosis.verdict is Verdict.MIXED:
-        other = found.second.convention
-        return f"{start}{100 * found.second.share:.0f} % of the answers follow {other.space.means}"
-    return f"{start}the answers are scaled or moved by something that no convention explains"
+    instead = "the answers are scaled or moved by something that no convention explains"
+    if verdict is Verdict.OTHER:
+        agree = f"{found.agree} of {diagnosis.answered} agree"
+        instead = f"the answers follow {found.best.means} ({agree})"
+    elif verdict is Verdict.MIXED:
+        share = f"{100 * found.second.share:.0f} %"
+        instead = f"{share} of the answers follow {found.second.convention.means}"
+    return f"declared {diagnosis.declared.means}, but {instead}"

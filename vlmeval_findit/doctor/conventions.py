@@ -50,6 +50,10 @@ class Convention(NamedTuple):
         return f"{self.space.name}/{self.order.name}"
 
     @property
+    def means(self) -> str:
+        return f"{self.space.means}, {self.order.name}"
+
+    @property
     def cost(self) -> float:
         return self.space.cost + self.order.cost
 

@@ -1,6 +1,7 @@
 """Read COCO's run lengths as pixels.
 
-Not by pycocotools: it takes a text that breaks off, or runs of another size, for a mask.
+Not by pycocotools, which is an extra and takes a text that breaks off, or runs of another size,
+for a mask.
 """
 
 from __future__ import annotations
