@@ -17,12 +17,14 @@ from .anatomy import Anatomy, WrongAnswers
 from .drawing import Curve, Drawing
 from .identity import Contradiction, Described, Identity
 from .messages import Message, prompt_hash
-from .metric import Metric
+from .metric import Metric, unsliced
 from .question import AnyTask, Query, Question, QuestionError
 from .replies import ParseFailure, Recorded, Reply, read_reply
 from .scored_row import ScoredRow, totals
 from .settings import Settings
 from .spelling import nearest
+
+_STANDARD = ("asked", "answered", "readable", "failed")  # Sums that every benchmark may have
 
 
 class PromptSet(NamedTuple):
@@ -99,7 +101,7 @@ class Benchmark(ABC):
     ranking: tuple[Metric, ...]  # What formats are compared by, the weightiest first
     with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
     salvaged: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
-    # Sums that a score's table shows -> their titles
+    # Titles in a score's table -> the sums that stand there
     counts: Mapping[str, str] = MappingProxyType({})
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
     at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
@@ -239,6 +241,38 @@ class Benchmark(ABC):
             details={"label": query.label, **made.details},
             parts=made.parts,
         )
+
+    def check_sums(self, rows: Sequence[ScoredRow]) -> None:
+        """Refuse rows whose sums are not those that the metrics say.
+
+        Raises:
+            ValueError: a sum of a row or of its parts is known to no metric, count or cause; or an
+                answered row lacks one; the message names row and key.
+        """
+        needed: set[str] = set()
+        known = {*_STANDARD, *self.counts.values(), *(one.key for one in self.anatomy.causes)}
+        for metric in self.all_metrics:
+            own = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
+            known |= own
+            # A metric that may have no value is of rows, or of replies, that need not be there.
+            if metric.empty is not None and metric is not self.salvaged:
+                needed |= own
+        for row in rows:
+            said = {*row.sums}.union(*row.parts.values())
+            wrong = min(said - known, default=None)
+            # Failed calls are in few sums, and a row that cannot be judged is in none of these.
+            judged = not (row.failed or row.parts or needed.isdisjoint(said))
+            lacks = min(needed - said, default=None) if judged else None
+            if wrong is not None:
+                raise ValueError(
+                    f"row {row.index}: no metric of {self.name} has a sum {wrong!r}"
+                    f"{nearest(wrong, sorted(known))}"
+                )
+            if lacks is not None:
+                raise ValueError(
+                    f"row {row.index}: lacks the sum {lacks!r}, which a metric of {self.name} "
+                    f"needs{nearest(lacks, sorted(said))}"
+                )
 
     def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:
         """Read the replies of another program's file, in a layout that the benchmark knows.

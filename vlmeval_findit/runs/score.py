@@ -144,6 +144,7 @@ def score_rows(opened: Predictions) -> RunScore:
 def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
     model, task, replies = opened.model, opened.task, opened.replies[part]
     made = benchmark.score_batch(model, task, replies, opened.settings, opened.identity)
+    benchmark.check_sums(made.rows)
     rows = tuple(
         replace(row, details={**row.details, **_recorded(reply)})
         if reply.recorded.tokens or reply.recorded.images

@@ -1,0 +1,41 @@
+"""Rows have the sums that the metrics of their benchmark say, and no others."""
+
+from __future__ import annotations
+
+import pytest
+from toy_benchmark import Letters
+
+from vlmeval_findit.core.scored_row import ScoredRow
+
+PLAIN = {"asked": 1, "answered": 1, "readable": 1}
+
+
+@pytest.mark.parametrize(
+    ("sums", "says"),
+    [
+        (
+            {**PLAIN, "rigth": 1},
+            "row 7: no metric of Letters has a sum 'rigth': did you mean right?",
+        ),
+        (PLAIN, "row 7: lacks the sum 'right', which a metric of Letters needs"),
+    ],
+)
+def test_a_row_with_other_sums_is_refused(sums: dict[str, float], says: str) -> None:
+    with pytest.raises(ValueError, match="row 7: ") as refused:
+        Letters().check_sums([ScoredRow(7, "a.png", sums)])
+    assert str(refused.value).startswith(says)
+
+
+def test_parts_are_looked_at_too() -> None:
+    row = ScoredRow(7, "a.png", PLAIN, parts={("animal", "cat"): {"rigth": 1}})
+    with pytest.raises(ValueError, match="no metric of Letters has a sum 'rigth'"):
+        Letters().check_sums([row])
+
+
+def test_rows_as_they_should_be_pass() -> None:
+    Letters().check_sums(
+        [
+            ScoredRow(0, "a.png", {**PLAIN, "right": 1}),
+            ScoredRow(1, "a.png", {"asked": 1, "answered": 0, "readable": 0}, failed=True),
+        ]
+    )
