@@ -107,7 +107,7 @@ BATCH = """    def score_batch(self, *given):
 RIGHT = 'Score({"right": int(said == query.plate)}'
 MISTAKES = {
     "example": ("return query.plate", 'return "XXX"', "of right replies is 0.0", "example"),
-    "typo": ('{"right": int(', '{"rigth": int(', "Accuracy", "is of the sum 'right', which no row"),
+    "typo": ('{"right": int(', '{"rigth": int(', "right replies", "has a sum 'rigth': did you"),
     "reason": ('ParseFailure("no plate")', '"?"', "unreadable replies", "row 0: reason is None"),
     "number": (RIGHT, 'Score({"right": None}', "right replies", "row 0: the sum 'right' is None"),
     "slice": ("details={", 'slices={"n": 3}, details={', "right replies", "the slice 'n' is 3"),
@@ -117,7 +117,7 @@ MISTAKES = {
     "words": ('text("What', 'text("" and "What', "row 0 asks", "it has no words"),
     "drawing": ("DrawnLine(Role.TRUTH, query.plate)", "1", "right replies", "row 0 is not"),
     "always": (RIGHT, 'Score({"right": 1}', "of wrong replies", "is as good"),
-    "failed": (DRAW, BATCH.format("failed=False"), "failed replies", "row 0: failed is False"),
+    "failed": (DRAW, BATCH.format("failed=True"), "right replies", "row 0: failed is True"),
     "source": (DRAW, BATCH.format("source=''"), "right replies", "row 0: source is empty"),
     "index": (DRAW, BATCH.format("index=0"), "right replies", "rows [0, 0, 0, 0] for replies"),
     "counted": (

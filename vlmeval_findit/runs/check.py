@@ -17,14 +17,13 @@ from ..core.benchmark import Benchmark
 from ..core.drawing import Drawing
 from ..core.image_files import header
 from ..core.messages import Message, PartKind, located
-from ..core.metric import Better, Metric, is_sliced
+from ..core.metric import Better, Metric
 from ..core.places import image_folder
 from ..core.predictions import read_predictions, write_rows
 from ..core.question import AnyTask, Question
 from ..core.replies import FAILED
 from ..core.scored_row import ScoredRow, add_up
 from ..core.settings import Settings
-from ..core.spelling import nearest
 from .best_format import ranked
 from .results import write_score
 from .score import RunScore, score_file
@@ -203,7 +202,6 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
     headline, right = benchmark.with_failures, runs.get("Right")
     if right is None:
         return
-    yield from _unknown_sums(benchmark, {name for run in runs.values() for name in run.sums})
     best = headline.value(right.sums)
     # What an encoder judges has right replies that it does not find right.
     exact = headline.share and right.scorer is None
@@ -217,17 +215,6 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
     first, failed = benchmark.metrics[0], runs.get("Failed")
     if failed and first.value(add_up((right.sums, failed.sums))) != first.value(right.sums):
         yield Finding(first.name, f"counts failed calls, which only {headline.name} may")
-
-
-def _unknown_sums(benchmark: Benchmark, known: set[str]) -> Findings:
-    """Sums that a metric needs and no row has."""
-    plain = [name for name in known if not is_sliced(name)]
-    for metric in benchmark.all_metrics:
-        # Others are of rows, or of replies, that need not be among these.
-        if metric.empty is not None and metric is not benchmark.salvaged:
-            for name in {*metric.part, *metric.whole} - known:
-                why = f"is of the sum {name!r}, which no row has{nearest(name, plain)}"
-                yield Finding(metric.name, why)
 
 
 def _best(metric: Metric) -> float:
