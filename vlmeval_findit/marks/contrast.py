@@ -1,4 +1,4 @@
-"""Which colour stands out from the pixels that a mark covers."""
+"""Choose the colour that stands out most from the pixels under a mark."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ Lab = npt.NDArray[np.float64]
 
 
 class Contrast(Enum):
-    """How colours are compared.
-
-    The released code swaps red and blue, in image and table: it nearly always picks red for blue.
-    """
+    """How colours are compared."""
 
     TRUE_LAB = "true Lab"
+    # The released code swaps red and blue, in image and palette, so it mostly picks red for blue.
     AS_PUBLISHED = "as published"
 
 
 def contrasting(under: npt.NDArray[np.uint8], used: Collection[str], contrast: Contrast) -> str:
     """Return the unused colour farthest (CIE 1976) from the most frequent of n x 3 RGB pixels.
 
-    Ties go to the first; black where ``under`` is empty or every colour is used.
+    Black if there are no pixels or every colour is used.
 
     >>> grey = np.full((9, 3), 128, dtype=np.uint8)
     >>> contrasting(grey, (), Contrast.TRUE_LAB), contrasting(grey, (), Contrast.AS_PUBLISHED)
@@ -40,11 +38,11 @@ def contrasting(under: npt.NDArray[np.uint8], used: Collection[str], contrast: C
     return left[far.index(max(far))]
 
 
-COLOURS_IN_ORDER = ("black", "blue", "green", "red")  # the order in which they are tried
+COLOURS_IN_ORDER = ("black", "blue", "green", "red")  # the first of equally distant ones wins
 
 
 def most_frequent(pixels: npt.NDArray[np.uint8]) -> RGB:
-    """Return the most frequent of n x 3 pixels; of several the first.
+    """Return the most frequent of n x 3 pixels, the first of equals.
 
     >>> most_frequent(np.array([[9, 9, 9], [1, 1, 1], [1, 1, 1], [9, 9, 9]], dtype=np.uint8))
     (9, 9, 9)
@@ -73,7 +71,7 @@ _WHITE = np.array([0.95047, 1.0, 1.08883])
 
 
 def lab(colour: RGB) -> Lab:
-    """Convert an sRGB colour (0 to 255) to CIE L*, a*, b* under D65.
+    """Convert sRGB (0 to 255) to CIE L*, a*, b* under D65.
 
     >>> lab((255, 0, 0)).round(2).tolist()
     [53.24, 80.09, 67.2]

@@ -1,4 +1,4 @@
-"""Where a mark belongs: a box, and the outlines of what lies in it if they are known."""
+"""The region that a mark points at: a box, and the outlines of the object if known."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 
 from .rle import RLE, rle_of
 
-# x, y of one vertex after the other, in pixels; the last joins the first
-Polygon = tuple[float, ...]
+Polygon = tuple[float, ...]  # x1, y1, x2, y2, … in pixels; closed
 
-FARTHEST = 100_000  # no picture is as wide; OpenCV counts in 32 bits
+FARTHEST = 100_000  # larger than any image, and safe for OpenCV's 32-bit coordinates
 
 
 class RegionError(ValueError):
-    """Numbers that are no region of a picture."""
+    """Numbers that are no region of an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +26,11 @@ class Region:
     (10, 20, 30, 40)
 
     Raises:
-        RegionError: a number is missing, not finite or no picture's, or a side is negative.
+        RegionError: a number is missing, not finite or too large, or a side is negative.
     """
 
     box: tuple[float, float, float, float]  # (x, y, w, h) from the upper left corner
-    # Polygons, or one RLE of the whole image; (): only the box is known
-    outlines: tuple[Polygon, ...] | RLE = ()
+    outlines: tuple[Polygon, ...] | RLE = ()  # polygons, or one RLE of the image; (): unknown
 
     def __post_init__(self) -> None:
         if len(self.box) != 4:
@@ -49,14 +47,14 @@ class Region:
 
     @classmethod
     def from_coco(cls, bbox: Any, segmentation: Any = None) -> Region:
-        """Make a region of COCO's ``bbox`` and ``segmentation``: polygons, an RLE, or nothing.
+        """Convert COCO's ``bbox`` and ``segmentation`` (polygons, an RLE, or nothing).
 
         >>> Region.from_coco([0, 0, 2, 1], {"size": [1, 3], "counts": [0, 2, 1]}).outlines
         RLE(height=1, width=3, counts=(0, 2, 1))
 
         Raises:
-            RegionError: it is none of these.
-            RLEError: the RLE cannot be read.
+            RegionError: no valid box or segmentation.
+            RLEError: no valid RLE.
         """
         try:
             x, y, w, h = bbox

@@ -1,7 +1,7 @@
-"""Marks drawn on a picture, one region after the other.
+"""Draw marks on an image, one region after the other.
 
-Hard edges, and the same bytes with every OpenCV 4 from 4.8 on; but before 4.13 ovals of one pixel
-lie up to a pixel elsewhere.  OpenCV 5 draws other letters and is refused.
+Every OpenCV from 4.8 to 4.x draws the same pixels, except that ovals of one-pixel lines may be a
+pixel off before 4.13. OpenCV 5 draws other letters and is refused.
 """
 
 from __future__ import annotations
@@ -42,29 +42,28 @@ if not cv2.__version__.startswith("4."):
 class Drawn(NamedTuple):
     """An image with its marks."""
 
-    pixels: npt.NDArray[np.uint8]  # height x width x 3, uint8, RGB
-    colours_used: tuple[str, ...]  # One a piece: polygon, part of a scribble, or mark
-    notes: tuple[str, ...]  # Where a mark was not drawn as asked
+    pixels: npt.NDArray[np.uint8]  # height x width x 3, RGB
+    colours_used: tuple[str, ...]  # one per piece: a polygon, a part's scribble, or a whole mark
+    notes: tuple[str, ...]  # about marks that were not drawn as requested
 
 
-# Draws one piece into a canvas, in a colour, with a line width
-Paint = Callable[[Canvas, Any, Colour, int], None]
+Paint = Callable[[Canvas, Any, Colour, int], None]  # canvas, piece, colour, line width
 
 
 class Way(NamedTuple):
-    """How a variant is drawn: its pieces, their paint, and the paint that contrast looks under."""
+    """How a variant is drawn."""
 
     pieces: Callable[[Mark], Iterable[Any]]
     paint: Paint
-    under: Paint
+    under: Paint  # covers the pixels that decide the contrasting colour
 
 
 class Mark(NamedTuple):
-    """One region about to be marked."""
+    """One region to be marked."""
 
     number: int  # from 1
     region: Region
-    size: tuple[int, ...]  # (height, width) of the picture
+    size: tuple[int, ...]  # (height, width) of the image
     width: int  # of lines
     fit: Fit
     note: Callable[[str], None]
@@ -99,7 +98,7 @@ def _each_area(mark: Mark) -> Sequence[shapes.Area]:
     if not outlines:
         mark.note(f"mark {mark.number}: no outline is known, its box was used")
         return [shapes.of_box(mark.box)]
-    # Where polygons overlap, they are drawn twice.
+    # Overlaps of polygons are drawn twice.
     return [shapes.Area([shapes.pixel_points(polygon)]) for polygon in outlines]
 
 
@@ -113,8 +112,7 @@ def _each_scribble(mark: Mark) -> Iterable[Points]:
     return lines
 
 
-# One row a variant of :data:`.style.STYLES`
-WAYS: Mapping[tuple[Shape, str], Way] = {
+WAYS: Mapping[tuple[Shape, str], Way] = {  # for every variant of :data:`.style.STYLES`
     (Shape.BOX, "square"): Way(_box, shapes.box_with_squares, shapes.plain_box),
     (Shape.BOX, "round"): Way(_box, shapes.box_with_discs, shapes.plain_box),
     (Shape.BOX, "none"): Way(_box, shapes.plain_box, shapes.plain_box),
@@ -143,11 +141,10 @@ def draw_marks(
     contrast: Contrast = Contrast.TRUE_LAB,
     fit: Fit = Fit.ALONG_LONGER_SIDE,
 ) -> Drawn:
-    """Draw a mark of one style on every region, in their order, on a copy of an image.
+    """Draw a mark of one style on every region, in order, on a copy of an image.
 
-    ``pixels`` are height x width x 3, uint8, RGB; ``regions`` in pixels. ``colours`` is a name for
-    all or one a region; the name ``contrast`` chooses for each mark, compared as the argument says.
-    ``fit`` is the direction of scribbles.
+    ``pixels`` are height x width x 3, uint8, RGB. ``colours`` is one name, or one per region;
+    ``"contrast"`` chooses the colour of each mark, comparing colours as ``contrast`` says.
 
     >>> from .style import default_style
     >>> grey = np.full((60, 80, 3), 128, dtype=np.uint8)
@@ -156,9 +153,9 @@ def draw_marks(
     ([255, 0, 0], ('red',), [128, 128, 128])
 
     Raises:
-        StyleError: there is no such colour, or not one a region.
-        ValueError: ``pixels`` is no RGB picture.
-        RegionError: an RLE is not of the picture's size.
+        StyleError: unknown colour, or not one per region.
+        ValueError: ``pixels`` is no RGB image.
+        RegionError: an RLE has another size than the image.
     """
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
         raise ValueError(
@@ -184,7 +181,7 @@ def draw_marks(
 
 
 def _pixels_under(canvas: Canvas, paint: Paint, piece: Any, width: int) -> npt.NDArray[np.uint8]:
-    """The picture's pixels (n x 3) where a paint would draw, row by row."""
+    """Return the pixels (n x 3) that a paint would cover, row by row."""
     covered = np.zeros(canvas.shape[:2], dtype=np.uint8)
     paint(covered, piece, (1,), width)
     under: npt.NDArray[np.uint8] = canvas[covered.view(np.bool_)]
@@ -195,7 +192,7 @@ def _pixels_under(canvas: Canvas, paint: Paint, piece: Any, width: int) -> npt.N
 
 
 def sheet(pixels: Canvas, region: Region) -> Canvas:
-    """All marks (height x width x 3, RGB) on a small picture, with their names."""
+    """Draw a table of all marks on copies of a small image, with their names."""
     cell = np.full_like(pixels, 255)
     columns = [(colour, width) for colour in (*COLOURS, CONTRAST) for width in WIDTHS]
     rows = [[cell, *(_named(cell, colour, f"{width} px") for colour, width in columns)]]

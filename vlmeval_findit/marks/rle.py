@@ -1,7 +1,6 @@
-"""Read COCO's run lengths as pixels.
+"""COCO's run-length encoded masks.
 
-Not by pycocotools, which is an extra and takes a text that breaks off, or runs of another size,
-for a mask.
+pycocotools is an optional dependency and accepts truncated text and runs of another size.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ Mask = npt.NDArray[np.uint8]  # height x width, 0 or 1
 
 
 class RLEError(ValueError):
-    """Run lengths that no mask has."""
+    """Invalid run lengths."""
 
 
 @dataclass(frozen=True, slots=True)
 class RLE:
-    """Runs of pixels, column by column from the upper left: first outside, then inside, in turn.
+    """Run lengths of a mask.
 
     Raises:
-        RLEError: they do not make up ``height`` x ``width`` pixels.
+        RLEError: they do not add up to ``height`` x ``width`` pixels.
     """
 
     height: int
     width: int
-    counts: tuple[int, ...]
+    counts: tuple[int, ...]  # outside, inside, … by columns from the upper left
 
     def __post_init__(self) -> None:
         if min(self.height, self.width, *self.counts) < 0:
@@ -45,7 +44,7 @@ class RLE:
             )
 
     def mask(self) -> Mask:
-        """Return height x width, 1 inside.
+        """Decode to height x width, 1 inside.
 
         >>> RLE(2, 3, (1, 2, 3)).mask().tolist()
         [[0, 1, 0], [1, 0, 0]]
@@ -56,7 +55,7 @@ class RLE:
         return np.ascontiguousarray(columns.T)
 
     def covers(self, x: float, y: float) -> bool:
-        """Return whether the pixel of (x, y) is inside; none is outside the image.
+        """Tell whether the pixel at (x, y) is in the mask.
 
         >>> RLE(2, 3, (1, 2, 3)).covers(1.9, 0), RLE(2, 3, (1, 2, 3)).covers(2, 0)
         (True, False)
@@ -69,7 +68,7 @@ class RLE:
 
 @dataclass(frozen=True)
 class PackedMask:
-    """A mask as tables hold it: COCO's text of its run lengths, unpacked when a pixel is asked.
+    """A mask as tables hold it: COCO's compressed run lengths, unpacked on first use.
 
     >>> PackedMask(3, 4, "3321").covers(1, 0)
     True
@@ -81,20 +80,19 @@ class PackedMask:
 
     @cached_property
     def runs(self) -> RLE:
-        """Unpack its run lengths.
+        """Unpack the run lengths.
 
         Raises:
-            RLEError: the text holds none, or not those of a mask of this size.
+            RLEError: the text is invalid, or of a mask of another size.
         """
         return rle_of({"size": (self.height, self.width), "counts": self.packed})
 
     def covers(self, x: float, y: float) -> bool:
-        """See :meth:`RLE.covers`."""
         return self.runs.covers(x, y)
 
 
 def packed_mask(mask: npt.NDArray[Any]) -> PackedMask:
-    """Pack a mask (height, width); what is not 0 is inside.
+    """Pack a mask (height x width); nonzero is inside.
 
     >>> mask = packed_mask(np.array([[0, 1, 0], [1, 0, 0]]))
     >>> mask.packed, mask.runs.counts
@@ -110,11 +108,10 @@ def packed_mask(mask: npt.NDArray[Any]) -> PackedMask:
 
 
 def rle_of(coco: Mapping[str, Any]) -> RLE:
-    """The run lengths of ``{"size": [height, width], "counts": …}``.
+    """Parse ``{"size": [height, width], "counts": …}`` with numbers or COCO's compressed text.
 
-    ``counts`` are numbers, or the text that COCO packs them into: groups of five bits from the
-    lowest, 48 added, 32 where more follow; from the fourth run on the difference to the run before
-    the last (``maskApi.c`` of cocoapi).
+    The text (``maskApi.c`` of cocoapi) has a character per five bits, lowest first: 48 + bits, + 32
+    if more follow. From the fourth run on it holds the difference to the run two before.
 
     >>> rle_of({"size": [3, 4], "counts": "3321"}).counts
     (3, 3, 2, 4)
@@ -136,7 +133,7 @@ def rle_of(coco: Mapping[str, Any]) -> RLE:
 
 
 def packed_runs(runs: RLE) -> PackedMask:
-    """Run lengths as tables hold them."""
+    """Compress run lengths as tables hold them."""
     return PackedMask(runs.height, runs.width, _packed(runs.counts))
 
 

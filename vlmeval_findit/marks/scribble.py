@@ -1,4 +1,4 @@
-"""Scribbles: a short curve through the middle of every part of an area."""
+"""Scribbles: a short curve through the middle of each connected part of a mask."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy.typing as npt
 from .rle import Mask
 from .shapes import Canvas, Colour, Points
 
-SMALLEST = 50  # a part of fewer pixels gets no scribble
-ENOUGH = 10  # a part is eroded until it has no more pixels than this, or erosion takes none away
+SMALLEST = 50  # pixels; smaller parts get no scribble
+ENOUGH = 10  # pixels; a part is eroded until at most so many are left
 
 
 def scribbles(mask: Mask, fit: Fit) -> Iterator[Points]:
-    """Yield the line (n x 2) of each large enough 8-connected part; no points for one pixel."""
-    # With room for every kernel: only at the picture's own edge does erosion see no outside.
+    """Yield the line (n x 2) of each large 8-connected part; empty if its skeleton is one pixel."""
+    # A margin as wide as the largest kernel keeps erosion the same as on the whole image.
     room = _kernel_side(int(np.count_nonzero(mask)))
     x, y, w, h = cv2.boundingRect(mask)
     left, top = max(0, x - room), max(0, y - room)
@@ -39,12 +39,12 @@ def _kernel_side(area: int) -> int:
 
 
 def _eroded(part: Mask, side: int) -> Mask:
-    """What is left of a part as its edge is taken away again and again; all if nothing is."""
+    """Erode a part repeatedly; return the part itself if nothing is left."""
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)).astype(np.float32)
     left = part
     while np.count_nonzero(left) > ENOUGH:
-        # What cv2.erode finds, but in time that hardly grows with the kernel: how much outside
-        # lies under it.  Beyond the picture is no outside.
+        # As cv2.erode, but its time hardly grows with the kernel: pixels with no background under
+        # the kernel stay. Beyond the image's edge there is no background.
         outside = cv2.filter2D(1 - left, cv2.CV_32F, kernel, borderType=cv2.BORDER_CONSTANT)
         less = (outside < 0.5).astype(np.uint8)
         if np.array_equal(less, left):
@@ -54,29 +54,27 @@ def _eroded(part: Mask, side: int) -> Mask:
 
 
 def scribble(canvas: Canvas, line: Points, colour: Colour, width: int) -> None:
-    """One stroke; none without points."""
+    """Draw one stroke; nothing without points."""
     cv2.polylines(canvas, [line], False, colour, width)
 
 
-# --- the curve: a parabola fitted without rounding, the same on every machine ---------------------
+# --- the curve: a parabola fitted exactly, the same on every machine ------------------------------
 
 SAMPLES = 100  # points on a curve
 
 
 class Fit(Enum):
-    """Which coordinate of a scribble is a parabola of the other.
-
-    The released code takes y of x: upright parts get a speck. On level skeletons its solver's last
-    bits, which differ by processor, choose between two rows. Ours is exact.
-    """
+    """Which coordinate of a scribble is a parabola of the other."""
 
     ALONG_LONGER_SIDE = "along the longer side"
+    # The released code fits y to x, so upright parts only get a speck. On level skeletons its
+    # rounding errors, which depend on the processor, decide between two rows.
     AS_PUBLISHED = "as published"
     AS_PUBLISHED_ABOVE = "as published, whole numbers a row higher"
 
 
 def curve(skeleton: Points, fit: Fit) -> Points:
-    """Points on the parabola that fits the pixels of a skeleton (n x 2) best; none on one pixel."""
+    """Sample the best-fitting parabola of a skeleton's pixels (n x 2); empty for one pixel."""
     if len(skeleton) < 2:
         return np.empty((0, 2), dtype=np.int32)
     spread = np.ptp(skeleton, axis=0)
@@ -96,14 +94,13 @@ def _truncated(value: Fraction, fit: Fit) -> int:
 
 
 def fitted(xs: Sequence[int], ys: Sequence[int]) -> Callable[[int], Fraction]:
-    """Fit y as a parabola of x by exact least squares: below three different x a line or mean.
+    """Fit a parabola by exact least squares; with two distinct x a line, with one the mean.
 
     >>> [str(fitted([0, 1, 2, 2], [0, 1, 3, 5])(x)) for x in (0, 1, 2)]
     ['0', '1', '4']
     """
     terms = min(3, len(set(xs)))
-    # From the first x on: smaller numbers.
-    origin = min(xs)
+    origin = min(xs)  # keeps the numbers small
     near = [x - origin for x in xs]
     powers = [sum(x**n for x in near) for n in range(2 * terms - 1)]
     rows = [
@@ -116,7 +113,7 @@ def fitted(xs: Sequence[int], ys: Sequence[int]) -> Callable[[int], Fraction]:
 
 
 def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
-    """The unknowns of linear equations: coefficients and right side a row, diagonal never 0."""
+    """Solve linear equations, a row of coefficients and right side each; pivots are never 0."""
     for place, pivot in enumerate(rows):
         pivot[:] = [value / pivot[place] for value in pivot]
         for row in rows:
@@ -125,13 +122,13 @@ def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
     return [row[-1] for row in rows]
 
 
-# --- a mask thinned to lines one pixel wide -------------------------------------------------------
+# --- thinning -------------------------------------------------------------------------------------
 
 Flags = npt.NDArray[np.bool_]
 
 
 def thinned(mask: Mask) -> Mask:
-    """Return the skeleton of a mask (height x width, 0 or 1) after Zhang and Suen (1984).
+    """Thin a mask (height x width, 0 or 1) to its skeleton, after Zhang and Suen (1984).
 
     >>> thinned(np.ones((3, 7), dtype=np.uint8))[1].tolist()
     [0, 1, 1, 1, 1, 0, 0]
@@ -139,14 +136,14 @@ def thinned(mask: Mask) -> Mask:
     padded = np.pad(mask, 1)
     edge = np.flatnonzero(padded - cv2.erode(padded, np.ones((3, 3), dtype=np.uint8)))
     inside, width = padded.astype(bool).ravel(), padded.shape[1]
-    # p2 above the pixel, then clockwise up to p9.
+    # The paper's p2 to p9: from above the pixel, clockwise.
     around = np.array([-width, 1 - width, 1, 1 + width, width, width - 1, -1, -1 - width])
     idle = step = 0
     while idle < 2:
         near = np.packbits(inside[edge[:, None] + around], axis=1).ravel()
         gone = edge[_DELETED[step][near]]
         inside[gone] = False
-        # Only a pixel at the edge can be deleted; what lay behind the deleted ones is there now.
+        # Only edge pixels can be deleted, and the neighbours of deleted ones are at the edge now.
         edge = np.unique(np.concatenate([edge, (gone[:, None] + around).ravel()]))
         edge = edge[inside[edge]]
         idle = 0 if len(gone) else idle + 1
@@ -155,7 +152,7 @@ def thinned(mask: Mask) -> Mask:
 
 
 def _deleted(near: Flags, step: int) -> Flags:
-    """Which of n pixels a step deletes, by their neighbours (n x 8)."""
+    """Tell which of n pixels a step deletes, by their neighbours (n x 8)."""
     neighbours = near.sum(axis=1)
     entries = (~near & np.roll(near, -1, axis=1)).sum(axis=1)
     above, right, below, left = near[:, ::2].T
@@ -169,4 +166,4 @@ def _deleted(near: Flags, step: int) -> Flags:
 
 _NEIGHBOURS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(bool)
 _DELETED = [_deleted(_NEIGHBOURS, step) for step in (0, 1)]
-"""By step: whether a pixel goes, by its neighbours packed into a byte."""
+"""By step: whether a pixel is deleted, by its neighbours packed into a byte."""

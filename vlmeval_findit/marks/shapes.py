@@ -1,7 +1,4 @@
-"""The shapes of marks: strokes and tags, which need a box only, and what follows outlines.
-
-Hard edges but for letters; each draws into its canvas.
-"""
+"""Draw the shapes of marks into a canvas, by a box or by outlines; only letters are antialiased."""
 
 from __future__ import annotations
 
@@ -18,8 +15,8 @@ from .region import Polygon
 from .rle import RLE, Mask
 
 Canvas = npt.NDArray[np.uint8]
-"""height x width x 3, RGB; or height x width, where pixels under a mark are collected."""
-Colour = tuple[int, ...]  # as many numbers as the canvas has channels
+"""height x width x 3, RGB; height x width to find the pixels that a mark covers."""
+Colour = tuple[int, ...]  # a number per channel of the canvas
 Points = npt.NDArray[np.int32]  # n x 2: x, y
 
 Point = tuple[int, int]
@@ -39,7 +36,6 @@ class PixelBox(NamedTuple):
 
     @property
     def far(self) -> Point:
-        """The corner opposite to (x, y)."""
         return self.x + self.w, self.y + self.h
 
     @property
@@ -59,7 +55,7 @@ def pixel_box(box: tuple[float, ...]) -> PixelBox:
 
 
 def pixel_points(polygon: Polygon) -> Points:
-    """The vertices of a polygon, truncated towards zero."""
+    """Truncate the vertices of a polygon towards zero."""
     return np.asarray(polygon, dtype=np.float64).astype(np.int32).reshape(-1, 2)
 
 
@@ -67,12 +63,12 @@ def pixel_points(polygon: Polygon) -> Points:
 
 
 def plain_box(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
-    """A rectangle from (x, y) to (x + w, y + h), the stroke centred on it."""
+    """Draw a rectangle from (x, y) to (x + w, y + h), the stroke centred on it."""
     cv2.rectangle(canvas, (at.x, at.y), at.far, colour, width)
 
 
 def box_with_squares(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
-    """With a filled square around each corner."""
+    """Draw a box with a filled square at each corner."""
     plain_box(canvas, at, colour, width)
     half = max(width + 4, 6) // 2
     for corner in at.corners:
@@ -80,51 +76,52 @@ def box_with_squares(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -
 
 
 def box_with_discs(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
-    """With a disc around each corner."""
+    """Draw a box with a disc at each corner."""
     plain_box(canvas, at, colour, width)
     for corner in at.corners:
         disc(canvas, corner, max(width, 5), colour)
 
 
 def oval(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
-    """The ellipse that fills the box."""
+    """Draw the ellipse that the box encloses."""
     cv2.ellipse(canvas, at.centre, (at.w // 2, at.h // 2), 0, 0, 360, colour, width)
 
 
 def square(canvas: Canvas, centre: Point, half: int, colour: Colour) -> None:
-    """Filled, 2 ``half`` + 1 pixels wide."""
+    """Fill a square 2 ``half`` + 1 pixels wide."""
     (x, y) = centre
     cv2.rectangle(canvas, (x - half, y - half), (x + half, y + half), colour, cv2.FILLED)
 
 
 def disc(canvas: Canvas, centre: Point, radius: int, colour: Colour) -> None:
-    """Filled."""
+    """Fill a disc."""
     cv2.circle(canvas, centre, radius, colour, cv2.FILLED)
 
 
 def round_point(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
-    """A disc at the centre."""
+    """Draw a disc at the centre of the box."""
     disc(canvas, at.centre, 2 * width, colour)
 
 
 def square_point(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
-    """A square at the centre."""
+    """Draw a square at the centre of the box."""
     square(canvas, at.centre, 2 * width, colour)
 
 
+# Lengths in pixels: of the shaft, the strokes of an open head, the sides of a filled head.
 SHAFT = 50
-HEAD = 10  # length of the two strokes of an open head
-SIDE = 20  # length of the sides of a filled head
+HEAD = 10
+SIDE = 20
 
 
 def open_arrow(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
-    """A shaft, and two strokes at 45 degrees to it; their ends are rounded to pixels."""
+    """Draw a shaft, and two strokes at 45 degrees to it with their ends rounded to pixels."""
     tail, tip = _shaft(canvas, at)
     cv2.arrowedLine(canvas, tail, tip, colour, width, tipLength=HEAD / SHAFT)
 
 
 def filled_arrow(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> None:
-    """A shaft up to the tip, and a triangle over its end; its corners are truncated to pixels."""
+    """Draw a shaft, and a triangle over its end with its corners truncated to pixels."""
     tail, tip = _shaft(canvas, at)
     cv2.line(canvas, tail, tip, colour, width)
     angle = math.atan2(tip[1] - tail[1], tip[0] - tail[0])
@@ -136,9 +133,9 @@ def filled_arrow(canvas: Canvas, at: PixelBox, colour: Colour, width: int) -> No
 
 
 def _shaft(canvas: Canvas, at: PixelBox) -> tuple[Point, Point]:
-    """Tail and tip: the tip at the middle of a side, the tail 50 pixels outside of the box.
+    """Find tail and tip, the tip at the middle of a side, the tail outside the box.
 
-    The first side at which both lie in the picture: left, right, top, bottom; else left.
+    Take the first of left, right, top and bottom where both lie in the image, else left.
     """
     x, y = at.centre
     x2, y2 = at.far
@@ -161,22 +158,22 @@ FONT = cv2.FONT_HERSHEY_SIMPLEX
 
 
 class Tag(NamedTuple):
-    """What stands on a tag, where, and how large the tag is."""
+    """The text of a tag and its layout."""
 
     text: str
     centre: Point
     scale: float
-    plate: Point  # width and height: those of the text, and a margin
-    base: Point  # where the text begins
+    plate: Point  # width and height of the text with a margin
+    base: Point  # lower left corner of the text
 
 
 def digit(box: PixelBox, number: int, width: int) -> Tag:
-    """1, 2, 3 …"""
+    """Make a tag with 1, 2, 3 …"""
     return _tag(str(number), box.centre, 0.4 * width, width, margin=10 * width)
 
 
 def letter(box: PixelBox, number: int, width: int) -> Tag:
-    """Tag with A, B, C … Z, AA …
+    """Make a tag with A, B, C … Z, AA …
 
     >>> [letter(PixelBox(0, 0, 9, 9), number, 4).text for number in (1, 26, 27, 703)]
     ['A', 'Z', 'AA', 'AAA']
@@ -195,19 +192,19 @@ def _tag(text: str, centre: Point, scale: float, width: int, margin: int, shift:
 
 
 def square_tag(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
-    """On a rectangle that just holds the text and its margin."""
+    """Draw a tag on a rectangle."""
     square_plate(canvas, tag, colour, width)
     _write(canvas, tag, width)
 
 
 def round_tag(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
-    """On a disc as wide as the rectangle's longer side."""
+    """Draw a tag on a disc as wide as the plate's longer side."""
     disc(canvas, tag.centre, max(tag.plate) // 2, colour)
     _write(canvas, tag, width)
 
 
 def square_plate(canvas: Canvas, tag: Tag, colour: Colour, width: int) -> None:
-    """The plate alone; one that would begin left of the picture or above it begins at its edge."""
+    """Draw a plate without text, moved into the image where it begins left of it or above it."""
     (x, y), (w, h) = tag.centre, tag.plate
     x1, y1 = max(0, x - w // 2), max(0, y - h // 2)
     cv2.rectangle(canvas, (x1, y1), (x1 + w, y1 + h), colour, cv2.FILLED)
@@ -222,13 +219,13 @@ def _write(canvas: Canvas, tag: Tag, width: int) -> None:
 
 
 class Area(NamedTuple):
-    """A piece of a mask or contour: its closed outlines, and its pixels where those are given."""
+    """A piece of a mask or contour."""
 
-    outlines: Sequence[Points]
-    given: Mask | None = None
+    outlines: Sequence[Points]  # closed
+    given: Mask | None = None  # its pixels, from an RLE
 
     def filled(self, size: tuple[int, ...]) -> Mask:
-        """height x width, 1 inside the outlines and on them."""
+        """Return height x width, 1 inside the outlines and on them."""
         if self.given is not None:
             return self.given
         mask = np.zeros(size, dtype=np.uint8)
@@ -237,30 +234,30 @@ class Area(NamedTuple):
 
 
 def of_rle(rle: RLE) -> Area:
-    """All that an RLE covers, with an outline around each of its parts; holes get none."""
+    """Make an area of an RLE, with the outer outline of each part; holes get none."""
     mask = rle.mask()
     found, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     return Area([_ring(outline.reshape(-1, 2)) for outline in found], mask)
 
 
 def of_box(box: PixelBox) -> Area:
-    """The box as an area, for want of an outline."""
+    """Make an area of a box whose object has no known outline."""
     return Area([_ring(np.array(box.corners, dtype=np.int32))])
 
 
 def _ring(outline: Points) -> Points:
-    # Loose contours give up the last vertex.
+    # :func:`loosened` drops the last vertex.
     return np.vstack([outline, outline[:1]])
 
 
 def outlined_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
-    """A stroke around it, then the filling over both."""
+    """Draw the outline, then blend the filling over it."""
     tight_contour(canvas, area, colour, width)
     _blend(canvas, area, colour)
 
 
 def plain_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
-    """The filling alone; opaque where the pixels themselves are given."""
+    """Draw the filling without an outline; opaque where the pixels are given."""
     if area.given is not None:
         canvas[area.given.view(np.bool_)] = colour
     else:
@@ -279,7 +276,7 @@ def _blend(canvas: Canvas, area: Area, colour: Colour) -> None:
 
 
 def under_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
-    """What contrast looks at: the stroke, or the pixels themselves where they are given."""
+    """Cover the pixels that decide the contrasting colour: those given, else the outline."""
     if area.given is not None:
         canvas[area.given.view(np.bool_)] = colour
     else:
@@ -287,12 +284,12 @@ def under_mask(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
 
 
 def tight_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
-    """The outline itself."""
+    """Draw the outline."""
     cv2.polylines(canvas, area.outlines, True, colour, width)
 
 
 def loose_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> None:
-    """A smooth line at some distance around it."""
+    """Draw a smooth line at some distance from the outline."""
     size = canvas.shape[1], canvas.shape[0]
     tight_contour(canvas, Area([loosened(one, size) for one in area.outlines]), colour, width)
 
@@ -300,16 +297,16 @@ def loose_contour(canvas: Canvas, area: Area, colour: Colour, width: int) -> Non
 Floats = npt.NDArray[np.float64]
 
 SCALE = 1.2
-SMOOTHING = 0.1  # sum of squared distances (pixels) that the spline may keep from the vertices
-SAMPLES = 10  # points on the line for every vertex
+SMOOTHING = 0.1  # sum of squared distances (pixels) between spline and vertices
+SAMPLES = 10  # points per vertex
 
 
 def loosened(outline: Points, size: tuple[int, int]) -> Points:
-    """The closed line to draw around an outline (n x 2), in a picture of (width, height).
+    """Return a closed line around an outline (n x 2), in an image of (width, height).
 
-    The vertices are scaled about their mean and clipped to the picture.  A closed spline needs
-    three of them besides the last, which it replaces with the first; a triangle, and an outline
-    whose neighbours fall together, are left unsmoothed.
+    The vertices are scaled about their mean and clipped to the image. The last one is replaced by
+    the first, as a closed spline needs. Triangles, and outlines with equal neighbours, stay
+    unsmoothed.
     """
     centre = outline.mean(axis=0)
     scaled = centre + (outline - centre) * SCALE
@@ -326,7 +323,7 @@ def _smooth(ring: Floats) -> Floats:
     from scipy.interpolate import splev, splprep
 
     with warnings.catch_warnings():
-        # That so little smoothing needs many knots is known.
+        # splprep warns that so little smoothing needs many knots.
         warnings.simplefilter("ignore", RuntimeWarning)
         spline, _ = splprep(ring.T, s=SMOOTHING, per=True)
     return np.array(splev(np.linspace(0, 1, SAMPLES * len(ring)), spline)).T

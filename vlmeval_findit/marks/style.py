@@ -1,4 +1,4 @@
-"""What marks look like: shape, variant, line width, colour; and what they are called."""
+"""The look of marks (shape, variant, line width, colour) and their names in questions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ RGB = tuple[int, int, int]
 
 
 class StyleError(ValueError):
-    """No such shape, variant, width or colour; the message names the nearest that there is."""
+    """No such variant, width or colour; the message names the nearest."""
 
 
 class Shape(Enum):
-    """The eight shapes.  The release calls our contour ``mask`` and our mask ``fill_contour``."""
+    """The eight shapes. The release calls our contour ``mask`` and our mask ``fill_contour``."""
 
     BOX = "box"
     OVAL = "oval"
@@ -30,13 +30,13 @@ class Shape(Enum):
 
 
 class Look(NamedTuple):
-    """A variant of a shape: what a question calls it, and whether its line width shows."""
+    """A variant of a shape."""
 
-    words: str
-    has_width: bool = True
+    words: str  # its name in questions
+    has_width: bool = True  # whether the line width shows
 
 
-ONLY = ""  # the variant of a shape that has but one
+ONLY = ""  # the variant of a shape that has only one
 
 STYLES: Mapping[Shape, Mapping[str, Look]] = {
     Shape.BOX: {"square": Look("box"), "round": Look("box"), "none": Look("box")},
@@ -53,7 +53,7 @@ STYLES: Mapping[Shape, Mapping[str, Look]] = {
     Shape.POINT: {"round": Look("point"), "square": Look("point")},
     Shape.SCRIBBLE: {ONLY: Look("scribble")},
 }
-"""Every variant of every shape.  The variants of a box are the marks at its corners."""
+"""All variants. Those of a box differ in its corners."""
 
 COLOURS: Mapping[str, RGB] = {
     "black": (0, 0, 0),
@@ -63,26 +63,26 @@ COLOURS: Mapping[str, RGB] = {
 }
 
 CONTRAST = "contrast"
-"""The colour that is chosen from :data:`COLOURS`: it differs most from what lies under the mark."""
+"""Chooses from :data:`COLOURS` the one that differs most from the pixels under the mark."""
 
 DEFAULT_WIDTH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a mark is drawn; ``width`` is that of its lines in whole pixels, 1 or more.
+    """How a mark is drawn.
 
     >>> Style(Shape.BOX, "rounded", 4)
     Traceback (most recent call last):
     vlmeval_findit.marks.style.StyleError: no variant 'rounded' of box: did you mean round?
 
     Raises:
-        StyleError: the shape has no such variant, or the width is no line's.
+        StyleError: no such variant, or an invalid width.
     """
 
     shape: Shape
     variant: str = ONLY
-    width: int = DEFAULT_WIDTH
+    width: int = DEFAULT_WIDTH  # of lines, in pixels
 
     def __post_init__(self) -> None:
         variants = STYLES[self.shape]
@@ -94,7 +94,7 @@ class Style:
 
 
 def default_style(shape: Shape) -> Style:
-    """The first variant of a shape, with lines 4 pixels wide.
+    """Return the first variant of a shape, with lines 4 pixels wide.
 
     >>> default_style(Shape.ARROW)
     Style(shape=<Shape.ARROW: 'arrow'>, variant='open', width=4)
@@ -103,10 +103,10 @@ def default_style(shape: Shape) -> Style:
 
 
 def rgb_of(colour: str) -> RGB | None:
-    """The red, green and blue of a colour, 0 to 255; None of :data:`CONTRAST`.
+    """Return the RGB (0 to 255) of a colour; None for :data:`CONTRAST`.
 
     Raises:
-        StyleError: there is no such colour.
+        StyleError: unknown colour.
     """
     if colour == CONTRAST:
         return None
@@ -116,13 +116,13 @@ def rgb_of(colour: str) -> RGB | None:
 
 
 def words_of(style: Style, colour: str) -> str:
-    """What a question calls a mark: its colour as drawn, and its shape.
+    """Name a mark as a question does, by the colour that it was drawn in and its shape.
 
     >>> words_of(Style(Shape.TAG, "digit round"), "green")
     'green digit tag'
 
     Raises:
-        StyleError: the colour is none, or is still to be chosen.
+        StyleError: unknown colour, or ``contrast``.
     """
     if rgb_of(colour) is None:
         raise StyleError("a mark is called by the colour that it was drawn in, not by 'contrast'")
@@ -131,14 +131,14 @@ def words_of(style: Style, colour: str) -> str:
 
 # --- the grid -------------------------------------------------------------------------------------
 
-WIDTHS = (1, 2, 3, 4, 6)  # in pixels.  Those of the release are not published
+WIDTHS = (1, 2, 3, 4, 6)  # in pixels; those of the release are not published
 
-# The paper counts 355 marks.  So do five widths and five colours if a tag is a digit or a letter,
-# whatever its plate: 14 styles with a width x 5 x 5, and 5 plain masks.  We tell four tags apart.
+# The paper counts 355 marks: ours with two tags (digit, letter) instead of four are as many, 14
+# styles x 5 widths x 5 colours and 5 plain masks.
 
 
 def styles() -> tuple[Style, ...]:
-    """Every variant with every width; one whose width does not show has but one.
+    """List every variant in every width; one where it shows no difference.
 
     >>> len(styles())
     81
@@ -152,7 +152,7 @@ def styles() -> tuple[Style, ...]:
 
 
 def grid() -> tuple[tuple[Style, str], ...]:
-    """Every style in every colour: 16 variants x 5 widths x 5 colours, and 5 plain masks.
+    """List every style in every colour: 16 variants x 5 widths x 5 colours, and 5 plain masks.
 
     >>> len(grid())
     405

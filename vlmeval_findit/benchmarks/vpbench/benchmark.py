@@ -27,11 +27,10 @@ from .tables import STAGE_1, TABLES, ensure, how_to_make, own_tables, read_table
 
 
 def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
-    """Convert a reply to a row of sums; a question without a known answer is only counted."""
+    """Score a reply; a question without a known answer is only counted."""
     choice = read_reply(reply, lambda text: read(text, dict(query.options)))
     letter, why = (None, choice.reason) if isinstance(choice, ParseFailure) else (choice, None)
-    # The authors take theirs from the text as it is stored, thoughts and the message of a failed
-    # call included: nothing of that reaches what reads an answer.
+    # The authors read the stored text, with thoughts and the message of a failed call.
     published = published_letter(reply.text)
     sums = {
         "asked": 1,
@@ -54,7 +53,7 @@ def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:
 
 
 def draw(query: VPQuery, row: ScoredRow) -> Drawing:
-    """Draw the images; all options, the right one marked; the choice by both readings."""
+    """Draw the images with all options, the right one marked, and the choice by both readings."""
     options = dict(query.options)
     lines = [
         DrawnLine(Role.TRUTH if letter == query.answer else Role.OPTION, _option(letter, text))
@@ -78,8 +77,7 @@ def _option(letter: str, text: str) -> str:
 
 
 def _answer(query: VPQuery, letter: str | None, said: str) -> DrawnLine:
-    """Neither right nor wrong where no answer is known."""
-    if not query.answer:
+    if not query.answer:  # neither right nor wrong
         return DrawnLine(Role.OPTION, said)
     return DrawnLine(Role.HIT if letter == query.answer else Role.MISS, said)
 
@@ -88,7 +86,7 @@ _OPTION = re.compile(r"([A-D])\. +\S")
 
 
 def letters_offered(said: str) -> list[str]:
-    r"""List the letters of the options at the end of a text, before its last line.
+    r"""List the letters of the non-empty options above the last line of a text.
 
     >>> letters_offered("A. is no option here\nWhich?\nA. cat\nB. dog\nC. \nAnswer.")
     ['A', 'B']
@@ -108,7 +106,7 @@ def first_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]
 
 
 def random_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]:
-    """Answer a random option, always the same for the same words and names of images."""
+    """Answer a random option, the same for the same texts and image names."""
     seen = [
         Path(part.value).name if part.kind is PartKind.IMAGE else part.value for part in message
     ]
@@ -131,7 +129,7 @@ BASELINES = {  # by model name
 
 
 class VPBench(Benchmark):
-    """One letter to a question about marks, by our reading and by the authors'."""
+    """One letter to a question about marks, read in our way and the authors'."""
 
     name = "VP-Bench"
     metrics = METRICS
@@ -165,7 +163,7 @@ class VPBench(Benchmark):
         return cast("Task[Any, VPQuery]", task)
 
     def rows(self, question: Any) -> tuple[object, ...]:
-        """Return a key of table and images: formats of stage 2 share a table, with other images."""
+        # The formats of stage 2 share a table, but not the images.
         return (question.column,)
 
     def prompts(self) -> Sequence[PromptSet]:
@@ -188,7 +186,6 @@ class VPBench(Benchmark):
         return draw(task.queries[row.index], row)
 
     def interval_note(self, question: Any) -> str:
-        """Warn that stage 1 does not say which questions are about one photograph."""
         return _UNKNOWN_PHOTOGRAPHS if question.table == STAGE_1 else ""
 
     def published(self) -> Sequence[Published]:

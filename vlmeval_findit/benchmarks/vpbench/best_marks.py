@@ -1,4 +1,4 @@
-"""The marks that models see best in stage 1, a file that ``run_findit.py marks --best`` writes."""
+"""The file of the marks that models see best in stage 1, by ``run_findit.py marks --best``."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ...core.run_files import checked
 from ...core.spelling import nearest
 from ...marks.style import COLOURS, Shape
 
-BY_HAND = "FINDIT_VP_MARK"  # names one mark for every model: ``oval-red``
-SEED = 0  # of the lot by which rows get one of the good marks
+BY_HAND = "FINDIT_VP_MARK"  # environment variable: one mark for every model, as ``oval-red``
+SEED = 0  # for choosing one of the good marks for each row
 HOW_TO_MAKE = "python run_findit.py marks --best RUNS"
 
 
 class BestMarkError(ValueError):
-    """No mark is known for a model, or the file cannot be read."""
+    """Unknown mark, or a file that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A mark by its shape and colour; drawn in the shape's default style."""
+    """A mark in its shape's default style."""
 
     shape: Shape
     colour: str
@@ -48,7 +48,7 @@ class Choice:
         <Shape.TAG: 'tag'>
 
         Raises:
-            BestMarkError: it names no shape and colour.
+            BestMarkError: no such shape or colour.
         """
         shape, _, colour = name.partition("-")
         shapes = {one.value: one for one in Shape}
@@ -60,13 +60,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class GoodMarks:
-    """Shapes and colours that all models do well with."""
+    """Shapes and colours that all models see well."""
 
     shapes: tuple[Shape, ...]
     colours: tuple[str, ...]
 
     def drawn_for(self, index: int) -> Choice:
-        """Draw a row's mark by lot: the same for every model, whatever other rows there are."""
+        """Choose a row's mark at random, the same for every model and every set of rows."""
         lot = Random(f"{SEED}:{index}")
         return Choice(lot.choice(self.shapes), lot.choice(self.colours))
 
@@ -89,8 +89,7 @@ class GoodMarks:
         return cls(tuple(map(Shape, shapes.split())), tuple(colours.split()))
 
 
-# Without runs of the user: the shapes above the mean of the models in the paper, in
-# every colour, since nothing was published of colours.
+# Without a file: the shapes above the mean of the paper's models, which reports nothing by colour.
 PUBLISHED_GOOD = GoodMarks((Shape.BOX, Shape.OVAL, Shape.TAG), tuple(COLOURS))
 
 
@@ -103,7 +102,7 @@ class BestMarks:
 
 
 def path() -> Path:
-    """Return the file's path."""
+    """Return where the file is."""
     return lmu_data_root() / "VPBench_best_marks.json"
 
 
@@ -111,7 +110,7 @@ _SHAPE: Any = {"models": dict, "good": {"shapes": [str], "colours": [str]}}
 
 
 def write(values: Mapping[str, Any]) -> Path:
-    """Write the file atomically; see :func:`read` for what it must hold."""
+    """Write the file atomically."""
     where = path()
     write_text_once(where, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     return where
@@ -121,7 +120,7 @@ def read() -> BestMarks | None:
     """Read the file; None where there is none.
 
     Raises:
-        BestMarkError: it is not what ``marks --best`` writes.
+        BestMarkError: invalid content.
     """
     where = path()
     if not where.is_file():
@@ -145,10 +144,10 @@ def _of_text(text: str) -> BestMarks:
 
 
 def by_hand() -> Choice | None:
-    """Return the mark that the environment names.
+    """Return the mark that the environment variable names, if it is set.
 
     Raises:
-        BestMarkError: the name is not valid.
+        BestMarkError: invalid name.
     """
     named = os.environ.get(BY_HAND)
     try:
@@ -158,10 +157,10 @@ def by_hand() -> Choice | None:
 
 
 def best_of(model: str, asked: str) -> Choice:
-    """Return a model's best mark; ``asked`` is the question that needs it, for the message.
+    """Return a model's best mark; ``asked`` is the dataset that needs it, for the message.
 
     Raises:
-        BestMarkError: the file has none, or there is no file.
+        BestMarkError: the file is missing or has none for this model.
     """
     found = read()
     if found is not None and model in found.models:
@@ -182,6 +181,6 @@ def best_of(model: str, asked: str) -> Choice:
 
 
 def good() -> tuple[GoodMarks, str]:
-    """Return the marks that all models do well with, and their source."""
+    """Return the marks that all models see well, and their source."""
     found = read()
     return (PUBLISHED_GOOD, "published") if found is None else (found.good, path().name)

@@ -1,7 +1,7 @@
 """Metrics as ratios of sums, and the slices of a question.
 
-Questions without a known answer are counted and in no other sum.  Failed calls are only in metrics
-that say so, and in the published one, whose authors read them like any reply.
+Failed calls only count in metrics that say so, and in the published ones: the authors read them
+like any reply.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AS_PUBLISHED = Metric(
     {"asked": 1},
     empty=None,
     key="accuracy_as_published",
-)  # by the authors' reading: their score, rounded to four digits of a share of 1
+)  # the authors' score, which they round to four decimals of a fraction
 
 HALLUCINATION = Metric(  # wrong letters to questions about a mark that is not there
     "Hallucination rate",
@@ -32,12 +32,12 @@ HALLUCINATION = Metric(  # wrong letters to questions about a mark that is not t
     better=Better.LOWER,
 )
 
-# Replies with a readable letter.
+# Replies with a readable letter
 READ = Metric("Read", {"readable": 1}, {"answered": 1}, empty=None, key="read")
 
 
 def published_metric(kind: str, part: str) -> Metric:
-    """Define the published accuracy on the questions of one shape of marks, or of one source."""
+    """Define the published accuracy on one shape of marks or one source."""
     return Metric(
         f"{part} (as published)",
         {sliced("right_as_published", kind, part): 1},
@@ -48,7 +48,7 @@ def published_metric(kind: str, part: str) -> Metric:
     )
 
 
-MEAN_OVER_SOURCES = Metric(  # every source has the same weight
+MEAN_OVER_SOURCES = Metric(  # sources weigh the same
     "Mean over sources (as published)",
     {"right_as_published": 1},
     {"asked": 1},
@@ -80,7 +80,7 @@ WITH_FAILURES = Metric(
 RANKING = (WITH_FAILURES, ACCURACY, READ)
 UNSCORED = {"unscored": 1}  # the sums of a question without a known answer
 
-COUNTS = {  # sums in a score's table, by their names there
+COUNTS = {  # sums in a score's table
     "right": "right",
     "right as published": "right_as_published",
     "about absent marks": "absent",
@@ -90,7 +90,7 @@ COUNTS = {  # sums in a score's table, by their names there
 
 
 def row_slices(query: VPQuery) -> dict[str, str]:
-    """Return a question's slices where known; several shapes are a slice: ``box + oval``."""
+    """Return the known slices of a question; several shapes are one value: ``box + oval``."""
     found = {
         "shape": " + ".join(sorted(set(query.shapes))),
         "amount": query.amount,
@@ -104,7 +104,7 @@ def row_slices(query: VPQuery) -> dict[str, str]:
 
 # --- what the authors published -------------------------------------------------------------------
 
-# Of stage 1 by shape, then of all questions; in percent.  No scorer can tell it from ours.
+# Stage 1 in percent: by shape, then all questions.
 _STAGE_1 = """
 Human           97.3 94.9 89.0 85.3 90.7 82.8 90.0
 InternVL3-78B   94.3 95.8 93.9 80.0 81.6 80.9 88.0
@@ -112,7 +112,7 @@ GPT-4o          74.2 79.8 70.0 65.3 49.3 64.5 68.8
 Qwen2.5-VL-72B  92.9 92.8 92.3 68.7 69.6 74.8 82.8
 """
 
-# Of stage 2 by source, then the mean, which is over a sixth source too; in percent.
+# Stage 2 in percent: by source, then the mean, which includes a sixth source.
 _STAGE_2 = """
 InternVL3-78B  53.4 87.0 67.5 97.8 95.0 79.1
 InternVL3-38B  48.4 88.7 59.8 99.0 94.2 77.2
@@ -121,7 +121,7 @@ Molmo-72B      62.8 78.0 60.8 96.3 91.8 76.2
 
 
 def published() -> Iterator[Published]:
-    """Yield the authors' rows, with the metrics by their reading."""
+    """Yield the authors' results."""
     shapes, sources = (
         ("box", "oval", "tag", "mask", "point", "scribble"),
         ("MIA", "3D", "street", "GUI", "SGG"),

@@ -1,7 +1,4 @@
-"""One row of a VP-Bench table: its kind, and whether its mark is there, by its wording.
-
-A row of stage 2 has unmarked images and does not say yet how its region is named.
-"""
+"""Rows of the tables: of stage 1, with the kind of question by its wording, and of stage 2."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from ...core.config import Checked
 from ...core.spelling import nearest
 from ...core.table_files import NESTED, CellError, PlainQuery, Side, read_table
 
-LETTERS = "ABCD"  # of the options, in their order
+LETTERS = "ABCD"  # of the options
 
 
 class Kind(Enum):
-    """The kind of a question, by its wording or its maker."""
+    """What a question is about."""
 
     EXISTENCE = "existence"
     COUNTING = "counting"
@@ -29,7 +26,7 @@ class Kind(Enum):
 
 
 class HintColumn(Enum):
-    """The authors' column of a hint; their code reads ``hint`` alone, never ``context``."""
+    """The authors' column with the hint; their code only reads ``hint``."""
 
     HINT = "hint"
     CONTEXT = "context"
@@ -37,22 +34,22 @@ class HintColumn(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VPQuery(PlainQuery):
-    """One question about marks in images; ``cluster`` is the first image, unmarked where known."""
+    """A question about marks in images."""
 
+    # ``cluster``: the first image, unmarked where known.
     hint: str = ""
     hint_column: HintColumn = HintColumn.HINT
     question: str
-    options: tuple[tuple[str, str], ...]  # letter, text; in order, without blank ones
-    answer: str = ""  # the right letter; "" where none is known: such a row is asked, not scored
-    amount: str = ""  # how many marks there are
+    options: tuple[tuple[str, str], ...]  # letter, text; without blank ones
+    answer: str = ""  # the right letter; "" (unknown): asked, not scored
+    amount: str = ""  # number of marks
     shapes: tuple[str, ...] = ()  # by our names: box, oval, arrow, mask, contour, tag, …
-    properties: tuple[str, ...] = ()  # what else is known of them: colours
+    properties: tuple[str, ...] = ()  # colours
     kind: Kind = Kind.UNKNOWN
-    absent: bool = False  # it asks about a mark that is not there, and the right option says so
-    source: str = ""  # a task of the authors, or the dataset that it was made of
+    absent: bool = False  # the mark is not there, and the right option says so
+    source: str = ""  # the authors' task, or the original dataset
 
 
-# A mark by any of its names.
 _MARK = (
     r"(?:marks?|markers?|box(?:es)?|rectangles?|ovals?|ellipses?|circles?|arrows?|masks?|contours?"
     r"|outlines?|tags?|labels?|points?|dots?|scribbles?|visual prompts?)"
@@ -75,7 +72,7 @@ _ASKS_FOR_MARK = re.compile(
     rf"\b(?:is|are) there (?:an? |any )?{_ADJECTIVES}{_MARK}\b", re.IGNORECASE
 )
 
-_DENIES = re.compile(  # says that a mark is not there
+_DENIES = re.compile(
     rf"\bno {_ADJECTIVES}{_MARK}\b|\bno such\b|\babsent\b|\bnot present\b"
     rf"|\b{_MARK} (?:is|are|does|do)(?: not|n't) (?:there|exist|shown|drawn)\b",
     re.IGNORECASE,
@@ -105,7 +102,7 @@ def kind_of(question: str) -> Kind:
 def is_absent(question: str, right: str) -> bool:
     """Tell whether the right option says that the mark in question is not there.
 
-    A plain "No" says so where it answers whether there is one.
+    A plain "No" does if the question is whether there is a mark.
 
     >>> is_absent("What does the blue arrow point at?", "There is no blue arrow.")
     True
@@ -126,14 +123,14 @@ HOW_TO_MAKE_STAGE_2 = "python run_findit.py prepare --vp-bench DIR"
 
 
 class Role(Enum):
-    """What a region is to the question; the values are the release's keys."""
+    """The role of a region in a question; values are the release's keys."""
 
     DEFAULT = "default"
     SUBJECT = "subject"
     OBJECT = "object"
 
 
-TASKS = {  # the release's ``meta_source`` to its name in metrics, in the order of published tables
+TASKS = {  # ``meta_source`` to its name in metrics, in the order of the paper's tables
     "MIA": "MIA",
     "SD-100": "3D",
     "emotic": "emotion",
@@ -144,7 +141,7 @@ TASKS = {  # the release's ``meta_source`` to its name in metrics, in the order 
 
 
 def check_source(said: str) -> str:
-    """Return a source of stage 2; a ValueError where it is none."""
+    """Return a valid source of stage 2; raise ValueError for others."""
     if said not in TASKS:
         raise ValueError(f"{said!r} is no source{nearest(said, TASKS)}")
     return said
@@ -154,21 +151,21 @@ def check_source(said: str) -> str:
 class Marked:
     """A region that a question is about."""
 
-    picture: int  # the number of its picture, from 0
+    picture: int  # index of its image
     role: Role
     box: tuple[float, float, float, float]  # x, y, w, h in pixels
-    outlines: tuple[tuple[float, ...], ...] = ()  # x, y of one vertex after the other
+    outlines: tuple[tuple[float, ...], ...] = ()  # polygons: x1, y1, x2, y2, …
     __pydantic_config__: ClassVar[Any] = NESTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage2Row(PlainQuery):
-    """A question, with ``<color> <vp>`` in its label for a mark, and unmarked images."""
+    """A question about unmarked images, with ``<color> <vp>`` in its label for each mark."""
 
-    sizes: tuple[tuple[Side, Side], ...]  # of the images
+    sizes: tuple[tuple[Side, Side], ...]  # (width, height) of the images
     marks: tuple[Marked, ...]
     options: tuple[tuple[str, str], ...]  # letter, text
-    answer: str = ""  # the right letter; "" where the release states none
+    answer: str = ""  # the right letter; "": unknown
     source: Annotated[str, Checked(check_source)]
 
 

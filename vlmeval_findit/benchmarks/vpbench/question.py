@@ -1,4 +1,4 @@
-"""Names ``VPBench_<table>``, the authors' layout of stage 1, and messages."""
+"""Names (``VPBench_<table>``) and messages of stage 1 and tables like it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from . import PREFIX
 from .query import LETTERS, HintColumn, VPQuery
 from .tables import STAGE_1, TABLES, own_tables, table_of
 
-MAX_NEW_TOKENS = 512  # one letter is asked for; a model that explains itself first has room to
+MAX_NEW_TOKENS = 512  # room for models that explain themselves before the letter
 
 
 class Way(Enum):
-    """The layout of a message, as names end in it."""
+    """The layout of a message; values are suffixes of names."""
 
-    OURS = ""  # hint, question and the options that there are
-    ORIGINAL = "original"  # the authors': four options, even blank ones; one column's hint
+    OURS = ""
+    ORIGINAL = "original"  # the authors': always four options, and no hint from ``context``
 
 
-WAYS = {f"{STAGE_1}_{Way.ORIGINAL.value}": (STAGE_1, Way.ORIGINAL)}  # names of other layouts
+WAYS = {f"{STAGE_1}_{Way.ORIGINAL.value}": (STAGE_1, Way.ORIGINAL)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class VPQuestion(PlainQuestion):
 
     @property
     def column(self) -> str:
-        """Name each layout as a dataset of its own: nobody reports the better of two layouts."""
+        # Each layout is a dataset of its own, so that nobody reports the better of two.
         return self.name.removeprefix(PREFIX)
 
 
@@ -46,7 +46,7 @@ def parse(name: str) -> VPQuestion:
     <Way.ORIGINAL: 'original'>
 
     Raises:
-        QuestionError: the name is not valid; the message says which is nearest.
+        QuestionError: invalid name; the message says which is nearest.
     """
     table, way = WAYS.get(name, (name, Way.OURS))
     known = table_of(table) if re.fullmatch(r"\w+", name, re.ASCII) else None
@@ -67,7 +67,7 @@ REQUEST = "Which option is right? Reply with its letter alone."
 
 
 def message(query: VPQuery, question: VPQuestion) -> Message:
-    """Compose the message of a row."""
+    """Compose a query's message."""
     lines = _original(query) if question.way is Way.ORIGINAL else _ours(query)
     return (*map(image, query.images), text("\n".join((*lines, REQUEST)).strip()))
 
@@ -78,7 +78,6 @@ def _ours(query: VPQuery) -> list[str]:
 
 
 def _original(query: VPQuery) -> list[str]:
-    """Always give four options, and only the hint of the column that the authors' code reads."""
     hint = query.hint.strip() if query.hint_column is HintColumn.HINT else ""
     options = dict(query.options)
     lines = [_line(letter, options.get(letter, "")) for letter in LETTERS]
