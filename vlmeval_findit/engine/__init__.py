@@ -1,4 +1,5 @@
-"""One engine under runs, format search and sweeps: it loses nothing, and pays for nothing twice.
+"""Runs the calls of evaluations, format searches and sweeps.
 
-Only :mod:`..host.sweep_host` knows VLMEvalKit; nothing here imports it, nor torch.
+No finished call is lost or paid for twice. Nothing here imports torch or VLMEvalKit, which only
+:mod:`..host.sweep_host` knows.
 """

@@ -1,4 +1,4 @@
-"""Calls of one model are made and kept, and its cells written."""
+"""Make and journal the calls of a model, and write its cells."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class StoppedError(RuntimeError):
 
 
 class ModelStoppedError(RuntimeError):
-    """A model said that no further call should be made; ``results`` are its finished cells."""
+    """A model must not be called any more; ``results`` are its finished cells."""
 
     def __init__(self, model: str, answer: Answer, results: list[Result]) -> None:
         why = answer.stop.value if answer.stop else "asked to"
@@ -52,33 +52,33 @@ class Host(Protocol):
         """Refuse a model that cannot be asked, with a ValueError, before anything runs."""
 
     def answered_by(self, entry: ModelEntry, question: Question) -> object:
-        """All that decides who answers, as JSON knows it, without loading or asking anything."""
+        """Return all that decides who answers, as JSON values; load and ask nothing."""
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        """What a model's answers depend on beside messages: part of every key."""
+        """Return what answers depend on besides messages: part of every call's key."""
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
-        """Who answers, and in which space, as far as is known before anything is loaded."""
+        """Return who answers, and in which space, as far as known before loading."""
 
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
-        """The same, when calls are going to be made: with what the machine and the hub say."""
+        """Complete ``found`` before calls are made, with what this machine and the hub know."""
 
     @property
     def version(self) -> Mapping[str, str]:
-        """The program that the models are of, as identities record it."""
+        """The program that runs the models, as identities record it."""
 
     def backend(self, entry: ModelEntry) -> Backend:
-        """Who answers its calls; nothing is loaded before the first."""
+        """Return what answers its calls; the model loads with the first one."""
 
 
-Hosts = Mapping[str, Host]  # who answers for each model, by its name
+Hosts = Mapping[str, Host]  # by model name
 
 
 def as_described(host: Host, entry: ModelEntry, question: Question) -> object:
-    """What :meth:`Host.answered_by` says where describing a model loads nothing."""
+    """Implement :meth:`Host.answered_by` where describing a model loads nothing."""
     try:
         return [host.settings(entry), repr(host.describe(entry, question))]
-    except ValueError as error:  # it is refused when it is checked
+    except ValueError as error:  # check() refuses it
         return str(error)
 
 
@@ -87,26 +87,26 @@ def as_described(host: Host, entry: ModelEntry, question: Question) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Calls of one model: which, who answers them, and what becomes of the answers."""
+    """The calls of one model, their backend, and what happens to the answers."""
 
-    outputs: Sequence[Output]  # its cells
+    outputs: Sequence[Output]
     backend: Backend
     journal: Journal
-    is_left: Callable[[str], bool]  # whether the call with a key is made
+    is_left: Callable[[str], bool]  # whether the call with this key is to be made
     sizes: ItemSizes
     watcher: Watcher
-    answering: Callable[[Output], Answering]  # with what only the machine that asks knows
+    answering: Callable[[Output], Answering]  # adds what only the asking machine knows
     identities: Callable[[Output], Iterable[Path]] = lambda output: [output.path]
-    """The prediction files beside which it is written what a cell's run is."""
-    finish: Callable[[Output], Result] | None = None  # writes a cell's files; a thread calls it
-    known: Sequence[Result] = ()  # of other cells of the model, which were finished before
+    """The prediction files beside which a cell's identity is written."""
+    finish: Callable[[Output], Result] | None = None  # writes a cell's files, in a thread
+    known: Sequence[Result] = ()  # of other cells of the model, finished before
 
 
 class Answered(NamedTuple):
-    """What came of a job, by the places of its cells."""
+    """The outcome of a job, by index of its cells."""
 
-    outputs: Mapping[int, Output]  # whose calls were all made, with what the machine says of them
-    results: Mapping[int, Result]  # of those that were finished
+    outputs: Mapping[int, Output]  # complete cells, with what the machine adds
+    results: Mapping[int, Result]  # of finished cells
     last: Answer | None  # after which no further call should be made
 
 
@@ -114,11 +114,11 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
     """Make the calls of a model's cells that were not made before.
 
     Raises:
-        IdentityError: the run is another than the one that was recorded.
-        ValueError: calls are on their way in batches, and would be paid twice.
-        JournalError: replies cannot be kept any more.
-        StoppedError: somebody asked to stop.
-        KeyboardInterrupt: somebody asked a second time.
+        IdentityError: the run is not the one that was recorded.
+        ValueError: calls are pending in batches, and would be paid twice.
+        JournalError: replies cannot be written any more.
+        StoppedError: a stop was requested.
+        KeyboardInterrupt: a stop was requested twice.
     """
     journal, watcher, model = job.journal, job.watcher, job.outputs[0].cell.model
     plan = Plan([output.cell for output in job.outputs], job.is_left, job.sizes)
@@ -164,8 +164,7 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
 
 
 async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: CancelToken) -> None:
-    """Make the calls that are left of a plan; the sink says whether all could be made and kept."""
-    # The others of a run go on where one model ends.
+    # Other models of the run go on when this one ends.
     own = CancelToken(cancel)
     async with sink.open(cancel):
         for call in plan.calls(unreadable=True):
@@ -179,12 +178,12 @@ async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: Cancel
             async for result in results:
                 sink.take(result)
                 if sink.ended:
-                    # What is on its way is paid for: it comes, and is kept where there is room.
+                    # Calls in flight are paid for: wait for them, and store them if there is room.
                     own.request()
 
 
 def tell(watcher: Watcher, model: str, known: Sequence[Result], left: Planned) -> None:
-    """Say what is planned of a model, and the results of its cells that were finished before."""
+    """Report a model's planned calls and the results of its finished cells."""
     rows = sum(result.rows for result in known)
     cells, calls, made = left
     watcher.planned(model, Planned(cells + len(known), calls + rows, made + rows))
@@ -197,14 +196,14 @@ def tell(watcher: Watcher, model: str, known: Sequence[Result], left: Planned) -
 
 @dataclass
 class Engine:
-    """Answers cells, whichever model they are of."""
+    """Answers the cells of all models."""
 
-    models: Sequence[ModelEntry]  # all of them
+    models: Sequence[ModelEntry]
     hosts: Hosts
     sizes: ItemSizes
     watcher: Watcher
     cancel: CancelToken
-    open_journal: Callable[[], Journal]  # called where any cell was not finished before
+    open_journal: Callable[[], Journal]  # called once any cell is unfinished
 
     def __post_init__(self) -> None:
         self.finished = FinishedCells()
@@ -221,14 +220,14 @@ class Engine:
             self.hosts[entry.name].check(entry)
 
     def host(self, entry: ModelEntry) -> Host:
-        """Who answers for a model, once it is sure that all can be asked."""
+        """Return a model's host after checking all models."""
         self.check()
         return self.hosts[entry.name]
 
     def answer(
         self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend, **more: Any
     ) -> Answered:
-        """Make the calls of a model's cells (:func:`answer`); ``more`` fields of the job."""
+        """Make the calls of a model's cells (:func:`answer`); ``more`` are fields of the job."""
         host = self.hosts[entry.name]
         job = Job(
             outputs=outputs,
@@ -243,14 +242,14 @@ class Engine:
         return answer(job, self.cancel)
 
     def run_model(self, entry: ModelEntry, cells: Sequence[Output | Result]) -> list[Result]:
-        """Make the calls of one model's cells, and write each when its last call was made.
+        """Make the calls of one model's cells; write each cell after its last call.
 
-        The results of cells that were finished before are told, and nothing more.
+        Finished cells are only reported.
 
         Raises:
-            ModelStoppedError: it said that no further call should be made.
-            JournalError: replies cannot be kept any more.
-            StoppedError: somebody asked to stop.
+            ModelStoppedError: the model must not be called any more.
+            JournalError: replies cannot be written any more.
+            StoppedError: a stop was requested.
         """
         outputs, known = left_of(cells), [one for one in cells if isinstance(one, Result)]
         if not outputs:
@@ -267,16 +266,15 @@ class Engine:
         return results
 
     def finish(self, output: Output) -> Result:
-        """Write the files of a cell whose calls were all made."""
         result = finished_cell(output, self.journal)
         self.finished.keep(output, result)
         return result
 
     def submit(self, entry: ModelEntry, outputs: Sequence[Output]) -> None:
-        """Have the calls of a model on their way in batches, before another one is waited for.
+        """Submit a model's calls in batches without waiting for answers.
 
         Raises:
-            ValueError: some are on their way in other batches.
+            ValueError: some are pending in other batches.
         """
         backend = self.hosts[entry.name].backend(entry)
         if isinstance(backend, BatchBackend):
@@ -288,5 +286,5 @@ class Engine:
 
 
 def left_of(cells: Iterable[Output | Result]) -> list[Output]:
-    """The cells that were not finished before."""
+    """Return the unfinished cells."""
     return [one for one in cells if isinstance(one, Output)]

@@ -1,7 +1,7 @@
-"""Who answers calls: :class:`Backend`, and the model in this process.
+""":class:`Backend`, which answers calls, and the backends of models in this process.
 
-A backend looks few items ahead and brings home what it has begun, so that a sweep can stop at any
-point without losing a reply that was paid for.  An exception is a failed answer.
+A backend looks few items ahead and finishes what it has begun, so a sweep can stop at any point
+without losing a paid reply. Exceptions become failed answers.
 """
 
 from __future__ import annotations
@@ -25,51 +25,51 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Loader = Callable[[], Asker]
-"""Loads a model.  Another process may call it, so it is a plain picklable value."""
+"""Loads a model. Must be picklable: another process may call it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inference(Config):
-    """How calls are made: nothing that an answer may depend on."""
+    """How calls are made; no answer depends on it."""
 
-    threads: Count = 8  # calls at a time to an API, or to each endpoint
-    timeout: Seconds = 600.0  # for one attempt of such a call
-    batch_size: Count = 8  # the most calls of one variant that a local model gets together
-    variants: Count = 32  # the most calls over one image that a local model gets together
-    poll: Seconds = 60.0  # the longest between two looks at a batch
+    threads: Count = 8  # concurrent calls to an API, or to each endpoint
+    timeout: Seconds = 600.0  # per attempt
+    batch_size: Count = 8  # most calls of one variant that a local model gets together
+    variants: Count = 32  # most calls over one image that a local model gets together
+    poll: Seconds = 60.0  # longest interval between two looks at a batch
     replicas: Annotated[int, Wanted("at least 0 (as many as fit)", strict=True, ge=0)] = 0  # on Ray
     cpus: Number = 1.0  # of each replica
     gpus: Number = 0.0  # of each replica
 
 
 class WorkResult(NamedTuple):
-    """Calls that came home together, each with its answer."""
+    """Calls that were answered together."""
 
     calls: tuple[Call, ...]
     answers: tuple[Answer, ...]
 
 
 class Backend(Protocol):
-    """Answers calls: a model in this process, HTTP servers, a provider's batch service, Ray."""
+    """Answers calls: a model in this process, HTTP servers, a batch service, Ray."""
 
     @property
     def capacity(self) -> Mapping[str, int]:
-        """By server, how many calls at once it was seen to take."""
+        """The most concurrent calls seen per server."""
 
     def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
         """Yield every call of the items with its answer; fewer once a stop was requested.
 
-        Items are pulled on the loop's thread, one after the other, a bounded number ahead; who
-        walks through them again gets those whose calls are still without an answer.  A
-        failed call is an answer with an error.  After a request to stop nothing begins any more and
-        what is at servers comes home; after an interruption (``cancel.now``) it ends at once.
+        Items are pulled on the loop's thread, one at a time and a bounded number ahead; iterating
+        them again yields those still unanswered. A failed call is an answer with an error. After a
+        stop request nothing new begins and calls at servers are awaited; after an interruption
+        (``cancel.now``) it ends at once.
         """
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, also where a loop is running already, as in a notebook."""
+    """Run a coroutine to its end, also inside a running loop (notebooks)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -79,13 +79,13 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def image_name(item: WorkItem) -> str:
-    """A name of the content of an item's images; empty where it has none, or several."""
+    """Name the content of an item's images; empty if there is none, or several."""
     names = {call.image_sha256 for call in item.calls}
     return "+".join(names.pop()) if len(names) == 1 else ""
 
 
 def work_of(item: WorkItem) -> Work:
-    """An item as plain values."""
+    """Return an item as plain values."""
     return Work(
         messages=tuple(call.message for call in item.calls),
         questions=tuple(call.cell.question for call in item.calls),
@@ -95,12 +95,12 @@ def work_of(item: WorkItem) -> Work:
 
 
 def single_calls(item: WorkItem) -> list[WorkItem]:
-    """An item's calls one by one, so that each can be kept as soon as it is answered."""
+    """Split an item, so that each call can be stored once it is answered."""
     return [WorkItem((call,), item.shares_images) for call in item.calls]
 
 
 def answers_of(asker: Asker, work: Work) -> tuple[Answer, ...]:
-    """An answer to each message, whatever the model does; an exception is failures."""
+    """Return one answer per message; an exception fails them all."""
     count = len(work.messages)
     try:
         answers = tuple(asker.ask(work))
@@ -115,10 +115,10 @@ def answers_of(asker: Asker, work: Work) -> tuple[Answer, ...]:
 def answers_in_turn(
     asker: Asker, work: Work, is_stopped: Callable[[], bool]
 ) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers to the messages that a model takes together; fewer after a stop.
+    """Yield the answers that a model gives together; fewer after a stop.
 
-    A model that is :class:`.Cancellable` does not finish what it has begun when the run is to stop:
-    nobody pays for it, and it may take minutes.
+    A :class:`.Cancellable` model is stopped while it generates: nobody pays for that, and it may
+    take minutes.
     """
     if isinstance(asker, Cancellable):
         asker.cancelled_by(is_stopped)
@@ -134,17 +134,17 @@ def answers_in_turn(
 
 
 def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
-    """What ends the run of a model that cannot be loaded: other models go on."""
+    """Return the result that ends the run of a model that cannot be loaded."""
     log.debug("a model cannot be loaded", exc_info=error)
     answer = Answer("", error=said(error), stop=Stop.NOT_LOADED)
     return WorkResult(item.calls, (answer,) * len(item.calls))
 
 
 class LocalBackend:
-    """One model in this process, loaded once, when the first item comes.
+    """One model in this process, loaded with the first item.
 
-    It is asked on the loop's own thread: CUDA's current device and torch's grad mode belong to a
-    thread, and nothing else wants the loop meanwhile.
+    It runs on the loop's own thread: CUDA's current device and torch's grad mode belong to a
+    thread.
     """
 
     def __init__(self, load: Loader) -> None:
@@ -173,14 +173,14 @@ class LocalBackend:
                     if not answers:
                         break
                     yield WorkResult(tuple(islice(calls, len(answers))), answers)
-                    await asyncio.sleep(0)  # a turn of the loop, for what else is due
+                    await asyncio.sleep(0)  # let other tasks of the loop run
 
 
-GRACE = 1.0  # seconds that replies have which are just coming in when everything is given up
+GRACE = 1.0  # seconds for replies that are just arriving when everything is given up
 
 
 class ThreadedBackend:
-    """One model that any thread may ask, as VLMEvalKit's own over APIs: so many calls at a time.
+    """One model that is safe to call from several threads, such as VLMEvalKit's API models.
 
     A call that hangs when everything is given up is left in its thread.
     """

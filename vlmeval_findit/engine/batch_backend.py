@@ -1,7 +1,7 @@
 """A provider's batch service as a backend: calls outlive the run that submits them.
 
-The ledger says at every moment which calls may be on their way.  Such a call is never submitted
-again before it is known that it is not.
+The ledger knows which calls may be pending; none of them is submitted again before it is known not
+to be.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _HOW = ("kind", "server", "model", "confidences")
-_REFUSALS = 3  # in a row to say something of a batch, which end the run
+_REFUSALS = 3  # consecutive failures to learn about a batch that end the run
 
 
 class Ledger:
-    """The batches of a journal, as its events.  What is going to be submitted is written down
-    before, the service's ids after: after any kill the next run knows what to look for first.
-    No prompt, no image and no key of a service is in it.
+    """The batches of a journal, kept as its events.
+
+    An intended batch is noted before it is submitted, the service's ids after, so after any kill
+    the next run knows what to look for. It holds no prompts, images or service keys.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -52,33 +53,33 @@ class Ledger:
 
     @property
     def open(self) -> frozenset[str]:
-        """The keys of all calls that are on their way."""
+        """Keys of all pending calls."""
         return frozenset().union(*(one.open for one in self._batches.values()))
 
     @property
     def ids(self) -> frozenset[str]:
-        """The services' ids of all batches that were made."""
+        """The services' ids of all batches that were created."""
         return frozenset(one.id for one in self._batches.values())
 
     def with_any(self, keys: Set[str]) -> list[Batch]:
-        """The batches that some of these calls are on their way in, as they were submitted."""
+        """Return the batches in which some of these calls are pending."""
         return [one for one in self._batches.values() if one.open & keys]
 
     def intend(self, how: Mapping[str, Any], keys: Iterable[str]) -> Batch:
-        """Note that a batch is going to be submitted."""
+        """Note that a batch is about to be submitted."""
         own = sorted(keys)
-        # The number keeps the name of a batch whose calls all failed from coming again.
+        # The number gives a batch whose calls all failed a new name when it is repeated.
         name = sha256_of("\n".join([str(len(self._batches)), *own]).encode())[:32]
         return self._note({"batch": name, **how, "at": round(time.time(), 3), "keys": own})
 
     def note(self, batch: Batch, **step: Any) -> Batch:
-        """Note what became of a batch: its requests were ``uploaded`` as a file, it was made under
-        an ``id``, the results of some keys were ``collected``, or nothing comes of it (``ended``).
+        """Note a step of a batch: requests ``uploaded`` as a file, created with ``id``, results of
+        some keys ``collected``, or ``ended`` without any.
         """
         return self._note({"batch": batch.name, **step})
 
     def refuse_open(self, keys: Set[str], how: Mapping[str, Any] | None = None) -> None:
-        """Refuse to pay twice for calls that are on their way in batches that are asked otherwise.
+        """Refuse calls that are pending in batches asked with other options.
 
         Raises:
             ValueError: some are.
@@ -112,10 +113,10 @@ class Ledger:
 class BatchBackend:
     """One model through a batch service.
 
-    A run ends with :attr:`.Stop.LATER` where the service cannot be reached: the next run goes on.
+    A run ends with :attr:`.Stop.LATER` if the service cannot be reached; the next run goes on.
     """
 
-    ledger: Ledger  # in the journal of the run: set before anything is asked
+    ledger: Ledger  # of the run's journal; set before anything is asked
 
     def __init__(self, load: Callable[[], BatchService], poll: float) -> None:
         self._load = load
@@ -123,10 +124,10 @@ class BatchBackend:
         self.capacity: Mapping[str, int] = {}
 
     async def submit(self, items: Iterable[WorkItem], cancel: CancelToken) -> None:
-        """Have calls on their way, and wait for no answer; :meth:`answer` says what was wrong.
+        """Submit calls without waiting; errors are left to :meth:`answer`.
 
         Raises:
-            ValueError: calls are on their way in other batches.
+            ValueError: calls are pending in other batches.
         """
         if (run := self._run(items, cancel)) is not None:
             with suppress(CancelledError, SpendingError, CallError):
@@ -152,8 +153,7 @@ class BatchBackend:
 class _Run:
     """One run of the backend.
 
-    The batches in ``going`` were made, and calls with the keys in ``answered`` have their answer.
-    There may be a million: they are not kept, but made again from ``items`` as they are needed.
+    Calls are not stored, as there may be a million: they are built from ``items`` again as needed.
     """
 
     service: BatchService
@@ -161,8 +161,8 @@ class _Run:
     items: Iterable[WorkItem]
     cancel: CancelToken
     poll: float
-    going: list[Batch] = field(default_factory=list)
-    answered: set[str] = field(default_factory=set)
+    going: list[Batch] = field(default_factory=list)  # created batches
+    answered: set[str] = field(default_factory=set)  # keys
     shown: set[str] = field(default_factory=set)
 
     def tell(self, line: str) -> None:
@@ -171,7 +171,7 @@ class _Run:
             log.warning("%s", line)
 
     def pending(self) -> Iterator[WorkItem]:
-        """Calls without an answer, one each, in the order of the plan, until the run is to stop."""
+        """Yield unanswered calls one by one, in the order of the plan, until cancelled."""
         for item in self.items:
             if self.cancel.requested:
                 raise CancelledError
@@ -185,14 +185,14 @@ class _Run:
         return self.service.call(call.message, cell.question, cell.confidences, shared)
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
-        """All answers, as batches end; where no more can be had, the last one says why."""
+        """Yield all answers as batches end; if no more can be had, the last one says why."""
         error: CallError | SpendingError | None = None
         for answers in (self.submitted, self._collected):
             try:
                 async for result in answers():
                     yield result
             except (CallError, SpendingError) as problem:
-                # What is on its way already is paid for, and still collected.
+                # Pending calls are paid for, and still collected.
                 error = problem
         if error is not None:
             stop = Stop.SPENT if isinstance(error, SpendingError) else Stop.LATER
@@ -201,10 +201,8 @@ class _Run:
             answer = Answer("", error=str(error), stop=stop)
             yield WorkResult(next(self.pending()).calls, (answer,))
 
-    # --- submitting -------------------------------------------------------------------------------
-
     async def submitted(self) -> AsyncGenerator[WorkResult, None]:
-        """Have all calls on their way, each once; yields those that cannot be sent."""
+        """Submit all calls, each once; yield those that cannot be sent."""
         first, service = next(self.pending()).calls[0].cell, self.service
         how: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
         how |= {"model": first.model, "confidences": first.confidences}
@@ -224,7 +222,7 @@ class _Run:
                 line, at_most = await service.request_line(key, call)
                 if len(line) + len(service.head) + len(service.tail) > service.size:
                     raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
-            except Exception as error:  # whatever a broken image makes of its reader
+            except Exception as error:  # a broken image may raise anything
                 self.answered.add(key)
                 call.unreadable = said(error)  # as the single call would have failed
                 yield WorkResult(item.calls, (call.answer(None, ""),))
@@ -236,15 +234,15 @@ class _Run:
             requests.file.write(service.between if requests.keys else service.head)
             requests.file.write(line)
             requests.keys.append(key)
-            requests.at_most += at_most or 0.0  # not known where there is no limit
+            requests.at_most += at_most or 0.0  # unknown if there is no limit
         if requests.keys:
             await self._submit(how, requests)
 
     async def _find(self, batch: Batch) -> bool:
-        """Whether a batch was made; it is then among those that go on.
+        """Find out whether a batch was created; if so, collect it too.
 
-        It waits as long as nobody can know: a batch that was just submitted may not be listed yet.
-        That counts from the first look: how long the upload before it took, nobody noted.
+        A batch that was just submitted may not be listed yet, so it is looked for during one poll
+        interval, counted from the first look: the time of the upload is unknown.
         """
         service, seconds, until = self.service, _waits(self.poll), math.inf
         if not batch.id and service.takes_files and not batch.uploaded:
@@ -287,14 +285,12 @@ class _Run:
                 if 400 <= error.status < 500:
                     self.ledger.note(batch, ended=str(error))
                     raise
-                # The answer was lost: the batch may have been made, and is paid for then.
+                # The answer was lost; the batch may have been created, and be paid for.
                 if not await self._find(batch):
                     raise
                 return
         self.going.append(batch)
         self.tell(f"batch {batch.id}: {len(requests.keys):,} calls")
-
-    # --- collecting -------------------------------------------------------------------------------
 
     async def _collected(self) -> AsyncGenerator[WorkResult, None]:
         seconds, waiting = _waits(self.poll), list(self.going)
@@ -316,7 +312,7 @@ class _Run:
                 await self._unless_cancelled(asyncio.sleep(next(seconds)))
 
     async def _results(self, batch: Batch, status: BatchStatus) -> AsyncGenerator[WorkResult, None]:
-        """The answers of a batch that ended, in the order of the plan: images are read once."""
+        """Yield the answers of an ended batch in the order of the plan: images are read once."""
         done, problem = [], f"the results of {batch} cannot be had"
         results = await self._asked(problem, self.service.results, status.results or ())
         with closing(results):
@@ -331,16 +327,14 @@ class _Run:
                     self.tell(warning)
                 yield WorkResult(item.calls, (answer,))
                 if self.cancel.requested:
-                    # Perhaps it could not be kept: what is not noted is fetched again.
+                    # The answer may not have been stored: what is not noted is fetched again.
                     raise CancelledError
                 self.answered.add(key)
                 done.append(key)
         self.ledger.note(batch, collected=done)
 
-    # --- waiting ----------------------------------------------------------------------------------
-
     async def _asked(self, problem: str, ask: Callable[..., Awaitable[T]], *about: Any) -> T:
-        """What a service says of a batch; asked again as long as it may still say it."""
+        """Ask a service about a batch, and again as long as it may still answer."""
         seconds, refusals = _waits(self.poll), 0
         while True:
             try:
@@ -354,7 +348,7 @@ class _Run:
             await self._unless_cancelled(asyncio.sleep(next(seconds)))
 
     async def _unless_cancelled(self, awaited: Awaitable[T], paid: bool = False) -> T:
-        """What is waited for, unless the run is to stop; what is paid for, unless at once."""
+        """Await unless cancelled; a paid request only ends on an interruption."""
         loop, task = asyncio.get_running_loop(), asyncio.ensure_future(awaited)
 
         def end() -> None:
@@ -381,4 +375,4 @@ def _waits(poll: float) -> Iterator[float]:
 class _Requests:
     file: BinaryIO = field(default_factory=TemporaryFile)
     keys: list[str] = field(default_factory=list)
-    at_most: float = 0.0  # what they cost, in US dollars
+    at_most: float = 0.0  # US dollars

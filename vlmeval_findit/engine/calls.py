@@ -1,7 +1,7 @@
-"""One (image, prompt) call, the images that it shows, and the key by which it is known.
+"""One (image, prompt) call, its images, and its key.
 
-The key is a hash of all that an answer depends on, the *content* of images included: two sweeps
-that ask the same share an answer; a replaced image or a reworded prompt is another call.
+The key hashes all that an answer depends on, the *content* of images included: sweeps share equal
+calls; a replaced image or a reworded prompt makes another call.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from ..core.question import AnyTask, Question
 _UNREAD = "not read: "
 
 MessageMaker = Callable[[Any, Any], Message]
-"""From a query and its question to a message, images relative to the image folder."""
+"""Makes a message from a query and its question, with images relative to the image folder."""
 
 
 class Images:
-    """The images of all messages of a command: sets of files by number, each file read once.
+    """The images of all messages of a command: numbered sets of files, each file read once.
 
-    At ``path`` hashes are remembered for files that did not change since; it may be deleted.
+    Hashes of unchanged files are cached at ``path``, which may be deleted.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.shown: list[tuple[Path, ...]] = []  # what each message shows, by its number
+        self.shown: list[tuple[Path, ...]] = []  # the files of each number
         self._numbers: dict[tuple[str, ...], int] = {}
         self._contents: dict[int, tuple[str, ...]] = {}
         self._known: dict[Path, str] = {}
@@ -43,7 +43,7 @@ class Images:
         self._files = FileHashes({} if path is None else _remembered(path))
 
     def number(self, folder: str, names: Sequence[str]) -> int:
-        """The number of files in a folder that a message shows together."""
+        """Return the number of a set of files that a message shows."""
         at = (folder, *names)
         if at not in self._numbers:
             self._numbers[at] = len(self.shown)
@@ -51,13 +51,13 @@ class Images:
         return self._numbers[at]
 
     def contents(self, number: int) -> tuple[str, ...]:
-        """What is in these files: a name each (:meth:`sha256`)."""
+        """Return the hash of each of these files (:meth:`sha256`)."""
         if number not in self._contents:
             self._contents[number] = tuple(map(self.sha256, self.shown[number]))
         return self._contents[number]
 
     def sha256(self, path: Path) -> str:
-        """The SHA-256 of a file; of one that cannot be read, why (:func:`unread`)."""
+        """Return the SHA-256 of a file, or why it cannot be read (:func:`unread`)."""
         if path not in self._known:
             try:
                 self._known[path] = self._files(path)
@@ -66,7 +66,7 @@ class Images:
         return self._known[path]
 
     def save(self) -> None:
-        """Remember what was read.  What cannot be written is read again by the next run."""
+        """Write the cache; what cannot be written is hashed again by the next run."""
         assert self._path is not None
         body = json.dumps(self._files.seen).encode()
         with suppress(OSError):
@@ -76,7 +76,7 @@ class Images:
 
 
 def unread(content: str) -> str | None:
-    """Why an image has no hash of its content; None where it has one."""
+    """Return why an image could not be hashed; None if it was."""
     return content.removeprefix(_UNREAD) if content.startswith(_UNREAD) else None
 
 
@@ -89,14 +89,14 @@ def _remembered(path: Path) -> Mapping[str, Seen]:
 
 
 class Asked(NamedTuple):
-    """What keys are made of, of messages row by row."""
+    """What keys are made of: the messages of many rows."""
 
-    images: array[int]  # numbers of what they show
-    sha256: bytes  # of their other parts, 32 bytes each
+    images: array[int]  # numbers in :class:`Images`
+    sha256: bytes  # of the other parts, 32 bytes each
 
 
 class Prompts:
-    """The messages of a question, one a row of a table; only the 36 bytes for its key are kept."""
+    """The messages of a question, one per row; only 36 bytes of each are stored."""
 
     def __init__(
         self, task: AnyTask, folder: Folder, make: MessageMaker, images: Images | None = None
@@ -110,21 +110,21 @@ class Prompts:
 
     @property
     def hash(self) -> str:
-        """The hash of the messages of all rows (:meth:`.PromptSet.hash`)."""
+        """Hash of the messages of all rows (:meth:`.PromptSet.hash`)."""
         if self._hash is None:
             self._hash = prompt_hash(map(self.parts, self.task.queries))
         return self._hash
 
     def parts(self, index: int) -> Message:
-        """The message of a row, images relative to the image folder."""
+        """Return the message of a row, images relative to the image folder."""
         return self._make(self.task.queries[index], self.task.question)
 
     def message(self, index: int) -> Message:
-        """The message of a row, images as paths of files."""
+        """Return the message of a row, images as file paths."""
         return located(self.parts(index), self.folder.path)
 
     def read(self, rows: Iterable[int]) -> Iterator[tuple[int, bytes, Message]]:
-        """Yield the number of the images, the hash of the other parts and the message of rows."""
+        """Yield the images' number, the hash of the other parts, and the message of each row."""
         number, folder = self.images.number, str(self.folder.path)
         for row in rows:
             parts = self.parts(row)
@@ -137,7 +137,7 @@ class Prompts:
             yield number(folder, names), hashlib.sha256(said).digest(), parts
 
     def asked(self, rows: tuple[int, ...]) -> Asked:
-        """What keys are made of: every message is made once."""
+        """Return what keys of these rows are made of; every message is built once."""
         if rows not in self._asked:
             images, sha256 = array("I"), bytearray()
 
@@ -155,21 +155,21 @@ class Prompts:
 
 
 def prompts_of(task: AnyTask, images: Images | None = None) -> Prompts:
-    """The messages of a task, by the prompt set in force."""
+    """Return the messages of a task, by the prompt set in force."""
     words = benchmark_of(task.question).prompts()[0]
     return Prompts(task, image_folder(task.question.images), words.message, images)
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One model over one question: what a prediction file holds."""
+    """One model on one question: what a prediction file holds."""
 
     model: str
     prompts: Prompts = field(repr=False)
-    rows: tuple[int, ...]  # indices that are asked, in the table's order
-    left_out: tuple[int, ...]  # those without a usable image
-    settings: Mapping[str, Any] = field(default_factory=dict)  # what answers depend on beside it
-    confidences: bool = False  # whether log-probabilities are recorded with them
+    rows: tuple[int, ...]  # asked indices, in the table's order
+    left_out: tuple[int, ...]  # rows without a usable image
+    settings: Mapping[str, Any] = field(default_factory=dict)  # beside the messages
+    confidences: bool = False  # whether log-probabilities are recorded
 
     @property
     def task(self) -> AnyTask:
@@ -184,7 +184,10 @@ class Cell:
         return self.prompts.asked(self.rows)
 
     def key_maker(self) -> Callable[[int], str]:
-        """Makes keys by rows' places: SHA-256 of ``[model, settings, prompt, images]`` as JSON."""
+        """Return a function from positions in ``rows`` to keys.
+
+        A key is the SHA-256 of ``[model, settings, prompt, images]`` as JSON.
+        """
         (images, sha256), contents = self.asked, self.prompts.images.contents
         begun = hashlib.sha256(shared_key(self)[:-1].encode())
 
@@ -198,17 +201,17 @@ class Cell:
         return key
 
     def call_keys(self) -> Iterator[str]:
-        """The keys of its calls, row by row; each is made when it is asked for."""
+        """Yield the keys of its calls, row by row."""
         return map(self.key_maker(), range(len(self.rows)))
 
 
 class Call(NamedTuple):
-    """One call, and the first cell, and the place of its row, that want it."""
+    """One call, with the first cell and the position in its rows that need it."""
 
     key: str
     cell: Cell
     at: int
-    wanted_by: tuple[int, ...] = ()  # the places of all cells of its plan that do
+    wanted_by: tuple[int, ...] = ()  # indices of all cells of its plan that need it
 
     @property
     def row(self) -> int:
@@ -228,12 +231,12 @@ class Call(NamedTuple):
 
     @property
     def message(self) -> Message:
-        """Built anew every time: messages of a whole plan would fill the memory."""
+        """Built on every access: the messages of a whole plan would fill the memory."""
         return self.cell.prompts.message(self.row)
 
     @property
     def scene(self) -> tuple[object, ...]:
-        """What calls that go together over the same images share beside their messages."""
+        """What calls that are batched over the same images have in common besides messages."""
         asked = self.cell.question
         held = _ENCODER.encode(asked.reply_schema)
         tokens = asked.max_new_tokens
@@ -241,11 +244,7 @@ class Call(NamedTuple):
 
 
 def settings_of(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What an answer depends on beside the message: the user's settings, and the protocol's.
-
-    New tokens go by frames, models size images by where they come from, and decoding may be held
-    to a schema.
-    """
+    """Return what answers depend on besides the message: user settings and the protocol's."""
     held = {} if question.reply_schema is None else {"reply_schema": question.reply_schema}
     asked = {"max_new_tokens": question.max_new_tokens, "image_folder": question.images}
     return {**asked, **held, **given}
@@ -255,34 +254,34 @@ NO_ANSWER_DEPENDS = frozenset(
     {"model_path", "like", "batch_size", "device", "key", "retry", "timeout", "verbose", "wait"}
     | {"max_usd", "budget", "space", "headers"}
 )
-"""Settings on which no answer depends, or that stand in a key otherwise."""
+"""Settings that do not affect answers, or enter the key in another way."""
 
 
 def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any]:
-    """What of a model's settings is part of the key of its calls.
+    """Return the part of a model's settings that is part of its calls' keys.
 
     Args:
-        checkpoint: of a model of ours on this machine: a hash of its files, so that it is the same
-            checkpoint wherever it lies, or its identifier.
+        checkpoint: of a local model: a hash of its files, so that it may be moved, or its
+            identifier.
     """
     kept = {name: value for name, value in given.items() if name not in NO_ANSWER_DEPENDS}
     return kept if checkpoint is None else {**kept, "checkpoint": checkpoint}
 
 
 def shared_key(cell: Cell) -> str:
-    """What the keys of all calls of a cell begin with, as JSON."""
+    """Return the JSON with which the keys of all calls of a cell begin."""
     return _ENCODER.encode([cell.model, cell.settings])
 
 
 def key_of(
     model: str, settings: Mapping[str, Any], prompt_sha256: str, image_sha256: Sequence[str]
 ) -> str:
-    """The key of a call, from what a record says."""
+    """Return the key of a call from the fields of a record."""
     asked = _ENCODER.encode([model, settings, prompt_sha256, image_sha256])
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
 _quoted = json.encoder.encode_basestring_ascii
-"""A text as JSON writes it; to have lists of texts written by an encoder takes twice as long."""
+"""Encode a string as JSON: twice as fast as encoding lists of strings."""
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)

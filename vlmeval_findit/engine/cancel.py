@@ -1,7 +1,7 @@
-"""How a run is cancelled: one Ctrl-C or SIGTERM lets calls at servers come home, a second does not.
+"""Cancelling a run: the first Ctrl-C or SIGTERM waits for calls at servers, the second does not.
 
-Nothing polls: a callback wakes the loop of who waits.  A model here ends between two tokens.  The
-second signal is a KeyboardInterrupt, which waits only for who shields itself to keep replies.
+Nothing polls: a callback wakes the waiting loop. A local model ends between two tokens. The second
+signal raises KeyboardInterrupt, delayed only where replies are being stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class CancelToken:
-    """Whether a run should stop, and how soon; a part of ``run`` stops with it."""
+    """Whether a run should stop, and how soon; a token made of ``run`` stops with it."""
 
     def __init__(self, run: CancelToken | None = None) -> None:
         self._run: CancelToken = self if run is None else run._run
@@ -33,17 +33,16 @@ class CancelToken:
 
     @property
     def now(self) -> bool:
-        """Whether calls on their way should be given up too."""
+        """Whether calls in flight should be given up too."""
         return self._run._now
 
     def request(self) -> None:
-        """Begin no further call."""
         self._requested = True
         for callback in list(self._callbacks):
             callback()
 
     def interrupt(self) -> None:
-        """Give up what is on its way in the whole run; a signal handler may call this.
+        """Give up calls in flight in the whole run; safe to call in a signal handler.
 
         Raises:
             KeyboardInterrupt: the main thread is not shielded from it.
@@ -55,11 +54,11 @@ class CancelToken:
 
     @contextmanager
     def on_request(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Call back when a stop is requested, and again when everything should be given up.
+        """Call back when a stop is requested, and again on an interruption.
 
         Args:
-            callback: called at once if a stop was requested already, else perhaps from a signal
-                handler or another thread: ``loop.call_soon_threadsafe(event.set)``, or the like.
+            callback: called at once if a stop was already requested, else perhaps from a signal
+            handler or another thread: use ``loop.call_soon_threadsafe(event.set)`` or the like.
         """
         tokens = {self, self._run}
         for token in tokens:
@@ -74,10 +73,10 @@ class CancelToken:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Let an interruption of the main thread wait until this is done.
+        """Delay an interruption of the main thread until this is done.
 
         Raises:
-            KeyboardInterrupt: there was one meanwhile, and nothing further out is shielded.
+            KeyboardInterrupt: there was one meanwhile, and no outer shield.
         """
         with self._shield(True):
             yield
@@ -86,10 +85,10 @@ class CancelToken:
 
     @contextmanager
     def exposed(self) -> Iterator[None]:
-        """Let an interruption through, within what is shielded: nothing here is worth waiting for.
+        """Let an interruption through, inside a shield.
 
         Raises:
-            CancelledError: somebody interrupted.
+            CancelledError: there was an interruption.
         """
         try:
             with self._shield(False):
@@ -112,10 +111,10 @@ class CancelToken:
 
 @contextmanager
 def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[CancelToken]:
-    """A token that Ctrl-C and SIGTERM request a stop of, the first time, and interrupt, the second.
+    """Yield a token that the first Ctrl-C or SIGTERM requests to stop, and the second interrupts.
 
     Args:
-        told: takes one line when the first signal comes; it is called from the signal's handler.
+        told: takes one line on the first signal; called from the signal handler.
     """
     cancel = CancelToken()
 
@@ -129,7 +128,7 @@ def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[
                 "here is not (again: stop at once)"
             )
 
-    # Not the loop's own handlers: those would wait for a model that holds up the loop.
+    # Not the loop's own handlers, which would wait while a model blocks the loop.
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         before = {

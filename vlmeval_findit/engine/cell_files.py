@@ -1,7 +1,7 @@
-"""From the journal to prediction files in VLMEvalKit's layout and their scores; and back.
+"""Write prediction files in VLMEvalKit's layout and their scores from the journal; read them back.
 
-The journal and the plan alone decide what is written: the same bytes after any number of kills.
-Files that would change in nothing but ``scored_at`` are left as they are.
+Only the journal and the plan decide what is written: the same bytes after any number of kills.
+Files that would differ only in ``scored_at`` are left alone.
 """
 
 from __future__ import annotations
@@ -45,18 +45,16 @@ from .outputs import Output, record_of
 
 log = logging.getLogger(__name__)
 
-FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's own words: its runner asks such rows again
+FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks such rows again
 
-_LETTERS = 1 << 20  # of the replies that are scored at a time: a single one may have millions
+_LETTERS = 1 << 20  # characters of replies scored together; one reply may have millions
 
 
 def finished_cell(output: Output, journal: JournalView) -> Result:
-    """Write the files of a cell whose calls were all made, and say what comes out of it.
-
-    No more than a few rows are in memory at a time.
+    """Write and score the files of a complete cell, holding only a few rows in memory.
 
     Raises:
-        OSError: they cannot be written; each file is whole or as it was.
+        OSError: they cannot be written; each file is then complete or unchanged.
     """
     cell, path = output.cell, output.path
     keys = list(cell.call_keys())
@@ -76,12 +74,12 @@ def _details(folder: Path | None = None) -> IO[str]:
 
 
 def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
-    """How many rows of a cell have no answer, or none as it is wanted."""
+    """Count rows without an answer, or without the log-probabilities that are wanted."""
     return sum(not journal.serves(key, confidences=cell.confidences) for key in keys)
 
 
 def in_memory(output: Output, journal: JournalView) -> RunScore:
-    """The score of a cell whose calls were all made; nothing is written but what is forgotten."""
+    """Score a complete cell without writing its files."""
     rows = prediction_rows(output.cell, output.cell.call_keys(), journal)
     with _details() as details:
         return joined(_parts(output, rows, details))
@@ -90,13 +88,13 @@ def in_memory(output: Output, journal: JournalView) -> RunScore:
 def prediction_rows(
     cell: Cell, keys: Iterable[str], journal: JournalView
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a prediction file, with the columns that VLMEvalKit's runner writes."""
+    """Yield the rows of a prediction file, with the columns of VLMEvalKit's runner."""
     for index, key in zip(cell.rows, keys, strict=True):
         yield _row(cell, index, journal.get(key))
 
 
 def _repeatable(rows: Callable[[], Iterator[dict[str, Any]]]) -> Callable[[], Iterable[Any]]:
-    """The same rows again and again; they are kept where they are not long, else made again."""
+    """Return an iterable function of the rows; long ones are built again instead of stored."""
     kept, letters = [], 0
     for row in rows():
         kept.append(row)
@@ -107,7 +105,7 @@ def _repeatable(rows: Callable[[], Iterator[dict[str, Any]]]) -> Callable[[], It
 
 
 def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
-    """The scores of a few rows at a time, without what their details tell already."""
+    """Score a few rows at a time; drop what is written to the details."""
     cell = output.cell
     for replies in _few(map(_reply, rows), benchmark_of(cell.question).at_a_time):
         with _uncollected():
@@ -120,8 +118,7 @@ def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles: a million boxes have none, and it looks at each many times,
-    which is half of the time that they take."""
+    """Disable the cycle collector: it takes half of the time and finds no cycles in boxes."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -132,7 +129,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _few(replies: Iterable[Reply], most: int | None) -> Iterator[list[Reply]]:
-    """Replies in groups of at most so many (None: all of them); at least one group."""
+    """Group replies, at most ``most`` each (None: all); yields at least one group."""
     group: list[Reply] = []
     letters = 0
     for reply in replies:
@@ -181,7 +178,7 @@ def _score_in(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def clean_up(folder: Path) -> None:
-    """Remove what a kill in the middle of writing a file left: never a file of its own name."""
+    """Remove temporary files that a kill left behind."""
     ours = "|".join(map(re.escape, prefixes()))
     left_behind = re.compile(rf"\..*_({ours}).*\.(json|jsonl|csv)\.[a-z0-9_]{{8}}")
     for path in folder.iterdir() if folder.is_dir() else ():
@@ -189,20 +186,16 @@ def clean_up(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-# --- what lies there already ----------------------------------------------------------------------
-
-
 def adopt(output: Output, journal: Journal) -> None:
-    """Take answers into the journal that prediction files have and the journal does not.
+    """Add answers to the journal that only prediction files have.
 
-    So a run goes on under the engine that was begun under VLMEvalKit's runner, or before its
-    journal was lost, and nothing is paid for twice.  A file of any format is looked for; one that
-    was written from this journal is not read row by row.  Answers that the journal has of other
-    pictures stay what they are: they do not stand for those of now.
+    So a run that VLMEvalKit's runner began, or whose journal was lost, goes on without paying
+    twice. All formats are looked for; a file written from this journal is not read row by row.
+    Answers about other images stay in the journal, but do not count for the current ones.
 
     Raises:
-        PredictionError: the file has replies of which nothing says that they are of this run, or
-            rows that this run does not ask.
+        PredictionError: a file has replies that may be of another run, or rows that this run
+            does not ask.
     """
     paths = [*filter(Path.is_file, map(output.path.with_suffix, PREDICTION_FORMATS))]
     keys = list(output.cell.call_keys()) if paths else []
@@ -211,7 +204,7 @@ def adopt(output: Output, journal: Journal) -> None:
     recorded, forced = read_identity(output.path), output.identity.forced
     for path in paths:
         if forced and (recorded is None or recorded.forced != forced):
-            _set_aside(path)  # of another run than the one that was forced
+            _set_aside(path)  # not of the run that was forced
             continue
         try:
             replies = [reply for reply in read_predictions(path) if not reply.failed]
@@ -243,11 +236,11 @@ def _adopted(
         call = Call(keys[at], cell, at)
         said = reply.index, call.prompt_sha256, reply.text
         known = journal.get(call.key) if call.key in journal else None
-        # What is not said by the answer that stands may be by one without log-probabilities.
+        # An answer without log-probabilities may have said it.
         is_same = known is not None and (known["reply"] == reply.text or said in asked_before())
         with_logprobs = reply.recorded.token_logprobs is not None
         says_more = with_logprobs and not journal.serves(call.key, confidences=True)
-        # Formats but JSON cannot hold every reply.
+        # Only JSON holds every reply unchanged.
         if known and not (is_same and says_more) and (is_same or path.suffix != ".json"):
             continue
         if (known and not is_same) or recorded is None or not _is_of(reply, output):
@@ -266,9 +259,9 @@ def _adopted(
 
 
 def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:
-    """The row, the hash of the words and the reply of every call of a cell that the journal has.
+    """Return (row, prompt hash, reply) of every answer of a cell in the journal.
 
-    Where the key of a row's call is not among them, the call was about other pictures.
+    A reply that is here, but whose call's key is not, was about another image.
     """
     return frozenset(
         (one["row"], one["prompt_sha256"], one["reply"])
@@ -280,7 +273,7 @@ def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str
 
 
 def _is_of(reply: Reply, output: Output) -> bool:
-    """Whether nothing says that a reply is of another checkpoint than its run's."""
+    """Whether a reply may be of its run's checkpoint."""
     said, now = reply.recorded.model.get("revision"), output.identity.answering.revision
     return None in (said, now) or said == now
 

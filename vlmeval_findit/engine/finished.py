@@ -1,7 +1,7 @@
-"""Cells that are finished: a sweep that is started again looks at each of them, and at no call.
+"""Skip finished cells: a restarted sweep checks one hash per cell instead of its calls.
 
-Where a provenance's hashes of files, and of all that decides them, still hold, neither journal nor
-model is opened.  Contents are compared, not times, but of images, which are large.
+While the hashes in a provenance still hold, neither journal nor model is opened. Contents are
+compared, not times, except for images, which are large.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class FinishedCells:
     def result(
         self, path: Path, cell: Cell, settings: Settings, answered_by: object
     ) -> Result | None:
-        """Return what came out of a cell that is finished, None of another.
+        """Return the result of a finished cell, else None.
 
         Args:
-            cell: what only its host knows of its settings need not be in it.
-            answered_by: all that decides who answers, as of :meth:`.Host.answered_by`.
+            cell: may lack the settings that only its host knows.
+            answered_by: from :meth:`.Host.answered_by`.
         """
         made_of = self._made_of[path] = self._hash(cell, settings, answered_by)
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -60,11 +60,10 @@ class FinishedCells:
         return None
 
     def keep(self, output: Output, result: Result) -> None:
-        """Note in the provenance of a cell whose files were just written that it is finished, where
-        it is, and all that decides it is known.
+        """Mark a cell as finished in its provenance, if it is and all that decides it is known.
 
         Raises:
-            OSError: there is no room.
+            OSError: the disk is full.
         """
         made_of, path = self._made_of.get(output.path), RunFiles(output.path).provenance
         if made_of is None or result.failed or not _is_known(output):
@@ -76,10 +75,10 @@ class FinishedCells:
         write_text_once(path, provenance.as_text(values))
 
     def _hash(self, cell: Cell, settings: Settings, answered_by: object) -> str:
-        """A hash of all that decides the files of a cell.
+        """Hash all that decides the files of a cell.
 
-        The words of all messages follow from the code, the rows and the question.  A few messages
-        are made all the same: the first, the last, the one in the middle.
+        Messages follow from the code, the rows and the question; the first, the middle and the last
+        are hashed as well.
         """
         few = {cell.rows[at] for at in (0, len(cell.rows) // 2, -1)} if cell.rows else set()
         parts = [
@@ -100,7 +99,7 @@ class FinishedCells:
         return sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())
 
     def _rows_of(self, cell: Cell) -> str:
-        """A hash of the rows of a table, what is right included, and of the images in them."""
+        """Hash a table's rows, ground truth and images included."""
         queries, folder = cell.task.queries, cell.prompts.folder.path
         sha256 = cell.prompts.images.sha256
         at = id(queries)
@@ -109,13 +108,13 @@ class FinishedCells:
             for query in queries.values():
                 pictures = [sha256(folder / name) for name in _pictures(query)]
                 parts.append(f"{query!r} {pictures}")
-            # With the queries, so that no others come to have their place in memory.
+            # Holding the queries keeps their id() from being reused.
             self._rows[at] = queries, sha256_of("\n".join(parts).encode("utf-8", "replace"))
         return self._rows[at][1]
 
 
 def _sha256(values: Mapping[str, Any]) -> str:
-    """The hash of a provenance but for what is a time, or this hash."""
+    """Hash a provenance without its times and this hash."""
     mark = {**values[provenance.FINISHED], "sha256": None}
     said = {**values, provenance.FINISHED: mark, "scored_at": None}
     return sha256_of(json.dumps(said, sort_keys=True).encode())
@@ -128,10 +127,10 @@ def _files(predictions: Path) -> Mapping[str, str]:
 
 
 def _is_known(output: Output) -> bool:
-    """Whether all that decides a cell is in its rows, its question and the code of this package.
+    """Whether rows, question and package code decide a cell completely.
 
-    It is not where the words come from a clone or a plug-in, where what is asked depends on who is
-    asked, where we draw the pictures, or an encoder scores.
+    Not so if prompts come from a clone or a plug-in or depend on the model, if images are drawn
+    here, or if an encoder scores.
     """
     cell, identity = output.cell, output.identity
     words = benchmark_of(cell.question.name).prompts()
@@ -154,25 +153,22 @@ def _pictures(query: Any) -> Sequence[str]:
 
 @cache
 def code_sha256() -> str:
-    """A hash of the code of this package, which words prompts, reads replies and scores them."""
+    """Hash this package's code, which words prompts, reads replies and scores them."""
     paths = sorted(_PACKAGE.rglob("*.py"))
     return sha256_of(
         *(b"%s\0%s\0" % (str(p.relative_to(_PACKAGE)).encode(), p.read_bytes()) for p in paths)
     )
 
 
-# --- who answers ----------------------------------------------------------------------------------
-
-
 def answered_here(entry: ModelEntry) -> object:
-    """All that decides how VLMEvalKit answers for a model, as of :meth:`.Host.answered_by`."""
+    """Implement :meth:`.Host.answered_by` for VLMEvalKit's models."""
     revisions = {one: known_revision(one) for one in sorted(_checkpoints(entry))}
     files = [file_sha256(Path(path)) for path in named_files()]
     return [repr(replace(entry, line=0)), host_version(), _package_state(), revisions, files]
 
 
 def _checkpoints(entry: ModelEntry) -> Iterator[str]:
-    """The folders or identifiers of weights that an entry, or its row of the table, names."""
+    """Yield the weights' folders or identifiers that an entry, or its row of the table, names."""
     row = find_model(entry.like or entry.name)
     local = row.local.checkpoints.values() if row is not None and row.local is not None else ()
     for named in (entry.checkpoint, entry.settings.get("model_path"), *local):
@@ -189,8 +185,8 @@ def _package_state() -> str:
 
 
 class LateHost:
-    """VLMEvalKit, which is imported when the first of its models is asked: that takes twenty
-    seconds, and of a finished sweep none is.
+    """VLMEvalKit, imported when its first model is asked: that takes twenty seconds, and a finished
+    sweep asks none.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:

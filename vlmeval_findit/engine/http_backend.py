@@ -1,7 +1,7 @@
-"""Asks a model over HTTP: servers of one's own, a provider, OpenRouter.
+"""Asks a model over HTTP: local servers, a provider, OpenRouter.
 
-The scheduler says which call goes where and when; here each is sent, and what comes home is handed
-on.  Whatever a server does is an answer, with an error or without; nothing is raised.
+The scheduler decides which call goes where and when; this module sends it. Whatever a server does
+becomes an answer, with or without an error; nothing is raised.
 """
 
 from __future__ import annotations
@@ -37,22 +37,21 @@ log = logging.getLogger(__name__)
 
 _BUSY = frozenset({429, 503, 529})  # 529 is Anthropic's
 _LOOK_SECONDS = 1.0
-_OBJECTS = 50_000  # that are made between two collections: those of a few hundred calls
+_OBJECTS = 50_000  # allocations between two garbage collections: those of a few hundred calls
 
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """A model over HTTP, how it is asked, and what was found out of its servers.
+    """A model over HTTP, how it is asked, and what is known of its servers.
 
-    Backends may share it, one after the other: no question is asked twice of a server.  Endpoints
-    that are called are looked at again every second, and raise a RuntimeError when nobody is going
-    to answer any more.
+    Backends may share it in turn, so that servers are probed once. Callable endpoints are listed
+    again every second, and raise RuntimeError when no server will come.
     """
 
     model: ChatModel
     endpoints: Sequence[Endpoint] | Callable[[], Sequence[Endpoint]]
-    timeout: float = 600.0  # seconds for one attempt, from the look-up of the name to the last byte
-    budget: Budget = field(default_factory=Budget)  # perhaps shared with other models
+    timeout: float = 600.0  # seconds per attempt, from name lookup to last byte
+    budget: Budget = field(default_factory=Budget)  # may be shared with other models
     policy: Policy = field(default_factory=Policy)
     servers: dict[str, ModelServer] = field(default_factory=dict, init=False, repr=False)
     _shown: set[str] = field(default_factory=set, repr=False)
@@ -65,14 +64,14 @@ class Service:
         self.look()
 
     def look(self) -> list[str]:
-        """The names of the servers that are there now; what is known of them stays known."""
+        """Return the names of the current servers; what is known of others is kept."""
         found = self.endpoints() if callable(self.endpoints) else self.endpoints
         named = model_servers(found)
         self.servers = {**named, **self.servers}
         return list(named)
 
     def say(self, call: ChatCall) -> None:
-        """Log what a user should know of a call, the first time that it comes."""
+        """Log each warning of a call once."""
         for message in call.warnings:
             if message not in self._shown:
                 self._shown.add(message)
@@ -80,7 +79,7 @@ class Service:
 
 
 class HttpBackend:
-    """Answers calls of a model over HTTP, at most so many at a time to each server."""
+    """Answers calls of a model over HTTP, with at most ``calls`` in flight per server."""
 
     def __init__(self, load: Callable[[], Service], calls: int = 1) -> None:
         self._load = load
@@ -90,11 +89,7 @@ class HttpBackend:
 
     @property
     def service(self) -> Service:
-        """Who is asked.
-
-        Raises:
-            Exception: whatever makes it impossible.
-        """
+        """Load the service; any exception of the loader passes through."""
         if self._service is None:
             self._service = self._load()
         return self._service
@@ -117,7 +112,7 @@ class HttpBackend:
                     yield WorkResult(*zip(*home, strict=True))
 
     def ask(self, message: Message, question: Question) -> Answer:
-        """Ask one message; any thread may."""
+        """Ask one message; callable from any thread."""
         service = self.service
         call = ChatCall(service.model, service.budget, message, question)
 
@@ -131,8 +126,8 @@ class HttpBackend:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for garbage rarely, and not among what is loaded: that took a quarter of a call's
-    processor, as what a call needs lives until it is home.
+    """Collect garbage rarely, and leave out loaded modules: collecting took a quarter of a call's
+    processor time, and its objects live until it ends anyway.
     """
     usual = gc.get_threshold()
     gc.freeze()
@@ -144,7 +139,7 @@ def _rare_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-_Asked = tuple[Any, ChatCall]  # a call of the engine (None: another's), and how it is made
+_Asked = tuple[Any, ChatCall]  # a call of the engine (or None), and how it is made
 
 
 def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str, _Asked]]:
@@ -153,7 +148,7 @@ def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str
     before = ""
     for (image, call), (after, _) in pairwise(chain(single, [end])):
         assert call is not None
-        # Neighbours over the same images are all there are: providers are told what to keep.
+        # Calls over the same images are neighbours: providers are told to cache those.
         shared = image != "" and image in (before, after)
         before = image
         said = (call.message, call.cell.question, call.cell.confidences, shared)
@@ -184,7 +179,7 @@ class _Run:
                 log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
     async def answers(self) -> AsyncGenerator[list[tuple[Any, Answer]], None]:
-        """What came home: together what came in one turn of the loop."""
+        """Yield the finished calls of each turn of the loop together."""
         with self._cancel.on_request(self._wake), self._budget.watched_by(self._wake):
             async with self._client, self._ending_tasks():
                 while not self._cancel.now:
@@ -195,7 +190,8 @@ class _Run:
                     elif self._scheduler.done:
                         return
                     else:
-                        # What others cost may have to be seen first: then no time is of use.
+                        # The budget may have to wait for the cost of others: then only they can
+                        # wake it.
                         now = self._loop.time()
                         wake_at = self._scheduler.wake_at(now) if may_begin else None
                         with suppress(TimeoutError):
@@ -204,10 +200,8 @@ class _Run:
             if home := self._finished():
                 yield home
 
-    # --- what begins, and what is finished --------------------------------------------------------
-
     def _begin_calls(self) -> bool:
-        """Begin what may begin; False where the budget has to see first what others cost."""
+        """Begin what may begin; False if the budget waits for the cost of other calls."""
         scheduler = self._scheduler
         if self._cancel.requested and not scheduler.given_up:
             scheduler.give_up("not asked: the run is to stop")
@@ -237,7 +231,7 @@ class _Run:
 
     @asynccontextmanager
     async def _ending_tasks(self) -> AsyncIterator[None]:
-        """Close what is on its way at the end: a call that was given up did not fail."""
+        """Cancel what is in flight at the end; such calls did not fail."""
         try:
             yield
         finally:
@@ -252,7 +246,7 @@ class _Run:
         return [home for one in finished if (home := self._home(one)) is not None]
 
     def _home(self, finished: Finished) -> tuple[Any, Answer] | None:
-        """A call and what came of it; None where nothing is known, as it was not made."""
+        """Return a call and its answer; None if it was not made."""
         asked, call = finished.item.value
         if not (call.completion or call.error or call.unreadable):
             if not (self._spent or self._lost):
@@ -282,8 +276,6 @@ class _Run:
                 scheduler.remove_server(name, now)
             self._woken.set()
 
-    # --- one attempt ------------------------------------------------------------------------------
-
     async def _attempt(self, assignment: Assignment) -> None:
         _, call = assignment.item.value
         server = self._service.servers[assignment.server.name]
@@ -297,7 +289,7 @@ class _Run:
             now, named = self._loop.time(), bool(call.fields_in(str(error)))
             server.note_refusal(error, assignment.began, now, held=call.is_held, names_field=named)
             outcome, reason, retry_after = _outcome_of(error), str(error), error.retry_after
-        except Exception as error:  # whatever a broken image makes of its reader
+        except Exception as error:  # a broken image may raise anything
             log.debug("a call was not made", exc_info=error)
             outcome, reason = Outcome.INVALID, said(error)
             call.unreadable = reason
@@ -317,7 +309,7 @@ def _outcome_of(error: CallError) -> Outcome:
 
 
 def _later(seconds: float | None) -> str:
-    """When a server wants to be asked again, where nobody waits for it."""
+    """Say when a server wants to be asked again, if nobody waits that long."""
     if seconds is None or seconds <= LONGEST_WAIT:
         return ""
     if seconds >= 100 * 3600:

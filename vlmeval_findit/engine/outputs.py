@@ -1,4 +1,4 @@
-"""Where a run's results go, and what run they are of: what contradicts it is refused."""
+"""Where a cell's results go, and its run's identity: contradictions are refused."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from .journal.view import JournalView
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a cell's results go, what run they are of, and how they are scored."""
+    """Where a cell's results go, its run's identity, and how it is scored."""
 
-    path: Path  # the prediction file
+    path: Path
     cell: Cell
     settings: Settings
     identity: Identity
 
 
 def prediction_path(work_dir: Path, cell: Cell) -> Path:
-    """Where VLMEvalKit would put the predictions of a cell."""
+    """Return where VLMEvalKit would put the predictions of a cell."""
     return work_dir / cell.model / f"{cell.model}_{cell.task.name}.json"
 
 
@@ -52,22 +52,22 @@ def prepare_output(
     found: Described,
     host: Mapping[str, str],
 ) -> Output:
-    """Where a cell's results go, once it is sure that they can be scored and replace nothing.
+    """Return a cell's output after checking that it can be scored and replaces nothing.
 
     Args:
-        settings: of scoring; a space goes before that of the model's row.
-        host: the program that the model is of, with its version.
+        settings: of scoring; a space overrides that of the model's row.
+        host: the program that runs the model, with its version.
 
     Raises:
-        SpaceError: nothing says the model's coordinate space.
-        ValueError: the benchmark could not score with the settings.
-        IdentityError: the predictions that lie there are of another run.
+        SpaceError: the model's coordinate space is not known.
+        ValueError: the benchmark cannot score with the settings.
+        IdentityError: the existing predictions are of another run.
     """
     question = cell.question
     benchmark = benchmark_of(question)
     benchmark.check(question, settings)
     space = benchmark.space(cell.model, question, settings, found)
-    # The messages are made once, for this and for keys; not where those all models share differ.
+    # Hashing builds all messages once, for keys too; not where a model has messages of its own.
     known = cell.prompts.hash if cell.asked and cell.task.before is None else None
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, known)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
@@ -84,13 +84,12 @@ def begin(
     journal: JournalView,
     paths: Iterable[Path],
 ) -> Output:
-    """Write what the run is, before its first call.
+    """Write the run's identity before its first call.
 
     Args:
-        answering: who answers, with what only the machine that makes the calls knows; None where
-            none is made.
-        keys: of the calls that the journal may have.
-        journal: has answers that must have been made as this run makes them.
+        answering: who answers, with what only the asking machine knows; None if no call is made.
+        keys: of calls that the journal may have.
+        journal: its answers must have been made as this run makes them.
         paths: the prediction files beside which it is written.
 
     Raises:
@@ -128,9 +127,9 @@ def _made_otherwise(
 
 
 def record_of(call: Call, answer: Answer, run: Identity, confidences: bool) -> dict[str, Any]:
-    """One line of the journal; ``confidences``: log-probabilities were asked for."""
+    """Return the journal's record of a call; ``confidences``: log-probabilities were asked for."""
     cell = call.cell
-    # Our own askers have done it; those of plug-ins have not.
+    # Models of plug-ins have not done it.
     answer = refused_if_it_quotes(answer)
     extra, error = scrubbed([as_json_value(answer.extra), answer.error])
     return {
@@ -145,7 +144,7 @@ def record_of(call: Call, answer: Answer, run: Identity, confidences: bool) -> d
         "extra_records": extra,
         "seconds": round(answer.seconds, 6),
         "made_by": run.made_by,
-        # The last two: a journal is opened by looking at the ends of lines.
+        # These come last: a journal is opened by looking at the ends of its lines.
         "error": error,
         **({"confidences": True} if confidences else {}),
     }

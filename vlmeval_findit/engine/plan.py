@@ -1,7 +1,7 @@
-"""From cells to calls: equal calls once, and all variants of one image together.
+"""Plan calls: equal calls once, and all variants of one image together.
 
-Work is cut from the *whole* plan, so a run that was killed goes on with the same batches.  Keys are
-made as they are asked for: what a plan keeps grows with rows and their images, not with calls.
+Items are cut from the *whole* plan, so a resumed run has the same batches. Keys are made on demand:
+memory grows with rows and images, not with calls.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ class WorkItem(NamedTuple):
     """Calls that go to a model together."""
 
     calls: tuple[Call, ...]
-    shares_images: bool  # whether they are over the same images
+    shares_images: bool
 
 
 @dataclass(frozen=True, slots=True)
-class ItemSizes:
+class ItemSizes:  # How many calls go to a model together.
     """How many calls go to a model together."""
 
-    variants: int = 32  # the most over one image: formats of one query share all that is dear
-    batch: int = 8  # the most of one question
+    variants: int = 32  # most over one image: formats of a query share its cost
+    batch: int = 8  # most of one question
     shared_from: int = 2
-    """The fewest over one image that go together; the few queries of one picture in a run of one
-    format would leave a large batch in pieces."""
+    """Fewest over one image that go together: with one format, an image's few queries would split a
+    large batch.
+    """
 
 
 class Plan:
@@ -51,7 +52,7 @@ class Plan:
         self.cells = tuple(cells)
         self.is_left = is_left
         self._sizes = sizes or ItemSizes()
-        # Images have the numbers of their contents, in the order of first use.
+        # Images are numbered by content, in order of first use.
         numbers: dict[tuple[str, ...], int] = {}
         alike: dict[bytes, list[int]] = {}
         for at, cell in enumerate(cells):
@@ -59,7 +60,8 @@ class Plan:
             shown = array("I", (numbers.setdefault(one, len(numbers)) for one in contents))
             alike.setdefault(shown.tobytes(), []).append(at)
         self._unread = [any(map(unread, contents)) for contents in numbers]
-        # Cells whose rows show the same, as all formats of a table do, and the rows by image.
+        # Cells whose rows show the same images, as all formats of a table do, and their rows by
+        # image.
         self._alike = tuple(alike.values())
         rows = [np.frombuffer(shown, np.uintc) for shown in alike]
         each = np.concatenate([np.empty(0, np.uintc), *rows])
@@ -70,7 +72,7 @@ class Plan:
         self._ends = np.cumsum(np.bincount(each, minlength=len(numbers)))
 
     def calls(self, *, unreadable: bool = False) -> Iterator[Call]:
-        """Every call once, in the order of work; or those over images that cannot be read."""
+        """Yield every call once, in order; or only those over unreadable images."""
         keys, start = [cell.key_maker() for cell in self.cells], 0
         for number, end in enumerate(self._ends.tolist()):
             if self._unread[number] or not unreadable:
@@ -88,7 +90,7 @@ class Plan:
             yield Call(key, self.cells[wanted_by[0]], place, tuple(wanted_by))
 
     def __iter__(self) -> Iterator[WorkItem]:
-        """The calls that are left and whose images can be read, cut as if all were asked."""
+        """Yield what is left and readable, cut as if all calls were made."""
         for item in work_items(self.calls(), self._sizes):
             calls = [one for one in item.calls if self.is_left(one.key)]
             if calls and any(self._unread):
@@ -118,13 +120,10 @@ def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
         yield WorkItem(tuple(batch), shares_images=False)
 
 
-# --- what is left ---------------------------------------------------------------------------------
-
-
 def unanswered(
     journal: JournalView, confidences: bool, again: bool = True
 ) -> Callable[[str], bool]:
-    """Whether a journal lacks the answer with a key; ``again``: failed calls are made again."""
+    """Return whether a journal lacks a key's answer; ``again``: failed calls are repeated."""
 
     def is_left(key: str) -> bool:
         if journal.serves(key, confidences=confidences):
@@ -137,17 +136,17 @@ def unanswered(
 class Left(NamedTuple):
     """How much of a plan is left."""
 
-    calls: int  # all
+    calls: int
     left: int
-    waits: tuple[int, ...]  # for how many of them each cell waits
-    known: frozenset[int]  # the places of cells of which the journal has answers
-    noted: frozenset[str]  # keys that were asked for
+    waits: tuple[int, ...]  # per cell, how many of them it needs
+    known: frozenset[int]  # indices of cells with answers in the journal
+    noted: frozenset[str]  # requested keys that are in the plan
 
 
 def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) -> Left:
-    """Count the calls that are left, in one walk through the plan; ``noted`` are keys to look for.
+    """Count the calls that are left, in one pass; ``noted`` are keys to look for.
 
-    A call that is left although the journal has its answer is one that has no log-probabilities.
+    An answered call is left if log-probabilities are wanted and missing.
     """
     calls = again = count = 0
     waits, known, found = [0] * len(plan.cells), set[int](), set[str]()

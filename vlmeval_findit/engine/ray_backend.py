@@ -1,6 +1,6 @@
 """Calls over a Ray cluster: each replica of a model is a server of the scheduler.
 
-Ray places and restarts replicas; who is asked what is decided here.
+Ray places and restarts replicas; the scheduler decides what they are asked.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ log = logging.getLogger(__name__)
 _POLICY = Policy(
     attempts=3,
     failures=3,
-    rest=(math.inf, math.inf),  # a replica that fails again and again is retired
+    rest=(math.inf, math.inf),  # a replica that keeps failing is retired
     hold_siblings=False,
 )
 
-_COMES_BACK = 900.0  # seconds in which a replica that died should have loaded its model again
+_COMES_BACK = 900.0  # seconds for a replica that died to load its model again
 
 
 class RayBackend:
-    """Replicas of a model in the actors of a Ray cluster.
+    """Replicas of a model as actors of a Ray cluster.
 
     Raises:
         ValueError: Ray is not installed.
@@ -130,7 +130,7 @@ class _Run:
         task.add_done_callback(lambda _: self._woken.set())
 
     def _finished(self) -> list[WorkResult]:
-        """What came home, and items that no replica answers."""
+        """Return finished items, and those that no replica answers."""
         home, self._home = self._home, []
         finished, self._scheduler.finished = self._scheduler.finished, []
         for one in finished:
@@ -142,10 +142,8 @@ class _Run:
                 home.append(WorkResult(item.calls, answers))
         return home
 
-    # --- replicas come and go ---------------------------------------------------------------------
-
     def _start(self, actor: _Actor, within: float | None = None) -> None:
-        """Ask a replica from when its model is loaded; the others do not wait for it."""
+        """Use a replica once its model is loaded, without waiting for it."""
 
         async def start() -> None:
             try:
@@ -176,12 +174,10 @@ class _Run:
         if actor.name in self._scheduler.servers:
             self._scheduler.remove_server(actor.name, self._loop.time(), why)
 
-    # --- calls ------------------------------------------------------------------------------------
-
     async def _ask(self, assignment: Assignment) -> None:
-        """Have a replica answer an item, and note what came of it.
+        """Have a replica answer an item, and note the outcome.
 
-        Failed answers wait for one that shows that it is not the replica's fault.
+        Failed answers are held back until one succeeds, which shows that the replica works.
         """
         item: WorkItem = assignment.item.value
         actor, calls, failed = self._actors[assignment.server.name], item.calls, list[Answer]()
@@ -205,7 +201,7 @@ class _Run:
             reason = f"its replica died ({type(error).__name__})" if died else said(_cause(error))
             outcome = Outcome.FAILED
         if died:
-            # Ray starts it again, where there is room.
+            # Ray restarts it where there is room.
             log.warning("%s died and is started again", actor)
             self._start(actor, _COMES_BACK)
         left = WorkItem(calls, item.shares_images)
@@ -216,8 +212,9 @@ class _Run:
             self._lose(actor, "fails every call and is retired", RuntimeError(reason))
 
     def _all_failed(self, assignment: Assignment, result: WorkResult) -> Outcome:
-        """Whose fault it is that all calls of an item fail: where two replicas say so, the item's;
-        without another replica nobody knows, and the calls have failed.
+        """Decide whose fault it is that all calls of an item fail.
+
+        It is the item's if two replicas fail it, or if there is no other replica to try.
         """
         name, servers = assignment.server.name, self._scheduler.servers
         others = assignment.item.failed_at - {name}
@@ -230,5 +227,5 @@ class _Run:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """What an actor raised, without Ray's account of it."""
+    """Return what an actor raised, without Ray's wrapper."""
     return getattr(error, "cause", None) or error

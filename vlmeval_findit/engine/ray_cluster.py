@@ -1,6 +1,6 @@
 """A Ray cluster, and the replicas of a model in it.
 
-The machines of a cluster need this package and the images at the same paths; a local Ray listens on
+The machines of a cluster need this package and the images at the same paths. A local Ray listens on
 the loopback address only.
 """
 
@@ -29,20 +29,19 @@ from .finished import code_sha256
 
 log = logging.getLogger(__name__)
 
-_RESTARTS = 20  # of a replica: more than one item makes
-_TOGETHER = 0.25  # seconds of answers that go home together: a message costs the driver 0.4 ms
+_RESTARTS = 20  # per replica: more than one item causes
+_TOGETHER = 0.25  # seconds of answers per message, as each costs the driver 0.4 ms
 
 _SECRET = re.compile("KEY|TOKEN|HEADERS|SECRET|PASS")
-"""In names of variables that replicas do not get: what is sent lies in the object store of the
-cluster, for everybody on it to read."""
+"""Variables that replicas do not get: the object store is readable by everyone on the cluster."""
 
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""At 0 Ray listens on 127.0.0.1 only: meant for systems whose firewalls would ask."""
+"""At 0 Ray listens on 127.0.0.1 only."""
 
 
 @contextmanager
 def cluster(ray: Any) -> Iterator[None]:
-    """The cluster of an earlier ``ray.init`` or of RAY_ADDRESS, else a local Ray."""
+    """Use the cluster of an earlier ``ray.init`` or of RAY_ADDRESS, else start a local Ray."""
     if ray.is_initialized():
         yield
         return
@@ -50,11 +49,11 @@ def cluster(ray: Any) -> Iterator[None]:
     with ExitStack() as undo:
         if not os.environ.get("RAY_ADDRESS"):
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            # Its sockets lie in this folder, and a socket's path must be short.
+            # Ray's sockets are in this folder, and socket paths must be short.
             folder = TemporaryDirectory(prefix="findit-ray-", ignore_cleanup_errors=True)
             quiet |= {"address": "local", "_temp_dir": undo.enter_context(folder)}
             quiet["include_dashboard"] = False
-            # The workers have it from the environment.
+            # Workers read it from the environment.
             constants = ray._private.ray_constants
             undo.callback(setattr, constants, "ENABLE_RAY_CLUSTER", constants.ENABLE_RAY_CLUSTER)
             constants.ENABLE_RAY_CLUSTER = False
@@ -65,16 +64,16 @@ def cluster(ray: Any) -> Iterator[None]:
         handler = signal.getsignal(signal.SIGTERM)
         ray.init(**quiet)
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray's own ends the process at once
+            signal.signal(signal.SIGTERM, handler)  # Ray's handler ends the process at once
         yield
 
 
 @contextmanager
 def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]]:
-    """The actors of a model, as many as are wanted or fit; they are gone in the end.
+    """Yield the actors of a model, as many as wanted or as fit; kill them at the end.
 
     Raises:
-        ValueError: the cluster has GPUs, and they would not be used.
+        ValueError: the cluster has GPUs that would not be used.
     """
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -91,7 +90,7 @@ def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]
     if room < 1:
         log.warning("a replica needs %s; until the cluster has them, none starts", needs)
     for module in loaded_files():
-        # No worker could import what a question of theirs is an instance of.
+        # Workers could not import a plug-in's classes.
         ray.cloudpickle.register_pickle_by_value(module)
     ours = (name for name in os.environ if name.startswith("FINDIT_") or name == "LMUData")
     environment = {name: os.environ[name] for name in ours if not _SECRET.search(name)}
@@ -102,7 +101,7 @@ def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]
         handles = []
         for _ in range(inference.replicas or max(1, int(room))):
             if inference.gpus > 1:
-                # One machine, which what an actor starts for tensor parallelism shares with it.
+                # One machine, shared with what an actor starts for tensor parallelism.
                 group = placement_group([needs], strategy="STRICT_PACK")
                 undo.callback(remove_placement_group, group)
                 where = PlacementGroupSchedulingStrategy(group, 0, True)
@@ -113,7 +112,7 @@ def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]
 
 
 class Replica:
-    """What runs on the other machines: an async actor, with the model in one thread of it."""
+    """Runs on the other machines: an async actor with the model in one thread."""
 
     def __init__(self, load: Loader, environment: Mapping[str, str]) -> None:
         os.environ.update(environment)
@@ -126,7 +125,7 @@ class Replica:
         logging.getLogger().addHandler(self._heard)
 
     async def ready(self, code: str) -> str:
-        """Load the model, unless it is loaded; return the machine.
+        """Load the model if needed; return the host name.
 
         Raises:
             ValueError: the driver's package has another hash.
@@ -141,7 +140,7 @@ class Replica:
         return machine
 
     async def ask(self, work: Work) -> AsyncIterator[tuple[list[Answer], list[tuple[int, str]]]]:
-        """Yield the answers to the messages, fewer if it is stopped, and what was logged."""
+        """Yield answers, fewer if stopped, and log messages (level, text)."""
         answers: list[Answer] = []
 
         def run() -> None:
@@ -159,5 +158,5 @@ class Replica:
         await running
 
     async def stop(self) -> None:
-        """Begin no further call; a model that can ends between two tokens."""
+        """Begin no further call; a cancellable model stops between two tokens."""
         self._stopped = True

@@ -1,7 +1,7 @@
-"""Which item goes to which server next: no clock, no threads, no network.
+"""Decides which item goes to which server next; has no clock, threads or network.
 
-All items over an image go to one server (rendezvous hashing), whose prefix cache has it: the first
-alone, then its siblings.  A server without work takes some from others, also from one that fails.
+All items over an image go to one server (rendezvous hashing) for its prefix cache: the first alone,
+then its siblings. Idle and healthy servers take items from busy and failing ones.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from .server import LONGEST_WAIT, Group, Item, Outcome, Policy, Server
 
-_AHEAD = 8  # rounds of items, of all limits together, to look through for a server's own image
-_REFUSALS_HERE = 3  # refusals of an item after which another server is asked, if there is one
-_LARGEST_GROUP = 512  # items over one image that are looked at together: more are several groups
+_AHEAD = 8  # rounds of items, over all limits, to look ahead for a server's own image
+_REFUSALS_HERE = 3  # refusals of an item after which another server is tried
+_LARGEST_GROUP = 512  # items over one image handled together; larger groups are split
 
 
 class Assignment(NamedTuple):
@@ -27,7 +27,7 @@ class Assignment(NamedTuple):
 
     item: Item
     server: Server
-    group: Group | None  # the siblings that wait until it is home
+    group: Group | None  # siblings that wait for it
     began: float
 
     @property
@@ -37,7 +37,7 @@ class Assignment(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """An item that goes nowhere any more; ``reason`` says why it has no answer."""
+    """An item that needs no server any more; ``reason`` says why it has no answer."""
 
     item: Item
     outcome: Outcome
@@ -45,13 +45,14 @@ class Finished(NamedTuple):
 
 
 class Scheduler:
-    """Deals items out to servers: ask :meth:`next` until there is nothing, say what came of each
-    (:meth:`ended`), take :attr:`finished` away, and come back at :meth:`wake_at`.
+    """Assigns items to servers.
+
+    Call :meth:`next` until it returns None, report each outcome (:meth:`ended`), take
+    :attr:`finished`, and come back at :meth:`wake_at`.
 
     Args:
-        items: the content hash of each item's images, and its value; pulled as servers need them,
-            best in the order of images.
-        servers: the largest number of calls that each takes at a time.
+        items: content hash of the images, and value; pulled as needed, best ordered by image.
+        servers: the most calls that each takes at a time.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Scheduler:
         self.finished: list[Finished] = []
         self.in_flight = 0
         self.given_up = ""  # why nothing more begins
-        self.servers_may_come = False  # whether to wait where no server is left
+        self.servers_may_come = False  # wait even if no server is left
         self._coming = _groups(items)
         self._next = next(self._coming, None)
         self._random = random.Random(seed)
@@ -74,21 +75,18 @@ class Scheduler:
         self._turn = 0
         self._waiting: list[tuple[float, int, Item, Server]] = []
         self._homeless: list[Group] = []
-        self._siblings = 0.0  # of an image's first item, a running mean
-        self._outcome = Outcome.FAILED  # of what waits when it gives up
+        self._siblings = 0.0  # running mean of an image's later items
+        self._outcome = Outcome.FAILED  # of waiting items after giving up
         for name, limit in servers.items():
             self.add_server(name, limit)
 
-    # --- servers ----------------------------------------------------------------------------------
-
     def add_server(self, name: str, limit: int) -> None:
-        """Ask one more server from now on."""
         self.servers[name] = Server(name, max(limit, 1), self.policy)
         homeless, self._homeless = self._homeless, []
         self._place(homeless)
 
     def remove_server(self, name: str, now: float, reason: str = "it was removed") -> None:
-        """Ask a server nothing more; what is in flight there still comes home."""
+        """Send a server nothing more; what is in flight may still finish."""
         server = self.servers.pop(name)
         server.lost = server.lost or reason
         self._move_all(server)
@@ -96,11 +94,11 @@ class Scheduler:
 
     @property
     def capacity(self) -> dict[str, int]:
-        """By server, how many calls at once it was seen to take."""
+        """The most concurrent calls seen per server."""
         return {s.name: s.capacity for s in self.servers.values() if s.capacity}
 
     def _ranked(self, image: str, without: Server | None = None) -> list[Server]:
-        """Servers in the order in which they are asked about an image: the up ones, or all."""
+        """Order servers for an image: those that are up, or else all."""
         alive = [s for s in self.servers.values() if not s.lost and s is not without]
         there = [s for s in alive if s.is_up] or alive
         if not image:
@@ -115,22 +113,20 @@ class Scheduler:
                 self._homeless.append(group)
 
     def _move_all(self, server: Server) -> None:
-        """Give what waits at a server to others, if any is up, or it is lost."""
+        """Move a server's queue to others if any is up, or if it is lost."""
         if server.lost or any(s.is_up for s in self.servers.values() if s is not server):
             self._place(server.give_all())
 
     def _end_if_lost(self, now: float) -> None:
-        """Give up where nobody should wait for any server."""
+        """Give up if no server is worth waiting for."""
         if self.servers_may_come or self.given_up:
             return
         if all(server.is_given_up(now) for server in self.servers.values()):
             reasons = [s.lost or s.reason for s in self.servers.values()]
             self.give_up(next(filter(None, reasons), "no server is left"), Outcome.HOPELESS)
 
-    # --- what begins ------------------------------------------------------------------------------
-
     def next(self, now: float) -> Assignment | None:
-        """Begin an item; None: none may before something comes home or :meth:`wake_at`."""
+        """Begin an item; None if none may begin before another ends or :meth:`wake_at`."""
         while self._waiting and self._waiting[0][0] <= now:
             _, _, item, server = heapq.heappop(self._waiting)
             if server.is_up:
@@ -142,7 +138,7 @@ class Scheduler:
             self._end_if_lost(now)
             return None
         slow = self._too_slow(now)
-        self._turn += 1  # no server is always the first to be served
+        self._turn += 1  # round robin
         turn = self._turn % len(free)
         free = [one for one in free[turn:] + free[:turn] if one not in slow]
         for server in free:
@@ -179,7 +175,7 @@ class Scheduler:
         return (server.next_ready(), None) if server.ready else None
 
     def _look_ahead(self, hungry: Server) -> None:
-        """Pull items until this server has an image to begin, or too many wait for others."""
+        """Pull items until this server has a new image, or too many wait for others."""
         servers = self.servers.values()
         room = _AHEAD * sum(s.at_once for s in servers) - sum(s.new.items_left for s in servers)
         while (group := self._next) is not None and room > 0 and not hungry.new:
@@ -188,10 +184,8 @@ class Scheduler:
             self._place([group])
             self._next = next(self._coming, None)
 
-    # --- what servers take over from others -------------------------------------------------------
-
     def _adopt_image(self, server: Server, slow: set[Server], now: float) -> None:
-        """Take an image that nobody has begun from the server with most, if it is behind."""
+        """Take a new image from the server with the longest queue, if that is behind."""
         other = max(self.servers.values(), key=lambda s: s.new.items_left)
         is_behind = (
             other.new.items_left > 2 * other.at_once
@@ -203,11 +197,11 @@ class Scheduler:
             server.new.add(other.new.take(last=True))
 
     def _take_over(self, server: Server, slow: set[Server], now: float) -> bool:
-        """Take what another server cannot do, or is late with; whether there was any."""
+        """Take items that another server cannot do, or does late; False if there were none."""
         others = [s for s in self.servers.values() if s is not server and s.waiting]
         if not others:
             return False
-        if server.on_trial:  # one item shows whether it is back
+        if server.on_trial:  # one item tests it
             other = max(others, key=attrgetter("waiting"))
             if other.again:
                 server.again.append(other.again.pop())
@@ -219,7 +213,7 @@ class Scheduler:
         if is_out and other.again and server.name not in other.again[-1].failed_at:
             server.again.append(other.again.pop())
             return True
-        # The image is read once more: that should be worth it.
+        # The image has to be read again, which must be worth it.
         reading = 2 * (server.first_seconds or other.first_seconds)
         has_new = any(s.new for s in self.servers.values())
         is_late = not has_new and 0 < reading < other.last_home(now)
@@ -230,7 +224,7 @@ class Scheduler:
         return True
 
     def _too_slow(self, now: float) -> set[Server]:
-        """At the end, servers that would answer long after the fast ones have all home."""
+        """Near the end, return servers slower than the fast ones would need for everything."""
         if self._next is not None or not self.in_flight:
             return set()
         seconds = {s: s.seconds_by(now) for s in self.servers.values()}
@@ -245,8 +239,6 @@ class Scheduler:
         others = seconds.keys() - fast
         return {s for s in others if not s.on_trial and seconds[s] > 2 * left}
 
-    # --- what came home ---------------------------------------------------------------------------
-
     def ended(
         self,
         assignment: Assignment,
@@ -257,11 +249,11 @@ class Scheduler:
         retry_after: float | None = None,
         remaining: Any = None,
     ) -> None:
-        """Note what came of an item.
+        """Record the outcome of an item.
 
         Args:
-            retry_after: seconds that the server asks to wait with this item.
-            remaining: the value from now on, where a part of the item was answered.
+            retry_after: seconds the server asks to wait with this item.
+            remaining: the item's new value if part of it was answered.
         """
         item, server, group, began = assignment
         server.in_flight -= 1
@@ -309,7 +301,7 @@ class Scheduler:
         *,
         is_own_fault: bool,
     ) -> None:
-        """Let an item without an answer wait for its next attempt, or finish it."""
+        """Schedule the next attempt of an item without an answer, or finish it."""
         if is_own_fault:
             item.attempts += 1
             tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
@@ -336,7 +328,7 @@ class Scheduler:
         heapq.heappush(self._waiting, (now + wait, next(self._number), item, where))
 
     def _wait(self, tries: int, retry_after: float | None) -> float:
-        """Seconds before an item goes to a server again, spread so that not all come together."""
+        """Return the seconds before the next attempt, with jitter."""
         if retry_after:
             return retry_after + self._random.uniform(0.0, 0.1 * retry_after + 0.05)
         first, longest = self.policy.backoff
@@ -346,7 +338,7 @@ class Scheduler:
         self.finished.append(Finished(item, outcome, item.reason or self.given_up))
 
     def give_up(self, reason: str, outcome: Outcome = Outcome.FAILED) -> None:
-        """Begin nothing more: what waits is finished, what was not looked at is left alone."""
+        """Begin nothing more: finish what waits; items not pulled yet stay untouched."""
         self.given_up, self._outcome = self.given_up or reason, outcome
         items = [item for _, _, item, _ in self._waiting]
         groups = [*self._homeless, *([self._next] if self._next is not None else [])]
@@ -359,11 +351,9 @@ class Scheduler:
         for item in items:
             self._finish(item, outcome)
 
-    # --- the end ----------------------------------------------------------------------------------
-
     @property
     def left(self) -> int:
-        """Items that wait, of those that were looked at."""
+        """Pulled items that wait."""
         queued = sum(server.waiting for server in self.servers.values())
         return queued + len(self._waiting) + sum(len(group.items) for group in self._homeless)
 
@@ -373,13 +363,13 @@ class Scheduler:
         return not self.in_flight and self._next is None and not self.left
 
     def wake_at(self, now: float) -> float | None:
-        """When something may begin though nothing comes home; None: never."""
+        """Return when to call :meth:`next` even if nothing ends; None: never."""
         servers = self.servers.values()
         times = [self._waiting[0][0]] if self._waiting else []
         times += (s.back_at for s in servers if s.back_at > now and not s.lost)
         if self._next is None and any(s.has_room(now) for s in servers):
-            # Whether a silent server is late with what waits there, so that others help: each time
-            # is as far ahead as the silence has lasted, so that there are few.
+            # A silent server may be late, so that others should help; doubling intervals keep the
+            # checks few.
             usual = min((s.seconds for s in servers if s.seconds), default=1.0)
             late = (s for s in servers if s.in_flight and s.begun)
             times += (now + max(now - s.silent_since, usual) for s in late)
@@ -387,7 +377,7 @@ class Scheduler:
 
 
 def _groups(items: Iterator[tuple[str, Any]]) -> Iterator[Group]:
-    """Neighbours over one image together; those without images alone."""
+    """Group neighbours over one image; items without images stay single."""
     for image, same in groupby(items, itemgetter(0)):
         most = _LARGEST_GROUP if image else 1
         while some := deque(Item(image, value) for _, value in islice(same, most)):
@@ -395,5 +385,5 @@ def _groups(items: Iterator[tuple[str, Any]]) -> Iterator[Group]:
 
 
 def _weight(server: str, image: str) -> bytes:
-    """The number of a server for an image: the highest goes first (rendezvous hashing)."""
+    """Return the rendezvous hash of a server for an image; the highest wins."""
     return blake2b(f"{server}\0{image}".encode(), digest_size=8).digest()

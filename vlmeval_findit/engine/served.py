@@ -1,7 +1,7 @@
-"""Models of a sweep that this machine serves itself (``--serve``): who answers, and how.
+"""Models of a sweep that this machine serves itself (``--serve``).
 
-They are asked as servers of one's own are.  What a run of them is says the checkpoint as of a model
-in this process, and the program with its version.
+They are asked like other servers; their identity has the checkpoint, as for local models, and the
+server program with its version.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ELSEWHERE = {
 
 
 @dataclass(frozen=True, slots=True)
-class ServedModel:
+class ServedModel:  # A checkpoint served by a program on this machine.
     """A checkpoint that a program on this machine serves, asked and read as its row says."""
 
     name: str
@@ -63,10 +63,10 @@ class ServedModel:
         return self.row.local
 
     def chat(self) -> ChatModel:
-        """How its servers are asked: greedily, within the row's image bounds where they take them.
+        """Return how its servers are asked: greedily, within the row's image bounds if supported.
 
         Raises:
-            ValueError: bounds are said, and the program takes none.
+            ValueError: bounds are set, and the program takes none.
         """
         own = self.settings
         if any(getattr(own, name) for name in _BOUNDS) and not self.program.takes_bounds:
@@ -89,7 +89,7 @@ class ServedModel:
         )
 
     def _bounds(self, question: Question) -> Bounds:
-        """The image bounds in force; empty where they are the server's."""
+        """Return the image bounds in force; empty if the server decides."""
         if not self.program.takes_bounds:
             return Bounds()
         wanted = {name: getattr(self.settings, name) for name in _BOUNDS}
@@ -104,20 +104,20 @@ class ServedModel:
         return {"mm_processor_kwargs": said} if said else {}
 
     def _space(self, usual: Callable[[Question], Space], question: Question) -> Space:
-        """The row's space within the image bounds in force; ``usual`` where none are known."""
+        """Return the row's space within the image bounds in force; ``usual`` if none are known."""
         space = self.row.space(question)
         if space.kind != "smart_resize" or self.row.states_space:
             return space
         for bounds in (self._bounds(question), _bounds_of_files(Path(self.checkpoint))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
                 return space_within(space, bounds)
-        return usual(question)  # says what to type
+        return usual(question)  # its error says what to type
 
     def _known_revision(self) -> str | None:
         return known_revision(self.checkpoint, self.settings.revision)
 
     def describe(self, question: Question) -> Described:
-        """What a run of it is, as far as is known without asking the hub."""
+        """Describe a run of it as far as known without asking the hub."""
         found, space = self.chat().describe(question, [])
         more = {"server arguments": list(self.serving.arguments), "dtype": self.settings.dtype}
         settings = {**found.settings, **{k: v for k, v in more.items() if v}}
@@ -127,22 +127,22 @@ class ServedModel:
         )
 
     def on_this_machine(self, found: Answering) -> Answering:
-        """The same run with the commit that the hub says, where its client is installed."""
+        """Add the commit from the hub, if its client is installed."""
         if found.revision is not None:
             return found
         return replace(found, revision=_revision_at_hub(self.checkpoint, self.settings.revision))
 
     def key(self) -> dict[str, Any]:
-        """What is part of its calls' keys: another program may answer otherwise."""
+        """Return its part of the calls' keys, the program included."""
         said = {name: value for name, value in asdict(self.settings).items() if value}
         key = given_key(said, self._known_revision() or self.checkpoint)
         return {**key, "server": self.serving.program}
 
     def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
-        """Start its servers, unless they run; return what lists those that answer.
+        """Start its servers if needed; return a function that lists those that answer.
 
         Raises:
-            ValueError: its checkpoint is not there.
+            ValueError: the checkpoint does not exist.
         """
         refuse_missing(self.checkpoint)
         how = self.settings.revision, self.settings.dtype
@@ -150,14 +150,14 @@ class ServedModel:
         return lambda: [Endpoint(one.url, label=one.name) for one in servers.living()]
 
     def service(self, log_folder: Path, **more: Any) -> Service:
-        """How its servers are asked, which are started; ``more`` are further fields."""
-        # Not at the top: what asks is not imported where nothing is asked.
+        """Start its servers; ``more`` are further fields of the service."""
+        # Imported late, as a finished sweep asks nothing.
         from .http_backend import Service
 
         return Service(self.chat(), self.started(log_folder), **more)
 
 
-@cache  # of all cells, and of a hub that does not answer
+@cache  # all cells share it, and the hub may not answer
 def _revision_at_hub(checkpoint: str, wanted: str | None) -> str | None:
     with suppress(ImportError, OSError, ValueError):
         from huggingface_hub import hf_hub_download
@@ -168,7 +168,7 @@ def _revision_at_hub(checkpoint: str, wanted: str | None) -> str | None:
 
 
 def _bounds_of_files(checkpoint: Path) -> Bounds:
-    """The image bounds that a checkpoint's own files say; empty where there are none here."""
+    """Return the image bounds in a checkpoint's own files, if any."""
     for name in ("preprocessor_config.json", "processor_config.json"):
         with suppress(OSError, ValueError, AttributeError):
             said = json.loads((checkpoint / name).read_text(encoding="utf-8"))
@@ -180,10 +180,10 @@ def _bounds_of_files(checkpoint: Path) -> Bounds:
 
 
 def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
-    """A model of a sweep or a command line as this machine serves it.
+    """Return a model of a sweep or a command line as this machine serves it.
 
     Raises:
-        ValueError: no row says how it is run, its checkpoint is not there, or a setting cannot be.
+        ValueError: no row says how it is run, its checkpoint is missing, or a setting is invalid.
     """
     if entry.checkpoint is not None:
         row = row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
@@ -202,7 +202,7 @@ def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
 
 
 class ServedHost(ServersHost):
-    """Answers with models that are served here; logs go into ``servers`` in the work dir."""
+    """Answers with models served here; logs go to ``servers`` in the work dir."""
 
     def __init__(self, serving: Serving, inference: Inference, work_dir: Path) -> None:
         super().__init__((), inference)
@@ -211,7 +211,6 @@ class ServedHost(ServersHost):
         self._log_folder = work_dir / "servers"
 
     def check(self, entry: ModelEntry) -> None:
-        """Refuse what could not be served."""
         with said_of(entry):
             if entry.headers or entry.resources:
                 raise ValueError("headers and resources have no effect under --serve")

@@ -1,4 +1,4 @@
-"""One server as the scheduler sees it: what waits for it, how much it takes, whether it is up."""
+"""One server as the scheduler sees it: its queue, its concurrency limit, and whether it is up."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-LONGEST_WAIT = 600.0  # seconds that a server may ask to wait; for more, the next run asks again
+LONGEST_WAIT = 600.0  # longest accepted Retry-After in seconds; beyond it the next run asks again
 
-OPEN_IMAGES = 0.6  # of its limit, images begun at a server at a time: prefix caches are bounded
+OPEN_IMAGES = 0.6  # share of the limit: most images begun at a time, as prefix caches are bounded
 
-_DENIALS = 3  # denials, no answer between, after which a server is lost: gateways deny for a moment
-_WINDOW = 32  # calls of a server that its share of refusals is taken over
-_TOLERATED = 0.1  # share of refusals that lowers no limit: fewer calls meet random ones as often
+_DENIALS = 3  # successive denials after which a server is lost; gateways deny for a moment
+_WINDOW = 32  # calls over which the share of refusals is taken
+_TOLERATED = 0.1  # share of refusals that does not lower the limit, as random ones do not get fewer
 
 _PATIENCE, _FIRST_PATIENCE = 600.0, 60.0
-"""Seconds that a server may be down before nobody waits for it, as a restart loads a large model;
-and one that said nothing so far, whose address is probably wrong."""
+"""Seconds a server may be down: long enough to restart a large model; less for one that never
+replied, whose address is probably wrong.
+"""
 
-_LATE, _JITTER = 2.0, 0.5  # how many times as long as usual is late, and seconds that say nothing
-_DRIFT = 0.05  # share by which the usual time follows a slower one in a round of answers
-_CAREFUL = 1 / 8  # growth of a limit next to the number that was refused last, of the usual growth
+_LATE, _JITTER = 2.0, 0.5  # late: so many times the usual time, plus seconds of noise
+_DRIFT = 0.05  # share by which the usual time follows slower answers, per round
+_CAREFUL = 1 / 8  # slower growth just below the limit that was refused last
 
 
 class Outcome(Enum):
-    """What came of one attempt."""
+    """The outcome of one attempt."""
 
     ANSWERED = "there is an answer"
     REFUSED = "too much at once: the same call is taken later"
@@ -37,22 +38,22 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class Policy:  # How servers are treated; pairs are the first and the longest of doubling seconds.
     """How servers are dealt with; pairs are the first and the longest seconds, after doubling."""
 
-    attempts: int = 6  # for an item that fails; each server gets one at least
-    refusals: int = 30  # for one that is refused, or tries a server that is down: not its fault
+    attempts: int = 6  # for a failing item; at least one per server
+    refusals: int = 30  # for an item that is refused or tests a server that is down
     backoff: tuple[float, float] = (0.5, 30.0)  # before an item goes to the same server again
-    failures: int = 5  # in a row, after which a server rests and its items go to others
-    rest: tuple[float, float] = (1.0, 60.0)  # then one call tries it; infinity: none does
-    hold_siblings: bool = True  # the first item over an image goes alone: for prefix caches
+    failures: int = 5  # in a row, after which a server rests and others take its items
+    rest: tuple[float, float] = (1.0, 60.0)  # then one call tests it; infinity: never
+    hold_siblings: bool = True  # an image's first item goes alone, to fill the prefix cache
 
 
 @dataclass(slots=True, eq=False)
-class Item:
+class Item:  # What goes to a server at once.
     """What goes to a server at a time."""
 
-    image: str  # names the content of its images; empty: none
+    image: str  # hash of its images; empty: none
     value: Any
     attempts: int = 0
     refusals: int = 0
@@ -69,12 +70,12 @@ class Group:
 
 
 class Groups(OrderedDict[Group, None]):
-    """Groups in order, and how many items they have."""
+    """An ordered set of groups that counts their items."""
 
     items_left: int = 0
 
     def add(self, group: Group, *, first: bool = False) -> None:
-        """Put a group at the end, or before all others; one without items is dropped."""
+        """Append a group, or put it first; drop it if empty."""
         if group.items:
             self[group] = None
             self.move_to_end(group, last=not first)
@@ -90,7 +91,7 @@ class Groups(OrderedDict[Group, None]):
         return group
 
     def take_part(self, most: int) -> Group:
-        """Remove so many items of the last group."""
+        """Remove up to ``most`` items of the last group."""
         group = self.take(last=True)
         taken = deque(group.items.pop() for _ in range(min(most, len(group.items))))
         taken.reverse()
@@ -100,30 +101,30 @@ class Groups(OrderedDict[Group, None]):
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """A server: the items that wait for it, its limit of calls, and its circuit breaker."""
+    """A server: its queue, its concurrency limit, and its circuit breaker."""
 
     name: str
-    ceiling: int  # calls at a time that are never passed
+    ceiling: int  # most calls at a time
     policy: Policy
-    at_once: int = 0  # the limit now
+    at_once: int = 0  # the current limit
     in_flight: int = 0
-    firsts: int = 0  # of those, the first ones over an image whose siblings wait for them
+    firsts: int = 0  # of these, first ones over an image whose siblings wait
 
-    again: deque[Item] = field(default_factory=deque)  # further attempts, which go first
-    new: Groups = field(default_factory=Groups)  # images of which nothing was asked
+    again: deque[Item] = field(default_factory=deque)  # retries, which go first
+    new: Groups = field(default_factory=Groups)  # images not begun
     reading: Groups = field(default_factory=Groups)  # images whose first call is in flight
-    ready: Groups = field(default_factory=Groups)  # images whose next item may go, oldest first
+    ready: Groups = field(default_factory=Groups)  # begun images, oldest first
 
-    first_seconds: float = 0.0  # how long the first call over an image takes; 0: not known
-    later_seconds: float = 0.0  # how long the others take
-    silent_since: float = 0.0  # since when nothing came home, where calls are in flight
+    first_seconds: float = 0.0  # duration of an image's first call; 0: unknown
+    later_seconds: float = 0.0  # duration of the others
+    silent_since: float = 0.0  # when the last call ended, if calls are in flight
 
-    on_trial: bool = False  # the breaker is open: from back_at on, one call tries the server
+    on_trial: bool = False  # the breaker is open: from back_at on, one call tests it
     back_at: float = 0.0
-    lost: str = ""  # why it is not asked again
-    reason: str = ""  # what it failed with last
+    lost: str = ""  # why it is not asked any more
+    reason: str = ""  # its last failure
 
-    _most: int = 0  # in flight when one was answered
+    _most: int = 0  # calls in flight when one was answered
     _limit: float = 0.0
     _too_many: float = math.inf
     _recent: float = 0.0
@@ -147,7 +148,7 @@ class Server:
 
     @property
     def capacity(self) -> int:
-        """How many calls at a time it was seen to take; 0: it answered nothing."""
+        """The most concurrent calls seen; 0: no answer so far."""
         return min(self.at_once, self._most)
 
     def has_room(self, now: float) -> bool:
@@ -155,12 +156,10 @@ class Server:
         return self.in_flight < most and now >= self.back_at and not self.lost
 
     def is_given_up(self, now: float) -> bool:
-        """Whether nobody should wait for it: lost, down for too long, or asks for too long."""
+        """Whether not to wait for it: lost, down too long, or asking for too long a pause."""
         patience = _PATIENCE if self._spoke else _FIRST_PATIENCE
         down = self._down_since is not None and now - self._down_since >= patience
         return bool(self.lost) or down or self.back_at - now > LONGEST_WAIT
-
-    # --- what came home ---------------------------------------------------------------------------
 
     def answered(self, began: float, now: float, *, first: bool) -> None:
         self.works(began)
@@ -178,15 +177,15 @@ class Server:
             self._rests = max(self._rests - 1, 0)
 
     def works(self, began: float) -> None:
-        """Note that it does, whether or not it takes a request."""
+        """Note that it replies, whether or not it takes a request."""
         self._close(began)
         if not self.on_trial:
             self._down_since = None
 
     def refused(self, began: float, now: float, retry_after: float | None) -> None:
-        """Lower the limit where many of the last calls were refused; pause where most were.
+        """Lower the limit if many recent calls were refused; pause if most were.
 
-        What was sent before the last cut says nothing of it.
+        Calls sent before the last cut do not count.
         """
         self._close(began)
         if began < self._cut_at:
@@ -204,9 +203,9 @@ class Server:
             self._open(now, retry_after or self._rest())
 
     def failed(self, began: float, now: float, jitter: float) -> bool:
-        """Note a failure; whether the breaker opens, for a time that is spread by ``jitter``.
+        """Note a failure; return whether the breaker opens, for a time scaled by ``jitter``.
 
-        A call that was on its way when it opened says nothing more.
+        Calls in flight when it opened do not count.
         """
         if began < self.back_at:
             return False
@@ -217,7 +216,7 @@ class Server:
         return True
 
     def denied(self, began: float, now: float) -> bool:
-        """Note a denial; whether it was the last: calls that flew together are denied together."""
+        """Note a denial; return whether the server is lost. Concurrent denials count once."""
         if began >= self._denied_at:
             self._denials += 1
             self._denied_at = now
@@ -234,17 +233,17 @@ class Server:
             self._down_since = now
 
     def _close(self, began: float) -> None:
-        """Close the breaker, unless the call was on its way when it opened."""
+        """Close the breaker, unless the call was in flight when it opened."""
         self._spoke = True
         if began >= self.back_at:
             self._failures, self.on_trial = 0, False
 
-    # --- how many calls at a time: additive increase, multiplicative decrease, as TCP -------------
+    # Concurrency limit: additive increase, multiplicative decrease, as in TCP
 
     def _grow(self, seconds: float, in_flight: int) -> None:
-        """Grow by one for a round of answers; where they are late, shrink down to half the ceiling.
+        """Grow by one per round of answers; shrink down to half the ceiling if they are late.
 
-        More than half is not given back: large images are slow too.
+        Not further, because large images are slow too.
         """
         self._most = max(self._most, in_flight)
         share = 1 / min(self.at_once, in_flight)
@@ -262,23 +261,22 @@ class Server:
         self._limit = min(max(limit, 1.0), self.ceiling)
         self.at_once = math.floor(self._limit)
 
-    # --- what waits -------------------------------------------------------------------------------
-
     @property
     def waiting(self) -> int:
         return len(self.again) + self.new.items_left + self.begun
 
     @property
     def begun(self) -> int:
-        """Items that wait over images that are begun."""
+        """Items that wait over begun images."""
         return self.ready.items_left + self.reading.items_left
 
     def wants_image(self, siblings: float) -> bool:
-        """Whether the next call should be the first over another image, of so many siblings each.
+        """Whether the next call should begin another image, with ``siblings`` later calls each.
 
-        Where ``f`` images are begun a second, ``f * (first + siblings * later)`` calls are in
-        flight, and ``f * first`` of them are first ones: no more, but twice as many where nothing
-        else can be asked.  The siblings that may go should last for as long as a first call takes.
+        If ``f`` images begin per second, ``f * (first + siblings * later)`` calls are in flight,
+        ``f * first`` of them first ones. No more than that may be first ones, or twice as many if
+        nothing else can be asked. The waiting siblings should last for the duration of a first
+        call.
         """
         if len(self.ready) + len(self.reading) >= max(OPEN_IMAGES * self.at_once, 2):
             return False
@@ -289,7 +287,7 @@ class Server:
         return self.firsts < firsts and self.ready.items_left < self.at_once / (ratio or 1.0)
 
     def begin_image(self) -> tuple[Item, Group | None]:
-        """Take the first item of the next new image, and its siblings if they wait for it."""
+        """Take the first item of the next new image, and its group if siblings wait for it."""
         group = self.new.take()
         item = group.items.popleft()
         if not self.policy.hold_siblings:
@@ -299,7 +297,6 @@ class Server:
         return item, group if group.items else None
 
     def next_ready(self) -> Item:
-        """Take the next item over an image that is begun."""
         group = next(iter(self.ready))
         self.ready.items_left -= 1
         item = group.items.popleft()
@@ -308,7 +305,7 @@ class Server:
         return item
 
     def first_is_home(self, group: Group, *, answered: bool) -> None:
-        """Let the siblings go; where the first got no answer, the next one is the first."""
+        """Release the siblings; if the first got no answer, the next one is the first."""
         if group in self.reading:
             self.reading.discard(group)
             if answered:
@@ -317,31 +314,29 @@ class Server:
                 self.new.add(group, first=True)
 
     def give_all(self) -> list[Group]:
-        """Hand over all that waits: it begins anew elsewhere."""
+        """Hand over the queue, to begin again elsewhere."""
         groups = [*self.reading, *self.ready, *self.new]
-        # A first call that comes home later finds its group no more, wherever that went.
+        # New groups, so that a first call that ends later does not find its own.
         given = [Group(group.image, group.items) for group in groups]
         given += (Group(item.image, deque([item])) for item in self.again)
         self.again, self.reading, self.ready, self.new = deque(), Groups(), Groups(), Groups()
         return given
 
-    # --- how long it takes ------------------------------------------------------------------------
-
     @property
     def seconds(self) -> float:
-        """How long most calls take; 0: not known."""
+        """Duration of most calls; 0: unknown."""
         return self.later_seconds or self.first_seconds
 
     def seconds_by(self, now: float) -> float:
-        """How long most calls take: at least as long as it has been silent."""
+        """Return the duration of most calls, at least as long as it has been silent."""
         return max(self.seconds, now - self.silent_since if self.in_flight else 0.0)
 
     def last_home(self, now: float) -> float:
-        """Seconds until the last call over the images that are begun here would come home."""
+        """Return the seconds until the queue over begun images would be done."""
         rounds = (self.begun + len(self.again)) / self.at_once
         return max(self.back_at - now, 0.0) + (rounds + 1) * self.seconds_by(now)
 
 
 def _mean(mean: float, seconds: float) -> float:
-    """A running mean; 0: there is none yet."""
+    """Update a running mean; 0: none yet."""
     return mean + (seconds - mean) / 8 if mean else seconds

@@ -1,4 +1,4 @@
-"""Servers, providers and their batches as the host of a sweep, without VLMEvalKit."""
+"""Servers, providers and their batch services as hosts of a sweep, without VLMEvalKit."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _FIELD = "max_tokens_field"
 
 
 class ServersHost:
-    """Answers with servers that all serve the same model, or with a model's provider.
+    """Answers with servers of one model, or with a model's provider.
 
     Args:
-        urls: base URLs up to and with ``/v1``, or ``@`` with the file that has them.  A model that
-            names a provider is asked there in its protocol, and where it is without them.
-        headers: ``NAME: VALUE`` each, of every request.
+        urls: base URLs including ``/v1``, or ``@`` and a file of them. A model with a provider is
+            asked there in its protocol; without URLs, at the provider's own address.
+        headers: ``NAME: VALUE`` each, sent with every request.
         budget: what all models may spend together (None: only count).
-        batch: whose batch interface takes the calls (None: they are made one by one).
+        batch: the batch service to use (None: single calls).
 
     Raises:
-        ValueError: a URL or a header is none, or batches are not taken there.
+        ValueError: a URL or header is invalid, or batches are not supported there.
     """
 
     version: Mapping[str, str] = {}
@@ -62,7 +62,7 @@ class ServersHost:
         self._headers = headers
         self._inference = inference
         self._budget = budget or Budget()
-        endpoints(urls, headers=headers)  # what cannot be used is refused now
+        endpoints(urls, headers=headers)  # refuses bad addresses now
 
     def check(self, entry: ModelEntry) -> None:
         with said_of(entry):
@@ -82,7 +82,7 @@ class ServersHost:
         """Refuse a spending limit that could not be kept, with a ValueError."""
         chat = chat_of(entry)
         if not math.isinf(self._budget.limit):
-            # What a batch will cost nobody says beforehand.
+            # The cost of a batch is not known beforehand.
             servers = [] if self._batch else self._endpoints(entry, needs_key=False)
             chat.check_limit(lasting(servers))
 
@@ -110,7 +110,7 @@ class ServersHost:
         if self._batch is not None:
             load = partial(self._batch_service, entry, self._batch)
             return BatchBackend(load, self._inference.poll)
-        # Not at the top: what asks is not imported where nothing is asked.
+        # Imported late, as a finished sweep asks nothing.
         from .http_backend import HttpBackend
 
         return HttpBackend(partial(self._service, entry), self._inference.threads)
@@ -151,7 +151,7 @@ def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) 
 
 @contextmanager
 def said_of(entry: ModelEntry) -> Iterator[None]:
-    """Give errors of a model its place in the sweep's file; a SpaceError stays one."""
+    """Prefix errors of a model with its line in the sweep's file; keep their type."""
     try:
         yield
     except ValueError as error:
@@ -160,16 +160,16 @@ def said_of(entry: ModelEntry) -> Iterator[None]:
 
 
 def settings(entry: ModelEntry) -> dict[str, Any]:
-    """What the answers of a model over HTTP depend on beside messages."""
+    """Return what the answers of a model over HTTP depend on besides messages."""
     return model_key(entry.name, entry.provider, entry.served, entry.settings)
 
 
 def chat_of(entry: ModelEntry) -> ChatModel:
-    """A model of a sweep as its servers know it; its settings are fields of every request.
+    """Return how servers are asked for a model; its settings are fields of every request.
 
     Raises:
         SpaceError: the coordinate space is not known.
-        ValueError: its limit of tokens is none; a provider's name for it is not known.
+        ValueError: its token limit is invalid, or its provider's name is not known.
     """
     limit, rest = token_limit(entry.settings)
     rest.pop(_FIELD, None)

@@ -1,4 +1,4 @@
-"""What becomes of answers: each goes to the journal, and completes cells that wait for it."""
+"""Store answers in the journal, and finish the cells that they complete."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .journal.writer import DiskFullError, Journal, full_disk
 
 
 class Planned(NamedTuple):
-    """How much there is to do for a model; so many of the calls were made before.
+    """How much there is to do for a model.
 
-    Equal calls count once, but in cells that were finished before, which nobody looked into.
+    Equal calls count once, except in cells that were finished before.
     """
 
     cells: int
     calls: int
-    finished: int
+    finished: int  # calls made before
 
 
 class Watcher(Protocol):
-    """Who is told how a sweep goes, on the loop's thread."""
+    """Is told the progress of a sweep, on the loop's thread."""
 
     def planned(self, model: str, planned: Planned) -> None:
         """A model's work begins."""
@@ -43,17 +43,17 @@ class Watcher(Protocol):
         """A cell's files are written."""
 
     def took(self, model: str, servers: Mapping[str, int]) -> None:
-        """Calls were made; how many at once each of its servers takes."""
+        """A model's calls were made, with each server's concurrency."""
 
 
 class ResultSink:
-    """Keeps the answers of a model's calls, and finishes each cell when its last call came home.
+    """Stores the answers of a model's calls, and finishes each cell after its last call.
 
-    Cells are finished one after the other in a thread, while calls go on.
+    Cells are finished one by one in a thread, while calls go on.
 
     Args:
-        waits: for how many calls each cell waits, by its place.
-        finish: writes the files of a cell, by its place (None: nobody wants them now).
+        waits: per cell, how many calls it waits for.
+        finish: writes the files of a cell (None: not wanted now).
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class ResultSink:
         self._queue: deque[int] = deque()
         self._finishing: asyncio.Task[None] | None = None
         self._problem: BaseException | None = None
-        self.complete: list[int] = []  # the places of the cells whose calls all came home
-        self.results: dict[int, Result] = {}  # what came out of those that are finished
-        self.error: JournalError | None = None  # what comes home is still kept, where it can be
-        self.last: Answer | None = None  # the answer after which no further call should be made
+        self.complete: list[int] = []  # cells whose calls are all done
+        self.results: dict[int, Result] = {}  # of finished cells
+        self.error: JournalError | None = None  # later answers are still stored where possible
+        self.last: Answer | None = None  # after which no further call should be made
 
     @property
     def ended(self) -> bool:
@@ -84,10 +84,10 @@ class ResultSink:
 
     @asynccontextmanager
     async def open(self, cancel: CancelToken) -> AsyncIterator[None]:
-        """Begin with the cells that wait for no call; at the end wait for all that are complete.
+        """Start with the cells that need no call; at the end wait for all complete ones.
 
         Raises:
-            Exception: a cell could not be finished, of a reason that is no full disk.
+            Exception: a cell could not be finished, for another reason than a full disk.
         """
         try:
             self._completed(at for at, calls in enumerate(self._waits) if not calls)
@@ -101,10 +101,10 @@ class ResultSink:
             raise self._problem
 
     def take(self, result: WorkResult) -> None:
-        """Keep answers; of a call that was not made there is nothing to keep.
+        """Store answers; calls that were not made have none.
 
         Raises:
-            OSError: of another kind than a full disk.
+            OSError: other than a full disk.
         """
         both = zip(result.calls, result.answers, strict=True)
         made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
@@ -121,7 +121,7 @@ class ResultSink:
         self.last = self.last or next(last, None)
 
     def _made(self, calls: Iterable[Call]) -> Iterable[int]:
-        """The places of the cells that waited for nothing but these calls."""
+        """Yield the cells that needed nothing but these calls."""
         for call in calls:
             for at in call.wanted_by:
                 self._waits[at] -= 1
@@ -156,7 +156,7 @@ class ResultSink:
             self._finishing = None
 
     async def _finished(self, cancel: CancelToken) -> None:
-        """Wait for the cells that are complete; an interruption leaves the thread to itself."""
+        """Wait for the complete cells; after an interruption, abandon the thread."""
         if (task := self._finishing) is None:
             return
         loop = asyncio.get_running_loop()

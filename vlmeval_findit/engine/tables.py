@@ -1,4 +1,4 @@
-"""Cells of questions: each table and each folder of images is looked at once."""
+"""Cells of questions: each table and each image folder is read once."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from .calls import Cell, Images, Prompts, prompts_of, settings_of
 
 
 class Tables:
-    """Tasks and their usable rows, each table and each folder looked at once.  ``skip_missing``
-    leaves out rows without a usable image; None does not look at images at all.
+    """Tasks and their usable rows.
+
+    ``skip_missing`` leaves out rows without a usable image; None does not check images.
     """
 
     def __init__(self, skip_missing: bool | None, images: Images | None = None) -> None:
@@ -28,10 +29,10 @@ class Tables:
         self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def task(self, question: Question) -> AnyTask:
-        """The task of a question.
+        """Return the task of a question.
 
         Raises:
-            FileNotFoundError: its table is nowhere.
+            FileNotFoundError: its table does not exist.
             TableError: its table cannot be read.
         """
         at = _rows_of(question)
@@ -48,11 +49,12 @@ class Tables:
         *,
         confidences: bool = False,
     ) -> Cell:
-        """A model, with settings if they are known, over the first usable rows of a question.
+        """Return the cell of a model, with its settings if known, and a question's first usable
+        rows.
 
         Raises:
-            ImageError: images are missing, and rows without are not to be left out.
-            ValueError: nothing says how this model is asked.
+            ImageError: images are missing, and their rows are not to be left out.
+            ValueError: it is not known how this model is asked.
         """
         left_out = self._rows_left_out(question)
         prompts = self._prompts_for(question, model)
@@ -61,14 +63,14 @@ class Tables:
         return Cell(
             model=model,
             prompts=prompts,
-            rows=self._rows.setdefault(rows, rows),  # one for all formats of a table
+            rows=self._rows.setdefault(rows, rows),  # shared by all formats of a table
             left_out=tuple(sorted(left_out)),
             settings=settings_of(question, given),
             confidences=confidences,
         )
 
     def _prompts_for(self, question: Question, model: str) -> Prompts:
-        """The messages of a question; models that are asked alike share them."""
+        """Return the messages of a question; models that are asked alike share them."""
         for asked in (model, None):
             if (question, asked) in self._prompts:
                 return self._prompts[question, asked]
@@ -92,6 +94,6 @@ _Rows = tuple[object, ...]
 
 
 def _rows_of(question: Question) -> _Rows:
-    """What says which rows a question asks, of whatever benchmark."""
+    """Return what decides the rows of a question."""
     benchmark = benchmark_of(question)
     return benchmark.name, *benchmark.rows(question)

@@ -1,1 +1,1 @@
-"""Finished calls: appended, never changed, and the single source of all results."""
+"""The journal of finished calls: append-only, and the single source of all results."""

@@ -1,4 +1,4 @@
-"""Where the line that stands for each call lies: 55 bytes a call, where objects take 350."""
+"""Where each call's current record lies: 55 bytes a call, where objects take 350."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from array import array
 
 from .lines import Line, State
 
-_LEAST = 1 << 10  # slots of an empty table; a power of two
+_LEAST = 1 << 10  # slots; a power of two
 
 _LENGTH = (1 << 30) - 1
-"""Bits of a length, of which no line has more (``MAX_LINE``); above them stands its state."""
+"""Mask of a length (at most ``MAX_LINE``); the state is in the bits above."""
 
 
 class Index:
-    """One line of each call by its key: its first answer, else its last failure.
+    """The line of each call by key: its first answer, else its last failure.
 
-    An answer with log-probabilities takes the place of one without.  One thread notes lines while
-    another reads: what it reads is whole at every moment.
+    An answer with log-probabilities replaces one without. One thread may note lines while another
+    reads.
     """
 
     def __init__(self) -> None:
-        # The n-th line that stood for a call, from 1 on.
+        # The n-th noted line, counted from 1.
         self._keys = bytearray()
         self._starts = array("Q")
         self._lengths = array("I")
-        # Open addressing: a slot has the number of a line, or 0 where it is free.
+        # Open addressing: a slot has the number of a line, or 0.
         self._table = array("I", bytes(4 * _LEAST))
 
     def note(self, line: Line) -> None:
-        """Remember where a line is; of one whose key is no SHA-256 nobody can ask."""
+        """Remember where a line is; keys other than SHA-256 are ignored."""
         if (key := _bytes_of(line.key)) is None:
             return
         slot = self._slot(self._table, key)
@@ -48,14 +48,14 @@ class Index:
             self._table = grown
 
     def line(self, key: str) -> Line | None:
-        """The line that stands for a call."""
+        """Return the line that stands for a call."""
         if not (number := self._number(key)):
             return None
         length, start = self._lengths[number - 1], self._starts[number - 1]
         return Line(start, length & _LENGTH, key, State(length >> 30))
 
     def state(self, key: str) -> int:
-        """The :class:`.State` of a call, -1 where nothing is known of it."""
+        """Return the :class:`.State` of a call, -1 if unknown."""
         number = self._number(key)
         return self._lengths[number - 1] >> 30 if number else -1
 
@@ -64,7 +64,7 @@ class Index:
         return 0 if wanted is None else table[self._slot(table, wanted)]
 
     def _slot(self, table: array[int], key: bytes) -> int:
-        """The slot of a key, or the free one where it would be."""
+        """Return the slot of a key, or the free one where it belongs."""
         last, keys = len(table) - 1, self._keys
         slot = hash(key) & last
         while (number := table[slot]) and not keys.startswith(key, 32 * number - 32):

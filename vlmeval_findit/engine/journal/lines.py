@@ -1,4 +1,4 @@
-"""The lines of a journal: one JSON object each, with a checksum over what stands before it."""
+"""The lines of a journal: one JSON object each, with a checksum of the rest of the line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, NamedTuple
 from ..calls import key_of
 
 MAX_LINE = (1 << 30) - 1
-"""Bytes of a line at most: a server's reply has 64 MiB, which JSON may make six times as long."""
+"""Bytes of a line at most: a reply has up to 64 MiB, six times as much with JSON's escapes."""
 
-Record = Mapping[str, Any]  # one line; `key` names the call, `error` is None for an answer
+Record = Mapping[str, Any]  # ``key`` names the call; ``error`` is None for an answer
 
 _FIELDS = frozenset(
     ("key", "model", "settings", "prompt_sha256", "image_sha256", "reply", "extra_records", "error")
@@ -26,7 +26,7 @@ _LONGEST_END = 70
 
 
 class State(IntEnum):
-    """What the journal has of a call; more serves whoever wants less."""
+    """What the journal has of a call; a higher state also serves lower wishes."""
 
     FAILED = 0
     ANSWERED = 1
@@ -34,29 +34,29 @@ class State(IntEnum):
 
 
 class Line(NamedTuple):
-    """One line of a file; start and length are in bytes."""
+    """One line of a file; start and length in bytes."""
 
     start: int
     length: int
-    key: str | None  # "" of an event, None of a line that is no record, or not what was written
+    key: str | None  # "" for an event, None if it is damaged or no record
     state: State = State.ANSWERED
 
 
 def as_line(record: Record) -> bytes:
-    """A record, or an event, with its checksum."""
+    """Encode a record or an event with its checksum."""
     body = _body(record)
     return b'%s, "crc32": "%08x"}\n' % (body, zlib.crc32(body))
 
 
 def _body(record: Record) -> bytes:
-    # Half a surrogate pair, which a model may say, is no UTF-8: as \udXXX it stays what it was.
+    # A lone surrogate, which a reply may have, is no UTF-8: JSON's \udXXX keeps it.
     return _ENCODER.encode(record)[:-1].encode("ascii")
 
 
 def record_in(raw: bytes) -> dict[str, Any] | None:
-    """The record, or event, of a line; None where it is none, or is not what was written.
+    """Return the record or event of a line; None if it is damaged or neither.
 
-    A line without a checksum, as version 0.1 wrote them, is held against its key.
+    Lines of version 0.1 have no checksum: their key is verified.
     """
     found = _object(raw)
     if (said := found.pop("crc32", None)) is None:
@@ -65,13 +65,13 @@ def record_in(raw: bytes) -> dict[str, Any] | None:
         parts = (found[name] for name in ("model", "settings", "prompt_sha256", "image_sha256"))
         return found if key_of(*parts) == found["key"] else None
     written, _, _ = raw.rpartition(b', "crc32": "')
-    # A tool like jq writes the same record with other blanks.
+    # Tools like jq write the same record with other whitespace.
     fits = any(said == f"{zlib.crc32(body):08x}" for body in (written, _body(found)))
     return found if fits and ("event" in found or _is_record(found)) else None
 
 
 def plain_record(raw: bytes) -> dict[str, Any] | None:
-    """The record of a line as it stands, checked for nothing but its shape."""
+    """Return the record of a line, checked only for its fields."""
     found = _object(raw)
     return found if _is_record(found) else None
 
@@ -89,8 +89,9 @@ def _object(raw: bytes) -> dict[str, Any]:
 
 
 def lines(f: BinaryIO, start: int = 0) -> Iterator[tuple[Line, bytes]]:
-    """The lines of a file from a byte on, each with its bytes: one at a time in memory, and of none
-    more than ``MAX_LINE`` bytes.  A last line without an end is given if it is whole.
+    """Yield the lines of a file from a byte on, each with at most ``MAX_LINE`` of its bytes.
+
+    An unterminated last line is yielded if it is complete.
     """
     f.seek(start)
     while raw := f.readline(MAX_LINE):
@@ -107,7 +108,7 @@ def lines(f: BinaryIO, start: int = 0) -> Iterator[tuple[Line, bytes]]:
 
 
 def _line(raw: bytes, start: int, length: int) -> Line:
-    # An answer that we wrote need not be parsed: so a million lines are opened in seconds.
+    # Our own answers are not parsed, so that a million lines open in seconds.
     end = _ANSWER_END.search(raw, max(0, len(raw) - _LONGEST_END))
     if end and raw.startswith(b'{"key": "'):
         written = raw[: end.start(2) - len(b', "crc32": "')]
@@ -122,7 +123,7 @@ def _line(raw: bytes, start: int, length: int) -> Line:
 
 
 def is_journal(f: BinaryIO) -> bool:
-    """Whether the first line is a record, an event, or the beginning of one that a crash tore."""
+    """Whether the first line is a record, an event, or a torn beginning of one."""
     head = f.readline(len(_HEADS[0]))
     zeros = head[:9] + re.sub(rb"[0-9a-f]", b"0", head[9:73]) + head[73:]
     if any(wanted.startswith(zeros[: len(wanted)]) for wanted in _HEADS):

@@ -1,6 +1,6 @@
-"""Reading and following a journal that somebody else may write, without a lock.
+"""Read and follow a journal without a lock while others may write it.
 
-When its run is complete a large one is compressed, as ``zstd calls.jsonl`` does it.
+The large journal of a complete run is compressed, as ``zstd calls.jsonl`` does it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,18 @@ else:
 
 log = logging.getLogger(__name__)
 
-AT_A_TIME = 8 << 20  # bytes of a look at most, but for one longer line or a compressed journal
+AT_A_TIME = 8 << 20  # bytes per look, unless one line is longer or the journal is compressed
 _PIECE = 1 << 20
 
 
 class JournalError(ValueError):
-    """A journal that cannot be used; the message says why."""
+    """A journal cannot be used."""
 
-    lost = 0  # replies that could not be kept
+    lost = 0  # replies that could not be stored
 
 
 class JournalView:
-    """The finished calls of a journal by their keys, and what was noted beside them, as they were
-    when it was opened, whoever writes it then or later.  It leaves no trace on the disk.
+    """The finished calls of a journal by key, and its events, as of when it was opened.
 
     Raises:
         FileNotFoundError: there is none.
@@ -65,32 +64,31 @@ class JournalView:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
         self._lines.close()
 
     def __contains__(self, key: str) -> bool:
-        """Whether a call is answered; a failed one is not."""
+        """Whether a call has an answer; a failure does not count."""
         return self._index.state(key) > State.FAILED
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The record of a call: its answer, else its last failure; None: it was never made."""
+        """Return the record of a call: its answer, else its last failure, else None."""
         if (line := self._index.line(key)) is None:
             return None
         return _whole(self._raw(line))
 
     def serves(self, key: str, *, confidences: bool) -> bool:
-        """Whether a call is answered, and was asked with log-probabilities where wanted."""
+        """Whether a call is answered, with log-probabilities if they are wanted."""
         return self._index.state(key) > confidences
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """All records in order, also where a later one stands for the call: every line is read."""
+        """Yield all records in order, replaced ones too."""
         with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
             for line, raw in lines(f):
                 if line.start < self._end and line.key:
                     yield _whole(raw)
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """What was noted, in order."""
+        """Yield the events in order."""
         yield from (_whole(self._raw(line))["event"] for line in self._events)
 
     def _raw(self, line: Line) -> bytes:
@@ -98,7 +96,7 @@ class JournalView:
 
     def _read(self) -> None:
         spoilt = []
-        # With a buffer of its own: what was in one before may have been cut off since.
+        # A fresh buffer: an old one may hold what has been cut off since.
         with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
             for line, _ in lines(f, self._end):
                 self._end = line.start + line.length
@@ -116,17 +114,16 @@ class JournalView:
 
 
 def _whole(raw: bytes) -> dict[str, Any]:
-    """The record, or event, of a line that was read before."""
     record: dict[str, Any] = json.loads(raw)
     record.pop("crc32", None)
     return record
 
 
 def check_journal(path: Path) -> None:
-    """Refuse a file that is no journal; one that is not there may become one.
+    """Refuse a file that is no journal; a missing one is fine.
 
     Raises:
-        JournalError: it says why.
+        JournalError: with the reason.
     """
     segments = path.with_name(f"{path.name}.d")
     if any(segments.glob("*.jsonl.zst")):
@@ -145,7 +142,7 @@ def check_journal(path: Path) -> None:
 
 
 def open_lines(path: Path) -> BinaryIO:
-    """The file of a journal; of a compressed one a nameless copy as it was.
+    """Open the file of a journal; of a compressed one, a nameless copy as it was.
 
     Raises:
         FileNotFoundError: there is none.
@@ -154,21 +151,19 @@ def open_lines(path: Path) -> BinaryIO:
     packed = packed_path(path)
     if path.exists() or not packed.exists():
         return open_regular(path)
-    copy: BinaryIO = TemporaryFile()  # noqa: SIM115, closed by who reads
+    copy: BinaryIO = TemporaryFile()  # noqa: SIM115, the caller closes it
     try:
         unpack(packed, copy)
     except FileNotFoundError:
-        return open_regular(path)  # it was unpacked at this moment
+        return open_regular(path)  # unpacked at this moment
     copy.seek(0)
     return copy
 
 
-# --- followed -------------------------------------------------------------------------------------
-
-
 class JournalTail:
-    """What was added to a journal, which need not be there yet, since the last look; ``left`` are
-    the bytes behind it then.  What is shown is no result: checksums are left to who opens it.
+    """What was added to a journal since the last look, ``left`` bytes short of its end.
+
+    The journal may not exist yet. Checksums are not verified.
     """
 
     def __init__(self, path: Path, at_a_time: int = AT_A_TIME) -> None:
@@ -176,15 +171,15 @@ class JournalTail:
         self.left = 0
         self._at_a_time = at_a_time
         self._read = 0  # bytes
-        self._file: tuple[int, int] | None = None  # that they were in
+        self._file: tuple[int, int] | None = None  # device and inode of the file that was read
         self._whole = False  # a compressed journal was read to its end
 
     def is_another(self) -> bool:
-        """Whether the journal was replaced, or cut: the next look begins at its beginning."""
+        """Whether the journal was replaced or truncated; the next look then starts over."""
         try:
             there = self.path.stat()
         except OSError:
-            return False  # it may have been compressed: the lines are the same
+            return False  # perhaps compressed: the lines are the same
         goes_on = self._file == (there.st_dev, there.st_ino) and there.st_size >= self._read
         if goes_on or not self._read:
             return False
@@ -192,7 +187,7 @@ class JournalTail:
         return True
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The whole lines that are new.
+        """Yield the new complete records.
 
         Raises:
             JournalError: the file is no journal.
@@ -218,17 +213,14 @@ class JournalTail:
             self.left = max(there.st_size - self._read, 0)
 
 
-# --- compressed -----------------------------------------------------------------------------------
-
-
 def packed_path(journal: Path) -> Path:
-    """Where a journal is compressed: beside the file itself, whatever links to it."""
+    """Return where a journal is compressed: beside the real file, behind links."""
     real = Path(os.path.realpath(journal))
     return real.with_name(f"{real.name}.zst")
 
 
 def pack(source: BinaryIO, target: BinaryIO) -> None:
-    """Compress a file, and have the disk hold it."""
+    """Compress a file and sync it to disk."""
     with zstd.open(target, "wb", options={zstd.CompressionParameter.checksum_flag: 1}) as packer:
         shutil.copyfileobj(source, packer, _PIECE)
     target.flush()
@@ -236,10 +228,10 @@ def pack(source: BinaryIO, target: BinaryIO) -> None:
 
 
 def unpack(path: Path, target: BinaryIO) -> None:
-    """Write what a compressed journal has, up to where it is spoilt, and have the disk hold it.
+    """Decompress a journal up to where it is damaged, and sync it to disk.
 
     Raises:
-        JournalError: there is nothing to be had.
+        JournalError: nothing could be read.
     """
     with open_regular(path) as packed, zstd.open(packed) as lines_in:
         try:

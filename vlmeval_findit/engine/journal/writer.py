@@ -1,7 +1,7 @@
-"""Writing a journal: whatever is killed or full, no reply that was received is lost.
+"""Write a journal that never loses a received reply, even if killed or on a full disk.
 
-One run at a time writes it (:class:`...core.lock.Lock`).  Its processes, under torchrun, append
-whole lines in turn, so nothing is written over where the lock is lost: then the run stops.
+One run at a time writes it (:class:`...core.lock.Lock`); its processes, under torchrun, append
+whole lines in turn. If the lock is lost, nothing is overwritten and the run stops.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .view import JournalError, JournalView, check_journal, pack, packed_path, u
 
 log = logging.getLogger(__name__)
 
-RESERVE = 1 << 20  # bytes given up on a full disk, to keep the replies that are on their way
-SYNC_SECONDS = 1.0  # at most so long what was appended is only in the operating system's hands
+RESERVE = 1 << 20  # bytes freed on a full disk, for replies in flight
+SYNC_SECONDS = 1.0  # longest time between append and fsync
 ONE_SWEEP = "two sweeps cannot write the same files at a time"
-PACKED_FROM = 64 << 20  # bytes of lines from which on the journal of a complete run is compressed
+PACKED_FROM = 64 << 20  # bytes from which a complete run's journal is compressed
 
 
 class DiskFullError(JournalError):
-    """No room for more: what was finished is kept, as far as ``lost`` does not say otherwise."""
+    """The disk is full; everything is stored but ``lost`` replies."""
 
     errno = errno.ENOSPC
 
@@ -46,7 +46,7 @@ class DiskFullError(JournalError):
 
 
 class NotOursError(JournalError):
-    """Another run writes the journal, or took it away; every reply is in it."""
+    """Another run writes or removed the journal; every reply is in it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
@@ -56,15 +56,15 @@ class NotOursError(JournalError):
 
 
 class Journal(JournalView):
-    """The finished calls of one file, which is made where it is not there, and more of them.
+    """The finished calls of one file, which is created if needed, and more of them.
 
     Args:
-        shared: another process of this run has the lock, and made the file.
+        shared: another process of this run has the lock, and created the file.
 
     Raises:
         LockedError: another run has it open.
-        JournalError: it is no journal: then nothing is written.
-        OSError: it cannot be opened or made.
+        JournalError: it is no journal; nothing is written.
+        OSError: it cannot be opened or created.
     """
 
     def __init__(
@@ -94,13 +94,11 @@ class Journal(JournalView):
             raise
 
     def append(self, records: Iterable[Record]) -> None:
-        """Keep the records of calls that were finished together: all of them or none.
-
-        One system call writes them at once, so a killed process loses nothing that it received.
+        """Append records with one system call: all of them or none.
 
         Raises:
-            DiskFullError: no room; they are kept all the same where the reserve had room.
-            NotOursError: another run writes the journal; they are kept all the same.
+            DiskFullError: no room; they are stored anyway if the reserve had room.
+            NotOursError: another run writes the journal; they are stored anyway.
         """
         made = list(records)
         if not made:
@@ -127,27 +125,27 @@ class Journal(JournalView):
             raise NotOursError(self.path)
 
     def note(self, event: Mapping[str, Any]) -> None:
-        """Keep something that is no call's, as :meth:`append` does; the disk holds it then."""
+        """Append an event and sync it; raises as :meth:`append` does."""
         self.append([{"event": dict(event)}])
         self.sync()
 
     def catch_up(self) -> None:
-        """See what other processes of this run appended."""
+        """Index what other processes of this run appended."""
         with _alone(self._file):
             self._read_others()
 
     def sync(self) -> None:
-        """Have the disk hold what was appended."""
+        """Sync to disk what was appended."""
         if self._dirty:
             try:
                 os.fsync(self._file)
             except OSError as error:
-                # Some file systems find out only now.
+                # Some file systems report a full disk only now.
                 raise full_disk(error, self.path) from None
         self._synced, self._dirty = time.monotonic(), False
 
     def pack(self) -> None:
-        """Compress a large journal at the end of a complete run, where there is room for it."""
+        """Compress a large journal of a complete run, if there is room."""
         if self._end < PACKED_FROM or not self._is_ours():
             return
         real = Path(os.path.realpath(self.path))
@@ -162,13 +160,11 @@ class Journal(JournalView):
             log.warning("%s: could not be compressed (%s)", self.path, error)
 
     def close(self) -> None:
-        """Sync, give back the reserve, let others open it."""
+        """Sync, free the reserve, release the lock."""
         try:
             self.sync()
         finally:
             self._release()
-
-    # --- the file ---------------------------------------------------------------------------------
 
     def _release(self) -> None:
         if self._file >= 0:
@@ -185,20 +181,20 @@ class Journal(JournalView):
         return False
 
     def _read_others(self) -> None:
-        """Index what others appended, and end a line that one of them did not."""
+        """Index what others appended; end an unterminated last line."""
         self._read()
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
             self._end = size + os.write(self._file, b"\n")
 
     def _write(self, data: bytes) -> bool:
-        """Write at the end; False where it does not fit: then nothing of it is there."""
+        """Append; False, and unchanged, if it does not fit."""
         left = memoryview(data)
         try:
             while left:
                 left = left[os.write(self._file, left) :]
         except OSError as error:
-            # Not where somebody else wrote all the same: that is not ours to cut.
+            # Truncate only if nobody else wrote meanwhile.
             if os.fstat(self._file).st_size == self._end + len(data) - len(left):
                 os.ftruncate(self._file, self._end)
             full_disk(error, self.path)
@@ -213,7 +209,7 @@ class Journal(JournalView):
         self._read_others()
 
     def _hold(self, size: int) -> None:
-        # A disk without room for it is found out by the first reply.
+        # On a full disk the first reply finds out.
         try:
             self._reserve.write_bytes(bytes(size))
         except OSError as error:
@@ -221,7 +217,7 @@ class Journal(JournalView):
             self._reserve.unlink(missing_ok=True)
 
     def _give_up_reserve(self) -> bool:
-        """Make its room free; False where it was free already."""
+        """Free its room; False if it was free already."""
         there = self._reserve.exists()
         self._reserve.unlink(missing_ok=True)
         return there
@@ -229,7 +225,7 @@ class Journal(JournalView):
 
 @contextmanager
 def _alone(file: int) -> Iterator[None]:
-    """While no other process of this run writes; on a disk without locks as well as it can."""
+    """Hold the file lock of this run's processes, if the disk has locks."""
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX)
     try:
@@ -250,12 +246,12 @@ def _unpack(path: Path) -> None:
 
 
 def full_disk(error: OSError, path: Path) -> DiskFullError:
-    """The error for a file that found no room; one of another kind is raised."""
+    """Return the error for a full disk; raise any other."""
     if not is_disk_full(error):
         raise error
     return DiskFullError(path, 0)
 
 
 def lock_path(journal: Path) -> Path:
-    """The file of a journal's lock."""
+    """Return the path of a journal's lock file."""
     return journal.with_name(f"{journal.name}.lock")
