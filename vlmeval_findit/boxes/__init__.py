@@ -1,1 +1,1 @@
-"""Boxes as a library of its own: what they mean, reading, writing, spaces, matching."""
+"""Boxes: representations, reading, writing, coordinate spaces, matching."""

@@ -1,7 +1,7 @@
-"""Classify what went wrong in a query: each surplus box and each missed object has one kind.
+"""Classify the errors of a query: each surplus box and each missed object has one kind.
 
-The score's hits come first. The rest is paired once more, as many and as well as possible, frame by
-frame, then across a video's frames. What is left is surplus or missed. Queries are done in batches.
+Boxes and objects that are no hits are paired again, as many and as well as possible, frame by
+frame, then across a video's frames. What is left is surplus or missed.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ from .records import Matched, Reading, Reason, Truth
 
 # --- kinds of errors ------------------------------------------------------------------------------
 
-NEAR = 0.1  # IoU from which a box that is no hit is taken for one of the object
+NEAR = 0.1  # IoU from which a box that is no hit may be meant for an object
 
 
 class Lacks(Enum):
-    """What an event leaves out of the score: that decides its price."""
+    """What an event takes from the score; this decides its price."""
 
-    PAIR = "pair"  # a box that is no hit and the object that it should have been
-    BOX = "box"  # a box too many
-    OBJECT = "object"  # an object too few
+    PAIR = "pair"  # A box that is no hit, and its object
+    BOX = "box"  # A surplus box
+    OBJECT = "object"  # A missed object
     NOTHING = "nothing"
 
 
 class Kind(Enum):
-    """Why there is no hit, in display order; the value is its name for people."""
+    """Kinds of errors in display order; the value is the name shown."""
 
-    usually: Lacks  # What most of its events leave out
+    usually: Lacks  # For most of its events
     meaning: str
 
     def __new__(cls, value: str, usually: Lacks = Lacks.NOTHING, meaning: str = "") -> Kind:
-        """A member whose value is its name alone."""
         one = object.__new__(cls)
         one._value_, one.usually, one.meaning = value, usually, meaning
         return one
@@ -78,7 +77,7 @@ class Kind(Enum):
 
 
 class Event(NamedTuple):
-    """One error: the places of its box and of its object in their query, where it has them."""
+    """One error, with the places of its box and its object in their query (None: has none)."""
 
     kind: Kind
     box: int | None = None
@@ -86,7 +85,7 @@ class Event(NamedTuple):
 
     @property
     def lacks(self) -> Lacks:
-        """Return what it leaves out.
+        """Return what it takes from the score.
 
         >>> Event(Kind.NO_RECTANGLE, None, 0).lacks
         <Lacks.OBJECT: 'object'>
@@ -96,14 +95,14 @@ class Event(NamedTuple):
         return Lacks.BOX if self.object is None else Lacks.PAIR
 
 
-# --- telling them apart ---------------------------------------------------------------------------
+# --- classification -------------------------------------------------------------------------------
 
-_CELLS = 1 << 20  # pairs of a box and an object that are compared at a time
+_CELLS = 1 << 20  # (box, object) pairs that are compared at a time
 
 Indices = NDArray[np.intp]
 Same = Callable[[Indices, Indices], NDArray[np.bool_]]
 
-# Why an object is missing from a reply with this reason; with others: not readable
+# Kind of a missed object, by the reply's reason; for other reasons: not readable
 _OF_REASON: Mapping[Reason | None, Kind] = {
     Reason.FAILED_CALL: Kind.FAILED_CALL,
     Reason.TRUNCATED: Kind.TRUNCATED,
@@ -121,9 +120,9 @@ class Answered(NamedTuple):
     matched: Matched
     reading: Reading
     truth: Truth
-    cut: bool = False  # A reply that adheres ended at its limit: boxes may be missing
+    cut: bool = False  # Adheres, but was cut at its token limit: boxes may be missing
     recoverable: Collection[int] = ()  # Places of objects that lenient parsing finds
-    rejected: bool = False  # Nothing to find, and said so in the form asked for
+    rejected: bool = False  # Nothing to find, and the reply says so as asked
 
 
 def dissect(queries: Sequence[Answered]) -> list[list[Event]]:
@@ -136,7 +135,7 @@ def dissect(queries: Sequence[Answered]) -> list[list[Event]]:
 
 
 def _without_loss(one: Answered) -> list[Event] | None:
-    """The events of a query without an error; None where there are some to be found."""
+    """Return the events of a query without errors; None for one with errors."""
     boxes, hits = one.matched.counted, one.matched.hits
     if boxes != len(hits) or not all(hits):
         return None
@@ -161,8 +160,7 @@ class _Open:
         self.objects = [at for at, hit in enumerate(matched.hits) if not hit]
         self.frames: Sequence[int] = reading.frames or [0] * len(matched.boxes)
         self.near: list[_Near] = []
-        self.again: set[int] = set()
-        """Boxes that find once more what another has found."""
+        self.again: set[int] = set()  # Boxes of objects that another box hits
 
     def events(self) -> list[Event]:
         paired = self._pairs() if self.boxes and self.objects else []
@@ -198,7 +196,7 @@ class _Open:
         )
 
     def _flat(self, boxes: Iterable[int], objects: Sequence[int]) -> Iterator[Event]:
-        """Boxes without an area, each with an object of its frame that it may have been."""
+        """Pair boxes without an area with missed objects of their frame and label."""
         said, true = self.one.reading.labels, self.one.truth.labels
         waiting: dict[tuple[int, str], list[int]] = {}
         for at in reversed(objects):
@@ -242,12 +240,12 @@ def _compare(queries: Sequence[_Open]) -> None:
     truths = [one.one.truth.boxes for one in queries]
     widths = np.fromiter(map(len, truths), dtype=np.intp, count=len(queries))
     counts = np.fromiter(map(len, boxes), dtype=np.intp, count=len(queries))
-    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
+    with np.errstate(over="ignore"):  # models can say 1e300
         said, true = (_array(chain.from_iterable(each)) for each in (boxes, truths))
     agree, in_frame = _agreement(queries)
     found = np.array([*chain.from_iterable(one.one.matched.hits for one in queries)], dtype=bool)
     owners = list(chain.from_iterable(zip(repeat(one), one.boxes) for one in queries))
-    # Row by row of the (boxes x objects) tables of all queries, so many at a time.
+    # All rows of the queries' (boxes x objects) tables, in parts.
     width, begin = np.repeat(widths, counts), np.repeat(np.cumsum(widths) - widths, counts)
     for part in in_parts(width, _CELLS):
         rows = np.arange(part.start, part.stop)
@@ -282,7 +280,7 @@ def _agreement(queries: Sequence[_Open]) -> tuple[Same, Same]:
         said, true = numbers[0][place], numbers[1]
         return lambda left, right: said[left] == true[right]
 
-    # Where nothing has labels, all agree.
+    # Without labels all agree.
     none = tuple(np.zeros_like(each) for each in frames)
     return same(label_numbers(readings, truths) or none), same(frames)
 
@@ -293,15 +291,15 @@ def _array(boxes: Iterable[Sequence[float]]) -> np.ndarray[tuple[int, ...], np.d
 
 
 def _best(found: list[_Near]) -> list[_Near]:
-    """As many pairs as there can be, and of those the ones that overlap and agree best."""
+    """Choose as many pairs as possible, then those that overlap and agree best."""
     if len(found) < 2:
         return found
     boxes = {box: at for at, box in enumerate(dict.fromkeys(n.box for n in found))}
     objects = {one: at for at, one in enumerate(dict.fromkeys(n.object for n in found))}
-    if len(boxes) == len(found) == len(objects):  # nobody disputes anything
+    if len(boxes) == len(found) == len(objects):  # no conflicts
         return found
     cost = np.zeros((len(boxes), len(objects)), dtype=np.float32)
-    # No pairing of fewer pairs is worth as much as one of more.
+    # One more pair outweighs any better ones.
     one_more = 2 * (min(cost.shape) + 1)
     table: dict[tuple[int, int], _Near] = {}
     for n in found:
@@ -311,19 +309,18 @@ def _best(found: list[_Near]) -> list[_Near]:
     return [table[place] for place in zip(*assign(cost), strict=True) if place in table]
 
 
-# --- what one error costs of an F1 (Aumann and Shapley's prices) ----------------------------------
+# --- the price of an error: its Aumann-Shapley share of the lost F1 -------------------------------
 #
-# F1 is 2 T / (P + G), of T boxes found, P said and G true.  An error leaves out a box, an object or
-# a pair of both: were it fixed, a box too many would go (P - 1), an object too few would be found
-# (T + 1, P + 1), a pair would be a hit (T + 1).  Fixing all at once gives F1 = 1.  The price of an
-# error is what it adds on average while all are fixed in the same proportion, so that counts times
-# prices add up to 1 - F1 exactly, whatever the order and however errors are divided into kinds.
+# F1 is 2 T / (P + G), with T hits, P boxes and G objects. Fixing an error removes a surplus box
+# (P - 1), finds a missed object (T + 1, P + 1) or makes a wrong pair a hit (T + 1). Its price is
+# what it adds on average while all are fixed in the same proportion, so counts times prices add up
+# to exactly 1 - F1, whatever the order and however errors are divided into kinds.
 
 Floats = NDArray[np.float64]
 
 
 class Prices(NamedTuple):
-    """Shares of 1 that one error takes from an F1: a wrong pair, a surplus box, a missed object."""
+    """What a wrong pair, a surplus box and a missed object take from F1, as shares of 1."""
 
     pair: Floats
     box: Floats
@@ -331,9 +328,9 @@ class Prices(NamedTuple):
 
 
 def prices(found: ArrayLike, said: ArrayLike, true: ArrayLike) -> Prices:
-    """Return the prices of a run's errors; without box and object nothing has a price.
+    """Return the prices of a run's errors; all are 0 without boxes and objects.
 
-    ``found``: T, boxes that are hits; ``said``: P, all boxes; ``true``: G, all objects.
+    ``found``: T, hits; ``said``: P, all boxes; ``true``: G, all objects.
 
     >>> [round(100 * float(price), 2) for price in prices(2, 7, 6)]
     [16.01, 5.2, 10.81]
@@ -341,18 +338,18 @@ def prices(found: ArrayLike, said: ArrayLike, true: ArrayLike) -> Prices:
     t, p, g = (np.asarray(n, dtype=float) for n in (found, said, true))
     both = p + g
     with np.errstate(divide="ignore", invalid="ignore"):
-        # With a share s of all errors fixed F1 is 2 (t + s (g - t)) / (both (1 + s x)).
+        # With a share s of all errors fixed, F1 is 2 (t + s (g - t)) / (both (1 + s x)).
         x = (g - p) / both
         pair = 2 * _log_ratio(x) / both
         box = t / (both * g) + 2 * (g - t) / both**2 * _log_excess(x)
     nothing = np.zeros_like(both)
-    # Without an object F1 is 0 as long as there is a box: each of them takes its part of 1.
+    # Without objects F1 is 0 while there is a box, so boxes share the 1 equally.
     pair = np.where(g > 0, pair, nothing)
     box = np.where(g > 0, box, np.divide(1.0, p, out=nothing.copy(), where=p > 0))
     return Prices(pair, box, np.where(g > 0, pair - box, nothing))
 
 
-_NEAR_0 = 0.01  # below it quotients lose digits, and a few terms of a series are exact
+_NEAR_0 = 0.01  # Below it quotients lose digits, and a short series is exact
 
 
 def _log_ratio(x: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Minimum-cost assignment: of a table of costs, or of very many boxes without one.
+"""Minimum-cost assignment, with a table of all costs or, for very many boxes, without one.
 
-Of 20,000 boxes x 2,000 objects nearly all pairs do not overlap: :func:`assign_sparse` goes through
-them a few rows at a time, and keeps only the cells that a cheapest assignment can need.
+Nearly all pairs of 20,000 boxes x 2,000 objects do not overlap: :func:`assign_sparse` takes a few
+rows at a time and keeps only the cells that a minimum-cost assignment can need.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Indices = NDArray[np.intp]
 Costs = NDArray[np.float32]
 Cells = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]
 
-CELLS = 1 << 18  # cells that are looked at together
+CELLS = 1 << 18  # Cells that are priced at a time
 
 
 def assign(cost: Costs) -> tuple[Sequence[int], Sequence[int]]:
@@ -29,10 +29,10 @@ def assign(cost: Costs) -> tuple[Sequence[int], Sequence[int]]:
 def assign_sparse(
     left: Indices, right: Indices, cost: Callable[[Indices, Indices], Costs]
 ) -> tuple[Indices, Indices]:
-    """Return the pairs of a minimum-cost assignment of as many as there can be.
+    """Return the pairs of a minimum-cost assignment of maximum size.
 
     ``left`` (N,) and ``right`` (M,) are not empty; ``cost`` of pairs is (K,) from -1 to 1. Ties may
-    be another choice than the whole table's. Cells kept: at most the square of the shorter side.
+    be broken otherwise than by :func:`assign`. At most min(N, M)² cells are kept.
     """
     if len(left) > len(right):
         others, ones = assign_sparse(right, left, lambda some, of: cost(of, some))
@@ -42,10 +42,10 @@ def assign_sparse(
 
     rows, columns = len(left), len(right)
     row, column, gain = map(np.concatenate, zip(*_cells(left, right, cost), strict=True))
-    # Column `columns + i` is that of row i alone, and stands for whatever is left over.
+    # Column `columns + i` is row i's alone: it stands for any column that is left over.
     every = np.arange(rows, dtype=np.int32)
     row, column = np.concatenate([row, every]), np.concatenate([column, columns + every])
-    # scipy does not see cells of weight 0; no gain is above 2.
+    # scipy ignores cells of weight 0; no gain is above 2.
     weight = np.concatenate([3 - gain, np.full(rows, 3.0)])
     table = csr_array((weight, (row, column)), shape=(rows, columns + rows))
     taken = min_weight_full_bipartite_matching(table)[1]
@@ -57,10 +57,10 @@ def assign_sparse(
 def _cells(
     left: Indices, right: Indices, cost: Callable[[Indices, Indices], Costs]
 ) -> Iterator[Cells]:
-    """Yield rows, columns and gains (dearest of the row - cost) of the cells to keep.
+    """Yield rows, columns and gains (highest cost in the row - cost) of the cells to keep.
 
-    There are no more rows than columns. Dearest cells are not needed, as every row is assigned; nor
-    more of a row than its ``rows`` cheapest, as the other rows cannot take them all.
+    There are no more rows than columns. A row's dearest cells are not needed, as every row is
+    assigned, nor more than its ``rows`` cheapest, as the other rows cannot take them all.
     """
     rows, columns = len(left), len(right)
     at_a_time = max(1, CELLS // columns)

@@ -1,4 +1,4 @@
-"""How sure a model was of each box: definitions over the probabilities of its tokens."""
+"""Confidences of boxes from the probabilities of their tokens, by several definitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Logprobs = tuple[float, ...]
 
 
 class Tokens(NamedTuple):
-    """The log-probabilities of the tokens that say a box; empty where there are none."""
+    """The log-probabilities of a box's tokens; empty where there are none."""
 
     numbers: Logprobs  # Overlap its numbers
     label: Logprobs | None  # Overlap its label (None: no labels)
@@ -30,8 +30,7 @@ class Definition:
 
     name: str
     means: str
-    # A box's value, 0 to 1; None where the box lacks what it is made of
-    of: Callable[[Tokens], float | None]
+    of: Callable[[Tokens], float | None]  # 0 to 1; None where the box lacks these tokens
 
 
 def _probability(logprobs: Logprobs | None) -> float | None:
@@ -68,18 +67,16 @@ DEFINITIONS = {
         Definition("together", "going-on times label, where one is said, times mean", _together),
     )
 }  # fmt: skip
-"""The definitions of a box's confidence, by their names."""
 
 DEFAULT = "mean"
 
-Confidences = Mapping[str, list[float | None]]
-"""By definition one confidence a box, 0 to 1; None where a box has none."""
+Confidences = Mapping[str, list[float | None]]  # By definition: 0 to 1 per box (None: has none)
 
 
 def confidences(
     reply: str, how: ReplyFormat, reading: Reading, logprobs: TokenLogprobs
 ) -> Confidences:
-    """Return the confidences of a reply's boxes, without definitions that none of them has.
+    """Return the confidences of a reply's boxes, omitting definitions without any value.
 
     >>> from .reading import read
     >>> how = ReplyFormat("text", "xyxy")
@@ -96,7 +93,7 @@ def confidences(
 
 
 def _rounded(value: float | None) -> float | None:
-    """Seven digits: the logarithms are recorded with four after the point."""
+    """Round to seven digits, as logprobs are recorded with four decimals."""
     return None if value is None else float(f"{value:.7g}")
 
 
@@ -105,7 +102,7 @@ def _tokens(place: Place | None, logprobs: TokenLogprobs, labelled: bool) -> Tok
         return Tokens((), (), ())
     before = place.before
     if before is not None and before[0] == before[1]:
-        # Nothing stands between: the token that begins the box is the one that could have stopped.
+        # Nothing between: the box's first token is where the reply could have stopped.
         before = (before[1], before[1] + 1)
     return Tokens(
         _of(place.numbers, logprobs),
@@ -115,7 +112,7 @@ def _tokens(place: Place | None, logprobs: TokenLogprobs, labelled: bool) -> Tok
 
 
 def _of(spans: Iterable[Span], tokens: TokenLogprobs) -> Logprobs:
-    """The log-probabilities of all tokens that overlap spans; none where tokens end before them."""
+    """Return the logprobs of all tokens that overlap spans; none if a span lies beyond them."""
     ends = tokens.ends
     found: dict[int, float] = {}
     for start, end in spans:

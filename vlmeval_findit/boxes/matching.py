@@ -1,6 +1,6 @@
-"""Replies against ground truth: IoU, labels, assignment, points (protocol section 5).
+"""Match replies with ground truth: IoU, labels, assignment, points (protocol section 5).
 
-For speed, boxes of a whole batch lie in one array, with a flat list of (prediction, truth) pairs;
+For speed, all boxes of a batch lie in one array, with a flat list of (prediction, truth) pairs;
 only the assignment runs query by query.
 """
 
@@ -22,10 +22,8 @@ from .spaces import ToPixels
 
 HIT = 0.5  # IoU from which a matched box counts as found
 
-_BATCH = 1024  # queries that are matched at a time
-
-# Pairs that are listed at a time; a query with more is assigned without such a list
-_PAIRS = 1 << 20
+_BATCH = 1024  # Queries that are matched at a time
+_PAIRS = 1 << 20  # Pairs that are listed at a time; a query with more is assigned without a list
 
 Array = NDArray[np.float32]
 Boxes = NDArray[Any]
@@ -35,7 +33,7 @@ Indices = NDArray[np.intp]
 def iou(left: Boxes, right: Boxes) -> Boxes:
     """Return (N,) IoUs of ``left[i]`` with ``right[i]``, in their precision.
 
-    Both are (N, 4), (x1, y1, x2, y2); corners may be swapped; what is not finite counts as 0.
+    Both are (N, 4), (x1, y1, x2, y2); corners may be swapped; an IoU that is not finite is 0.
     """
     l1, t1, r1, b1 = left.T
     l2, t2, r2, b2 = right.T
@@ -63,7 +61,7 @@ def match(
         maps = [ToPixels()] * len(readings)
     pairs = [len(one.boxes) * len(of.boxes) for one, of in zip(readings, truths, strict=True)]
     results: list[Matched] = []
-    # A query without pairs counts, too: so many queries or pairs at a time.
+    # Queries without pairs count too, so a batch has at most _BATCH queries.
     for part in in_parts([max(count, _PAIRS // _BATCH) for count in pairs], _PAIRS):
         results += _match_batch(readings[part], truths[part], maps[part], judged)
     for at, truth in enumerate(truths):
@@ -76,7 +74,7 @@ def match(
 def _not_counted(
     matched: Matched, reading: Reading, truth: Truth, judged: Judging
 ) -> tuple[int, ...]:
-    """Return the places of boxes that are no hit but find an ignored object (any number may)."""
+    """Return the places of boxes that are no hit but find an ignored object."""
     hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
     waiting: dict[tuple[int, str], list[int]] = {}
     for at, key in enumerate(_keys(matched.boxes, reading.frames, reading.labels)):
@@ -97,7 +95,7 @@ def _not_counted(
 
 
 def in_parts(counts: Sequence[int] | Indices, most: int) -> Iterator[slice]:
-    """Yield slices whose counts add up to at most ``most``, or that hold one entry."""
+    """Yield slices of one entry, or whose counts add up to at most ``most``."""
     ends = np.cumsum(counts)
     start = 0
     while start < len(counts):
@@ -137,7 +135,7 @@ def _match_batch(
     same = np.zeros(len(targets), dtype=bool)
     same[columns] = True if agree is None else agree[chosen]
     hits = (best >= HIT) & same
-    # The place of a box among those of its own query.
+    # Places count within the query.
     first = np.repeat(np.cumsum([0, *predicted[:-1]]), expected)
     taken = np.full(len(targets), NO_BOX)
     taken[columns] = pairs.left[chosen] - first[columns]
@@ -167,7 +165,7 @@ def _in_pixels(
 ) -> NDArray[np.float64]:
     each = np.fromiter(chain.from_iterable(maps), dtype=np.float64).reshape(-1, 2, 2)
     scale, offset = np.repeat(np.tile(each, 2), counts, axis=0).swapaxes(0, 1)
-    with np.errstate(over="ignore", invalid="ignore"):  # 1e300 is a number that a model can say
+    with np.errstate(over="ignore", invalid="ignore"):  # models can say 1e300
         pixels: NDArray[np.float64] = boxes * scale + offset
     return pixels
 
@@ -180,12 +178,12 @@ def _narrowed(boxes: NDArray[np.float64], judged: Judging) -> Boxes:
 def _values(
     judged: Judging, said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices
 ) -> Array:
-    """What pairs of an answer and an object are worth, 0 to 1: a hit from :data:`HIT` on."""
+    """Return the value, 0 to 1, of pairs of an answer and an object: a hit from HIT on."""
     return iou(said, true) if judged is Judging.BY_OVERLAP else lies_in(said, true, truths, objects)
 
 
 def _share(said: Boxes, true: Boxes) -> Boxes:
-    """Which share of each answer lies in the other box: what is compared with crowds."""
+    """Return the share of each answer's area in the other box, for crowds."""
     low, high = np.maximum(said[:, :2], true[:, :2]), np.minimum(said[:, 2:], true[:, 2:])
     with np.errstate(all="ignore"):
         inside = np.maximum(high - low, 0).prod(axis=1)
@@ -195,7 +193,7 @@ def _share(said: Boxes, true: Boxes) -> Boxes:
 
 
 class _Compared(NamedTuple):
-    """What pairs are worth; ``agree`` is None where no query of the batch has labels."""
+    """Values of pairs; ``agree`` is None where no query of the batch has labels."""
 
     ious: Array
     agree: NDArray[np.bool_] | None
@@ -203,10 +201,10 @@ class _Compared(NamedTuple):
 
 
 class _Pairs:
-    """The (prediction, truth) pairs of a batch, grouped by frame, row by row of its table.
+    """The (prediction, truth) pairs of a batch, grouped by frame, in row-major order.
 
-    ``owners`` (P,) and ``targets`` (T,), ascending, number query and frame. Above :data:`_PAIRS`
-    only assigned pairs are listed, each as a group; ``cost`` prices them.
+    ``owners`` (P,) and ``targets`` (T,; ascending) number the query and frame of each box. Above
+    :data:`_PAIRS` pairs only the assigned ones, by ``cost``, are listed, each as a group.
     """
 
     def __init__(
@@ -236,14 +234,13 @@ class _Pairs:
         self._sizes, self._widths = counts * widths[firsts], widths[firsts]
 
     def assigned(self, cost: Array) -> list[int]:
-        """The places of the assigned pairs, at most one of each row and column of a table."""
+        """Return the places of the assigned pairs, at most one per row and column."""
         tables = self._sizes > 0
         sizes, widths = self._sizes[tables], self._widths[tables]
         if not len(sizes):
             return []
         starts = np.cumsum(sizes) - sizes
-        # Of one row or column the first minimum, as scipy gives; only larger ones are worth its
-        # call.
+        # One row or column: the first minimum, which scipy would choose too, but slower.
         line = (widths == 1) | (widths == sizes)
         least = np.flatnonzero(cost == np.repeat(np.minimum.reduceat(cost, starts), sizes))
         chosen: list[int] = least[np.searchsorted(least, starts[line])].tolist()
@@ -285,18 +282,18 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @lru_cache(maxsize=65536)
 def plain_label(label: str) -> str:
-    """A label as it is compared: lower case, no ASCII punctuation, single blanks."""
+    """Normalise a label for comparison: lower case, no ASCII punctuation, single blanks."""
     return " ".join(label.lower().translate(_PUNCTUATION).split())
 
 
 def label_numbers(
     readings: Sequence[Reading], truths: Sequence[Truth]
 ) -> tuple[Indices, Indices] | None:
-    """Number the labels of predictions and truths, equal ones alike; None without labels."""
+    """Number the labels of predictions and truths by equality; None without labels."""
     both: tuple[Sequence[Reading | Truth], ...] = (readings, truths)
     if not any(one.labels for side in both for one in side):
         return None
-    # Queries with one label have none on their boxes: those agree with each other.
+    # Boxes of queries with one label have none, and so agree.
     said, true = (
         list(chain.from_iterable(one.labels or [""] * len(one.boxes) for one in side))
         for side in both
@@ -322,9 +319,8 @@ def _keys(
 def lies_in(said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices) -> Array:
     """Return 1 where point ``said[i]`` lies in object ``true[i]`` (its mask, else its box), else 0.
 
-    Both are (N, 4) in pixels: points (x, y, x, y), of a box its centre; objects (x1, y1, x2, y2),
-    edges included. ``objects`` (N,) are the objects' places among all of ``truths``, which hold the
-    masks.
+    Both are (N, 4) in pixels: points (x, y, x, y), or boxes for their centres; objects
+    (x1, y1, x2, y2), edges included. ``objects`` (N,) are places among the objects of ``truths``.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         x, y = (said[:, :2] + said[:, 2:]).T / 2
@@ -340,7 +336,7 @@ def lies_in(said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices)
     return found
 
 
-_POINT_PAIRS = 1 << 18  # pairs of a point and an object that are listed at a time
+_POINT_PAIRS = 1 << 18  # (point, object) pairs that are listed at a time
 
 
 def points_inside(matched: Matched, reading: Reading, truth: Truth) -> int:

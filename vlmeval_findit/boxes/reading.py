@@ -1,7 +1,7 @@
-"""Read what a reply says (protocol section 3): never raises, evaluates nothing, in linear time.
+"""Read replies (protocol section 3) in linear time; never raise, never evaluate.
 
-Patterns are possessive (``++``): long runs are looked at once. What stands *before* a box (label,
-frame) is found by looking back from it.
+Patterns are possessive (``++``) against backtracking; labels and frames are found by looking back
+from their box.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .representation import Corners, Representation
 
 Reader = Callable[[str], Reading]
 
-# A label, the numbers under it or why there are none, and the number of its frame (images: 0)
+# Label, numbers or the reason why there are none, frame number (images: 0)
 Said = tuple[str, Any, int]
 
 
 def read(reply: str, how: ReplyFormat) -> Reading:
-    """Read a reply as its prompt prescribed: boxes in its units, labels, frames, parse failure."""
+    """Read a reply in the format of its prompt; boxes are in its units."""
     return reader(how)(reply)
 
 
 @lru_cache(maxsize=4096)
 def reader(how: ReplyFormat) -> Reader:
-    """The function that reads replies of a format: chosen once, called for every reply."""
+    """Return the function that reads replies of a format."""
     if how.output == "json":
         return _json_reader(how)
     return _text_video_reader(how) if how.frames > 1 else _text_reader(how)
@@ -46,7 +46,7 @@ def boxes_said(
     indices: Sequence[int] = (),
     reason: Reason | None = None,
 ) -> Reading:
-    """Make the reading of what was said, with the first reason against it.
+    """Make a reading of what was said, with the first reason why it does not adhere.
 
     ``indices`` are all frame numbers said, even in malformed entries: they count from 0 if the
     smallest is 0, else from 1.
@@ -64,7 +64,7 @@ def boxes_said(
             numbers = tuple(map(float, values)) if good else ()
         except (TypeError, ValueError, OverflowError):
             numbers = ()
-        # A sum is finite only if all of its terms are; the second look is for huge finite numbers.
+        # One look at the sum is enough, except for huge finite numbers.
         if not numbers or not (isfinite(sum(numbers)) or all(map(isfinite, numbers))):
             reason = reason or _why_no_box(width, values, 0 <= frame < count)
             continue
@@ -93,11 +93,11 @@ def _why_no_box(width: int, values: Any, in_range: bool) -> Reason:
 
 
 def as_index(value: object) -> int | None:
-    """What ``int()`` makes of a value; None where it makes nothing of it."""
+    """Return ``int(value)``; None where that is an error."""
     try:
         return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError, OverflowError):
-        # A run of thousands of digits is a number, but no frame has it.
+        # int() refuses thousands of digits: a number, but of no frame.
         return _NO_SUCH_FRAME if isinstance(value, str) and value.strip().isdecimal() else None
 
 
@@ -131,7 +131,7 @@ def _bracketed(row: Representation, before: str = "", brackets: str = r"\[\]") -
 
 
 def _text_reader(how: ReplyFormat) -> Reader:
-    """Reads a reply about one image: every box in brackets, or every ``label: [a, b, c, d]``."""
+    """Read replies about one image: every ``[a, b, c, d]`` or ``label: [a, b, c, d]``."""
     row = how.numbers
     free = how.representation == "unconstrained"
     before = r":\s*+" if how.multilabel else ""
@@ -159,7 +159,7 @@ def _text_reader(how: ReplyFormat) -> Reader:
         text = next(_marked(reply), reply) if _OPEN in reply else reply
         said = list(labelled(text)) if how.multilabel else unlabelled(text)
         found = boxes_said(how, row, said)
-        # A reply adheres when it has a box or says that there is none.
+        # A reply adheres if it has a box or says that there is none.
         if found.boxes or found.reason or _EMPTY_LIST.search(text):
             return found
         return found._replace(reason=Reason.NO_BOX if text.strip() else Reason.EMPTY)
@@ -168,7 +168,7 @@ def _text_reader(how: ReplyFormat) -> Reader:
 
 
 def _text_video_reader(how: ReplyFormat) -> Reader:
-    """Reads a reply about frames: every ``<index>: [a, b, c, d]``, labels after the index."""
+    """Read replies about frames: every ``<index>: [a, b, c, d]``, labels after the index."""
     row = how.numbers
     pattern = _bracketed(row, before=r":\s*+")
 
@@ -204,7 +204,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str
 
 
 def _back_to(stops: str, text: str, start: int, end: int) -> str:
-    """What stands before ``end``, back to the nearest of the stop characters or to ``start``."""
+    """Return the text before ``end``, back to the nearest stop character or ``start``."""
     before = text[start:end]
     for stop in stops:
         before = before.rpartition(stop)[2]
@@ -212,7 +212,7 @@ def _back_to(stops: str, text: str, start: int, end: int) -> str:
 
 
 def _index_before(text: str, start: int, end: int) -> int | None:
-    """The frame number that ends at ``end``: digits, perhaps with a closing angle bracket."""
+    """Return the frame number that ends at ``end``: digits, perhaps followed by ``>``."""
     before = text[start:end].rstrip().removesuffix(">").rstrip()
     digits = len(before)
     while digits and before[digits - 1].isdecimal():
@@ -228,7 +228,7 @@ _scan_long = json.JSONDecoder(parse_int=lambda s: int(s) if len(s) < 4000 else i
 
 
 def _parse(text: str) -> Any:
-    """The value of a JSON text, or the reason why there is none."""
+    """Parse a JSON text, or return the reason why it is none."""
     text = text.strip(_BLANKS)
     try:
         value, end = _scan(text, 0)
@@ -240,7 +240,7 @@ def _parse(text: str) -> Any:
     except RecursionError:
         return Reason.NOT_JSON
     except ValueError:
-        # An integer of thousands of digits is valid JSON that Python refuses to convert.
+        # Python refuses to convert an integer of thousands of digits, which is valid JSON.
         try:
             value, end = _scan_long(text, 0)
         except (StopIteration, ValueError, RecursionError):
@@ -248,7 +248,7 @@ def _parse(text: str) -> Any:
     return value if end == len(text) else Reason.NOT_JSON
 
 
-# What a number or a word of JSON leaves unread where it is cut off
+# The unread rest of a JSON number or word that is cut off
 _CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|tr?u?|fa?l?s?|nu?l?")
 
 
@@ -260,7 +260,7 @@ def _cut_or_not(text: str, at: int) -> Reason:
 
 
 def _unfenced(reply: str) -> str:
-    """What stands in the first fence, or everything."""
+    """Return the content of the first fence, or everything."""
     start = reply.find("```") + 3
     if reply[start : start + 4].lower() == "json":
         start += 4
@@ -274,7 +274,7 @@ def _image_json(text: str) -> Any:
 
 
 def _video_json(text: str) -> Any:
-    """The JSON value of a marked reply about frames: text before the first marker is the answer."""
+    """Parse a reply about frames; any text before the first marker is the answer."""
     if next(_marked(text), None) is None:
         return _parse(text)
     before = text[: text.find(_OPEN)]
@@ -287,7 +287,7 @@ def _first_json_block(text: str) -> Any:
 
 
 def _why_not_json(reply: str) -> Reason:
-    """Why the list or object is none that begins anywhere in a reply."""
+    """Say why the first list or object of a reply is not JSON."""
     text = reply.strip()
     start = min((i for i in (text.find("["), text.find("{")) if i >= 0), default=-1)
     if start < 0:
@@ -304,7 +304,7 @@ def _text_of(value: Any) -> str:
 
 
 def _own_label(entry: dict[str, Any]) -> str:
-    """The label of an object: missing is empty, null is the word None (protocol section 3)."""
+    """Return an object's label: missing is "", null is "None" (protocol section 3)."""
     return _text_of(entry.get("label", ""))
 
 
@@ -338,7 +338,7 @@ def _boxes_of(how: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
 
 
 def _json_reader(how: ReplyFormat) -> Reader:
-    """Reads a list of objects, whatever their structure; over frames each says its own."""
+    """Read a list of objects of any structure; over frames each names its own."""
     row, boxes_of = how.numbers, _boxes_of(how)
     nested, video = how.structure == "nested", how.frames > 1
     value_in = _video_json if video else _image_json
@@ -378,7 +378,7 @@ def _json_reader(how: ReplyFormat) -> Reader:
                 said.append((label, _listed(values), index))
         if not video:
             return boxes_said(how, row, said)
-        # What is no box at all is told before what is one in no frame or without a place.
+        # Entries that are no box are reported before boxes that cannot be used.
         bad = [values for _, values, _ in said if type(values) is Reason]
         if bad:
             said = [one for one in said if type(one[1]) is not Reason]

@@ -11,7 +11,7 @@ from .representation import Corners
 
 
 class Mask(Protocol):
-    """The pixels of an object; ``packed`` are its run lengths as COCO packs them."""
+    """The pixels of an object; ``packed`` is its run lengths as COCO packs them."""
 
     @property
     def height(self) -> int: ...
@@ -21,18 +21,17 @@ class Mask(Protocol):
     def packed(self) -> str: ...
 
     def covers(self, x: float, y: float) -> bool:
-        """Whether the pixel that (x, y) lies in is the object's; outside the picture none is."""
+        """Return whether the pixel at (x, y) is the object's; False outside the image."""
         ...
 
 
 class Ignored(NamedTuple):
-    """An object that counts neither way: neither missed nor wrong."""
+    """An object that does not count: not missed if not found, no error if found."""
 
     box: Corners  # (x1, y1, x2, y2) in pixels
     frame: int = 0
     label: str = ""  # Empty: the query's one label
-    # A region of many objects: counts which share of the answer's area lies in it
-    crowd: bool = False
+    crowd: bool = False  # Many objects: compared by the share of the answer's area inside
     mask: Mask | None = None
 
 
@@ -43,13 +42,13 @@ class Truth:
     boxes: tuple[Corners, ...]  # (x1, y1, x2, y2) in pixels of the original image
     frames: tuple[int, ...]  # From 0; an image: 0
     labels: tuple[str, ...] = ()  # Empty: the query has one label
-    # None or empty: only boxes known; hits never depend on masks
+    # None or empty: only boxes are known; only points are compared with masks
     masks: tuple[Mask | None, ...] = ()
-    ignored: tuple[Ignored, ...] = ()  # Count neither way
+    ignored: tuple[Ignored, ...] = ()
 
 
 class Reason(Enum):
-    """Why a reply does not adhere to its format: exactly one, the first that was met."""
+    """Why a reply does not adhere to its format: the first reason that was met."""
 
     FAILED_CALL = "failed call"
     EMPTY = "empty"
@@ -68,7 +67,7 @@ class Reason(Enum):
 
 
 class Reading(NamedTuple):
-    """What was read from one reply. A named tuple: the quickest frozen record (one a reply)."""
+    """What was read from one reply; a named tuple for speed."""
 
     boxes: list[Corners]  # (x1, y1, x2, y2) in units of the reply; a point has x1 = x2, y1 = y2
     labels: list[str]  # Empty: the query has one label
@@ -76,23 +75,23 @@ class Reading(NamedTuple):
     reason: Reason | None  # None: it adheres; otherwise there may be boxes, too
 
 
-NO_BOX = -1  # in place of a box's place: none was assigned
+NO_BOX = -1  # In ``Matched.assigned``: no box was assigned
 
 
 class Matched(NamedTuple):
-    """One reading against its ground truth; ``ious`` to ``labels_agree`` are by object."""
+    """One reading matched with its ground truth; ``ious`` to ``labels_agree`` are per object."""
 
     boxes: list[list[float]]  # As read, (x1, y1, x2, y2) in pixels of the original image
-    # With the assigned box (0: none); of points 1 where it lies in the object, else 0
+    # With the assigned box (0: none); for points 1 inside the object, else 0
     ious: list[float]
     hits: list[bool]  # IoU at least 0.5 and agreeing labels
     assigned: list[int]  # Places among ``boxes``, or :data:`NO_BOX`
     labels_agree: Sequence[bool]  # Empty: there are no labels
-    ignored: Sequence[int] = ()  # Boxes that find an ignored object: they do not count
+    ignored: Sequence[int] = ()  # Boxes that find an ignored object
 
     @property
     def counted(self) -> int:
-        """How many boxes count, as hits or as boxes too many."""
+        """Return how many boxes count, as hits or as false positives."""
         return len(self.boxes) - len(self.ignored)
 
     @property

@@ -9,15 +9,13 @@ from .representation import CLASS_KEY as CLASS_KEY
 
 OUTPUTS = ("text", "json")
 
-
 DEFAULT_KEY = BOX_KEYS[0]
-
-# Every key; a representation says which of them are its own
+# Of all representations
 KEYS = tuple(dict.fromkeys((*BOX_KEYS, *POINT_KEYS)))
 
 
 def default_key(representation: str) -> str:
-    """Return the key of a representation where none is named.
+    """Return a representation's default key.
 
     >>> default_key("xyxy"), default_key("point")
     ('bbox', 'point')
@@ -26,12 +24,9 @@ def default_key(representation: str) -> str:
 
 
 DEFAULT_STRUCTURE = "per_box"
-
-
 STRUCTURES = (DEFAULT_STRUCTURE, "nested", "decomposed")
 
-
-# The key of the ``nested`` structure, by the variant's key
+# Keys of the ``nested`` structure
 PLURAL_KEYS = {
     "bbox": "bboxes",
     "bbox_2d": "bboxes_2d",
@@ -44,14 +39,14 @@ PLURAL_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class ReplyFormat:
-    """How a reply is written: as asked, or the model's way if prompts are ``unconstrained``."""
+    """How a reply is written: as asked, or the model's own way if ``unconstrained``."""
 
     output: str
     representation: str
     key: str = DEFAULT_KEY  # The singular key
     structure: str = DEFAULT_STRUCTURE
     multilabel: bool = False
-    frames: int = 1  # Asked for (1: an image)
+    frames: int = 1  # 1: an image
 
     @property
     def numbers(self) -> Representation:

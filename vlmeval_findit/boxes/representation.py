@@ -1,6 +1,6 @@
 """Box representations: what the numbers of a box mean (protocol section 1), in units of the reply.
 
-One row of :data:`REPRESENTATIONS` is all that the package knows of one.
+A row of :data:`REPRESENTATIONS` is all that the package knows of one.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from enum import Enum
 
 from ..core.plugins import Group, Table
 
-Corners = tuple[float, float, float, float]  # a box as (x_min, y_min, x_max, y_max)
+Corners = tuple[float, float, float, float]  # (x_min, y_min, x_max, y_max)
+Numbers = Sequence[float]  # Of one box, in the order of its representation
 
-Numbers = Sequence[float]  # the numbers of one box in the order of its representation
-
-# What eight numbers that are no axis-parallel rectangle count as: matches nothing
+# Stands for eight numbers that are no axis-parallel rectangle; matches nothing
 NO_RECTANGLE: Corners = (0.0, 0.0, 0.0, 0.0)
 
 
 class Judging(Enum):
-    """How an answer is compared with an object; results of different ways are never compared."""
+    """How an answer is compared with an object; results of the two are never compared."""
 
-    BY_OVERLAP = "by overlap"  # a box, by its IoU with the object's
+    BY_OVERLAP = "by overlap"  # A box, by its IoU with the object's
     BY_LYING_INSIDE = "by lying inside"  # A point in the object's mask, else box
 
 
-CLASS_KEY = "class_name"  # in place of a key: the label itself is the key
+CLASS_KEY = "class_name"  # Placeholder: the label itself is the key
 
 BOX_KEYS = ("bbox", "bbox_2d", "coordinates", "bounding_box", CLASS_KEY)
 POINT_KEYS = ("point", "point_2d", "coordinates", CLASS_KEY)
@@ -40,12 +39,12 @@ class Representation:
     name: str
     width: int
     fields: tuple[str, ...]  # The numbers' names in a prompt, in order
-    keys: tuple[str, ...]  # Of the ``decomposed`` JSON structure (empty: none)
+    keys: tuple[str, ...]  # In ``decomposed`` JSON (empty: has none)
     to_corners: Callable[[Numbers], Corners]  # Never raises on finite numbers
     # Its inverse where x_min < x_max, y_min < y_max
     from_corners: Callable[[Corners], tuple[float, ...]]
     judged: Judging = Judging.BY_OVERLAP
-    json_keys: tuple[str, ...] = BOX_KEYS  # In JSON, the default first
+    json_keys: tuple[str, ...] = BOX_KEYS  # The default first
     never_beside: frozenset[str] = frozenset()  # Keys beside which ``keys`` mean something else
 
 
@@ -139,8 +138,8 @@ _ROWS = (
         to_corners=_from_four_corners,
         from_corners=_to_four_corners,
     ),
-    # The prompt names no format, so it has no fields; what comes back is read as xyxy unless the
-    # model's row says otherwise (protocol section 3, "the model's own scheme").
+    # The prompt names no format; replies are read as xyxy unless the model's row says otherwise
+    # (protocol section 3, "the model's own scheme").
     Representation(
         name="unconstrained",
         width=4,
@@ -161,12 +160,12 @@ _NAMED = (
         from_corners=lambda b: ((b[0] + b[2]) / 2, (b[1] + b[3]) / 2),
         judged=Judging.BY_LYING_INSIDE,
         json_keys=POINT_KEYS,
-        # {"x": 1, "y": 2, "width": 3, "height": 4} is a box and its corner no answer.
+        # {"x": 1, "y": 2, "width": 3, "height": 4} is a box; its corner is no answer.
         never_beside=frozenset(("width", "height", "w", "h")),
     ),
 )
 
-# The paper's eight, which "all" means; any other is asked where it is named
+# The paper's eight, which "all" means; others must be named
 GRID: tuple[str, ...] = tuple(row.name for row in _ROWS)
 
 
@@ -186,7 +185,7 @@ def _problem(row: Representation) -> str | None:
     return None if back == said else f"{said} comes back as {back!r:.60}"
 
 
-# What of a box is said: all of it, or its centre
+# What a reply says of a box: its corners or its centre
 _SAID: Mapping[Judging, Callable[[Corners], Corners]] = {
     Judging.BY_OVERLAP: lambda box: box,
     Judging.BY_LYING_INSIDE: lambda b: (

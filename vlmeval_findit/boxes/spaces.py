@@ -1,7 +1,7 @@
 """Coordinate spaces: what a model's numbers are relative to (protocol section 4).
 
 Pixels of the original are ``(x - left) * W / w`` and ``(y - top) * H / h``. The space comes from
-the run's record or the model's row, never from the size of the numbers or the truth.
+the run's record or the model's row; it is never guessed from the numbers or the truth.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Size = tuple[int, int]  # (width, height) of an image in pixels
 
 
 class Reference(NamedTuple):
-    """Where an image lies in a reply's numbers: its size there, and its upper left corner."""
+    """Where an image lies in a reply's numbers: its size and its upper left corner."""
 
     width: float
     height: float
@@ -39,12 +39,12 @@ class ToPixels(NamedTuple):
 
 
 class SpaceError(ValueError):
-    """No coordinate space is known, or its settings are not usable."""
+    """No coordinate space is known, or its settings cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A coordinate space with the settings that the run had."""
+    """A coordinate space with the settings of the run."""
 
     kind: str  # A row of :data:`KINDS`
     scene_max_size: int | None = None  # Longer side in pixels of scenes as sent (None: not shrunk)
@@ -76,7 +76,7 @@ class Space:
             raise SpaceError(f"min_pixels {self.min_pixels} > max_pixels {self.max_pixels}")
 
     def as_dict(self) -> dict[str, Any]:
-        """The settings that are set, for a provenance file; :func:`space_from` reads them back."""
+        """Return the settings that are set; :func:`space_from` reads them back."""
         values = ((one.name, getattr(self, one.name)) for one in dataclasses.fields(self))
         return {name: value for name, value in values if value not in (None, False)}
 
@@ -85,7 +85,7 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
     """Make a space of a name (ours or the release's) or a mapping of the fields of :class:`Space`.
 
     Raises:
-        SpaceError: unknown name or field; the message lists what there is.
+        SpaceError: unknown name or field, or settings that cannot be used.
     """
     if isinstance(settings, str):
         settings = {"kind": settings}
@@ -106,10 +106,10 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 
 @lru_cache(maxsize=65536)
 def reference(space: Space, width: int, height: int) -> Reference:
-    """Where a width x height image lies in the numbers of a reply.
+    """Return where a width x height image lies in the numbers of a reply.
 
     Raises:
-        SpaceError: a plug-in's space gives what no number can refer to.
+        SpaceError: a plug-in's space gives something unusable.
     """
     found = KINDS[space.kind].reference(as_sent(space, width, height), space)
     if space.kind not in KINDS.ours:
@@ -125,31 +125,31 @@ def _check(kind: str, found: Any) -> None:
 
 
 def reference_size(space: Space, width: int, height: int) -> tuple[float, float]:
-    """The size (w, h) of a width x height image in the numbers of a reply."""
+    """Return the size (w, h) of a width x height image in the numbers of a reply."""
     return reference(space, width, height)[:2]
 
 
 @lru_cache(maxsize=65536)
 def to_pixels(space: Space, width: int, height: int) -> ToPixels:
-    """From a reply's numbers to pixels of the width x height original."""
+    """Return the map from a reply's numbers to pixels of the width x height original."""
     w, h, left, top = reference(space, width, height)
     return ToPixels(width / w, height / h, -left * width / w, -top * height / h)
 
 
 def as_sent(space: Space, width: int, height: int) -> Size:
-    """The size in pixels at which the run's own scene limit sends a width x height image."""
+    """Return the size in pixels of a width x height image after ``scene_max_size``."""
     limit, longer = space.scene_max_size, max(width, height)
     if limit is None or longer <= limit:
         return width, height
-    # No image has no width: a strip keeps at least one pixel.
+    # A thin strip keeps at least one pixel.
     return max(round(width * limit / longer), 1), max(round(height * limit / longer), 1)
 
 
-_SENDER_LIMIT = 4096  # longer side to which senders of pixel coordinates shrink an image first
+_SENDER_LIMIT = 4096  # Longer side to which senders of pixel coordinates shrink images first
 
 
 def _sender_limited(size: Size) -> Size:
-    """At most 4096 on the longer side; sizes truncated."""
+    """Shrink to at most 4096 on the longer side, truncating sizes."""
     longer = max(size)
     if longer <= _SENDER_LIMIT:
         return size
@@ -161,7 +161,7 @@ def _truncated(size: Size, scale: float) -> Size:
 
 
 def _openai_high(size: Size, space: Space) -> Size:
-    """OpenAI's documented "high" sizing with side 2048 and 2,500 patches of 32 pixels."""
+    """Apply OpenAI's documented "high" sizing: side 2048, 2,500 patches of 32 pixels."""
     side, patch, patches = 2048, 32, 2500
     w, h = _sender_limited(size)
     if max(w, h) > side:
@@ -175,7 +175,7 @@ def _openai_high(size: Size, space: Space) -> Size:
 
 
 def _claude(edge: int, tokens: int) -> Callable[[Size, Space], Size]:
-    """Anthropic's sizing: padded edges at most ``edge``, at most ``tokens`` 28-pixel patches."""
+    """Make Anthropic's sizing: padded edges up to ``edge``, up to ``tokens`` 28-pixel patches."""
     patch = 28
 
     def fits(long: int, short: int) -> bool:
@@ -191,7 +191,7 @@ def _claude(edge: int, tokens: int) -> Callable[[Size, Space], Size]:
 
         if fits(w, h):
             return w, h
-        # The largest longer edge that fits: fitting is monotone, so halve the integers between.
+        # Binary search for the largest longer edge that fits.
         low, high = 1, max(w, h)
         while low < high:
             middle = (low + high + 1) // 2
@@ -204,13 +204,13 @@ def _claude(edge: int, tokens: int) -> Callable[[Size, Space], Size]:
     return reference
 
 
-_QWEN2_5_FACTOR = 28  # Pixels of the side of two Qwen2.5-VL patches (one visual token)
+_QWEN2_5_FACTOR = 28  # Side of one Qwen2.5-VL visual token (two patches) in pixels
 
 
 def smart_resize(
     size: Size, min_pixels: int, max_pixels: int, factor: int = _QWEN2_5_FACTOR
 ) -> Size:
-    """The Qwen processors' resize of (w, h): multiples of ``factor`` within the pixel bounds."""
+    """Resize (w, h) as Qwen's processors do: multiples of ``factor`` within the bounds."""
     w, h = (max(factor, round(edge / factor) * factor) for edge in size)
     if w * h > max_pixels:
         beta = math.sqrt(size[0] * size[1] / max_pixels)
@@ -225,7 +225,7 @@ _CHAT_BOUNDS = (4 * 28**2, 16384 * 28**2)
 
 
 def chat_resize(size: Size) -> Size:
-    """The first of the two resizes of Qwen2.5-VL's chat interface, of (w, h) in pixels."""
+    """Apply the first of the two resizes of Qwen2.5-VL's chat interface to (w, h)."""
     return smart_resize(size, *_CHAT_BOUNDS)
 
 
@@ -238,7 +238,7 @@ def _smart_resize(size: Size, space: Space) -> Size:
 
 
 def _letterbox(size: Size, space: Space) -> Reference:
-    """Scaled to a longer side of ``side``, in the middle of a square: what YOLO and LLaVA see."""
+    """Scale to a longer side of ``side``, centred in a square, as YOLO and LLaVA do."""
     assert space.side is not None
     width, height = (space.side * edge / max(size) for edge in size)
     return Reference(width, height, (space.side - width) / 2, (space.side - height) / 2)
@@ -246,7 +246,7 @@ def _letterbox(size: Size, space: Space) -> Reference:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One row of the table."""
+    """A kind of coordinate space."""
 
     name: str
     release_name: str
@@ -294,7 +294,7 @@ ALIASES: dict[str, str] = {row.release_name: row.name for row in _ROWS}
 
 
 def _problem(row: Kind) -> str | None:
-    """Why a plug-in's row cannot be used; what it says of sizes is seen when one is asked for."""
+    """Say why a plug-in's row cannot be used; its sizes are checked in :func:`reference`."""
     if not re.fullmatch(r"[A-Za-z][\w.-]*", row.name) or row.name in ALIASES:
         return f"{row.name!r} is no name of a coordinate space, or another space's"
     fields = {each.name for each in dataclasses.fields(Space)} - {"kind"}
@@ -307,5 +307,5 @@ KINDS: Table[Kind] = Table(Group.SPACES, {row.name: row for row in _ROWS}, Kind,
 
 
 def spaces_help() -> str:
-    """The table of coordinate spaces as lines of text, for error messages and ``--help``."""
+    """Format the table of coordinate spaces for error messages and ``--help``."""
     return "\n".join(f"  {row.name:<16} {row.means}" for row in KINDS.values())

@@ -1,7 +1,7 @@
-"""Find the characters of a reply that say its boxes: numbers, labels, and what is between.
+"""Find the characters of a reply that say its boxes: numbers, labels and what is between.
 
-The reader runs again on the reply with each number replaced by its ordinal: its boxes tell which
-numbers made them. A box whose numbers, read there, differ has no place.
+The reader runs again on the reply with each number replaced by its ordinal, so its boxes show which
+numbers made them. A box has no place if the numbers found there make another box.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .records import Reading
 from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
 from .representation import Representation
 
-Span = tuple[int, int]  # from a character of the reply to before another
+Span = tuple[int, int]  # Characters of the reply from start to before end
 
 
 class Place(NamedTuple):
@@ -27,12 +27,12 @@ class Place(NamedTuple):
 
     numbers: tuple[Span, ...]  # In the order of its representation
     label: Span | None  # None: not said, or its place is not known
-    # From the previous box to this; empty: nothing goes on; None: a box has no place
+    # From the previous box to this one (empty: nothing between; None: some box has no place)
     before: Span | None
 
 
 def places(reply: str, how: ReplyFormat, reading: Reading) -> list[Place | None]:
-    """Find where each box of a reply is said; None where that cannot be told.
+    """Find where a reply says each box; None where that cannot be told.
 
     >>> how = ReplyFormat("text", "xyxy", multilabel=True)
     >>> places("cat: [1, 2, 30, 4]", how, read("cat: [1, 2, 30, 4]", how))
@@ -64,11 +64,11 @@ def places(reply: str, how: ReplyFormat, reading: Reading) -> list[Place | None]
     ]
 
 
-# --- numbers that are their own ordinals ----------------------------------------------------------
+# --- numbers replaced by their ordinals -----------------------------------------------------------
 
-_FIRST = 2**40  # the ordinal of the first number: larger than coordinates are, and exact in a float
+_FIRST = 2**40  # Ordinal of the first number: above all coordinates, exact as a float
 
-_MARK = "\ue000"  # what stands before the ordinal of a label: a character of no script
+_MARK = "\ue000"  # Before the ordinal of a label: a private-use character
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _tracing(how: ReplyFormat) -> ReplyFormat:
     return _Tracing(**{field.name: getattr(how, field.name) for field in fields(how)})
 
 
-# A number of a text; one before a colon is a frame's, or a label's
+# A number in text; before a colon it is a frame's or a label's
 _TEXT_NUMBER = re.compile(r"(?<![\w.])\d++(?:\.\d++)?+(?![\w.])(?!\s*+>?\s*+:)")
 
 _JSON_NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+"
@@ -118,7 +118,7 @@ def _marked_json(reply: str, how: ReplyFormat) -> _Marked:
 
 
 def _json_parts(reply: str, keys: frozenset[str]) -> Iterator[tuple[Span, str, Span]]:
-    """What is replaced in a JSON reply, by what, and the place that this stands for."""
+    """Yield what to replace in a JSON reply, by what, and the place that this stands for."""
     for at, found in enumerate(_JSON_PART.finditer(reply)):
         if found["number"] is not None:
             if _is_finite(found["number"]):
@@ -156,7 +156,7 @@ def _is_finite(number: str) -> bool:
     return isfinite(float(number))
 
 
-# --- what is found is held against what was read --------------------------------------------------
+# --- checks against what was read -----------------------------------------------------------------
 
 
 def _box_at(reply: str, numbers: Sequence[Span], how: ReplyFormat) -> tuple[float, ...]:
@@ -164,7 +164,7 @@ def _box_at(reply: str, numbers: Sequence[Span], how: ReplyFormat) -> tuple[floa
 
 
 def _label_before(reply: str, label: str, number: int) -> Span | None:
-    """The place of a label that stands before the colon before the first number of its box."""
+    """Return the place of a label before the colon before its box's first number."""
     end = len(reply[: reply.rfind(":", 0, number)].rstrip())
     start = end - len(label)
     return (start, end) if label and reply[start:end] == label else None
@@ -187,7 +187,7 @@ def _label_at(reply: str, label: str, span: Span | None) -> Span | None:
 def _between(
     reply: str, how: ReplyFormat, found: Sequence[tuple[tuple[Span, ...], Span | None] | None]
 ) -> list[Span | None]:
-    """What stands before each box; in the order of the text, which is not always that of boxes."""
+    """Return the span from the previous box in the text to each box."""
     before: list[Span | None] = [None] * len(found)
     if None in found:
         return before
@@ -207,11 +207,11 @@ def _between(
 
 
 _OPENING = re.compile(r'(?:\[\s*+)?+(?:\{[^{}\[\]]*+)?+(?:\[\s*+)*+"?\s*+\Z')
-_LONGEST = 200  # characters of a list's beginning that are looked at
+_LONGEST = 200  # Characters before a box that are searched for the start of its list
 
 
 def _beginning(reply: str, how: ReplyFormat, first: int) -> int:
-    """Where the answer begins that ends with the first box: its list in JSON, its line in text."""
+    """Return where the first box's answer begins: its list in JSON, its line in text."""
     if how.output == "text":
         return reply.rfind("\n", 0, first) + 1
     from_here = max(0, first - _LONGEST)

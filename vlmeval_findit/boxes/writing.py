@@ -11,7 +11,7 @@ from .representation import Corners
 
 
 class Said(NamedTuple):
-    """A box to say: (x1, y1, x2, y2) in the units of the reply; frames count from 0."""
+    """A box to write: (x1, y1, x2, y2) in the units of the reply; frames count from 0."""
 
     box: Corners
     label: str = ""
@@ -20,7 +20,7 @@ class Said(NamedTuple):
 
 def write(boxes: Sequence[Said], how: ReplyFormat, digits: int = 1) -> str:
     """Write boxes, in order, in the requested format; 0 ``digits`` gives whole numbers."""
-    # round(n, 0) is a float still, and JSON would say 120.0.
+    # round(n, 0) stays a float, which JSON writes as 120.0.
     places = digits or None
     rows = [
         (said, [round(n, places) for n in how.numbers.from_corners(said.box)]) for said in boxes
@@ -67,7 +67,7 @@ def _json(rows: Rows, how: ReplyFormat) -> str:
     return json.dumps(entries, ensure_ascii=False)
 
 
-# --- the schema that decoding is held to: no syntax can be wrong ----------------------------------
+# --- JSON schema for constrained decoding ---------------------------------------------------------
 
 Schema = Mapping[str, Any]
 
@@ -75,10 +75,10 @@ _NUMBER: Schema = {"type": "number"}
 
 
 def schema_of(how: ReplyFormat) -> dict[str, Any]:
-    """Return the schema of the replies that adhere to a JSON format.
+    """Return the JSON schema of replies that adhere to a format.
 
     Raises:
-        ValueError: it is a text format.
+        ValueError: the format is a text format.
 
     >>> schema_of(ReplyFormat("json", "xyxy", "bbox_2d"))["items"]["required"]
     ['bbox_2d']

@@ -1,7 +1,7 @@
-"""Lenient parsing: what could be read from a reply that is not as asked; never the score.
+"""Lenient parsing: what can be read from a reply that does not adhere; never used for the score.
 
 Nothing cut off is completed, no order or space guessed, no truth used. Libraries that repair JSON
-do complete (``[10, 20, 30, 4`` becomes a box), do not say so, and some take quadratic time.
+complete silently (``[10, 20, 30, 4`` becomes a box), and some take quadratic time.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .values import Found, List, Step, values_in
 
 __all__ = ["Salvaged", "Step", "salvage"]
 
-LONGEST = 100_000  # characters of a reply that are looked at: what is longer is a loop
+LONGEST = 100_000  # Characters of a reply that are read; a longer one is a loop
 
-_NEVER = (Reason.FAILED_CALL, Reason.EMPTY, Reason.TRUNCATED_THINKING)  # no answer at all
+_NEVER = (Reason.FAILED_CALL, Reason.EMPTY, Reason.TRUNCATED_THINKING)  # No answer at all
 
 
 class Salvaged(NamedTuple):
@@ -33,10 +33,10 @@ class Salvaged(NamedTuple):
 
 
 def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
-    """Parse a reply leniently; None where that finds no more than ``strict``, whose boxes it keeps.
+    """Parse a reply leniently; None if that finds no more than ``strict``, whose boxes it keeps.
 
     ``reply`` is without its thought, boxes are in its units. An empty list is returned only if a
-    repair was needed, or where it does not adhere, as over frames.
+    repair was needed or an empty list does not adhere, as over frames.
 
     >>> how = ReplyFormat("json", "xyxy", key="bbox_2d")
     >>> cut = "[{'bbox_2d': [1, 2, 3, 4]}, {'bbox_2d': [5, 6, 7"
@@ -62,7 +62,7 @@ def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
     return Salvaged(merged, tuple(step for step in Step if step in steps))
 
 
-# No prose: a box in an object that names it otherwise is not read for its numbers
+# A text with objects is not read as prose: their keys may give numbers another meaning
 _OBJECT = re.compile(r"[{}]")
 
 
@@ -79,7 +79,7 @@ def _worded(text: str, how: ReplyFormat) -> tuple[Reading, Step]:
 def _structured(
     values: Sequence[Found], entries: Entries, how: ReplyFormat, reason: Reason, text: str
 ) -> list[Candidate]:
-    """The boxes of lists and objects; an answer that is said twice counts once."""
+    """Return the boxes of lists and objects; an answer that is repeated counts once."""
     made: list[Candidate] = []
     seen: set[Hashable] = set()
     used: list[Found] = []
@@ -109,7 +109,7 @@ def _structured(
 
 
 def _in_text(one: Candidate) -> frozenset[Step]:
-    """What it took where text was asked for, in which keys and quotes mean nothing."""
+    """Return the repairs where text was asked for: keys and quotes need none."""
     kept = one.steps & {Step.NUMBERS, Step.CUT_OFF}
     return kept | {Step.NUMBERS if one.bare else Step.OTHER_OUTPUT}
 
@@ -129,7 +129,7 @@ def _read(found: Sequence[Candidate], indices: Sequence[int], how: ReplyFormat) 
 
 
 def _beside(strict: Reading, found: Reading) -> Reading | None:
-    """Add what else was found to the strict reading; None for nothing, or where they disagree."""
+    """Add new boxes to the strict reading; None if there are none or the two disagree."""
     had, kept = Counter(_keys(strict)), []
     for place, key in enumerate(_keys(found)):
         if had[key] > 0:
@@ -153,7 +153,7 @@ def _keys(reading: Reading) -> list[Hashable]:
 
 
 def _empty(values: Sequence[Found], text: str, reason: Reason) -> Salvaged | None:
-    """The reading of a reply whose lists are all empty: it says that there is nothing."""
+    """Read a reply whose lists are all empty: it says that there is nothing."""
     if not values or not all(one.value == List([], whole=True) for one in values):
         return None
     around = _around(values, text)

@@ -1,6 +1,6 @@
-"""Boxes in lists and objects, under any keys and in any structure; and in prose.
+"""Find boxes in lists and objects, under any keys and in any structure, and in prose.
 
-The order of the numbers is the format's: what names another order is left alone.
+Numbers are in the format's order; boxes that name another order are left alone.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ..reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
 from ..representation import Representation
 from .values import List, Object, Step, Value
 
-# --- the words under which boxes, labels and frames stand -----------------------------------------
+# --- keys of boxes, labels and frames -------------------------------------------------------------
 
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
 @lru_cache(maxsize=4096)
 def plain(key: str) -> str:
-    """Return a key without case and punctuation.
+    """Normalise a key: no case, no punctuation.
 
     >>> plain("Bbox_2D"), plain("x min")
     ('bbox2d', 'xmin')
@@ -52,7 +52,7 @@ _ORDERS = re.compile(
 
 
 def says_another_order(words: str, representation: Representation) -> bool:
-    """Return whether words name another order of numbers than asked: such boxes stay unread."""
+    """Return whether words name another order of numbers than was asked for."""
     said = _ORDERS.search(plain(words))
     if said is None:
         return False
@@ -71,7 +71,7 @@ _SIDES = {
 
 @lru_cache
 def names_of(representation: Representation) -> Sequence[tuple[str, ...]]:
-    """Return the plain names of the numbers, those asked for first; each has one meaning."""
+    """Return the plain names that the numbers may have, those asked for first."""
     found = [representation.keys] if representation.keys else []
     if representation.keys and len(set(representation.fields)) == representation.width:
         found.append(tuple(map(plain, representation.fields)))
@@ -82,7 +82,7 @@ def names_of(representation: Representation) -> Sequence[tuple[str, ...]]:
 def numbers_by_name(
     fields: Mapping[str, object], representation: Representation
 ) -> tuple[tuple[str, ...], list[object]] | None:
-    """The numbers of an object that names each, with the names; None where it names not all."""
+    """Return names and numbers of an object that names all of them; else None."""
     by_name = {plain(key): value for key, value in fields.items()}
     if not representation.never_beside.isdisjoint(by_name):
         return None
@@ -94,24 +94,24 @@ def numbers_by_name(
 
 # --- lists and objects ----------------------------------------------------------------------------
 
-# Representations whose numbers are points, so that they may come in pairs
+# Representations made of points, whose numbers may come in pairs
 POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")
 
 _NO_STEPS: frozenset[Step] = frozenset()
 
 
 class Candidate(NamedTuple):
-    """A box's numbers, label, frame (None: not said), repairs; ``bare``: only brackets around."""
+    """A box that was found, with the repairs that it needed."""
 
     label: str
-    frame: int | None
+    frame: int | None  # None: not said
     numbers: tuple[Any, ...]
     steps: frozenset[Step]
-    bare: bool = False
+    bare: bool = False  # Only brackets around it
 
 
 class Place(NamedTuple):
-    """What is known of everything inside an object or list."""
+    """What holds for everything inside an object or list."""
 
     label: str | None = None
     frame: int | None = None
@@ -126,7 +126,7 @@ def _odd(place: Place) -> Place:
 
 
 class Entries:
-    """Takes the boxes out of the values of one reply; ``indices`` are all frame numbers said."""
+    """Finds the boxes in the values of one reply; ``indices`` are all frame numbers said."""
 
     def __init__(self, how: ReplyFormat) -> None:
         self._how = how
@@ -139,7 +139,7 @@ class Entries:
         self.indices: list[int] = []
 
     def of(self, root: List | Object) -> Iterator[Candidate]:
-        """The boxes of an outermost value."""
+        """Yield the boxes of an outermost value."""
         odd = _odd(Place())
         if isinstance(root, Object):
             yield from self._object(root, Place() if self._how.structure == "nested" else odd)
@@ -175,7 +175,7 @@ class Entries:
                 return
 
     def _decomposed(self, box: _Numbers, value: Object, place: Place) -> Iterator[Candidate]:
-        """The box whose numbers an object names one by one; not where its label may still come."""
+        """Yield a box whose numbers the object names, unless it was cut off before a label."""
         if self._how.structure != "decomposed":
             place = _odd(place)
         elif not {key for key, _ in value.pairs}.issuperset(self._how.numbers.keys):
@@ -204,7 +204,7 @@ class Entries:
         return Place(label, frame, frozenset(steps))
 
     def _ranks(self, fields: dict[str, Value]) -> Iterator[list[str]]:
-        """The keys that may hold boxes: those asked for, known words, all others."""
+        """Yield the keys that may hold boxes: those asked for, known words, all others."""
         asked = [key for key in fields if key in self._keys]
         known = [key for key in fields if key not in self._keys and plain(key) in self._known]
         rest = [key for key in fields if key not in asked and key not in known]
@@ -237,7 +237,7 @@ class Entries:
                     yield from self._inside(item, _odd(named))
 
     def _named(self, key: str, owner: Object, place: Place) -> Place | None:
-        """Return the place under a key; None where a label may still come (cut off)."""
+        """Return the place under a key; None if the object was cut off before a label."""
         how = self._how
         is_box = key in self._keys or plain(key) in self._known
         by_class = how.key == CLASS_KEY
@@ -252,7 +252,7 @@ class Entries:
             place = place._replace(label="")
         if by_class:
             return _odd(place)
-        # The asked word in the singular or plural is another structure, which is seen elsewhere.
+        # Singular for plural is another structure, which is noted elsewhere.
         return place if plain(key) in self._plain_keys else place.after(Step.KEY)
 
     def _candidate(self, box: _Numbers, place: Place, bare: bool = False) -> Candidate:
@@ -305,7 +305,7 @@ def _first(fields: dict[str, Value], words: Sequence[str]) -> str | None:
 
 
 def _index(value: object) -> int | None:
-    """The frame's number that a value says, as the strict reader takes it or as words do."""
+    """Return the frame number in a value, as a number or in words such as "frame 2"."""
     index = as_index(value)
     if index is None and isinstance(value, str):
         said = _DIGITS.fullmatch(value.strip())
@@ -323,11 +323,11 @@ _FOUND = frozenset({Step.PROSE})
 _FRAME = re.compile(r"frame\W{0,4}(\d{1,9})|^\s*+<?\s*+(\d{1,9})\s*+[>:.)]", re.I | re.M)
 _MARKS = " \t\r:;,.*-–—=>#\"'`([{)]}•"
 _BULLET = re.compile(r"^\s*+(?:\d{1,3}[.)]|[-*•])\s++")
-_LABEL_WITHIN = 200  # characters before a box in which its label and its frame stand
+_LABEL_WITHIN = 200  # Characters before a box that are searched for its label and frame
 
 
 def boxes_in(text: str, how: ReplyFormat) -> Iterator[Candidate]:
-    """Yield the boxes of a text by their numbers, if they have the label and frame asked for."""
+    """Yield the boxes in prose that have the label and frame asked for."""
     width = how.numbers.width
     numbers = _BETWEEN.join([_NUMBER] * width)
     alone = re.fullmatch(rf"\s*+{numbers}\s*+\.?", text)
@@ -355,14 +355,14 @@ def boxes_in(text: str, how: ReplyFormat) -> Iterator[Candidate]:
 
 
 def _frame(before: str, last: int | None) -> int | None:
-    """The frame that is said last before a box; else that of the box before it."""
+    """Return the last frame named before a box, else that of the previous box."""
     for found in _FRAME.finditer(before):
         last = int(found[1] or found[2])
     return last
 
 
 def _label(before: str) -> str:
-    """What stands before a box in its line, without marks and bullets."""
+    """Return the text before a box in its line, without marks and bullets."""
     line = before.rstrip(_MARKS + "\n").rpartition("\n")[2]
     line = _FRAME.sub("", line)
     return _BULLET.sub("", line).strip(_MARKS)

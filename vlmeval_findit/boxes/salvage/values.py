@@ -1,7 +1,6 @@
-"""Read lists and objects in a text, however they are spelt, with the repairs that they needed.
+"""Read lists and objects in a text, however they are spelt, and note the repairs needed.
 
-Unlike :mod:`...core.loose_json`, what is not closed is kept and marked, never completed. One pass
-with a stack: linear time.
+Unlike :mod:`...core.loose_json`, this keeps and marks what is not closed. One pass: linear time.
 """
 
 from __future__ import annotations
@@ -17,51 +16,47 @@ from ...core.loose_json import unescaped
 
 
 class Step(Enum):
-    """One thing that a tolerant reader puts up with; the value is its name in tables."""
+    """A repair that lenient parsing made; the value is its name in tables."""
 
-    CUT_OFF = "cut off"  # the reply ends in the middle; what is whole before the end counts
-    AROUND = "words around it"  # prose, a fence or markers stand before or after the answer
-    QUOTES = "quotes and words of Python"  # single quotes or none, tuples, ``None`` and ``True``
-    # A comma, a colon or a bracket is missing, or there is one too many.
-    PUNCTUATION = "commas and brackets"
+    CUT_OFF = "cut off"  # The reply ends in the middle; what is complete counts
+    AROUND = "words around it"  # Prose, a fence or markers
+    QUOTES = "quotes and words of Python"  # Single quotes or none, tuples, ``None`` and ``True``
+    PUNCTUATION = "commas and brackets"  # A comma, colon or bracket missing or too many
     COMMENTS = "comments"
-    # The box, its label or its frame stands under another key than was asked for.
-    KEY = "another key"
-    # Nested for one object a box, one object for a list, bare lists, and so on.
-    STRUCTURE = "another structure"
+    KEY = "another key"  # Of the box, its label or its frame
+    STRUCTURE = "another structure"  # Nested for one object per box, bare lists, and so on
     OTHER_OUTPUT = "JSON for text or text for JSON"
-    # With a sign or an exponent in text, as words in quotes, or in pairs.
-    NUMBERS = "numbers written otherwise"
+    NUMBERS = "numbers written otherwise"  # Signs or exponents in text, quoted, in pairs
     PROSE = "boxes in prose"
 
-    # A step is itself alone; the hash of an enum's name is worked out in Python at every look.
+    # Faster than Enum's own, which is computed in Python.
     __hash__ = object.__hash__
 
 
-DEEPEST = 16  # brackets within brackets; what is nested deeper is a loop and no answer
+DEEPEST = 16  # Brackets within brackets; deeper nesting is a loop and no answer
 
 Scalar = str | int | float | bool | None
 
 
 class List(NamedTuple):
-    """A list; ``whole`` says that its end was there."""
+    """A list."""
 
     items: list[Value]
-    whole: bool
+    whole: bool  # Its end was there
 
 
 class Object(NamedTuple):
-    """An object, with every pair that it names; ``whole`` says that its end was there."""
+    """An object; a repeated key has several pairs."""
 
     pairs: list[tuple[str, Value]]
-    whole: bool
+    whole: bool  # Its end was there
 
 
 Value = Scalar | List | Object
 
 
 class Found(NamedTuple):
-    """One outermost list or object: what it is, where it stands, what it took to read it."""
+    """One outermost list or object, its place in the text and the repairs it needed."""
 
     value: List | Object
     start: int
@@ -70,7 +65,7 @@ class Found(NamedTuple):
 
 
 def values_in(text: str) -> Iterator[Found]:
-    """Yield every outermost list and object of a text, up to one that is nested too deep.
+    """Yield the outermost lists and objects of a text, up to one that is nested too deep.
 
     >>> [found] = values_in("So: [{'box': [1, 2], 'other': [3,")
     >>> found.value.items[0].pairs
@@ -96,7 +91,7 @@ _TOKEN = re.compile(
     r"|(?P<quote>[\"'])"
     r"|(?P<word>[^\s\[\](){},:;\"']++)"
 )
-# A quote ends a string where something comes after it that can come after a string.
+# A quote ends a string only before something that can follow a string.
 _QUOTE = re.compile(r"""(?<!\\)(?:\\\\)*+(["'])(?=\s*+(?:[,:;}\])]|\Z|//|/\*)|\s++["'])""")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
@@ -108,7 +103,7 @@ class _Open:
     sign: str
     key: str | None = None
     colon: bool = False
-    comma: bool = True  # whether a value may come next
+    comma: bool = True  # A value may come next
     items: list[Value] = field(default_factory=list)
     pairs: list[tuple[str, Value]] = field(default_factory=list)
 
@@ -126,7 +121,7 @@ class _Reader:
         self._steps: set[Step] = set()
 
     def value(self, start: int) -> Found | None:
-        """Read the value whose bracket is at ``start``; None where it is nested too deep."""
+        """Read the value whose bracket is at ``start``; None if it is nested too deep."""
         text, end = self._text, len(self._text)
         self._steps = set()
         self._stack = [_Open(text[start])]
@@ -143,7 +138,7 @@ class _Reader:
                 if len(self._stack) > DEEPEST:
                     return None
             elif kind == "word" and not token[0].startswith("```"):
-                # What the text ends with may go on: 12 of 128.
+                # A word at the end of the text may be cut off: 12 of 128.
                 if at < end:
                     self._take(self._meaning(token[0]))
             elif kind == "quote" and not word_before:
@@ -217,7 +212,7 @@ class _Reader:
             top.key = f"{top.key} {value}"
 
     def _string(self, at: int, quote: str) -> int:
-        """Take the string at ``at``, return its end; an unclosed one takes the rest of the text."""
+        """Take the string at ``at`` and return its end; an unclosed one is skipped to the end."""
         ends = self._ends[quote]
         place = bisect_left(ends, at)
         if place == len(ends):
@@ -240,4 +235,4 @@ class _Reader:
             return word
 
 
-_LONGEST_INT = 400  # digits: a longer number is infinite as a float
+_LONGEST_INT = 400  # Digits; a longer number is infinite as a float
