@@ -1,7 +1,7 @@
-"""Benchmarks: one package each, found by the prefix of a dataset name.
+"""Benchmarks, one package each, found by the prefix of a dataset name.
 
-A benchmark's package has a ``PREFIX`` and an instance ``BENCHMARK`` (its own, or in its module
-``benchmark``).  Ours are the folders below, others plug-ins; of our prefixes the longest counts.
+A package has a ``PREFIX`` and a ``BENCHMARK``, itself or in its module ``benchmark``.  Ours are the
+subpackages, the longest prefix first; others are plug-ins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..core.spelling import nearest
 
 @cache
 def prefixes() -> Table[ModuleType]:
-    """Map every prefix to its package; of ours the longest first."""
+    """Map every prefix to its package, our longest first."""
     found = {}
     for module in pkgutil.iter_modules(__path__):
         if module.ispkg:
@@ -65,7 +65,7 @@ def _made_of(package: ModuleType) -> Benchmark:
 
 
 def benchmarks() -> list[Benchmark]:
-    """List every benchmark: ours, then the plug-ins'."""
+    """List all benchmarks, ours before plug-ins."""
     return [_made_of(package) for package in _packages()]
 
 
@@ -78,7 +78,7 @@ def _ours() -> list[ModuleType]:
 
 
 def benchmark_of(asked: str | Question) -> Benchmark:
-    """Find the benchmark of a name or a question; for an invalid name, with the usual metrics.
+    """Find the benchmark of a name (which need only have a known prefix) or of a question.
 
     Raises:
         QuestionError: no benchmark has this prefix.
@@ -97,11 +97,7 @@ def _by_prefix(name: str) -> Benchmark:
 
 
 def prefix_of(name: str) -> str:
-    """Find the prefix of a name's benchmark.
-
-    Raises:
-        QuestionError: it belongs to none.
-    """
+    """Return the prefix of a dataset name, or raise QuestionError."""
     for prefix in prefixes():
         if name.startswith(prefix):
             return prefix
@@ -110,32 +106,28 @@ def prefix_of(name: str) -> str:
 
 
 def begins() -> list[str]:
-    """List how names begin, for messages, without prefixes that only extend another."""
+    """List the prefixes for messages, without those that extend another."""
     known = sorted(prefixes())
     return [one for one in known if not any(one != p and one.startswith(p) for p in known)]
 
 
 def begins_with_prefix(text: str) -> bool:
-    """Tell whether a text begins with a prefix; the name need not be valid."""
+    """Tell whether a text begins with a prefix, valid name or not."""
     return any(text.startswith(prefix) for prefix in prefixes())
 
 
 def is_meant(name: str) -> bool:
-    """Tell whether a name, perhaps mistyped, is meant to be ours: ``FindIt-Pascal`` is."""
+    """Tell whether a name, perhaps mistyped, seems to be ours (``FindIt-Pascal``)."""
     return any(name.startswith(prefix.rstrip("_")) for prefix in prefixes())
 
 
 def baselines() -> Mapping[str, Baseline]:
-    """Map names to baselines, the models without weights, of every benchmark."""
+    """Map names to the baselines (models without weights) of all benchmarks."""
     return {name: one for each in benchmarks() for name, one in each.baselines.items()}
 
 
 def baseline_named(name: str) -> Baseline:
-    """Find a baseline by its name.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Find a baseline by name, or raise ValueError."""
     known = baselines()
     if name not in known:
         raise ValueError(f"no baseline {name!r}{nearest(name, known)}")
@@ -143,11 +135,7 @@ def baseline_named(name: str) -> Baseline:
 
 
 def baseline_for(name: str, question: Question) -> Baseline:
-    """Find a baseline by its name, and check that it can answer the question.
-
-    Raises:
-        ValueError: there is none, or it cannot.
-    """
+    """Find a baseline that can answer the question, or raise ValueError."""
     made = baseline_named(name)
     benchmark = benchmark_of(question)
     if benchmark.baselines.get(name) is not made:
@@ -162,7 +150,7 @@ def baseline_for(name: str, question: Question) -> Baseline:
 
 
 def is_ours_entry(name: str, entry: Mapping[str, Any]) -> bool:
-    """Tell by class or name whether an entry of a ``--config`` file's ``data`` is ours."""
+    """Tell by class or name whether an entry of ``data`` in a ``--config`` file is ours."""
     by_class = any(str(entry.get("class")) in _classes_of(package) for package in _packages())
     return by_class or is_meant(str(entry.get("dataset", name)))
 
@@ -174,22 +162,18 @@ def _classes_of(package: ModuleType) -> frozenset[str]:
 
 
 def any_question() -> Question:
-    """Return some question, for what is the same of all."""
+    """Return an arbitrary question, for what all have in common."""
     benchmark = _made_of(_ours()[0])
     return benchmark.parse(benchmark.listed()[0])
 
 
 def parse(name: str) -> Question:
-    """Parse a name.
-
-    Raises:
-        QuestionError: the name is not valid; the message says what is nearest.
-    """
+    """Parse a dataset name, or raise a QuestionError with the nearest valid one."""
     return _by_prefix(name).parse(name)
 
 
 def is_question(name: object) -> bool:
-    """Tell whether a name is valid, by parsing it."""
+    """Tell whether a name is valid."""
     if not isinstance(name, str):
         return False
     try:
@@ -200,12 +184,12 @@ def is_question(name: object) -> bool:
 
 
 def load(name: str) -> AnyTask:
-    """Load a question's task with the rows of its table; see :meth:`.Benchmark.load`."""
+    """Load the task of a dataset name; see :meth:`.Benchmark.load`."""
     return _by_prefix(name).load(name)
 
 
 def name_after_model(stem: str) -> tuple[str, str] | None:
-    """Split ``<model>_<name>``; None where it ends in no dataset name."""
+    """Split ``<model>_<name>``; None if it does not end in a dataset name."""
     for prefix in prefixes():
         at = stem.rfind(f"_{prefix}")
         if at > 0 and is_question(stem[at + 1 :]):

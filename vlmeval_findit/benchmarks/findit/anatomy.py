@@ -1,4 +1,4 @@
-"""Classify the errors of FindIt answers: sums and details of a row, and their cost in F1."""
+"""Error types of FindIt answers: counts and details per query, and what they cost in F1."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...core.metric import Sums
 from ...core.scored_row import ScoredRow
 from .metrics import F1_FAILED_MISSED
 
-# Slices by the object's size (without an object: the box's) and by the number of objects.
+# Slices by the size of the object (else of the box) and by the number of objects.
 SIZE, OBJECTS = "size", "objects"
-LOSSES = "losses"  # key of a row's events in its details
+LOSSES = "losses"  # key of the events in a row's details
 _SMALL, _LARGE = 32.0**2, 96.0**2  # COCO's areas: small is below, large from
 
 
@@ -23,7 +23,7 @@ CAUSES = {kind: cause(kind.value, kind.meaning) for kind in Kind}
 
 
 class F1Anatomy(Anatomy):
-    """Losses of the F1 in which failed calls are misses."""
+    """Errors by their cost in F1@0.5, with failed calls as misses."""
 
     causes = tuple(CAUSES.values())
     score = F1_FAILED_MISSED
@@ -58,7 +58,7 @@ class F1Anatomy(Anatomy):
 
 
 def event_sums(events: Iterable[Event]) -> dict[str, float]:
-    """Sum a row's events; kinds without an event have no sum."""
+    """Count a row's events by kind, without kinds that have none."""
     total: dict[str, float] = {}
     for event in events:
         key, lacks = CAUSES[event.kind].key, event.lacks
@@ -87,16 +87,10 @@ _KEYS = {
 }
 
 
-# --- in the details -------------------------------------------------------------------------------
-
-
 def details_of(
     events: Sequence[Event], matched: Matched, reading: Reading, truth: Truth
 ) -> list[dict[str, Any]]:
-    """List events as a row's details have them; ``box`` and ``object`` are indices or null.
-
-    ``size`` and ``label`` are the object's, else the box's.
-    """
+    """List events for a row's details; size and label are the object's, else the box's."""
     made = []
     for event in events:
         one: dict[str, Any] = {"kind": event.kind.value, "box": event.box, "object": event.object}
@@ -119,7 +113,7 @@ def _event(values: Mapping[str, Any]) -> Event:
 
 
 def size_of(box: Sequence[float]) -> str:
-    """Classify a box, in pixels, by COCO's sizes.
+    """Return the COCO size of a box x1, y1, x2, y2 in pixels.
 
     >>> size_of((0, 0, 31, 31)), size_of((0, 0, 32, 32)), size_of((0, 0, 96, 96))
     ('small', 'medium', 'large')
@@ -143,10 +137,10 @@ MISSED = cause("missed", "an object more than points were said")
 
 @dataclass(frozen=True)
 class PointAnatomy(WrongAnswers):
-    """Classify errors of point answers.
+    """Errors of point answers.
 
-    A query lacks max(points without an object, objects without a point) hits: pairs of both are
-    "beside", the rest too many or missed.
+    An unmatched point and an unmatched object together are one "beside"; what is left over is
+    "too many" or "missed".
     """
 
     @property

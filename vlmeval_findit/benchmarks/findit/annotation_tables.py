@@ -1,4 +1,4 @@
-"""FindIt's annotation tables: TSV columns, and queries from them; one row a query.
+"""FindIt's annotation tables: TSVs with one row per query.
 
 Rows are thinned (protocol section 2).  Boxes are [x1, y1, x2, y2] in pixels of the original image.
 """
@@ -53,7 +53,7 @@ class _Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The columns of a table; boxes, labels and masks are listed by frame."""
+    """Columns of a table; boxes, labels and masks are lists per frame."""
 
     index: int
     label: str
@@ -65,11 +65,11 @@ class Row:
     support_shots: Paths = ()
     frame_indices: tuple[int, ...] = ()
     caption: str = ""
-    sightings: tuple[_Sighting, ...] = ()  # the images that the shots were taken from
+    sightings: tuple[_Sighting, ...] = ()  # images that the shots were taken from
     tags: Annotated[dict[str, str], Checked(_tags)] = field(default_factory=dict)
-    masks: list[list[str | None]] = field(default_factory=list)  # COCO's run lengths; null: a box
-    ignored: tuple[_Ignored, ...] = ()  # objects that count neither way
-    cluster: str = ""  # what is not independent of it: the image, or the video of its frames
+    masks: list[list[str | None]] = field(default_factory=list)  # COCO RLE; null: only a box
+    ignored: tuple[_Ignored, ...] = ()  # objects that are neither hit nor missed
+    cluster: str = ""  # rows of one cluster (image or video) are not independent
 
 
 def _row(query: Query) -> Row:
@@ -143,12 +143,9 @@ def _query(row: Row) -> Query:
     )
 
 
-# --- writing --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """An oddity in the annotations, reported and left as it is."""
+    """An odd box, reported and left as it is."""
 
     index: int
     what: str
@@ -159,7 +156,7 @@ _MARGIN = 0.01  # pixels: rounding alone puts boxes this far out of their image
 
 
 def oddities(queries: Iterable[Query]) -> list[Oddity]:
-    """Find boxes with swapped corners, without area, or 0.01 pixels or more out of their image."""
+    """Find boxes with swapped corners, no area, or more than 0.01 pixels outside their image."""
     found = []
     for query in queries:
         width, height = query.width + _MARGIN, query.height + _MARGIN
@@ -193,7 +190,7 @@ class Prepared:
 def write_table(
     out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, Any]
 ) -> Prepared:
-    """Write queries as ``<out>/<table>.tsv`` with its ``.meta.json``, both atomically."""
+    """Write queries to ``<out>/<table>.tsv`` and its ``.meta.json``, both atomically."""
     return write_rows(out / f"{table}.tsv", Row, map(_row, queries), queries, origin)
 
 
@@ -204,7 +201,7 @@ def write_rows(
     queries: Sequence[Query],
     origin: Mapping[str, Any],
 ) -> Prepared:
-    """Write rows of any kind, made from the queries, like :func:`write_table`."""
+    """Write rows made from the queries, like :func:`write_table`."""
     odd = oddities(queries)
     boxes = sum(len(query.truth.boxes) for query in queries)
     facts = {"queries": len(queries), "boxes": boxes, "oddities": [asdict(o) for o in odd]}
@@ -213,9 +210,6 @@ def write_rows(
     ignored = sum(len(query.truth.ignored) for query in queries)
     size = path.stat().st_size
     return Prepared(path.stem, path, len(queries), boxes, without, size, tuple(odd), ignored)
-
-
-# --- reading --------------------------------------------------------------------------------------
 
 
 def find_table(table: str) -> Path:
@@ -236,11 +230,7 @@ def read_table(path: Path) -> list[Query]:
 
 
 def check_masks(path: Path, queries: Iterable[Query]) -> None:
-    """Unpack a table's masks, needed to judge points.
-
-    Raises:
-        TableError: a mask cannot be unpacked; the message names file, row and box.
-    """
+    """Unpack all masks, which points need, or raise a TableError naming file, row and box."""
     for query in queries:
         ignored = [one.mask for one in query.truth.ignored]
         for column, masks in (("masks", query.truth.masks), ("ignored", ignored)):
@@ -255,19 +245,13 @@ def check_masks(path: Path, queries: Iterable[Query]) -> None:
 
 
 def corners(box: Sequence[float]) -> Corners:
-    """Check a box of a foreign file.
-
-    Raises:
-        ValueError: they are not four finite numbers.
-    """
+    """Convert a box of a foreign file, or raise ValueError unless it is four finite numbers."""
     x1, y1, x2, y2 = box
     for n in (x1, y1, x2, y2):
         if isinstance(n, bool) or not isinstance(n, (int, float)) or not isfinite(n):
             raise ValueError(f"{box!r} is not four finite numbers")
     return (float(x1), float(y1), float(x2), float(y2))
 
-
-# --- tasks ----------------------------------------------------------------------------------------
 
 FindItTask = Task[Variant, Query]  # all queries of a table, thinned to the variant's frames
 
@@ -279,7 +263,7 @@ def load_task(name: str) -> FindItTask:
         VariantError: the name is not valid.
         FileNotFoundError: there is no table.
         TableError: the table cannot be read.
-        PlaceError: marked images are needed, and the image folder is not writable.
+        PlaceError: the folder of marked images is not writable.
     """
     variant = parse(name)
     if variant.data.maker is not None:

@@ -36,10 +36,10 @@ SPACE = {"kind": "grid1000"}  # the baseline's coordinate space, as a run record
 
 
 def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
-    """Answer one box over the whole image, in every frame: the floor of every leaderboard."""
+    """Answer one box over the whole image, in every frame, as a lower bound."""
     paths = [part.value for part in message if part.kind is PartKind.IMAGE]
-    # References come before the scene or its frames.  A row may have fewer frames than its
-    # variant, but then it has no more images than those.
+    # References come first.  A row with fewer frames than its variant is taken to have at most
+    # that many images, one of them a reference.
     shots = 0
     if variant.family.has_references:
         shots = max(len(paths) - variant.frames, min(1, len(paths) - 1))
@@ -51,7 +51,7 @@ def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
 
 @lru_cache(maxsize=4096)
 def _sent(path: str) -> dict[str, Any]:
-    """Record the sizes of the images sent: baselines resize nothing."""
+    """Return an image's recorded size; baselines do not resize."""
     size = list(header(path).size)
     return {"original": size, "sent": size}
 
@@ -91,7 +91,7 @@ class FindIt(Benchmark):
         return all_tables()
 
     def in_format(self, question: Any, name: str) -> Variant:
-        """Keep a mark on references only where the dataset has references."""
+        """Drop a mark where the dataset has no references."""
         if not question.has_references:
             name = re.sub("_vp-[a-z]+", "", name)
         return self.parse(f"{question.name.removesuffix(question.format)}{name}")
@@ -142,7 +142,7 @@ class FindIt(Benchmark):
         return draw(task.queries[row.index], row)
 
     def goodness(self, row: ScoredRow) -> float:
-        """Compute this query's F1@0.5; 100 where an empty answer is right."""
+        """Return the query's F1@0.5, or 100 where an empty answer is right."""
         return 100.0 if Outcome.REJECTED.sum in row.sums else super().goodness(row)
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve | None:

@@ -1,7 +1,6 @@
-"""The benchmark's datasets (protocol section 2), as counted in the release's Parquet subsets.
+"""FindIt's datasets (protocol section 2), with the counts of the release's Parquet subsets.
 
-Custom datasets (``run_findit.py import``) are rows of the same table, read from a small file when
-an unknown name is looked up.
+Custom datasets (``run_findit.py import``) are read from a file when an unknown name is looked up.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ...core.spelling import nearest
 
 
 class Family(Enum):
-    """Task families, by the release's names."""
+    """Task families, named as in the release."""
 
     OBJDET = "objdet"
     OBJDET_VIDEO = "objdet_video"
@@ -34,17 +33,17 @@ class Family(Enum):
 
     @property
     def has_references(self) -> bool:
-        """Tell whether a query shows reference images of the object instead of naming it."""
+        """Tell whether queries show the object in reference images instead of naming it."""
         return self in (Family.INSDET, Family.INSDET_VIDEO)
 
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """Facts of a Parquet file of the release, before any thinning."""
+    """Counts of a Parquet file of the release, before thinning."""
 
     file: str
     rows: int
-    names: int  # distinct images, videos or scenes; RefCOCO names annotations, so has fewer images
+    names: int  # distinct images, videos or scenes; of RefCOCO: annotations
     boxes: int
     rows_without_box: int
     sha256: str
@@ -73,7 +72,7 @@ def _with_jpg(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One row of the table."""
+    """One dataset."""
 
     name: str
     family: Family
@@ -84,17 +83,17 @@ class Dataset:
     has_caption: bool = False
     has_negatives: bool = False
     has_points: bool = True  # whether its benchmark has metrics for points
-    frames: int = 1  # every row is first thinned to these; 1: an image dataset
-    image_name: Callable[[str], str] = _same  # a name of the subset to a path in the image folder
-    support_name: Callable[[str], str] = _same  # the same of reference shots
-    folder: str | None = None  # images of a custom dataset; users configure those of ours
-    maker: str | None = None  # the package whose tables.ensure makes tables and images when needed
+    frames: int = 1  # that rows are thinned to; 1: an image dataset
+    image_name: Callable[[str], str] = _same  # name in the subset to path in the image folder
+    support_name: Callable[[str], str] = _same  # likewise for reference shots
+    folder: str | None = None  # image folder of a custom dataset
+    maker: str | None = None  # package of data/ whose tables.ensure makes tables and images
 
     def subset_for(self, multilabel: bool) -> Subset | None:
         return self.multilabel_subset if multilabel else self.subset
 
     def table_name(self, multilabel: bool) -> str:
-        """Name its TSV, without suffix: ``Pascal``, ``Pascal_multilabel``."""
+        """Return the stem of its TSV: ``Pascal``, ``Pascal_multilabel``."""
         return f"{self.name}_multilabel" if multilabel else self.name
 
     @property
@@ -228,29 +227,27 @@ _ROWS = (
         support_name=lambda name: f"test_video/{name}",
         subset=_SUBSETS["robotools"],
     ),
-    # The demonstration: photographs that ship in Python packages, annotated by hand.
+    # Demonstration: photographs from Python packages, annotated by hand.
     *_made_here("Demo", maker="demo"),
-    # Scenes that are rendered from seeds: the test set, and a small one of other scenes.
+    # Scenes rendered from seeds: the test set, and a small set of other scenes.
     *_made_here("Scenes", maker="rendered"),
     *_made_here("Scenes_mini", maker="rendered"),
-    # Pictures of chosen sizes with one object each: `probe` asks a deployment about them.
+    # Images of chosen sizes with one object each, for `probe`.
     Dataset("Probe", Family.REFEXP, images="Probe", maker="probe"),
 )
 
-# The rows that ship with us.
+# Without custom datasets.
 BENCHMARK: Mapping[str, Dataset] = MappingProxyType({row.name: row for row in _ROWS})
 
 
-# --- datasets of one's own ------------------------------------------------------------------------
+# --- custom datasets ------------------------------------------------------------------------------
 
 
 class Datasets(Mapping[str, Dataset]):
-    """All datasets: ours, then custom ones.
+    """All datasets, ours before custom ones.
 
-    The file of custom datasets is read for unknown names and for lists, never on import.
-
-    Raises:
-        DatasetFileError: on such a look-up, where the file is damaged.
+    The file of custom datasets is read for unknown names and for lists, never on import; if it is
+    damaged, this raises DatasetFileError.
     """
 
     def __getitem__(self, name: str) -> Dataset:
@@ -269,11 +266,7 @@ DATASETS: Mapping[str, Dataset] = Datasets()
 
 
 def own_datasets() -> Mapping[str, Dataset]:
-    """Read the custom datasets, by name.
-
-    Raises:
-        DatasetFileError: their file is damaged, or one has a name that it cannot have.
-    """
+    """Read the custom datasets by name, or raise DatasetFileError."""
     return _own_rows(tuple(own_rows().items()))
 
 

@@ -1,4 +1,4 @@
-"""What the report draws of an answer: the objects, and every box by its outcome."""
+"""Drawings of answers for the report: objects, and boxes by outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
 
 
 class Pair(NamedTuple):
-    """Indices of a box and its object in answer and truth; of points ``iou`` is None."""
+    """Indices of a box and its object; ``iou`` is None for points."""
 
     box: int
     target: int
@@ -29,7 +29,7 @@ class Pair(NamedTuple):
 
 
 def pairs(row: ScoredRow) -> list[Pair]:
-    """Read the assignment of one answer from its score."""
+    """List the assigned boxes and objects of a scored answer."""
     details = row.details
     agree = details.get("labels_agree") or [True] * len(details["assigned"])
     ious = details.get("ious") or [None] * len(details["assigned"])
@@ -41,10 +41,7 @@ def pairs(row: ScoredRow) -> list[Pair]:
 
 
 def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
-    """Give each box of an answer its role and the IoU with its object (0: none; None: a point).
-
-    A point is only known to lie in an object of its label.
-    """
+    """Return each box's role and its IoU (0: no object; None: a point, or not counted)."""
     nothing = 0.0 if "ious" in row.details else None
     found: list[tuple[Role, float | None]] = [(Role.MISS, nothing)] * len(row.details["boxes"])
     for pair in pairs(row):
@@ -66,7 +63,7 @@ def draw(query: Query, row: ScoredRow) -> Drawing:
 
 
 def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float | None]]) -> Drawing:
-    """Draw an answer on its images with the given roles; objects come first, below the boxes."""
+    """Draw an answer on its images with the given roles, the boxes over the objects."""
     details, truth = row.details, query.truth
     drawn: dict[int, list[DrawnBox]] = {}
     ious = details.get("ious") or [None] * len(truth.boxes)
@@ -95,7 +92,7 @@ def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float | No
 
 
 def _salvaged(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
-    """Yield the lenient reading's boxes beyond the strict ones, with which it begins, by frame."""
+    """Yield boxes that only lenient parsing found, by frame; they follow the strict ones."""
     found = row.details.get("salvaged") or {"boxes": []}
     boxes = found["boxes"][:_MOST]
     frames = found.get("frames") or [0] * len(boxes)
@@ -106,10 +103,7 @@ def _salvaged(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
 
 
 def curve(rows: Sequence[ScoredRow]) -> Curve:
-    """Compute precision and recall by IoU threshold; failed calls count in no sum.
-
-    The assignment is the score's at every threshold; only what counts as a hit changes.
-    """
+    """Compute precision, recall and F1 by IoU threshold, always with the score's assignment."""
     total = add_up(row.sums for row in rows)
     found = (pair for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree)
     ious = [pair.iou for pair in found if pair.iou is not None]

@@ -1,7 +1,7 @@
-"""Turn lists of axis values into variants of the grid.
+"""Formats and variants of the grid from lists of axis values.
 
-Axes that do not apply are ignored (text has no key, structure or grammar), so "text and JSON, key
-``bbox_2d``" is one text and one JSON cell a representation, as in the paper's format search.
+Axes that do not apply are ignored.  Text has no key, structure or grammar, so "text and JSON, key
+``bbox_2d``" is one text and one JSON cell per representation, as in the paper's format search.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Format:
 
 
 NONE = "none"  # in files: no centre experiment, no mark, free decoding
-WINNER = "winner"  # in stages: the best format of the stage before
+WINNER = "winner"  # in stages: the previous stage's best format
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Table:
 
     dataset: str
     multilabel: bool = False
-    kind: type[Variant] = Variant  # of what is made with a format; other benchmarks have their own
+    kind: type[Variant] = Variant  # class of its cells
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Table:
 
 
 def all_tables() -> dict[str, Table]:
-    """Map names to all FindIt tables: the release's, the demonstration's, the user's."""
+    """Map names to all FindIt tables, custom ones included."""
     return {
         row.table_name(multilabel): Table(row.name, multilabel)
         for row in DATASETS.values()
@@ -70,17 +70,17 @@ def all_tables() -> dict[str, Table]:
 
 
 def benchmark() -> tuple[Table, ...]:
-    """List the tables of the release, which ``datasets: all`` means."""
+    """List the release's tables (``datasets: all``)."""
     return tuple(t for t in all_tables().values() if t.data.subset_for(t.multilabel) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The values of every axis of a format."""
+    """Values of each axis of a format."""
 
     representations: tuple[str, ...] = GRID  # or (WINNER,)
     outputs: tuple[str, ...] = OUTPUTS
-    keys: tuple[str, ...] = (DEFAULT_KEY,)  # each representation's: bbox of boxes, point of points
+    keys: tuple[str, ...] = (DEFAULT_KEY,)  # the default: bbox for boxes, point for points
     structures: tuple[str, ...] = (DEFAULT_STRUCTURE,)
     centres: tuple[str, ...] = (NONE,)
     marks: tuple[str, ...] = (NONE,)
@@ -91,17 +91,13 @@ class Axes:
         return any(WINNER in getattr(self, axis) for axis in AXIS_FIELDS)
 
     def after_some(self, first: Axes) -> Axes:
-        """Replace ``winner`` by some format with the same match rule."""
+        """Replace ``winner`` by an arbitrary format with the match rule of ``first``."""
         name = first.representations[0]
         name = "xyxy" if name in GRID else name
         return self.after(Format(name, "json", default_key(name)))
 
     def after(self, winner: Format | Variant | None) -> Axes:
-        """Replace ``winner`` by the values of a format, or of a cell in it.
-
-        Raises:
-            ValueError: ``winner`` is among them, and no format is given.
-        """
+        """Replace ``winner`` by the values of a format or cell, or raise ValueError if None."""
         values: dict[str, Any] = {}
         for axis, field in AXIS_FIELDS.items():
             said = getattr(self, axis)
@@ -134,17 +130,13 @@ AXIS_VALUES: dict[str, tuple[str, ...]] = {  # the values that ``all`` means
 
 
 def axis_values(axis: str, value: object) -> Collection[str]:
-    """List an axis's valid values; representations beyond ``all`` are valid too."""
+    """List an axis's valid values, including representations that ``all`` leaves out."""
     known = AXIS_VALUES[axis]
     return REPRESENTATIONS if axis == "representations" and value not in known else known
 
 
 def axis_from(axis: str, said: Sequence[str], *, may_win: bool) -> tuple[str, ...]:
-    """Check the named values of an axis, ``all`` or ``winner``.
-
-    Raises:
-        MisplacedError: a value is invalid or repeated, or ``winner`` is not allowed.
-    """
+    """Read an axis's values, ``all`` or ``winner``, or raise MisplacedError."""
     if said == "all":
         return AXIS_VALUES[axis]
     if tuple(said) == (WINNER,):
@@ -161,12 +153,12 @@ def axis_from(axis: str, said: Sequence[str], *, may_win: bool) -> tuple[str, ..
 
 
 def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
-    """Collect the cells' values on every axis, their frames and captions."""
+    """Collect the cells' values on every axis, and their frames and captions."""
     found: dict[str, set[Any]] = {
         axis: {getattr(cell, field) or NONE for cell in cells}
         for axis, field in AXIS_FIELDS.items()
     }
-    # Text has no key and `decomposed` names its own: their default is nobody's wish.
+    # Text has no key and `decomposed` has its own, so their default key was not chosen.
     said = (cell for cell in cells if cell.output == "json" and cell.structure != "decomposed")
     found["keys"] = {cell.key for cell in said}
     found["frames"] = {cell.frames for cell in cells}
@@ -175,7 +167,7 @@ def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
 
 
 def formats(axes: Axes) -> Iterator[Format]:
-    """Yield every format of the axes once, in list order, without checking that it fits."""
+    """Yield each format of the axes once, in list order; it need not fit any dataset."""
     seen: set[Format] = set()
     lists = (getattr(axes, axis) for axis in AXIS_FIELDS)
     for representation, output, key, structure, centre, mark, decoding in product(*lists):
@@ -201,7 +193,7 @@ class Views:
 def variants(
     tables: Sequence[Table], wanted: Iterable[Format], views: Views = Views()
 ) -> list[Variant]:
-    """List the variants of tables and formats that are in the grid."""
+    """List the valid variants of the tables in the wanted formats."""
     wanted = list(wanted)
     found: dict[Variant, None] = {}
     for table in tables:

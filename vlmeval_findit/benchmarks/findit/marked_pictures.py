@@ -1,7 +1,7 @@
 """Marked reference images, drawn once and stored as ``vp/<mark>/<hash>.png`` in the image folder.
 
-The hash is of image path, box and recipe, so it is known without the image.  Pixels are not
-compressed: the file, and the key of a call that shows it, have the same bytes everywhere.
+The hash covers image path, box and recipe, so it is known without the image.  Pixels are stored
+uncompressed, so that the bytes, and the keys of calls that send them, are the same everywhere.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ log = logging.getLogger(__name__)
 RECIPE = 1  # increase when drawings change
 COLOUR = "red"
 LONGEST = 1024  # pixels of the longer side, at most
-_AROUND = 3.0  # size of the window in sizes of the object's box
-_LEAST = 256  # pixels of a window's sides, at least, where the image has them
+_AROUND = 3.0  # side of the window in sides of the box
+_LEAST = 256  # least side of a window in pixels, if the image is that large
 _MARGIN = 64  # grey pixels around a shot that is all object, or too small for an arrow (50 pixels)
 _GREY = 128
 
-
-# --- which image -------------------------------------------------------------------------------
 
 REFERENCE = "reference"  # kind of slices: where marked references come from
 
@@ -61,14 +59,13 @@ class Reference(NamedTuple):
 
 
 def references(queries: Sequence[Query], is_video: bool) -> list[Reference | None]:
-    """Choose a reference for each query of a whole table; None where nothing shows its object.
+    """Choose a reference image for each query of a table; None where nothing shows its object.
 
-    It never shows the query's own scene, or video where ``is_video`` (images are frames of videos):
+    It never shows the query's own scene or, where ``is_video`` (images are frames), its own video:
 
-    1. the first of the images that its shots were taken from, where the table knows them;
-    2. else an image of the next query (cyclically) about the same object elsewhere, with the first
-       box there;
-    3. else its own first shot, which is all object.
+    1. the first image that its shots were taken from, if known;
+    2. else the next query's (cyclically) about the same object, with the first box there;
+    3. else its own first shot, which the object fills.
     """
     places: dict[str, list[int]] = {}
     for at, query in enumerate(queries):
@@ -105,9 +102,6 @@ def _seen(query: Query) -> Iterable[Sighting]:
             yield Sighting(query.images[frame], (x1, y1, x2, y2))
 
 
-# --- what is drawn ---
-
-
 def words(mark: str) -> str:
     """Name a mark as prompts do.
 
@@ -118,11 +112,7 @@ def words(mark: str) -> str:
 
 
 def with_marks(queries: Sequence[Query], variant: Variant) -> list[Query]:
-    """Replace a table's shots by one marked image each, drawn if missing or older than its source.
-
-    Raises:
-        PlaceError: the image folder is not writable.
-    """
+    """Replace each query's shots by one marked image, drawn if missing or older than its source."""
     if variant.mark is None:
         raise ValueError(f"{variant.name} marks nothing")
     found = references(queries, variant.data.family.is_video)
@@ -144,7 +134,7 @@ def path_of(reference: Reference, mark: str) -> str:
 
 
 def _make(wanted: Iterable[Reference], mark: str, folder: Folder) -> None:
-    """Draw the missing images; every source is decoded once."""
+    """Draw missing images, decoding every source once."""
     by_source: dict[str, list[Reference]] = {}
     for reference in dict.fromkeys(wanted):
         source, target = folder.path / reference.picture, folder.path / path_of(reference, mark)
@@ -172,7 +162,7 @@ def _is_newer(source: Path, target: Path) -> bool:
 
 
 def marked(picture: Image.Image, box: Corners | None, mark: str) -> Pixels:
-    """Mark an object's box, in pixels of the RGB image (None: all of it), in its surroundings."""
+    """Crop an RGB image around a box (in pixels; None: the whole image), and mark the box."""
     from PIL import Image
 
     from ...marks.render import draw_marks
@@ -193,7 +183,7 @@ def marked(picture: Image.Image, box: Corners | None, mark: str) -> Pixels:
 
 
 def window(low: float, high: float, size: int) -> tuple[int, int]:
-    """Choose the pixels shown along one axis, for an object from ``low`` to ``high``.
+    """Choose the range of pixels shown along one axis, for an object from ``low`` to ``high``.
 
     >>> window(100, 200, 8192), window(1000, 1010, 8192), window(40, 60, 96)
     ((0, 300), (877, 1133), (0, 96))
