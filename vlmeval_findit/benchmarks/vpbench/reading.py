@@ -1,7 +1,7 @@
-"""The letter of a reply: as a reader would take it, and as the authors do (published metrics).
+"""Read the letter of a reply, as a person would and as the authors do (published metrics).
 
-Every step takes time in proportion to the reply's length, however made up: patterns repeat nothing
-without a bound.  They begin with plain letters and look behind afterwards, so they are found fast.
+Every step takes linear time: patterns have no unbounded repetition. They begin with plain letters
+and look behind afterwards, which is faster to search.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .query import LETTERS
 Options = Mapping[str, str]  # the texts of the options by their letters, in order
 
 
-AMBIGUOUS = ParseFailure("ambiguous")  # it names several options
-NO_CHOICE = ParseFailure("no_choice")  # it names none
-_NO_REPLY = "nan"  # what a missing reply is as a text: their code has it from a table
+AMBIGUOUS = ParseFailure("ambiguous")  # several options
+NO_CHOICE = ParseFailure("no_choice")  # none
+_NO_REPLY = "nan"  # a missing reply in the authors' code, which reads it from a table
 
 
 def published_letter(reply: str | None) -> str | None:
-    """Return the first of A to D in the whole reply in capitals; None where there is none.
+    """Return the first of A to D in the upper-cased reply; None where there is none.
 
-    Without one the authors compare the whole text with the right letter, so it is never right.  A
-    failed call, which VLMEvalKit stores as "Failed to obtain answer via API.", is A.
+    Without one the authors compare the whole text with the right letter, so it is wrong. A failed
+    call, which VLMEvalKit stores as "Failed to obtain answer via API.", is A.
 
     >>> published_letter("Answer: D"), published_letter("person"), published_letter(None)
     ('A', None, 'A')
@@ -36,7 +36,7 @@ def published_letter(reply: str | None) -> str | None:
     return next((sign for sign in text if sign in LETTERS), None)
 
 
-_QUOTES = str.maketrans(  # quotes, emphasis, braces; foreign brackets as ours
+_QUOTES = str.maketrans(  # quotes, emphasis, braces, CJK brackets
     {
         **dict.fromkeys("\u2018\u2019\u201a\u201b`\u00b4", "'"),
         **dict.fromkeys(
@@ -49,25 +49,24 @@ _QUOTES = str.maketrans(  # quotes, emphasis, braces; foreign brackets as ours
     }
 )
 
-# A line that begins or ends code, with the language's name.
 _FENCE = re.compile(r"\n(?:```|~~~)(?:[A-Za-z][\w+-]+)?(?=\n)")
 
-# A tag of HTML or a model's own.  ``<B>`` is a letter in brackets.
+# A tag of HTML or a model's own; ``<B>`` is a letter in brackets.
 _TAG = re.compile(r"</?(?:[A-Za-z][A-Za-z][^<>\n]{0,200}|[a-z])>|<\|[^<>|\n]{1,40}\|>")
 _LATEX = re.compile(r"\\(?:(?:boxed|text|math)(?:bf|it|rm|sf|tt)?(?![a-z])|(?=[()\[\]]))")
-_QUOTING = re.compile(r"'(?:(?<!\w')|(?!\w))")  # a single quote that is no apostrophe
+_QUOTING = re.compile(r"'(?:(?<!\w')|(?!\w))")  # not an apostrophe
 _BULLET = re.compile(r"\n(?:[-+>\u2022\u2023\u25e6\u25aa\u25cf\u00b7\u2013\u2014] )+")
 _WITHIN_WORD = re.compile(r"_(?<=[^\W_]_)(?=[^\W_])")
 _BEFORE_MARK = re.compile(r" (?=[.,:;!?)\]])")
 
 
-_MOST_ACCENTS = 30  # that a character has in any language (UAX 15, stream-safe text)
+_MOST_ACCENTS = 30  # of one character in any language (UAX 15, stream-safe text)
 
 
 def composed(text: str) -> str:
-    """Normalise a text to NFKC: full-width signs and ligatures become plain.
+    """Normalise a text to NFKC, which makes full-width characters and ligatures plain.
 
-    Accents in excess of what languages have are dropped: sorting n of them takes time n squared.
+    Excess accents are dropped: sorting n of them takes quadratic time.
     """
     if text.isascii():
         return text
@@ -83,7 +82,7 @@ def _piled_accents() -> re.Pattern[str]:
 
 
 def cleaned(text: str) -> str:
-    r"""Remove markup: keep non-empty lines, with single blanks between words.
+    r"""Remove markup, empty lines and repeated blanks.
 
     >>> cleaned("```json\n{'answer':  \"B\"}\n```")
     'answer: B'
@@ -101,12 +100,12 @@ def _lines(text: str) -> str:
 
 
 def _underscores(text: str) -> str:
-    """Replace underscores between words by blanks; elsewhere they are emphasis."""
+    # Those within words are blanks, others emphasis.
     return _WITHIN_WORD.sub(" ", text).replace("_", "")
 
 
 def without_list(text: str, options: Options) -> str:
-    r"""Remove copies of the whole list of options, with letters and marks, from a cleaned text.
+    r"""Remove copies of the whole list of options from a cleaned text.
 
     >>> without_list("A. cat\nB) dog\nAnswer: B", {"A": "cat", "B": "dog"})
     '\nAnswer: B'
@@ -126,22 +125,20 @@ def _words(text: str) -> str:
 
 
 def whole(*words: str) -> str:
-    """Make a pattern of whole words."""
+    """Make a pattern of alternative words that start at a word boundary."""
     return "|".join(rf"{word}(?<!\w{word})" for word in words)
 
 
-_NO_NOUN = (  # never follow an article
+_NO_NOUN = (  # words that never follow an article
     *("and", "or", "is", "because"),
     *("y", "o", "es", "porque", "et", "ou", "est", "parce", "und", "oder", "ist", "weil"),
 )
 
 _NOUN_FOLLOWS = rf" (?!(?:{'|'.join(_NO_NOUN)})\b)[A-Za-z\u00c0-\u024f]{{2}}"
-_NAMED = r"(?<=(?:option|choice|letter) [aA])"  # directly after one of these nothing is an article
+_NAMED = r"(?<=(?:option|choice|letter) [aA])"  # after these words "a" is no article
+_ENDS = r"(?!\w|'(?!s\b))"  # the end of a letter: "B's", but not "D'accord"
 
-# The end of a letter: "D'accord" begins with none, "B's" does.
-_ENDS = r"(?!\w|'(?!s\b))"
-
-# A letter in a text in lower case, whatever stands before it.
+# A letter in a lower-case text, whatever stands before it
 LETTER = rf"(?:[b-d]|a(?:{_NAMED}|(?!{_NOUN_FOLLOWS}))){_ENDS}"
 BRACKETED = rf"(?:[(\[] ?{LETTER} ?[)\]]|{LETTER})"
 
@@ -176,12 +173,12 @@ _SINGLE = re.compile(r"[a-d](?<!\w[a-d])(?!\w)", re.ASCII)
 
 
 def letters_in(matched: str) -> Iterator[str]:
-    """Yield the letters of what one of these patterns matched, in capitals."""
+    """Yield the letters in the match of one of these patterns, in capitals."""
     return (letter.upper() for letter in _SINGLE.findall(matched))
 
 
 def leading(text: str) -> Iterator[str]:
-    r"""Yield the letter that begins a text: alone, in brackets, or before a mark or line break.
+    r"""Yield the letter that begins a text: alone, bracketed, or before punctuation or a new line.
 
     >>> list(leading("b) dog")), list(leading("A - cat")), list(leading("A cat"))
     (['B'], ['A'], [])
@@ -192,7 +189,7 @@ def leading(text: str) -> Iterator[str]:
 
 
 def standing(text: str) -> set[str]:
-    """Find letters alone and not ruled out; lower case only in brackets or after "option".
+    """Find letters that stand alone and are not negated; small ones in brackets or after "option".
 
     >>> sorted(standing("It can't be B, so C.")), sorted(standing("A dog (c) or option d"))
     (['C'], ['C', 'D'])
@@ -205,10 +202,10 @@ def standing(text: str) -> set[str]:
     return found
 
 
-# Letters; two where a reply does not decide.
+# One letter, or several in a reply that does not decide
 _JOINED = rf"{BRACKETED}(?:(?: ?[,/] ?(?:and |or )?| and | or ){BRACKETED}){{0,3}}"
 _DENIED_BY = ("not ", "n't ", "nor ")
-_SUBJECTS = whole("answer", "ans", "choice", "option")  # may follow an adjective
+_SUBJECTS = whole("answer", "ans", "choice", "option")
 _LINK = r"\.?(?: is| should be| would be| ?[:=]|\n){1,4}"
 
 _VERBS = "|".join(
@@ -218,19 +215,19 @@ _VERBS = "|".join(
 
 _CALLED = r"(?:\s?(?:the )?(?:option|choice|letter)(?: is| ?[:=])?)?"
 
-# "The answer is …", "I choose …".
+# "The answer is …", "I choose …"
 _SAID = re.compile(rf"(?:(?:{_SUBJECTS}){_LINK}|{_VERBS}){_CALLED}\s?({_JOINED})", re.ASCII)
 _PRAISE = re.compile(r" is (?:the )?(?:correct|right|best)\b", re.ASCII)
 
-_PRAISED = re.compile(  # before a praise
+_PRAISED = re.compile(  # before " is correct"
     rf"(?<!\w){''.join(f'(?<!{denial})' for denial in _DENIED_BY)}({_JOINED})\Z", re.ASCII
 )
 
-_FARTHEST = 40  # characters that letters take at most, and what denies them
+_FARTHEST = 40  # characters: the longest match of _PRAISED and its negation
 
 
 def concluded(text: str) -> set[str]:
-    """Find the letters of the last conclusion; several where it leaves open which.
+    """Find the letters of the last conclusion; several where it does not decide.
 
     >>> concluded("I thought the answer is B, but the right choice would be option D.")
     {'D'}
@@ -248,7 +245,7 @@ def concluded(text: str) -> set[str]:
     return set(letters_in(last))
 
 
-# A word; where writing has no blanks, every character is one.
+# A word; in scripts without blanks every character is one.
 _WORD = re.compile(r"\d+\.\d+|[^\W_\u3040-\u30ff\u3400-\u9fff]+|[\u3040-\u30ff\u3400-\u9fff]")
 _ARTICLES = frozenset(("a", "an", "the"))
 _NUMBERS = "zero one two three four five six seven eight nine ten"
@@ -257,10 +254,10 @@ _WORD_OF = {number: word for word, number in _DIGITS.items()}
 
 
 def named(text: str, options: Options) -> Iterator[str]:
-    """Find options whose words stand in a text as whole words in order; yield their letters.
+    """Yield the letters of options whose text a reply contains as whole words.
 
-    Case, punctuation and articles do not count, and "two" is 2.  Words inside those of a longer
-    option do not name the shorter one.
+    Case, punctuation and articles do not count, and "two" is 2. Where a longer option contains a
+    shorter one, its words only name the longer.
 
     >>> list(named("It's a teddy-bear!", {"A": "bear", "B": "the teddy bear", "C": "book"}))
     ['B']
@@ -280,18 +277,18 @@ def named(text: str, options: Options) -> Iterator[str]:
 
 
 def _may_hold(folded: str, phrase: str) -> bool:
-    """Reject a long text fast: tell whether it has all words of a phrase."""
+    # Rejects most long texts fast.
     return all(word in folded or _WORD_OF.get(word, word) in folded for word in phrase.split())
 
 
 def _folded_words(text: str) -> str:
-    """Put every word between blanks of its own, so that a substring is whole words."""
+    # Every word has its own blanks on both sides, so that substrings are whole words.
     words = (_DIGITS.get(word, word) for word in _WORD.findall(text.casefold()))
     return "".join(f" {word} " for word in words if word not in _ARTICLES)
 
 
 def read(answer: str, options: Options) -> str | ParseFailure:
-    """Read the letter that an answer (a reply without its thought) chose; blank options are none.
+    """Read the letter that an answer (a reply without its thoughts) chose.
 
     >>> read("Between A and C, I'd say the answer is **C**.", {"A": "cat", "B": "dog", "C": "cow"})
     'C'

@@ -1,7 +1,7 @@
-"""The authors' stage 1 files, TSV or Parquet, as a table; images go to files named by content.
+"""Convert the authors' stage 1 files, TSV or Parquet, to a table, and images to files.
 
-Files exceed a gigabyte: rows are read, written and dropped one by one.  Cells went through data
-frames: missing values may be NaN, and numbers may stand for texts.
+Files exceed a gigabyte, so rows are streamed. Cells went through data frames: missing values may
+be NaN, and texts may be numbers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .tables import STAGE_1, TABLES, Written, write_table
 _MISSING = ("", "nan", "<na>")
 _NO_ITEM = ("", "none", "null")
 
-_OUR_SHAPES = {  # the release's names to ours; its masks are contours
+_OUR_SHAPES = {  # the release's masks are our contours
     "mask": "contour",
     "fill_contour": "mask",
     "circle": "oval",
@@ -51,7 +51,7 @@ _SUFFIXES = {  # first bytes of image files
 
 
 def text(value: Any) -> str:
-    """Read a cell as text; "" for a missing value, a whole number without its ``.0``.
+    """Read a cell as text: "" for a missing value, whole numbers without ``.0``.
 
     >>> text(3.0), text("3.0"), text(float("nan")), text(None), text(" red ")
     ('3', '3', '', '', 'red')
@@ -63,9 +63,9 @@ def text(value: Any) -> str:
 
 
 def items(value: Any) -> tuple[str, ...]:
-    """Read a cell that is a list, or writes one: as JSON, Python, an array, or with commas.
+    """Read a list, or a text of one: JSON, Python, a NumPy array, or comma-separated.
 
-    In a text no item has a quote, a comma or a bracket in it: shapes and colours have none.
+    Items in texts have no quotes, commas or brackets.
 
     >>> items("['box', 'circle']"), items("box, circle"), items("['box' 'circle']"), items("nan")
     (('box', 'circle'), ('box', 'circle'), ('box', 'circle'), ())
@@ -82,12 +82,11 @@ def items(value: Any) -> tuple[str, ...]:
     return tuple(said for one in value if (said := text(one)).lower() not in _NO_ITEM)
 
 
-# An item of a list that is written as JSON, Python or an array.
 _ITEM = re.compile(r"[^\s,'\"\[\](){}][^,'\"\[\](){}]*")
 
 
 def shapes(value: Any) -> tuple[str, ...]:
-    """Read a cell of shapes by our names; unknown names stay.
+    """Read a cell of shapes by our names, keeping unknown ones.
 
     >>> shapes("['mask', 'fill_contour', 'circle']")
     ('contour', 'mask', 'oval')
@@ -97,14 +96,14 @@ def shapes(value: Any) -> tuple[str, ...]:
 
 
 class NoPictureError(ValueError):
-    """A cell without its image; the message says what it holds."""
+    """A cell that holds no image."""
 
 
 def picture(value: Any) -> bytes | None:
-    """Decode an image: base64, bytes or a Hugging Face object with either; None if empty.
+    """Get an image's bytes from base64, bytes or a Hugging Face object with either; None if empty.
 
     Raises:
-        NoPictureError: the cell holds something else.
+        NoPictureError: anything else.
     """
     if isinstance(value, Mapping):
         value = value.get("bytes")
@@ -120,10 +119,10 @@ def picture(value: Any) -> bytes | None:
 
 
 def suffix(data: bytes) -> str:
-    """Return a file's suffix by its first bytes.
+    """Return an image file's suffix by its first bytes.
 
     Raises:
-        NoPictureError: they are of no picture.
+        NoPictureError: unknown format.
     """
     for begin, ending in _SUFFIXES.items():
         if data.startswith(begin):
@@ -141,14 +140,14 @@ _LARGEST_CELL = 2**28
 
 
 class Row(NamedTuple):
-    """One row of a file, and its location."""
+    """One row of a file."""
 
-    where: str
+    where: str  # file and line, for messages
     cells: Mapping[str, Any]
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files of stage 1 at a path: itself, or in a folder its TSV, else its Parquet files.
+    """List the files of stage 1: the path itself, or in a folder its TSV, else its Parquet files.
 
     Raises:
         FileNotFoundError: there are none.
@@ -204,11 +203,11 @@ def _tsv_rows(path: Path) -> Iterator[Row]:
             raise TableError(f"{path}, after line {lines.line_num}: {error}") from None
 
 
-_AT_A_TIME = 16  # rows of a Parquet file that are in memory with their pictures
+_AT_A_TIME = 16  # rows of a Parquet file, with their images in memory
 
 
 def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a Parquet file with the columns in use.
+    """Yield the rows of a Parquet file, with those of the ``used`` columns that it has.
 
     Raises:
         TableError: a required column is missing, or the file cannot be read.
@@ -235,15 +234,15 @@ def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) ->
             raise TableError(f"{path}: no column {name!r}{nearest(name, columns)}")
 
 
-# Characters of an image cell with another row's index: VLMEvalKit stores shared images once so.
-_LONGEST_REFERENCE = 64
+# VLMEvalKit stores a shared image once; the cells of other rows hold the index of that row.
+_LONGEST_REFERENCE = 64  # characters
 
 
 class Release:
-    """Questions and counts of stage 1 ``files``, read once; images are written to ``folder``."""
+    """The questions of stage 1, and counts; images are written to ``folder``."""
 
     def __init__(self, files: Iterable[Path], folder: Path) -> None:
-        self.dropped: Counter[str] = Counter()  # rows that cannot be asked, by reason
+        self.dropped: Counter[str] = Counter()  # rows by reason
         self.unknown_shapes: Counter[str] = Counter()
         self.unanswered = 0
         self._files = files
@@ -251,7 +250,7 @@ class Release:
         self._pictures: dict[int, str] = {}
 
     def queries(self) -> Iterator[VPQuery]:
-        """Yield the questions, images written; those that share a later row's image come last.
+        """Yield the questions and write images; rows that share a later row's image come last.
 
         Raises:
             TableError: naming file, row and column.
@@ -357,7 +356,7 @@ def prepare(path: Path, out: Path) -> Written:
 
     Raises:
         FileNotFoundError: there are no such files.
-        TableError: naming file, row and column; no table is written then.
+        TableError: naming file, row and column; no table is written.
     """
     files = files_of(path)
     release = Release(files, image_folder(TABLES[STAGE_1].images).path)

@@ -1,7 +1,7 @@
-"""Stage 2 rows as queries: with marks, or with places in words.
+"""Convert rows of stage 2 to queries, with marks or with places in words.
 
-Images are ``stage2/<hash>`` of their bytes, ``stage2/marked/<hash>`` of what is drawn: so queries
-are known without images, and nothing is drawn twice.
+Marked images are named by a hash of what is drawn, so that queries are known before drawing and
+nothing is drawn twice.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .best_marks import Choice
 from .query import TASKS, Marked, Role, Stage2Row, VPQuery
 from .release import suffix
 
-# A mark's placeholder in a question.
+# A mark's placeholder in a question
 SPAN = re.compile(r"<\s*colou?r\s*>\s*<\s*vp\s*>|<\s*vp\s*>|<\s*colou?r\s*>", re.IGNORECASE)
 
 
 def filled(question: str, phrases: Sequence[str]) -> str:
     """Fill a question's spans with phrases.
 
-    One phrase fills every span; several take turns where numbers divide, else each span gets all.
+    Phrases take turns if their number divides that of the spans, else each span gets all.
 
     >>> filled("Is the <color> <vp> left of the <color> <vp>?", ["red box", "green box"])
     'Is the red box left of the green box?'
@@ -47,7 +47,7 @@ def filled(question: str, phrases: Sequence[str]) -> str:
 
 
 def uneven(row: Stage2Row) -> bool:
-    """Tell whether the numbers of spans and regions do not divide, so that each span gets all."""
+    """Tell whether spans are no multiple of the roles, so that each span gets all phrases."""
     spans = len(SPAN.findall(row.label))
     return spans == 0 or spans % len({mark.role for mark in row.marks}) != 0
 
@@ -56,7 +56,7 @@ def uneven(row: Stage2Row) -> bool:
 
 
 def mark_words(shape: Shape, colours: Sequence[str]) -> list[str]:
-    """Name marks of one shape, each colour once.
+    """Name marks of one shape, one per colour.
 
     >>> mark_words(Shape.TAG, ["red", "green", "red"])
     ['red digit tag', 'green digit tag']
@@ -83,7 +83,7 @@ _ROLES = {
 
 
 def mark_described(shape: Shape, colours: Sequence[str], roles: Sequence[Role]) -> str:
-    """Describe the look of marks and what they point at, one sentence a colour.
+    """Describe the look of marks and what they point at, a sentence per colour.
 
     >>> mark_described(Shape.OVAL, ["red"], [Role.DEFAULT])
     'The red oval is an ellipse drawn around what the question is about.'
@@ -97,13 +97,12 @@ def mark_described(shape: Shape, colours: Sequence[str], roles: Sequence[Role]) 
 
 # --- places ---------------------------------------------------------------------------------------
 
-
 _ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
 _ORDINALS = ("first", "second", "third", "fourth")
 
 
 def place_words(row: Stage2Row) -> list[str]:
-    """Name the regions of a row by their places."""
+    """Name a row's regions by their places."""
     many = len(row.images) > 1
     found = []
     for mark in row.marks:
@@ -115,7 +114,7 @@ def place_words(row: Stage2Row) -> list[str]:
 
 
 def place(mark: Marked, size: Size) -> str:
-    """Name a region by one of nine fields of the image, and by shares of its sides.
+    """Name a region by its cell in a 3 x 3 grid and by percentages of the image's sides.
 
     >>> place(Marked(0, Role.DEFAULT, (10, 20, 30, 40)), (100, 200))
     'region at the upper left (from 10% to 40% of the width and from 10% to 30% of the height)'
@@ -145,21 +144,21 @@ PLACES_DESCRIBED = (
 
 
 log = logging.getLogger(__name__)
-RECIPE = 1  # counts the changes of what is drawn
+RECIPE = 1  # version of the drawing, part of the names of marked images
 
 
 class Stored(NamedTuple):
-    """An image below the image folder."""
+    """An image in the image folder."""
 
     name: str
     size: Size
 
 
 def keep(data: bytes, folder: Path) -> Stored:
-    """Store an image's bytes below an image folder.
+    """Store an image in an image folder, named by its hash.
 
     Raises:
-        ValueError: the bytes are no image that can be shown.
+        ValueError: the bytes are no image, or a damaged one.
     """
     name = f"stage2/{sha256_of(data)[:24]}{suffix(data)}"
     path = folder / name
@@ -175,23 +174,23 @@ def keep(data: bytes, folder: Path) -> Stored:
 
 @dataclass(frozen=True, slots=True)
 class MarkedPicture:
-    """An image with marks of one shape: ``colours`` has a name a mark."""
+    """An image with marks of one shape."""
 
     picture: str
     marks: tuple[Marked, ...]
     shape: Shape
-    colours: tuple[str, ...]
+    colours: tuple[str, ...]  # a name per mark
 
     @property
     def name(self) -> str:
-        """Return its path, relative to the image folder."""
+        """Return its path in the image folder."""
         regions = [[mark.box, mark.outlines] for mark in self.marks]
         drawn = [RECIPE, self.picture, regions, self.shape.value, self.colours]
         return f"stage2/marked/{sha256_of(json.dumps(drawn).encode())[:24]}.png"
 
 
 def draw_missing(wanted: Iterable[MarkedPicture], folder: Folder) -> None:
-    """Draw the missing images whose sources are there.
+    """Draw the images that are missing and whose sources can be read.
 
     Raises:
         PlaceError: the folder is not writable.
@@ -225,14 +224,14 @@ def drawn(one: MarkedPicture, folder: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query and the marked images that it shows."""
+    """A query and its marked images."""
 
     query: VPQuery
     pictures: tuple[MarkedPicture, ...] = ()
 
 
 def unsaid(row: Stage2Row) -> VPQuery:
-    """Convert a row to a query whose regions have no names yet."""
+    """Convert a row to a query with unmarked images and unfilled spans."""
     return VPQuery(
         index=row.index,
         label=row.label,
@@ -247,7 +246,7 @@ def unsaid(row: Stage2Row) -> VPQuery:
 
 
 def colour_of(role: Role, chosen: str) -> str:
-    """Choose a mark's colour: the object's differs from the subject's.
+    """Choose a mark's colour; the object's differs from the subject's.
 
     >>> colour_of(Role.SUBJECT, "blue"), colour_of(Role.OBJECT, "blue")
     ('blue', 'black')
@@ -283,7 +282,7 @@ def with_mark(row: Stage2Row, choice: Choice, described: bool) -> Asked:
 
 
 def in_words(row: Stage2Row, described: bool) -> VPQuery:
-    """Name a row's regions by their places, above a question without spans."""
+    """Name a row's regions by their places, in the hint if the question has no spans."""
     words = place_words(row)
     above = [PLACES_DESCRIBED] * described
     if not SPAN.search(row.label):
@@ -292,7 +291,7 @@ def in_words(row: Stage2Row, described: bool) -> VPQuery:
 
 
 def without_outline(row: Stage2Row, shape: Shape) -> int:
-    """Count the marks that follow the box for want of an outline."""
+    """Count the marks that need an outline and only have a box."""
     if shape not in (Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE):
         return 0
     return sum(not mark.outlines for mark in row.marks)

@@ -1,7 +1,8 @@
-"""The authors' stage 2 files, ``vp_bench_stage_2_meta.part<NNNN>.parquet``, as a table.
+"""Convert the authors' stage 2 files to a table.
 
-Cells are lists (an entry an image or box) or JSON ``{file: {role: …}}``.  Boxes are (x, y, w, h) or
-(x1, y1, x2, y2), undeclared: by source, the reading with every box inside its image counts.
+Cells are lists (an entry per image or box) or JSON ``{file: {role: …}}``. Boxes are (x, y, w, h) or
+(x1, y1, x2, y2) without saying which: per source, we choose the reading with all boxes inside their
+images.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ COLUMNS = (
 )
 
 _NUMBER = re.compile(r"\.part(\d+)\.parquet")
-_SLACK = 1.0  # pixels by which a box may leave its picture: numbers are rounded
-_LEAST = 1.0  # pixels of a box's sides, at least: fractions of a picture are no pixels
+_SLACK = 1.0  # pixels that a box may lie outside its image, because numbers are rounded
+_LEAST = 1.0  # pixels of a box's side; smaller ones are fractions of the image
 
 
 def prepare(parts: Sequence[Path], out: Path) -> Written:
     """Write table and images of the authors' files (:func:`parts_in`).
 
     Raises:
-        TableError: naming file, row and column; no table is written then.
+        TableError: naming file, row and column; no table is written.
     """
     rows, readings = read_release(parts, image_folder(IMAGES).path)
     odd = [row.index for row in rows if uneven(row)]
@@ -69,10 +70,10 @@ def prepare(parts: Sequence[Path], out: Path) -> Written:
 
 
 def parts_in(place: Path) -> list[Path]:
-    """List a folder's files by number, or the one named; empty where there is none.
+    """List a folder's parts by number, or the file itself if it is a part.
 
     Raises:
-        TableError: a part between two others is missing.
+        TableError: a part is missing in between.
     """
     if not place.is_dir():
         return [place] if _NUMBER.search(place.name) else []
@@ -86,7 +87,7 @@ def parts_in(place: Path) -> list[Path]:
 
 
 def read_release(parts: Sequence[Path], folder: Path) -> tuple[list[Stage2Row], dict[str, str]]:
-    """Read the rows of all parts, and how each source's boxes were read; store their images.
+    """Read all rows and store their images; also return the reading of each source's boxes.
 
     Raises:
         TableError: naming file, row and column.
@@ -156,7 +157,7 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
 
 
 def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """List the options by letter, without the letters that they may begin with.
+    """List the options by letter, without letters in the texts.
 
     >>> _options(["A. a car", "B. a bus", "", ""]), _options(["A.M.", "P.M.", "", ""])
     ((('A', 'a car'), ('B', 'a bus')), (('A', 'A.M.'), ('B', 'P.M.')))
@@ -165,7 +166,7 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     if not given:
         raise ValueError("there is no option")
     found = [(one, re.fullmatch(rf"{one}\.\s*(.+)", said, re.DOTALL)) for one, said in given]
-    # One that begins so by chance is no reason: all do, or none has a prefix.
+    # Unless all texts begin with their letter, one does by chance.
     bare = [(letter, match[1]) for letter, match in found if match]
     return tuple(bare if len(bare) == len(given) else given)
 
@@ -183,7 +184,7 @@ def _parsed(cell: object) -> Any:
 
 
 def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
-    """Map file names to images; numbers where ``data_file`` has no names."""
+    """Map file names to images; numbers where there is no name for each."""
     found = _parsed(cell)
     if isinstance(found, list):
         named = files if len(set(files)) == len(found) else map(str, range(len(found)))
@@ -200,9 +201,9 @@ Regions = dict[tuple[int, Role], Any]
 
 
 def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
-    """Read a cell by image and role, the subject before the object.
+    """Read a cell by image and role.
 
-    Lists name no roles: the first of two entries is the subject where relations are asked for.
+    Lists have no roles: in SGG (relations) the first of two entries is the subject.
     """
     found = _parsed(cell)
     if found is None:
@@ -253,7 +254,7 @@ def _boxes(value: Any) -> list[Any]:
 
 
 def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
-    """Read polygons (x, y of each vertex in turn) from point pairs at any depth.
+    """Read polygons (x1, y1, x2, y2, …) from pairs nested at any depth.
 
     >>> _polygons([[[1, 2], [3, 4], [5, 6]]])
     ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0),)
@@ -279,10 +280,10 @@ def _shown(value: object) -> str:
     return f"{value!r:.60}"
 
 
-# --- what the numbers of a box are ----------------------------------------------------------------
+# --- readings of boxes ----------------------------------------------------------------------------
 
 Box = tuple[float, float, float, float]
-Quad = tuple[Box, Size, str]  # a box's numbers, its image's size, location
+Quad = tuple[Box, Size, str]  # numbers, size of the image, file and row
 
 
 def _as_xywh(numbers: Box, corners: bool) -> Box:
@@ -297,10 +298,10 @@ def _fits(quad: Quad, corners: bool) -> bool:
 
 
 def reading_of(source: str, quads: Sequence[Quad]) -> str:
-    """Choose a source's reading: xywh, xyxy or, COCO's being the first, "xywh (both fit)".
+    """Choose a source's reading: "xywh", "xyxy" or, COCO's taking precedence, "xywh (both fit)".
 
     Raises:
-        TableError: neither fits all; the message counts the better's misfits and names one box.
+        TableError: neither fits all boxes; the message names one and counts them.
     """
     outside = {
         name: [quad for quad in quads if not _fits(quad, corners)]

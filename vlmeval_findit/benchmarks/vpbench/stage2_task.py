@@ -1,4 +1,4 @@
-"""The six formats of stage 2, as tasks that all models share or for one model."""
+"""The six formats of stage 2, as tasks shared by all models or for one model."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .question import MAX_NEW_TOKENS
 from .stage2_asking import Asked, draw_missing
 from .tables import STAGE_2
 
-IMAGES = "VPBench"  # the key of the image folder
+IMAGES = "VPBench"  # key of the image folder
 
 
 class Way(Enum):
     """How a question names its region."""
 
-    BEST_MARK = "bvp"  # the mark that the model did best with in stage 1
-    GOOD_MARK = "rbvp"  # drawn by lot for each question from the marks all models do well with
-    WORDS = "text"  # by its place, in words; the picture is not marked
+    BEST_MARK = "bvp"  # the mark that the model sees best in stage 1
+    GOOD_MARK = "rbvp"  # a random one, for each question, of those that all models see well
+    WORDS = "text"  # its place in words; images are not marked
 
 
-_DESCRIBED = "_described"  # how names end of which a line above explains the mark, or the words
+_DESCRIBED = "_described"  # suffix where a hint explains the mark or the words
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ QUESTIONS = {one.name: one for one in (_question(*both) for both in product(Way,
 
 
 def is_meant(name: str) -> bool:
-    """Tell whether a name, perhaps mistyped, is meant to be of stage 2."""
+    """Tell whether a name, perhaps mistyped, is of stage 2."""
     return name == STAGE_2 or name.startswith(f"{STAGE_2}_")
 
 
@@ -73,7 +73,7 @@ def parse(name: str) -> Stage2Question:
     True
 
     Raises:
-        QuestionError: the name is not valid.
+        QuestionError: invalid name.
     """
     if name not in QUESTIONS:
         raise QuestionError(
@@ -84,8 +84,7 @@ def parse(name: str) -> Stage2Question:
 
 Stage2Task = Task[Stage2Question, VPQuery]
 
-# Keys of :attr:`.Task.chosen`: the mark or the good ones, their source, and how many marks follow
-# the box for want of an outline.
+# Keys of :attr:`.Task.chosen`; the last says how many marks had to use a box for an outline.
 MARK, GOOD_MARKS, SAID_BY, FROM_BOX = (
     "mark",
     "good marks",
@@ -95,10 +94,9 @@ MARK, GOOD_MARKS, SAID_BY, FROM_BOX = (
 
 
 def load(name: str) -> Stage2Task:
-    """Load a format of stage 2 with the rows of its table.
+    """Load a format of stage 2.
 
-    Where a model's best mark is needed, it is unknown here: questions still have ``<color> <vp>``
-    and images are unmarked.
+    With ``Way.BEST_MARK`` questions still have ``<color> <vp>`` and images are unmarked.
 
     Raises:
         QuestionError: there is no such format.
@@ -123,7 +121,7 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
     """Return the task for one model; see :meth:`.Benchmark.for_model`.
 
     Raises:
-        BestMarkError: the model's best mark is unknown, or a run did not record its mark.
+        BestMarkError: the model's best mark is unknown, or the run did not record its mark.
     """
     way = task.question.way
     if way is Way.WORDS or (way is Way.GOOD_MARK and recorded in (None, task.chosen)):

@@ -1,4 +1,4 @@
-"""Tables ``VPBench_<NAME>.tsv``: the authors', those made when first asked for, custom ones."""
+"""Tables ``VPBench_<NAME>.tsv``: the authors', generated ones and custom ones."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ...core.table_files import CellError
 from . import PREFIX
 from .query import Kind, VPQuery
 
-STAGE_1 = f"{PREFIX}Stage1"  # the authors' questions about one mark or several
-STAGE_2 = f"{PREFIX}Stage2"  # the authors' stage 2, a table of another kind
-MAKERS = "vlmeval_findit.data"  # package of makers, imported when a table is first asked for
+STAGE_1 = f"{PREFIX}Stage1"
+STAGE_2 = f"{PREFIX}Stage2"  # with other columns
+MAKERS = "vlmeval_findit.data"  # package of the modules that generate tables on first use
 
 
 class KnownTable(NamedTuple):
-    """A table, the key of its image folder, and the module that makes it."""
+    """A table of stage 1 or of the same kind."""
 
     name: str
-    images: str
-    maker: str = ""  # relative to MAKERS, with ensure(table_name); "": only authors' files make it
+    images: str  # key of its image folder
+    maker: str = ""  # module in MAKERS with ensure(table_name); "": made from files
 
 
 TABLES = MappingProxyType(  # by name
@@ -42,7 +42,7 @@ TABLES = MappingProxyType(  # by name
 
 
 def table_of(name: str) -> KnownTable | None:
-    """Find a table by its name; None where there is none.  A custom one names its image folder."""
+    """Find a table; None where there is none. A custom one's image folder has its name."""
     known = TABLES.get(name)
     if known is None and any((folder / f"{name}.tsv").is_file() for folder in table_folders()):
         return KnownTable(name, images=name)
@@ -50,7 +50,7 @@ def table_of(name: str) -> KnownTable | None:
 
 
 def own_tables() -> list[str]:
-    """List the custom tables in folders of tables."""
+    """List the custom tables."""
     found = {
         path.stem for folder in table_folders() for path in sorted(folder.glob(f"{PREFIX}*.tsv"))
     }
@@ -65,20 +65,20 @@ def how_to_make(table: str) -> str:
 
 
 def ensure(table: KnownTable) -> None:
-    """Make a table unless it exists or is the authors'."""
+    """Generate a table that has a maker, unless it is up to date."""
     if table.maker:
         import_module(f"{MAKERS}.{table.maker}").ensure(table.name)
 
 
-# --- their rows -----------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------
 
 
 class Written(NamedTuple):
-    """A written table, its number of questions, and notes for the user."""
+    """A written table."""
 
     path: Path
     queries: int
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # for the user
 
 
 def write_table(
@@ -88,9 +88,9 @@ def write_table(
     origin: Mapping[str, Any],
     met: Callable[[], Mapping[str, Any]] = dict,
 ) -> Written:
-    """Write queries, streamed, as ``<folder>/<name>.tsv`` with its ``.meta.json``, both atomically.
+    """Stream queries to ``<folder>/<name>.tsv``, with its ``.meta.json``, both atomically.
 
-    ``origin`` goes to the ``.meta.json``, and ``met()``, called after the last query.
+    The ``.meta.json`` holds ``origin`` and ``met()``, called after the last query.
     """
     path = folder / f"{name}.tsv"
     kinds: Counter[Kind] = Counter()
