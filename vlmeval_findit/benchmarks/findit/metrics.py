@@ -1,4 +1,4 @@
-"""Sums of a query, and metrics over them, of boxes and of points (protocol section 5)."""
+"""Sums per query and the metrics over them, for boxes and points (protocol section 5)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from ...boxes.spaces import ToPixels
 from ...core.metric import Better, Metric
 from ...core.replies import Reply
 
-# --- a tolerant reading, beside the score ---------------------------------------------------------
-# Replies that adhere cost nothing here, and no sum of the score depends on it.
+# --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
 
-FOUND_MORE = "salvaged_tp"  # objects found by the lenient reading less those by the strict one
-SAID_MORE = "salvaged_pred"  # boxes that only the lenient reading has
+FOUND_MORE = "salvaged_tp"  # objects found leniently minus those found strictly
+SAID_MORE = "salvaged_pred"  # boxes found leniently only
 POINTED_MORE, PLACES_MORE = "salvaged_pointed", "salvaged_places"  # lenient surplus in point sums
 
 
@@ -42,7 +41,7 @@ def salvaged_matches(
     maps: Sequence[ToPixels],
     judged: Judging = Judging.BY_OVERLAP,
 ) -> dict[int, SalvagedMatch]:
-    """Match the lenient readings of replies; by index of the replies that have one."""
+    """Match the lenient readings, by index of the replies that have one."""
     found = {
         place: salvaged
         for place, reading in enumerate(readings)
@@ -65,7 +64,7 @@ def newly_found(strict: Matched, salvaged: SalvagedMatch) -> tuple[int, ...]:
 
 
 def salvaged_details(strict: Matched, salvaged: SalvagedMatch) -> dict[str, Any]:
-    """List details for the details file: boxes in pixels, the strict reading's first."""
+    """Return a lenient reading's details: boxes in pixels, those of the strict reading first."""
     reading, matched = salvaged.salvaged.reading, salvaged.matched
     found: dict[str, Any] = {
         "steps": [step.value for step in salvaged.salvaged.steps],
@@ -81,24 +80,23 @@ def salvaged_details(strict: Matched, salvaged: SalvagedMatch) -> dict[str, Any]
 
 
 def finite(boxes: list[list[float]]) -> list[list[float]] | list[list[float | None]]:
-    """Replace numbers that are not finite by null, for JSON."""
+    """Replace non-finite numbers by null, for JSON."""
     if all(map(isfinite, chain.from_iterable(boxes))):
         return boxes
     return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 
-# --- queries that have nothing to find ------------------------------------------------------------
-# Silence is no rejection: whoever says nothing, cannot be read, or talks instead of answering has
-# not said that there is nothing.
+# --- queries with nothing to find -----------------------------------------------------------------
+# An empty reply, an unreadable one or prose is no rejection.
 
 
 class Outcome(Enum):
     """Outcome of a reply to a query without objects; the value is its name in tables."""
 
-    REJECTED = "rejected rightly"  # it says, in the form that was asked for, that there is no box
+    REJECTED = "rejected rightly"  # an empty answer in the format asked for
     FALSE_ALARM = "false alarm"
     UNREADABLE = "not readable"
-    REFUSED = "refused"  # words in place of an answer, whatever they say
+    REFUSED = "refused"  # prose instead of an answer
     EMPTY = "empty reply"
     FAILED = "failed call"
 
@@ -107,13 +105,13 @@ class Outcome(Enum):
         return f"negatives_{self.name.lower()}"
 
 
-# The share of each outcome, failed calls included.
+# Share of each outcome, failed calls included.
 SHARES = tuple(
     Metric(one.value, {one.sum: 1}, {each.sum: 1 for each in Outcome}, empty=None)
     for one in Outcome
 )
 
-# Rejection is measured over these: the answered queries without objects.
+# The answered queries without objects, over which rejection is measured.
 ANSWERED_NEGATIVES = {one.sum: 1.0 for one in Outcome if one is not Outcome.FAILED}
 
 REJECTION_ACCURACY = Metric(
@@ -137,14 +135,13 @@ FALSE_ALARM_RATE = Metric(
 
 
 def outcome(reply: Reply, reading: Reading, salvaged: SalvagedMatch | None) -> Outcome:
-    """Classify the reply to a query that has nothing to find."""
+    """Classify the reply to a query with nothing to find."""
     reason = reading.reason
     if reason is Reason.FAILED_CALL:
         return Outcome.FAILED
     if reading.boxes:
         return Outcome.FALSE_ALARM
-    # Over frames the release does not count the empty list as adherent; it is an answer all the
-    # same.
+    # Over frames the release does not count an empty list as adherent, but it is an answer.
     if reason is None or (salvaged is not None and not salvaged.salvaged.steps):
         return Outcome.REJECTED
     if reason is Reason.EMPTY:
@@ -154,7 +151,7 @@ def outcome(reply: Reply, reading: Reading, salvaged: SalvagedMatch | None) -> O
 
 
 def _is_prose(text: str) -> bool:
-    """Tell whether a text has words, and no bracket of a begun answer."""
+    """Tell whether a text has words and no bracket."""
     return _BRACKET.search(text) is None and any(map(str.isalpha, text))
 
 
@@ -190,8 +187,7 @@ F1_SALVAGED = Metric(  # the headline of the lenient reading
 
 ADHERENCE = Metric("Adherence", {"adherent": 1}, {"responses": 1}, key="adherence")
 
-# Micro-averaged over the answered queries; F1@0.5 is the headline.  The last two are of queries
-# with nothing to find.
+# Micro-averaged over the answered queries; F1@0.5 is the headline.
 METRICS = (
     Metric("F1@0.5", {"tp": 2}, {"n_pred": 1, "n_gt": 1}, key="f1"),
     Metric("mIoU", {"iou_sum": 1}, {"n_gt": 1}, key="miou"),
@@ -247,12 +243,11 @@ POINTING_SALVAGED = Metric(
     in_short_tables=False,
 )
 
-# Over the answered queries; the pointing accuracy is the headline.  ``pointed``: objects with a
-# point of their own (the assignment of boxes).  ``places``: max(objects, points said), so that a
-# point too many costs as much as an object too few.  With one object and at most one point this is
-# ScreenSpot-Pro's accuracy (there too a reply without a point is a miss).  ``inside``: for a query
-# with objects the share of its points in any object, 0 without a point; with one object this is how
-# RefSpatial-Bench counts.
+# Over the answered queries; pointing accuracy is the headline.  ``pointed``: objects with a point
+# assigned to them.  ``places``: max(objects, points), so that an extra point costs as much as a
+# missed object; with one object and at most one point this is ScreenSpot-Pro's accuracy.
+# ``inside``: the share of a query's points in any object (0 without a point), with one object as in
+# RefSpatial-Bench.
 POINTING = (
     Metric("Pointing accuracy", {"pointed": 1}, {"places": 1}, key="pointing"),
     Metric("Points inside", {"inside": 1}, {"targets": 1}, key="points_inside", empty=None),
@@ -278,7 +273,7 @@ POINTING_COUNTS = {"objects": "objects", "points": "points", "pointed at": "poin
 
 
 def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, float]:
-    """Compute the sums of a query that is answered with points; see :data:`POINTING`."""
+    """Compute the sums of a query answered with points; see :data:`POINTING`."""
     replied, objects, points = _replied(reading), len(truth.boxes), matched.counted
     if replied["failed"]:
         counted = dict.fromkeys(("pointed", "points", "objects", "places", "inside", "targets"), 0)
@@ -296,7 +291,7 @@ def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, fl
     }
 
 
-# --- the rule in force ----------------------------------------------------------------------------
+# --- match rules ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,10 +305,10 @@ class Rule:
     counts: Mapping[str, str]  # sums in a score's table
     sums: Callable[[Reading, Matched, Truth], dict[str, float]]  # of one query
     more: Callable[[Matched, Matched], dict[str, float]]  # the lenient surplus
-    undetailed: tuple[str, ...] = ()  # details that such answers do not have: their sums say it
+    undetailed: tuple[str, ...] = ()  # details that such answers do not have
 
     def salvaged_sums(self, strict: Matched, tolerant: SalvagedMatch) -> dict[str, float]:
-        """List the lenient surplus, where not 0; a changed assignment can make it negative."""
+        """Return the lenient surplus where not 0; another assignment can make it negative."""
         found = self.more(strict, tolerant.matched)
         return {name: value for name, value in found.items() if value}
 

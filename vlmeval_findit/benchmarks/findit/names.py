@@ -1,4 +1,4 @@
-"""The parsing of names (protocol section 1); :func:`parse` inverts :attr:`.Variant.name`.
+"""Parsing of names (protocol section 1), the inverse of :attr:`.Variant.name`.
 
 ``FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>[_<key>][_<structure>]
 [_cx-<definitions|formula>][_vp-<box|oval|arrow|tag|point>][_constrained]``
@@ -28,13 +28,13 @@ from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_pr
 
 
 class NameParts:
-    """The rest of a name while parts are taken from the front."""
+    """The rest of a name, consumed from the front."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     def take(self, words: Iterable[str]) -> str | None:
-        """Take the longest of the words that is a whole part in front; None where none is."""
+        """Take the longest of the words in front that ends at '_' or the end, if any."""
         for word in sorted(words, key=len, reverse=True):
             if self.text == word or self.text.startswith(word + "_"):
                 self.text = self.text[len(word) + 1 :]
@@ -42,7 +42,7 @@ class NameParts:
         return None
 
     def take_row(self, table: Table[Any]) -> str | None:
-        """Take the name of a row in front: one of ours, else a plug-in's."""
+        """Take the name of one of our rows, else of a plug-in's."""
         return self.take(table.ours) or self.take(table.added())
 
     def take_match(self, pattern: str) -> str | None:
@@ -57,23 +57,19 @@ class NameParts:
 
 
 def parse(name: str) -> Variant:
-    """Parse a name.
-
-    Raises:
-        VariantError: the name is not valid; the message names the part and the nearest valid one.
-    """
-    # Another one each time: it looks its dataset up once, and the file of one's own may change.
+    """Parse a name, or raise a VariantError with the invalid part and the nearest valid one."""
+    # A copy, since a variant caches its dataset and the file of custom datasets may change.
     return replace(_parsed(name))
 
 
 def forget_names() -> None:
-    """Clear the cache of names, since a dataset was added."""
+    """Clear the cache of names after a dataset was added."""
     _parsed.cache_clear()
 
 
 @lru_cache(maxsize=4096)
 def _parsed(name: str) -> Variant:
-    """Parse a name and cache the variant; failures are not cached, since rows may be added."""
+    """Parse a name; failures are not cached, since datasets may be added."""
     if not name.startswith(PREFIX):
         raise VariantError(f"{name}: a FindIt name begins with {PREFIX}")
     if name.endswith("_") and name != PREFIX:
@@ -93,9 +89,7 @@ def _parsed(name: str) -> Variant:
 
 
 def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant | None, str]:
-    """Parse the rest of a name, after the dataset; else say why it is not valid.
-
-    ``kind`` is the class of the variant, which may be another benchmark's.
+    """Parse what follows the dataset in a name; without a variant the text says why.
 
     >>> parse_format("xyxy_json_bbox_2d", DATASETS["RefCOCO"], Variant)[0].name
     'FindIt_RefCOCO_xyxy_json_bbox_2d'
@@ -147,7 +141,7 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
 
 
 def _looks_like_dataset(text: str) -> str:
-    """For error messages: return a name up to the first part that belongs to the grid."""
+    """Return a name up to the first part that belongs to the grid, for error messages."""
     grid = {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption"}
     front = []
     for part in text.split("_"):
@@ -170,9 +164,8 @@ SUBSETS: dict[str, tuple[Dataset, bool]] = {  # subset file to (dataset, multi-l
 def parse_alias(name: str) -> Variant | None:
     """Parse one of the release's task names; None where it is none.
 
-    ``FindIt_<subset file>_<family>_<text|json>_<representation>[_<key>][_<structure>]``, with our
-    ``_f<N>``, ``_cx-…`` and ``_vp-…`` at the end where needed, as in
-    ``FindIt_refcoco_testA_refexp_json_xyxy_bbox_2d_per_box``.
+    ``FindIt_<subset file>_<family>_<text|json>_<representation>[_<key>][_<structure>]``, then our
+    ``_f<N>``, ``_cx-…`` and ``_vp-…`` where needed.
     """
     rest = NameParts(name.removeprefix(PREFIX))
     subset = rest.take(SUBSETS)

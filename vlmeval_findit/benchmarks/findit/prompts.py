@@ -1,7 +1,7 @@
-"""Prompts: our words over the protocol's content (section 1); :data:`VERSION` counts its changes.
+"""Our prompts for the protocol's content (section 1).
 
-Frames are numbered from 1: readers that see no frame 0 count from 1 (section 3), so a model that
-leaves out the first frame is still read right; counted from 0 it would not be.
+Frames are numbered from 1: replies without a frame 0 are read as counting from 1 (section 3), so
+numbering from 0 would shift a reply that leaves out the first frame.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .marked_pictures import words
 from .query import Query
 from .variant import Variant
 
-VERSION = 1
+VERSION = 1  # increase when the wording changes
 NAME = f"findit-own-{VERSION}"
 
 
@@ -46,19 +46,19 @@ def _introduced(number: int, mark: str | None) -> str:
 
 
 def request(query: Query, variant: Variant) -> str:
-    """Compose the text that ends a message: what to find, what to return, nothing else."""
+    """Compose the text that ends a message: what to find and what to return."""
     asked = query.label.join(_around_label(variant))
     return f'Caption: "{query.caption}"\n{asked}' if variant.caption else asked
 
 
 _Pieces = tuple[str, ...]
 
-# By variant name: what its dataset and representation meant when the pieces were made.
+# By variant name, with the dataset and representation that the pieces were made for.
 _known: dict[str, tuple[Dataset, Representation, _Pieces]] = {}
 
 
 def _around_label(v: Variant) -> _Pieces:
-    """Return the request's pieces around the label, made again when a name's meaning changes."""
+    """Return the request's pieces around the label, cached while the name means the same."""
     data, numbers = v.data, REPRESENTATIONS[v.representation]
     known = _known.get(v.name)
     if known is None or known[0] is not data or known[1] is not numbers:
@@ -112,7 +112,7 @@ def _is_one(v: Variant) -> bool:
 
 
 def _as_text(v: Variant) -> str:
-    """Describe a text reply; ``unconstrained`` names nothing but what belongs to a box."""
+    """Describe a text reply; for ``unconstrained`` only what belongs to a box."""
     before = ("<frame>: " if v.frames > 1 else "") + ("<label>: " if v.multilabel else "")
     fields = v.reply.numbers.fields
     if fields:
@@ -127,7 +127,7 @@ def _as_json(v: Variant) -> str:
 
 
 def json_example(v: Variant) -> str:
-    """Return the one schema example of a JSON prompt."""
+    """Return the example in a JSON prompt."""
     fields = v.reply.numbers.fields
     box = f"[{', '.join(fields)}]" if fields else "[...]"
     entry = []
@@ -143,7 +143,7 @@ def json_example(v: Variant) -> str:
         if v.structure == "nested":
             key, box = PLURAL_KEYS.get(key, key), f"[{box}, ...]"
         entry.append(f'"{key}": {box}')
-    # A nested list has one entry a class or a frame, and for one label in one image just one.
+    # A nested list has one entry per class or frame, so just one for one label in one image.
     alone = _is_one(v) or (v.structure == "nested" and not v.multilabel and v.frames == 1)
     return f"[{{{', '.join(entry)}}}{'' if alone else ', ...'}]"
 

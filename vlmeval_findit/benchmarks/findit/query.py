@@ -14,7 +14,7 @@ from ...boxes.representation import Corners
 
 
 class Sighting(NamedTuple):
-    """An image that shows an object in its surroundings, and the object's box in its pixels."""
+    """An image that shows the object in its scene, and its box there (x1, y1, x2, y2 in pixels)."""
 
     image: str
     box: Corners
@@ -33,9 +33,9 @@ class Query:
     support: tuple[str, ...] = ()  # reference shots, relative to the image folder
     caption: str = ""
     frame_indices: tuple[int, ...] = ()
-    sightings: tuple[Sighting, ...] = ()  # what the shots were taken from, perhaps the scene
-    tags: Mapping[str, str] = field(default_factory=dict)  # the author's, by kind
-    cluster: str = ""  # queries of one cluster are not independent; by default of an image or video
+    sightings: tuple[Sighting, ...] = ()  # where the shots are from, perhaps the scene
+    tags: Mapping[str, str] = field(default_factory=dict)  # custom slices, by kind
+    cluster: str = ""  # queries of one cluster are not independent; default: image or video
 
     def __post_init__(self) -> None:
         if not self.cluster and self.images:
@@ -62,7 +62,7 @@ def thin(count: int, frames: int) -> list[int]:
 
 
 def thinned(query: Query, frames: int) -> Query:
-    """Thin a query to at most ``frames`` frames: paths, indices and boxes."""
+    """Thin a query to at most ``frames`` frames."""
     kept = thin(len(query.images), frames)
     if len(kept) == len(query.images):
         return query

@@ -1,7 +1,7 @@
-"""Prompts in the release's own words, by the functions of a user's clone (``FINDIT_PROMPTS``).
+"""The release's own prompts, written by the code of a user's clone (``FINDIT_PROMPTS``).
 
-The package ``findit`` is imported from the clone's top folder or ``src``; nothing is copied.  Its
-module ``doc_utils`` imports torch and torchvision.
+Its package ``findit`` is imported from the clone's top folder or ``src``; it needs torch and
+torchvision.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PromptError(ValueError):
 
 
 def prompt_set() -> tuple[str, MessageMaker]:
-    """Return the prompts in force, by name: the clone's that ``FINDIT_PROMPTS`` names, or ours.
+    """Return name and function of the prompts in force: the clone's, else ours.
 
     Raises:
         PromptError: ``FINDIT_PROMPTS`` names no usable clone.
@@ -58,7 +58,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
     return f"findit-release-{git_revision(_repository(source)) or 'unknown'}", message
 
 
-_SOURCE = "src"  # holds the package in the release's first state; later the top folder does
+_SOURCE = "src"  # held the package in the release's first state
 
 
 def _source_of(clone: Path) -> Path:
@@ -72,7 +72,7 @@ def _source_of(clone: Path) -> Path:
 
 
 def _repository(source: Path) -> Path:
-    """Find the clone's top folder, but none above it: that would be another repository."""
+    """Return the clone's top folder; a folder above may be another repository."""
     return source.parent if source.name == _SOURCE else source
 
 
@@ -91,7 +91,7 @@ def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
 
 
 def _check_origin(source: Path) -> None:
-    """Refuse a package ``findit`` imported from elsewhere: Python would not import it again."""
+    """Refuse a ``findit`` imported from elsewhere: Python would not import it again."""
     package = (source / "findit").resolve()
     for name in ("findit", "findit.doc_utils"):
         module = sys.modules.get(name)
@@ -110,7 +110,7 @@ def _places(module: ModuleType) -> list[Path]:
 
 
 def kwargs_of(v: Variant) -> dict[str, Any]:
-    """Return the release's keyword arguments of a cell (protocol sections 1 and 8)."""
+    """Return the release's keyword arguments for a cell (protocol sections 1 and 8)."""
     subset = v.data.subset
     kwargs: dict[str, Any] = {
         "dataset_name": subset.file if subset else v.dataset.lower(),
@@ -121,7 +121,7 @@ def kwargs_of(v: Variant) -> dict[str, Any]:
         "with_caption": v.caption,
         "negative_examples": v.data.has_negatives,
         "center_exp": v.centre or "none",
-        # Says how replies are scaled, which no prompt depends on.
+        # How replies are scaled; no prompt depends on it.
         "rescale_mode": "standard",
     }
     if v.output == "json":
@@ -132,7 +132,7 @@ def kwargs_of(v: Variant) -> dict[str, Any]:
 
 
 def _doc(query: Query, v: Variant) -> dict[str, Any]:
-    """Convert a query to the column layout of the release's subsets."""
+    """Convert a query to a row of the release's subsets."""
     labels = query.truth.labels
     entries: list[Any] = [list(box) for box in query.truth.boxes]
     if labels:
@@ -159,7 +159,7 @@ def _doc(query: Query, v: Variant) -> dict[str, Any]:
 
 
 def _placed(written: str, query: Query, v: Variant) -> Message:
-    """Place every image at its mark in the release's text; without marks, after all images."""
+    """Put every image at its mark in the release's text, or all of them before it."""
     images = [*query.support, *query.images]
     pieces = _MARK.split(written)
     if len(pieces) == 1:

@@ -1,4 +1,4 @@
-"""The release's Parquet subsets, with checked sums and counts, as queries and TSVs."""
+"""The release's Parquet subsets to queries and TSVs, with checksums and counts checked."""
 
 from __future__ import annotations
 
@@ -17,17 +17,10 @@ from .query import Query, Sighting, thinned
 SubsetRow = Mapping[str, Any]  # in the release's column layout
 
 
-# --- rows of the release --------------------------------------------------------------------------
-
-
 def query_from_row(
     index: int, row: SubsetRow, dataset: Dataset, multilabel: bool, where: str
 ) -> Query:
-    """Convert one row of a subset to a query, not thinned.
-
-    Raises:
-        TableError: a column is missing or does not hold what it should.
-    """
+    """Convert a row of a subset to a query (not thinned), or raise TableError."""
 
     def fail(column: str, why: str) -> TableError:
         return TableError(f"{where}, row {index}, column {column}: {why}")
@@ -78,7 +71,7 @@ def query_from_row(
 
 
 def parquet_rows(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of one Parquet subset, in order."""
+    """Read the rows of a Parquet file."""
     import pyarrow.parquet as pq
 
     rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
@@ -88,11 +81,7 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
 def check_counts(
     queries: Sequence[Query], rows: Sequence[SubsetRow], known: Subset, where: str
 ) -> None:
-    """Check a subset's counts.
-
-    Raises:
-        TableError: a count differs.
-    """
+    """Raise TableError if a subset's counts differ from the release's."""
     counted = {
         "rows": (len(queries), known.rows),
         "distinct file names": (len({row["filename"] for row in rows}), known.names),
@@ -139,14 +128,14 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
 
 
 def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
-    """List the tables with a Parquet source of the named datasets (default: all).
+    """Yield the named datasets' tables that have a Parquet source (default: all).
 
     Raises:
-        TableError: an unknown name; the message says which is nearest.
+        TableError: an unknown name; the message gives the nearest one.
     """
     with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
     for name in with_source if names is None else names:
-        # Pascal stands for both of its tables, Pascal_multilabel for that one alone.
+        # Pascal means both of its tables, Pascal_multilabel only that one.
         dataset = name.removesuffix("_multilabel")
         if dataset not in with_source and dataset in DATASETS:
             raise TableError(

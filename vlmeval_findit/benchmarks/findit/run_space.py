@@ -30,12 +30,12 @@ class SpaceInForce:
 def run_space(
     model: str, variant: Variant, settings: Settings, recorded: Mapping[str, Any] | None = None
 ) -> SpaceInForce:
-    """Choose a run's space: recorded, the user's setting or its model's row, in this order.
+    """Choose a run's space: the recorded one, else the user's setting, else the model's row.
 
-    Whether a setting contradicts the record is checked before (:func:`contradicting_spaces`).
+    Whether a setting contradicts the record is checked by :func:`contradicting_spaces`.
 
     Raises:
-        SpaceError: no source gives the space; the message lists the spaces.
+        SpaceError: none gives a space; the message lists the spaces.
     """
     if recorded is not None:
         return SpaceInForce(space_from(recorded), "recorded by the run")
@@ -50,10 +50,10 @@ def run_space(
 def space_of_new_run(
     model: str, variant: Variant, settings: Settings, found: Described
 ) -> Mapping[str, Any]:
-    """Return the space that a new run records, as settings.
+    """Return the space that a new run records.
 
     Raises:
-        SpaceError: no source gives it, or a setting contradicts a model that records its own.
+        SpaceError: there is none, or a setting contradicts a model that records its own.
     """
     check_settings(settings)
     said = found.space
@@ -70,7 +70,7 @@ def space_of_new_run(
 def contradicting_spaces(
     replies: Sequence[Reply], settings: Settings, run: Identity | None
 ) -> list[Contradiction]:
-    """Find spaces, of a setting or of single replies, that contradict what the run recorded."""
+    """Find spaces of a setting or a reply that contradict the recorded one."""
     recorded = run.space if run is not None else None
     said = space_from(settings.space) if settings.space is not None else None
     found: dict[tuple[Space, Space], Contradiction] = {}
@@ -91,7 +91,7 @@ def contradicting_spaces(
 def spaces_of(
     replies: Sequence[Reply], model: str, variant: Variant, settings: Settings, run: Identity | None
 ) -> list[SpaceInForce]:
-    """Return the space of every reply; contradictions raise unless they are forced."""
+    """Return the space of every reply; a forced setting overrides what was recorded."""
     if settings.space is not None and settings.force:
         forced = SpaceInForce(space_from(settings.space), settings.source)
         return [forced] * len(replies)
@@ -104,11 +104,7 @@ def spaces_of(
 def reply_format(
     model: str, variant: Variant, settings: Settings, recorded_row: str = ""
 ) -> ReplyFormat:
-    """Choose how a model's replies are read; ``recorded_row`` is the run's row of the model table.
-
-    Raises:
-        SpaceError: the setting ``reads_like`` names no model.
-    """
+    """Choose how replies are read: by ``reads_like``, the recorded row or the model's, in this order."""
     if settings.reads_like is not None:
         row: ModelRow | None = known_model(settings.reads_like, "reads_like")
     else:

@@ -49,12 +49,11 @@ class MatchedReply:
 
     @property
     def recoverable(self) -> tuple[int, ...]:
-        """List the indices of the objects that only the lenient reading finds."""
         return newly_found(self.matched, self.salvaged) if self.salvaged else ()
 
     @property
     def rejection(self) -> Outcome | None:
-        """Classify the reply where nothing is to be found; None elsewhere or if not counted."""
+        """Classify a reply where nothing is to be found; None elsewhere or if all boxes are ignored."""
         found_ignored = bool(self.matched.boxes) and not self.matched.counted
         if self.matched.ious or found_ignored:
             return None
@@ -65,7 +64,7 @@ _FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
 
 
 def read_reply(reply: Reply, read: Reader) -> Reading:
-    """Read one reply: a failed call is no answer; a reply that was cut off is marked."""
+    """Read one reply; one that was cut off has a reason of its own."""
     if reply.failed:
         return _FAILED_READING
     reading = read(reply.answer)
@@ -83,11 +82,7 @@ def match_replies(
     settings: Settings,
     run: Identity | None,
 ) -> tuple[list[MatchedReply], list[SpaceInForce]]:
-    """Read and match replies; the second value is the spaces in force, each once.
-
-    Raises:
-        SpaceError: the coordinate space is not known.
-    """
+    """Read and match replies, and list the spaces in force, or raise SpaceError."""
     variant = task.question
     spaces = spaces_of(replies, model, variant, settings, run)
     row_of_run = run.answering.row or "" if run is not None else ""
@@ -112,7 +107,7 @@ def match_replies(
             reply,
             reading,
             one,
-            # JSON that can be read is whole; text is read as far as it goes.
+            # JSON that parses is complete; text is read as far as it goes.
             cut=reply.cut and how.output == "text",
             salvaged=salvaged.get(place),
             confidences=_confidences(reply, how, reading),
@@ -134,7 +129,7 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
 
 
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
-    """List each query's errors by its boxes; points have none."""
+    """Classify the errors in each query's boxes; points have none."""
     events = iter(dissect([_answered(one) for one in found if one.judged is Judging.BY_OVERLAP]))
     return [next(events) if one.judged is Judging.BY_OVERLAP else [] for one in found]
 
@@ -171,7 +166,7 @@ def scored_row(one: MatchedReply, events: Sequence[Event] = ()) -> ScoredRow:
 
 
 def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
-    """Give boxes in pixels of the original image; points are boxes without extent or IoU."""
+    """Return a row's details: boxes in pixels of the original image, points without extent."""
     reading, matched = one.reading, one.matched
     found: dict[str, Any] = {
         "label": one.query.label,

@@ -1,7 +1,7 @@
 """One cell of the grid: fields, canonical name, valid combinations (protocol section 1).
 
-A canonical name omits the default key and structure and always gives a video query's number of
-frames, so that every file keyed by it holds the whole variant.
+A canonical name omits the default key and structure, and always has the number of frames of a video
+query, so it determines the variant.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .datasets import DATASETS, Dataset, Family
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"
 
-# Marks on reference images: shapes that need only a box.  Tables have no outlines.
+# Marks on reference images: shapes that need only a box, since tables have no outlines.
 MARKS = tuple(shape.value for shape in (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.TAG, Shape.POINT))
 
 
-DECODINGS = ("constrained",)  # held to the format's grammar, not free
+DECODINGS = ("constrained",)  # by the format's grammar; otherwise free
 
 
 class VariantError(QuestionError):
@@ -46,7 +46,7 @@ _OF_ONE_FRAME = {family: Family(family.value.removesuffix("_video")) for family 
 
 
 class _Looked:
-    """A cache for look-ups: no field, so neither compared nor written."""
+    """Cached values: no fields, so neither compared nor written."""
 
     __slots__ = ("_name", "_row")
     _name: str
@@ -71,7 +71,6 @@ class Variant(_Looked):
 
     @property
     def data(self) -> Dataset:
-        """Look up the dataset's row once, since every word of a message asks for it."""
         try:
             return self._row
         except AttributeError:
@@ -87,13 +86,13 @@ class Variant(_Looked):
 
     @property
     def family(self) -> Family:
-        """Return the family asked: a video dataset with one frame is an image task."""
+        """Return the family; a video dataset with one frame is an image task."""
         family = self.data.family
         return _OF_ONE_FRAME[family] if self.frames == 1 else family
 
     @property
     def max_new_tokens(self) -> int:
-        """Return the most tokens that a reply may have (protocol section 2)."""
+        """Return the token limit of a reply (protocol section 2)."""
         return max(768, 192 * self.frames)
 
     @property
@@ -110,7 +109,6 @@ class Variant(_Looked):
 
     @property
     def has_references(self) -> bool:
-        """Tell whether a query shows reference images of the object instead of naming it."""
         return self.data.family.has_references
 
     @property
@@ -131,7 +129,7 @@ class Variant(_Looked):
 
     @property
     def format(self) -> str:
-        """Name the answer format: the rest of its name.
+        """Return the answer format: the rest of the name.
 
         >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).format
         'xyxy_json_bbox_2d'
@@ -140,7 +138,7 @@ class Variant(_Looked):
 
     @property
     def format_place(self) -> tuple[int, ...]:
-        """Return its format's indices in the grid, in the order of a name's parts."""
+        """Return the format's indices in the grid, in the order of a name's parts."""
         return (
             _place(self.representation),
             OUTPUTS.index(self.output),
@@ -153,7 +151,7 @@ class Variant(_Looked):
 
     @property
     def format_cell(self) -> tuple[str, str]:
-        """Return its format's row (representation) and column (the rest) in a heat map."""
+        """Return the format's row (representation) and column (the rest) in a heat map."""
         if self.output == "text":
             parts = ["text"]
         elif self.structure == DEFAULT_STRUCTURE:
@@ -180,12 +178,11 @@ class Variant(_Looked):
 
     @property
     def reply_schema(self) -> Mapping[str, Any] | None:
-        """Return the JSON schema that decoding is held to (None: decoding is free)."""
+        """Return the JSON schema that constrains decoding (None: free)."""
         return None if self.decoding is None else schema_of(self.reply)
 
     @property
     def name(self) -> str:
-        """Return its canonical name, made once, since every call asks for it."""
         try:
             return self._name
         except AttributeError:
@@ -205,7 +202,7 @@ class Variant(_Looked):
 
 
 def _place(representation: str) -> int:
-    """Return its index among representations: others come after the paper's."""
+    """Return a representation's index: the paper's come first."""
     known = GRID if representation in GRID else tuple(REPRESENTATIONS)
     return known.index(representation)
 
