@@ -104,7 +104,7 @@ def spaces_of(
 def reply_format(
     model: str, variant: Variant, settings: Settings, recorded_row: str = ""
 ) -> ReplyFormat:
-    """Choose how replies are read: by ``reads_like``, the recorded row or the model's, in this order."""
+    """Choose how replies are read: by ``reads_like``, else the recorded row, else the model."""
     if settings.reads_like is not None:
         row: ModelRow | None = known_model(settings.reads_like, "reads_like")
     else:

@@ -53,7 +53,7 @@ class MatchedReply:
 
     @property
     def rejection(self) -> Outcome | None:
-        """Classify a reply where nothing is to be found; None elsewhere or if all boxes are ignored."""
+        """Classify a reply to a query without objects; else, or if all boxes are ignored, None."""
         found_ignored = bool(self.matched.boxes) and not self.matched.counted
         if self.matched.ious or found_ignored:
             return None

@@ -1,7 +1,7 @@
 """Ref-L4 (arXiv 2406.16866): long referring expressions, one box each, strict IoU thresholds.
 
-Data flow: ``annotations``, ``classes``, ``table``, ``protocol``, ``benchmark``.  ``converter``
-takes other programs' boxes; ``reviews`` joins results on RefCOCO/+/g with the authors' reviews.
+``converter`` reads other programs' boxes; ``reviews`` joins results on RefCOCO/+/g with the
+authors' reviews.
 """
 
 PREFIX = "FindIt_RefL4Full_"

@@ -1,4 +1,4 @@
-"""The truth of Ref-L4: one expression and one box a record."""
+"""Ref-L4's annotations: one expression and one box each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...core.table_files import ImagePath, Side
 
 
 class Code(StrEnum):
-    """Why input is refused: no metric is better than a metric of something else."""
+    """Why input is refused."""
 
     DUPLICATE_ID = "duplicate_id"
     NO_ID = "no_id"
@@ -32,7 +32,7 @@ class Code(StrEnum):
 
 
 class RefusedError(ValueError):
-    """Refused input: ``code`` says why in one word, the message where."""
+    """Refused input; ``code`` says why, the message where."""
 
     def __init__(self, code: Code, where: str, why: str) -> None:
         super().__init__(f"{where}: {why} ({code})")
@@ -41,7 +41,7 @@ class RefusedError(ValueError):
 
 Corners = tuple[float, float, float, float]
 Id = int | float | str  # 7 and 7.0 are the same id, "7" is another
-SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0  # sides in pixels: both limits are medium
+SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0  # sides in pixels; both limits are medium
 SIZES = ("small", "medium", "large")
 
 
@@ -74,10 +74,7 @@ def _file_of(split: Split) -> Split:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """One referring expression: the columns of a table, which are the authors' own.
-
-    What has a default may be unknown; a case and other datasets have less than the release.
-    """
+    """One referring expression, in the authors' columns; those with a default may be unknown."""
 
     index: Annotated[Id, Checked(_an_id, before=True)]  # their ``id``
     caption: Text = ""
@@ -93,7 +90,7 @@ class Annotation:
 
     @property
     def corners(self) -> Corners:
-        """Return the true box as x1, y1, x2, y2 in pixels, in 64-bit floats."""
+        """Return the true box as x1, y1, x2, y2 in pixels (64-bit floats)."""
         x, y, width, height = self.bbox
         return x, y, x + width, y + height
 
@@ -117,22 +114,17 @@ RELEASE = Known(
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value of JSON or Parquet is a number; ``true`` is none."""
+    """Tell whether a value of JSON or Parquet is a number; booleans are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_id(value: object) -> TypeGuard[Id]:
-    """Tell whether a value is an id: a text, or a number but NaN."""
+    """Tell whether a value is an id: a text, or a number other than NaN."""
     return isinstance(value, str) or (is_number(value) and value == value)
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        RefusedError: it is no JSON.
-    """
+    """Read a JSON file, or raise RefusedError if it is none."""
     try:
         return json.loads(path.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -145,15 +137,14 @@ def file_name(split: Split) -> str:
 
 
 def annotation(row: Mapping[str, Any], where: str) -> Annotation:
-    """Convert one row of the release, or one annotation of a case, to a record.
+    """Convert a row of the release to an annotation.
 
-    ``where`` begins the error message.  Negative sides are left to :func:`of_split`, which knows
-    what is scored.
+    Negative sides are left to :func:`of_split`, which knows what is scored.
 
     Raises:
-        RefusedError: a required key is missing or has an invalid value.
+        RefusedError: a required key is missing or invalid; the message begins with ``where``.
     """
-    # NaN is how a text that is missing comes out of pandas.
+    # pandas turns a missing text into NaN.
     said = {key: value for key, value in row.items() if value is not None and value == value}
     for key in ("id", "bbox", "ori_category_id", "split"):
         if key not in said:
@@ -194,7 +185,7 @@ def of_split(
 
 
 def size_of(annotation: Annotation) -> str:
-    """Classify small, medium or large by the side of the square with the true box's area."""
+    """Return small, medium or large, by the square root of the true box's area."""
     s = math.sqrt(annotation.bbox[2] * annotation.bbox[3])
     if s < SMALL_BELOW:
         return "small"
@@ -205,7 +196,7 @@ def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
     """Read the annotations of a split from a folder of the release's Parquet files.
 
     Raises:
-        FileNotFoundError: a file is not in the folder.
+        FileNotFoundError: a file is missing.
         RefusedError: a file is refused, or an id occurs in both.
     """
     import pyarrow
@@ -228,10 +219,7 @@ def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
 
 
 def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]:
-    """Say where the counts of a split differ from the release's.
-
-    Rows are known of each split, sizes, instances and images of ``all`` only.
-    """
+    """List differences from the release's counts; for ``val`` and ``test`` only rows are known."""
     given = list(annotations)
     rows = Counter(one.split for one in given)
     pairs = [

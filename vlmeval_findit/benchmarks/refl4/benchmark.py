@@ -89,7 +89,7 @@ class RefL4(FindIt):
     ) -> BatchScore:
         found, spaces = match_replies(model, task, replies, settings, run)
         truths = [task.queries[one.reply.index].annotation for one in found]
-        # The first box counts: only an answer without one has another for a tolerant reader.
+        # Only the first box counts, so lenient parsing matters only for answers without one.
         salvaged = [
             _first(one.salvaged.matched) if one.salvaged and not one.matched.boxes else None
             for one in found
@@ -111,15 +111,13 @@ class RefL4(FindIt):
         return RANKING[1].value(row.sums) or 0.0
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:
-        """Return None: the metrics have the thresholds, and FindIt's curve has others."""
+        """Return None: FindIt's curve has other thresholds than the metrics."""
         return None
 
     def host_class(self, question: Any) -> str:
-        """Return one class for all families: FindIt has one a family."""
         return "RefL4Dataset"
 
     def published(self) -> Sequence[Published]:
-        """Return the authors' rows: all metrics of ``all``, and macc of ``val`` and ``test``."""
         return tuple(published())
 
 
@@ -159,14 +157,14 @@ def _scored_row(
     )
 
 
-# --- the rows that the authors published; tables mark them as theirs ------------------------------
+# --- the authors' published results ---------------------------------------------------------------
 
 SOURCE = (
     "arXiv 2406.16866, tables 4 and 5, figures 10 and 11 (class_macc); "
     "class_acc of CogVLM-Grounding from the benchmark's README"
 )
 
-# Figures of val and test together but the two that name one, in percent.
+# Columns of _ROWS, in percent; of val and test together but the two that name one.
 _FIGURES = (
     *("acc_0.5", "acc_0.75", "acc_0.9", "macc", "macc_val", "macc_test"),
     *("small_acc", "small_macc", "medium_acc", "medium_macc", "large_acc", "large_macc"),
@@ -201,7 +199,7 @@ PSALM†            67.26 58.22 44.11 55.46 55.68 55.37 37.35 28.43 75.06 61.79 
 GlaMM†            71.90 60.27 45.15 57.89 58.16 57.78 47.07 34.36 77.17 62.28 80.50 67.14 36.25
 """
 
-_CLASS_ACC = {"CogVLM-Grounding": 72.42}  # known of one model only
+_CLASS_ACC = {"CogVLM-Grounding": 72.42}  # published for one model only
 
 
 def published() -> Iterator[Published]:

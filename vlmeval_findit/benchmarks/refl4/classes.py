@@ -1,7 +1,7 @@
 """Classes: COCO's joined with those of Objects365; sports balls are a class of their own.
 
-The published metrics use the authors' table.  Ten of its entries name the class before the one
-meant (its bird is a bus), which the corrected table mends.
+The published metrics use the authors' table, in which ten entries are one too low (bird is a bus);
+the corrected table mends them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# Names as Objects365 (v2) spells them, from 1.  In one text: 365 lines would say no more.
+# Names of Objects365 (v2) in its spelling, in the order of category ids from 1.
 _OBJECTS365 = """
 Person | Sneakers | Chair | Other Shoes | Hat | Car | Lamp | Glasses | Bottle | Desk | Cup |
 Street Lights | Cabinet/shelf | Handbag/Satchel | Bracelet | Plate | Picture/Frame | Helmet | Book |
@@ -55,7 +55,6 @@ Table Tennis paddle | Cosmetics Brush/Eyeliner Pencil | Chainsaw | Eraser | Lobs
 Okra | Lipstick | Cosmetics Mirror | Curling | Table Tennis
 """
 
-# Objects365 category id, from 1, to name.
 OBJECTS365: Mapping[int, str] = MappingProxyType(
     dict(enumerate(map(str.strip, _OBJECTS365.split("|")), 1))
 )
@@ -94,12 +93,11 @@ CORRECTED: ClassTable = MappingProxyType(  # with the ten wrong entries mended
     }
 )
 
-_SHARED = frozenset(CORRECTED.values())
-# By the corrected table: which classes COCO has is a question about names, not about the evaluator.
+_SHARED = frozenset(CORRECTED.values())  # classes that COCO has too
 
 
 def class_of(ori_category_id: str, table: ClassTable) -> str:
-    """Name an annotation's class; one without a name is named by its id.
+    """Return an annotation's class name, or the class id if it has no name.
 
     >>> class_of("refcoco_16", AUTHORS), class_of("refcoco_16", CORRECTED)
     ('Bus', 'Wild Bird')
@@ -111,7 +109,7 @@ def class_of(ori_category_id: str, table: ClassTable) -> str:
 
 
 def source_of(ori_category_id: str) -> str:
-    """Name an annotated object's source; "" where its id does not say it.
+    """Return the source of an annotated object; "" if its id does not tell.
 
     O365-P1 are objects of Objects365 whose class COCO has too, O365-P2 the others.
 

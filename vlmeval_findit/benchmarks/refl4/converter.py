@@ -1,4 +1,4 @@
-"""Convert boxes of other programs, lists of {"id", "pred_bbox", "format"}, to replies of a run.
+"""Conversion of other programs' boxes, lists of {"id", "pred_bbox", "format"}, to replies.
 
 A file that may be of another dataset is refused.  A single unreadable box is a miss.
 """
@@ -28,7 +28,7 @@ Predictions = Mapping[Id, Corners | None]  # pixels, perhaps swapped or not fini
 
 
 def read_box(numbers: object, how: str) -> Corners | None:
-    """Read ``pred_bbox``: of ``xywh`` the first four numbers count, ``xyxy`` must have four.
+    """Read ``pred_bbox``: ``xywh`` may have more than four numbers, ``xyxy`` has exactly four.
 
     >>> read_box([10, 20, 30, 40, 0.9], "xywh"), read_box([10, 20, 30, 40, 0.9], "xyxy")
     ((10.0, 20.0, 40.0, 60.0), None)
@@ -38,7 +38,7 @@ def read_box(numbers: object, how: str) -> Corners | None:
     four = numbers[:4] if how == "xywh" else numbers
     if len(four) != 4 or not all(map(is_number, four)):
         return None
-    # Always floats: corners and areas of integers would overflow into hits.
+    # Floats, since corners and areas of integers could overflow into hits.
     a, b, c, d = map(_float, four)
     return (a, b, a + c, b + d) if how == "xywh" else (a, b, c, d)
 
@@ -51,11 +51,10 @@ def _float(value: Any) -> float:
 
 
 def predictions_from(items: object, where: str = "predictions") -> Predictions:
-    """Read a list of predictions: boxes by id.
+    """Read a list of predictions, also of other annotations, as boxes by id.
 
     Raises:
-        RefusedError: the value is no list of objects, an id or a format is missing, an id occurs
-            twice or a format is neither ``xyxy`` nor ``xywh``; unasked predictions are checked too.
+        RefusedError: it is no list of objects, or an id or format is missing, invalid or repeated.
     """
     if not isinstance(items, (list, tuple)):
         raise RefusedError(Code.UNREADABLE, where, "is no list of predictions")
@@ -84,16 +83,12 @@ def predictions_from(items: object, where: str = "predictions") -> Predictions:
 def boxes_of(
     annotations: Sequence[Annotation], predictions: Predictions, where: str = "predictions"
 ) -> list[Corners | None]:
-    """Find the box of every annotation; without any prediction, every annotation is a miss.
-
-    Raises:
-        RefusedError: there are predictions, but none is of an annotation.
-    """
+    """Return each annotation's box or None; if no prediction has a known id, raise RefusedError."""
     if predictions and not any(one.index in predictions for one in annotations):
         asked = next((one.index for one in annotations), None)
         why = (
             f"none of {len(predictions)} ids is one of {len(annotations)} annotations: "
-            # Mostly one is a text and the other a number.
+            # Usually one is a text and the other a number.
             f"{next(iter(predictions))!r} is not like {asked!r}"
         )
         raise RefusedError(Code.NO_PREDICTION_ID_MATCHES, where, why)
@@ -104,8 +99,7 @@ def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]
     """Read a file's boxes as replies in ``xyxy_json``, in pixels; no box is an empty reply.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        RefusedError: it is no JSON, or :func:`predictions_from` refuses what it holds.
+        RefusedError: it is no JSON, or :func:`predictions_from` refuses it.
     """
     items = read_json(path)
     record = Recorded(space={"kind": "pixels"}, finish_reason="stop")

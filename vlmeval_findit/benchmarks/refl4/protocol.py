@@ -25,10 +25,9 @@ _LEAST_UNION = np.float32(1e-6)
 def iou(truths: Array, predictions: Array) -> Array:
     """Compute the IoU of paired boxes, both (N, 4) corners x1, y1, x2, y2 in pixels.
 
-    In 32 bits, as the authors' evaluator: do not mix it with FindIt's (:mod:`...boxes.matching`).
-    Sides are signed and nothing is added, so boxes without area, with swapped corners or with
-    values that are not finite give 0 or NaN.  A union is at least 1e-6, which makes tiny boxes,
-    those of normalised coordinates, miss.
+    In 32 bits, like the authors' evaluator and unlike FindIt (:mod:`...boxes.matching`).  Sides are
+    signed, without an added pixel: boxes without area, with swapped corners or with non-finite
+    values give 0 or NaN.  A union is at least 1e-6, so tiny boxes (normalised coordinates) miss.
     """
     l1, t1, r1, b1 = truths.T
     l2, t2, r2, b2 = predictions.T
@@ -37,7 +36,7 @@ def iou(truths: Array, predictions: Array) -> Array:
         width = np.maximum(np.minimum(r1, r2) - np.maximum(l1, l2), zero)
         height = np.maximum(np.minimum(b1, b2) - np.maximum(t1, t2), zero)
         both = width * height
-        # The order of the sum decides about the last bit, and that about hits.
+        # The order of summation decides the last bit, and thereby some hits.
         union = ((r1 - l1) * (b1 - t1) + (r2 - l2) * (b2 - t2)) - both
         values: Array = both / np.maximum(union, _LEAST_UNION)
     return values
@@ -46,10 +45,10 @@ def iou(truths: Array, predictions: Array) -> Array:
 def judge(
     annotations: Sequence[Annotation], boxes: Sequence[Sequence[float] | None]
 ) -> tuple[list[float], list[int]]:
-    """Compute each box's IoU (no box: 0), and how many thresholds it is above (NaN: none)."""
-    # Without area, a box has IoU 0 with everything.
+    """Compute each box's IoU (no box: 0) and the number of thresholds it exceeds (NaN: none)."""
+    # A box without area has IoU 0 with everything.
     said = [(0.0, 0.0, 0.0, 0.0) if box is None else box for box in boxes]
-    with np.errstate(over="ignore"):  # 1e300 is a number that a model can say
+    with np.errstate(over="ignore"):  # a model may answer 1e300
         truths, answers = (
             np.array(some, dtype=np.float32).reshape(-1, 4)
             for some in ([one.corners for one in annotations], said)
@@ -66,19 +65,18 @@ HIT_MORE = f"salvaged_{HITS[0]}"  # the sum of hits of boxes that only a lenient
 
 
 def sums_of(passed: int, has_box: bool) -> dict[str, float]:
-    """Return the sums of an answer whose box is above ``passed`` thresholds."""
+    """Return the sums of an answer whose box exceeds ``passed`` thresholds."""
     hits = {name: int(at < passed) for at, name in enumerate(HITS)}
     return {ASKED: 1, "failed": 0, "boxless": int(not has_box), **hits}
 
 
-# The sums of a failed call.
 FAILED_SUMS: Mapping[str, float] = {ASKED: 0, "failed": 1, "boxless": 0, **dict.fromkeys(HITS, 0)}
 CLASS, CORRECTED_CLASS = "class", "corrected class"
 _WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
 
 
 def slices_of(one: Annotation) -> dict[str, str]:
-    """Return an expression's slices, as far as they are known."""
+    """Return the slices of an expression that are known."""
     words, category = None, one.ori_category_id
     if one.caption:
         count = len(one.caption.split())
@@ -102,7 +100,7 @@ _ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}
 
 
 def _pair(name: str, over: str = "", size: str = "", more: str = "") -> tuple[Metric, Metric]:
-    """Make accuracy at 0.5 and mean accuracy over all thresholds, of a size or over classes."""
+    """Make the metrics acc (at 0.5) and macc (all thresholds) of a size or over classes."""
 
     def of(weights: Mapping[str, float]) -> dict[str, float]:
         return {sliced(key, "size", size) if size else key: n for key, n in weights.items()}
@@ -147,7 +145,7 @@ ADHERENCE = Metric(
     "Adherence", {"adherent": 1}, _ONCE, empty=None, in_short_tables=False, key="adherence"
 )
 
-# The lenient headline: answers without a box count by the first box that the lenient reader takes.
+# The headline where answers without a box get the first one that lenient parsing finds.
 ACC_SALVAGED = Metric(
     "acc_0.5 (salvaged)",
     {**_HALF, HIT_MORE: 1},
@@ -159,7 +157,7 @@ ACC_SALVAGED = Metric(
 
 METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_SALVAGED)
 
-WITH_FAILURES = Metric(  # the headline when failed calls are misses: no other metric has them
+WITH_FAILURES = Metric(  # no other metric counts failed calls
     "acc_0.5 (failed calls as misses)",
     _HALF,
     {ASKED: 1, "failed": 1},

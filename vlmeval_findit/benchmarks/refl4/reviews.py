@@ -1,7 +1,7 @@
 """RefCOCO, RefCOCO+ and RefCOCOg without the expressions that the authors of Ref-L4 found wrong.
 
-Reviews are joined by annotation id and expression: copies of the datasets renumber or lack ids, and
-an id has several expressions.  Both accuracies always come together.
+Reviews are joined by annotation id and expression, since an id has several expressions and copies
+of the datasets renumber or lack ids.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXPRESSION_KEYS = ("caption", "expression", "sentence", "sent", "raw")  # the fi
 
 
 class Key(NamedTuple):
-    """An expression of one annotation, as both files are joined by it."""
+    """An expression of one annotation, by which results and reviews are joined."""
 
     annotation_id: str
     expression: str  # lower case, single blanks
@@ -35,14 +35,14 @@ class Review(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of some program on one expression."""
+    """A program's result on one expression."""
 
     key: Key
     is_hit: bool
 
 
 class Cleaned(NamedTuple):
-    """Hits on all expressions and on those without an error, and what found no partner."""
+    """Hits with and without wrong expressions, and what found no partner."""
 
     hits: tuple[bool, ...]  # of all results
     joined: tuple[bool, ...]  # of those with a review
@@ -72,8 +72,7 @@ def compare(results: Path, reviews: Iterable[Path]) -> Cleaned:
     """Join a file of results with files of reviews.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        RefusedError: a file holds something else; the message names the row and the key.
+        RefusedError: a file is not as expected; the message names the row and the key.
     """
     return clean(read_results(results), chain.from_iterable(map(read_reviews, reviews)))
 
@@ -85,18 +84,13 @@ def plain_id(value: object) -> str | None:
     if isinstance(value, str):
         text = value.strip()
         return str(int(text)) if text.isascii() and text.isdecimal() else text or None
-    # An int of four hundred digits is none that could be asked whether it is finite.
+    # isfinite cannot take an int of 400 digits.
     whole = isinstance(value, int) or (math.isfinite(value) and value == int(value))
     return str(int(value)) if whole else None
 
 
 def read_results(path: Path) -> list[Result]:
-    """Read a JSON list of {id, expression, ``hit`` or ``iou``}, by their usual keys.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        RefusedError: the file is no such list; the message names the row and the key.
-    """
+    """Read a JSON list of {id, expression, ``hit`` or ``iou``}, by their usual keys."""
     entries = read_json(path)
     if not isinstance(entries, list):
         raise RefusedError(Code.UNREADABLE, path.name, "is no list of results")
@@ -117,12 +111,7 @@ def _result(entry: Any, where: str) -> Result:
 
 
 def read_reviews(path: Path) -> list[Review]:
-    """Read the ``annotation`` of a ``…_reviewed.json``; ``caption_quality`` 0 is an error.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        RefusedError: it is no such file; the message names the entry and the key.
-    """
+    """Read the ``annotation`` of a ``…_reviewed.json``; ``caption_quality`` 0 is an error."""
     content = read_json(path)
     entries = content.get("annotation") if isinstance(content, dict) else None
     if not isinstance(entries, list):
@@ -156,7 +145,7 @@ def _key_of(entry: Any, where: str) -> Key:
 
 
 def clean(results: Iterable[Result], reviews: Iterable[Review]) -> Cleaned:
-    """Join results with reviews; repeated expressions are paired in order, each once."""
+    """Join results with reviews; repeated expressions are paired in order."""
     waiting: dict[Key, deque[Review]] = defaultdict(deque)
     for review in reviews:
         waiting[review.key].append(review)

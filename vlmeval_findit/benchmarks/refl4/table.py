@@ -1,9 +1,8 @@
-"""Names and tables of Ref-L4: Parquet files to ``RefL4Full_<val|test|all>.tsv``.
+"""Ref-L4's names, and its tables ``RefL4Full_<val|test|all>.tsv`` (``all``: val, then test).
 
-``FindIt_RefL4Full_<val|test|all>_<variant>`` has FindIt's grammar for one box.  A row is an
-expression, in the authors' order (``all``: val, then test), with one index in every table.
-``FindIt_RefL4Full_<dataset>_<variant>`` scores another table of FindIt, with one box a query, by
-the metrics of Ref-L4; its expressions have neither class nor split.
+``FindIt_RefL4Full_<val|test|all>_<variant>`` has FindIt's grammar for one box; an expression has
+the same index in every table.  ``FindIt_RefL4Full_<dataset>_<variant>`` scores a FindIt table of
+one box per query by Ref-L4's metrics, without classes and splits.
 """
 
 from __future__ import annotations
@@ -39,12 +38,10 @@ from .annotations import (
     unlike_release,
 )
 
-# --- names ----------------------------------------------------------------------------------------
-
 IMAGES = "RefL4"  # image folder: FindIt's subset of Ref-L4 shares it, with the same names
 
 
-_BEGIN = "RefL4Full_"  # of the names of datasets; what follows is a split or a dataset of FindIt
+_BEGIN = "RefL4Full_"  # of dataset names, before a split or a dataset of FindIt
 
 
 def table_name(split: Split) -> str:
@@ -63,7 +60,7 @@ DATASETS: Mapping[str, Dataset] = MappingProxyType(  # the tables as FindIt data
 
 
 def _dataset(name: str) -> Dataset:
-    """Find a dataset by its name; one of FindIt is asked one box an expression here."""
+    """Find a dataset by name; FindIt's are limited to one box per expression."""
     if name in DATASETS:
         return DATASETS[name]
     row = FINDIT_DATASETS[name.removeprefix(_BEGIN)]
@@ -72,7 +69,7 @@ def _dataset(name: str) -> Dataset:
 
 @dataclass(frozen=True, slots=True)
 class RefL4Variant(Variant):
-    """One answer format for one split."""
+    """One answer format for one split or FindIt dataset."""
 
     def _found(self) -> Dataset:
         return _dataset(self.dataset)
@@ -87,13 +84,10 @@ class RefL4Variant(Variant):
 
 
 def parse(name: str) -> RefL4Variant:
-    """Parse a name.
+    """Parse a name, or raise a VariantError with the invalid part and the nearest valid one.
 
     >>> parse("FindIt_RefL4Full_val_xyxy_json_bbox_2d").column
     'RefL4Full_val'
-
-    Raises:
-        VariantError: the name is not valid; the message names the part and the nearest valid one.
     """
     if not name.startswith(PREFIX):
         raise VariantError(f"{name}: a name of Ref-L4 begins with {PREFIX}")
@@ -113,13 +107,10 @@ def parse(name: str) -> RefL4Variant:
 
 
 def split_of(table: str) -> Split:
-    """Return a table's split.
+    """Return a table's split, or raise a TableError with the nearest table.
 
     >>> split_of("RefL4Full_test")
     <Split.TEST: 'test'>
-
-    Raises:
-        TableError: there is no such table; the message says which is nearest.
     """
     if table not in DATASETS:
         raise TableError(f"no dataset {table!r}{nearest(table, DATASETS)}")
@@ -133,12 +124,9 @@ def how_to_make(split: Split) -> str:
     return f"python run_findit.py fetch {name}, or {prepare}"
 
 
-# --- rows -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Expression(Query):
-    """One row of a table: the query, and the annotation with its class and split."""
+    """A query and its annotation."""
 
     annotation: Annotation = field(kw_only=True)
 
@@ -164,7 +152,7 @@ def _expression(one: Annotation) -> Expression:
 
 
 def _expression_of(query: Query, where: str) -> Expression:
-    """Convert a query of FindIt; its author's tags are no slices here."""
+    """Convert a query of FindIt; its tags are no slices here."""
     if len(query.truth.boxes) != 1:
         raise TableError(f"{where}, boxes: there are {len(query.truth.boxes)}, Ref-L4 is about one")
     ((x1, y1, x2, y2),) = query.truth.boxes
@@ -188,8 +176,8 @@ def load_task(name: str) -> RefL4Task:
 
     Raises:
         VariantError: the name is not valid.
-        FileNotFoundError: its table is nowhere.
-        TableError: its table cannot be read, or has a row with another number of boxes than one.
+        FileNotFoundError: there is no table.
+        TableError: the table cannot be read, or a row has not exactly one box.
         RefusedError: a box has a negative side.
     """
     variant = parse(name)
@@ -208,11 +196,7 @@ def load_task(name: str) -> RefL4Task:
 
 
 def splits_in(folder: Path) -> tuple[Split, ...]:
-    """List the splits whose tables a folder of the authors' files can make.
-
-    Raises:
-        FileNotFoundError: none can.
-    """
+    """List the splits whose tables a folder's files can make, or raise FileNotFoundError."""
     there = [s for s in (Split.VAL, Split.TEST) if (folder / file_name(s)).is_file()]
     if not there:
         names = f"{file_name(Split.VAL)} or {file_name(Split.TEST)}"
@@ -235,12 +219,11 @@ class Release:
 
 
 def read_release(folder: Path, split: Split, force: bool = False) -> Release:
-    """Read the files of a split.
+    """Read the authors' files of a split.
 
     Raises:
-        FileNotFoundError: a file is not in the folder.
-        RefusedError: it cannot be used; or, unless by ``force``, it holds other annotations than
-            were published.
+        FileNotFoundError: a file is missing.
+        RefusedError: a file cannot be used or, unless by ``force``, is not as published.
     """
     found = read_annotations(folder, split)
     files = tuple(folder / file_name(part) for part in split.parts)
@@ -256,10 +239,10 @@ def read_release(folder: Path, split: Split, force: bool = False) -> Release:
 
 
 def prepare(release: Release, out: Path) -> Prepared:
-    """Write the table of a split; its ``.meta.json`` notes differences from the release.
+    """Write a split's table; its ``.meta.json`` notes differences from the release.
 
     Raises:
-        RefusedError: a row lacks what is asked or shown.
+        RefusedError: an annotation is incomplete.
     """
     expressions = []
     for one in release.annotations:

@@ -23,7 +23,7 @@ from .judging import judge
 from .pairs import SETS, Pair, PairTask, Side, load_task, parse
 from .scoring import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
 
-VERSION = 1  # counts changes of the wording, which is under a snapshot test
+VERSION = 1  # increase when the wording changes
 PROMPTS_NAME = f"self-retrieval-own-{VERSION}"
 
 REQUEST = (
@@ -37,16 +37,12 @@ REQUEST = (
 
 
 def message(pair: Pair, question: PlainQuestion) -> Message:
-    """Compose the message of a pair, the left image first."""
+    """Compose a pair's message, the left image first."""
     return (*map(image, pair.images), text(REQUEST))
 
 
 def describe_scenes(message: Message, question: PlainQuestion) -> tuple[str, Recorded]:
-    """Answer the captions of the description that the two images were rendered from.
-
-    Raises:
-        ValueError: the images are no pair of the table, or have no description.
-    """
+    """Answer with the captions that rendered images come with, or raise ValueError."""
     shown = tuple(part.value for part in message if part.kind is PartKind.IMAGE)
     folder = str(image_folder(question.images).path)
     pair = _pairs(question.name, folder).get(shown)
@@ -69,7 +65,7 @@ BASELINES = {  # by model name
 
 
 class SelfRetrieval(Benchmark):
-    """Captions that tell two like images apart, scored by a dual encoder."""
+    """Captions that tell two similar images apart, scored by a dual encoder."""
 
     name = "Self-Retrieval"
     metrics = METRICS

@@ -1,4 +1,4 @@
-"""Parse replies, or other programs' captions, into two captions, each with a reason if missing."""
+"""Parsing of replies and other programs' captions: two captions, or why they are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REASONS = NO_JSON, MISSING_KEY, NOT_TEXT, EMPTY_CAPTION = (  # why a caption is 
 
 
 class Said(NamedTuple):
-    """An image's caption or, exactly where it is missing, a reason."""
+    """An image's caption, or the reason why it is missing."""
 
     caption: str | None
     why: str | None = None
@@ -31,12 +31,12 @@ Captions = Both[Said]  # what was said of a pair
 
 
 def why_of(captions: Iterable[Said]) -> str | None:
-    """Return the first reason of a pair; None where both captions were read."""
+    """Return the first reason of a pair; None if both captions were read."""
     return next((said.why for said in captions if said.why is not None), None)
 
 
 def captions_in(reply: Reply) -> Captions:
-    """Read a reply's captions; without an answer both are missing for one reason."""
+    """Read a reply's captions; without an answer both are missing for the same reason."""
     found = read_reply(reply, read)
     if isinstance(found, ParseFailure):
         return Both(Said(None, found.reason), Said(None, found.reason))
@@ -44,7 +44,7 @@ def captions_in(reply: Reply) -> Captions:
 
 
 def read(answer: str) -> Captions | ParseFailure:
-    """Read an answer's captions from all JSON objects in it; of repeated captions the later counts.
+    """Read the captions from all JSON objects in an answer; the last of a side counts.
 
     >>> found = read('{"left_image": "a cat"} or better {"LEFT image": "a black cat", "right": 3}')
     >>> found.left.caption, found.right.why
@@ -78,14 +78,11 @@ def _said(found: Mapping[Side | None, Any], side: Side) -> Said:
     return Said(value.strip()) if value.strip() else Said(None, EMPTY_CAPTION)
 
 
-# --- captions of others ---------------------------------------------------------------------------
-
-
 def replies_of(path: Path, pairs: Iterable[Pair]) -> list[Reply]:
     """Read the captions of a file {uid: {"left": text, "right": text}} as replies to pairs.
 
-    The keys may be those of a reply; a model's raw reply may stand for the object.  Missing pairs
-    have no captions; unknown uids are counted.
+    Keys may be those of a reply, and a raw reply may stand for the object.  Missing pairs have no
+    captions; unknown uids are logged.
 
     Raises:
         ValueError: the file is no JSON object, or none of its uids is of a pair.
@@ -111,7 +108,7 @@ def replies_of(path: Path, pairs: Iterable[Pair]) -> list[Reply]:
 def as_replies(
     values: Mapping[str, Any], pairs: Iterable[Pair]
 ) -> tuple[list[Reply], tuple[str, ...]]:
-    """Convert such values to replies, and list the unknown uids."""
+    """Convert captions by uid to replies, and list the unknown uids."""
     asked = {pair.uid: pair.index for pair in pairs}
     replies = [Reply(index, _as_reply(values.get(uid, {}))) for uid, index in asked.items()]
     return replies, tuple(uid for uid in values if uid not in asked)

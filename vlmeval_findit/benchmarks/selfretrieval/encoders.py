@@ -48,11 +48,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
 
 
 def refuse_unknown(table: str, settings: Settings) -> None:
-    """Refuse an encoder that is no name of ours, no folder and no possible Hugging Face id.
-
-    Raises:
-        SettingsError: it is refused; the message says which name is nearest.
-    """
+    """Raise SettingsError unless a table's encoder is ours, a folder or like a Hugging Face id."""
     name, source = encoder_name(table, settings)
     if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
         raise SettingsError(
@@ -62,11 +58,7 @@ def refuse_unknown(table: str, settings: Settings) -> None:
 
 
 def encoder_in_force(table: str, settings: Settings) -> EncoderInForce:
-    """Load the encoder that scores a table.
-
-    Raises:
-        SettingsError, EncoderError: it is not available; the message says why.
-    """
+    """Load the encoder that scores a table, or raise SettingsError or EncoderError."""
     refuse_unknown(table, settings)
     name, source = encoder_name(table, settings)
     return EncoderInForce(loaded(name), source)
@@ -74,13 +66,9 @@ def encoder_in_force(table: str, settings: Settings) -> EncoderInForce:
 
 @lru_cache(maxsize=1)
 def loaded(name: str) -> Encoder:
-    """Load an encoder by name and cache the last one.  Imports torch.
-
-    Raises:
-        EncoderError: there is no such encoder, or it cannot be read.
-    """
+    """Load an encoder by name, or raise EncoderError; the last one is cached."""
     try:
-        # Not at the top: it brings torch, which nothing but this needs.
+        # Imported here because it needs torch.
         from ...models.dual_encoder.towers import named_encoder
 
         return named_encoder(name)

@@ -1,7 +1,7 @@
-"""Score captions against the images of their pairs by a dual encoder.
+"""Scoring of captions against the images of their pairs by a dual encoder.
 
 Every caption is embedded twice: padded as the encoder was trained, which decides, and without
-padding, as the published metrics were made.
+padding, as for the published metrics.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Marks = NDArray[np.bool_]
 
 
 class ZeroLengthError(ValueError):
-    """A feature without length has no direction; ``row`` is its index, ``what`` its owner."""
+    """A feature of length zero; ``row`` is its index, ``what`` is what it belongs to."""
 
     def __init__(self, row: int, what: str) -> None:
         super().__init__(f"the embedding of {what} has length zero: it has no direction")
@@ -32,13 +32,9 @@ class ZeroLengthError(ValueError):
 
 
 def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Floats:
-    """Compute cosines of captions with their own and the other image, all features n x d.
+    """Compute cosines, n x 2, of captions with their own and the other image (features n x d).
 
-    The result is n x 2: own, other; NaN where a feature has a number that is not finite.
-
-    Raises:
-        ZeroLengthError: a feature has no length.
-        ValueError: they are not of one shape.
+    Non-finite features give NaN; one of length zero raises ZeroLengthError.
 
     >>> similarities([[0, 2]], [[0, 1]], [[3, 0]])
     array([[1., 0.]], dtype=float32)
@@ -56,7 +52,7 @@ def _directions(values: ArrayLike, what: str) -> Floats:
     vectors: NDArray[Any] = np.asarray(values, dtype=np.float32)
     if vectors.ndim != 2:
         raise ValueError(f"features of {what} are of shape {vectors.shape}, not n x d")
-    # In 64 bits: a very short feature is not one of length zero.
+    # In 64 bits, so that a very short feature does not have length zero.
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     for row in np.flatnonzero(lengths == 0):
         raise ZeroLengthError(int(row), what)
@@ -68,7 +64,7 @@ def _directions(values: ArrayLike, what: str) -> Floats:
 def is_right(cosines: Floats) -> Marks:
     """Tell which captions are right, of cosines n x 2 (own, other).
 
-    A tie is right.  NaN is the largest number: an own NaN is right, only the other's NaN wrong.
+    A tie is right.  NaN counts as the largest number, so an own NaN is right too.
 
     >>> is_right(np.float32([[0.3, 0.3], [np.nan, 1], [1, np.nan]]))
     array([ True,  True, False])
@@ -79,13 +75,13 @@ def is_right(cosines: Floats) -> Marks:
 
 
 def is_tie(cosines: Floats) -> Marks:
-    """Tell which captions are exactly as near to one image as to the other."""
+    """Tell which captions are equally near both images."""
     found: Marks = cosines[:, 0] == cosines[:, 1]
     return found
 
 
 class Nearness(NamedTuple):
-    """A caption's similarity to both images, and what follows from it."""
+    """A caption's similarity to both images."""
 
     own: float
     other: float
@@ -95,13 +91,13 @@ class Nearness(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgedCaption:
-    """A caption and its similarities; both are None exactly where the caption is missing."""
+    """A caption and its similarities, both None if the caption is missing."""
 
     said: Said
     default: Nearness | None = None
     published: Nearness | None = None
     tokens: int = 0  # of the caption
-    cut: bool = False  # they were more than the encoder takes
+    cut: bool = False  # the encoder takes fewer tokens
 
     @property
     def right(self) -> bool:
@@ -123,13 +119,12 @@ class _Place(NamedTuple):
 def judge(
     pairs: Sequence[Pair], captions: Sequence[Captions], folder: Path, encoder: Encoder
 ) -> list[Judged]:
-    """Tell whether every caption is nearer its own image.
+    """Judge for each pair, in order, whether its captions are nearer their own image.
 
-    Captions and pairs are in one order; images are relative to ``folder``.  Without a caption the
-    encoder is not called.
+    Images are relative to ``folder``.  Without a caption the encoder is not called.
 
     Raises:
-        ZeroLengthError: a feature has no direction; the message names uid and image.
+        ZeroLengthError: a feature has length zero; the message names uid and side.
     """
     places = [
         _Place(at, side)
@@ -159,7 +154,7 @@ def judge(
 def _pictures(
     pairs: Sequence[Pair], places: Sequence[_Place], folder: Path, encoder: Encoder
 ) -> tuple[Floats, Floats]:
-    """Return features of the captions' own and other images, every image embedded once."""
+    """Return the features of the captions' own and other images, each embedded once."""
     names = list(dict.fromkeys(name for place in places for name in pairs[place.pair].images))
     vectors = encoder.images([folder / name for name in names])
     row = {name: at for at, name in enumerate(names)}

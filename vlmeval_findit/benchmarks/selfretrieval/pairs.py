@@ -1,4 +1,4 @@
-"""Tables of image pairs: one row a pair, the left image first."""
+"""Tables of image pairs: one row per pair, the left image first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Side(Enum):
 
 
 class Both(NamedTuple, Generic[Value]):
-    """One value an image, the left one first."""
+    """One value per image."""
 
     left: Value
     right: Value
@@ -53,9 +53,9 @@ class Pair:
     """One row of a table: two images, relative to the image folder."""
 
     index: int
-    uid: str  # as its makers name it
+    uid: str  # the authors' name
     images: tuple[ImagePath, ImagePath]
-    captions: Both[str] | None = None  # of the images' description; None: unknown
+    captions: Both[str] | None = None  # from descriptions of the images; None: unknown
     attribute: str = ""  # what the two differ in; "": unknown
     support: ClassVar[tuple[str, ...]] = ()
     width: ClassVar[int] = 0
@@ -70,20 +70,17 @@ class Pair:
         return self.uid
 
 
-PairTask = Task[PlainQuestion, Pair]  # the question over its table
-
-
-# --- names ----------------------------------------------------------------------------------------
+PairTask = Task[PlainQuestion, Pair]  # a table's pairs by index
 
 
 @dataclass(frozen=True, slots=True)
 class PairSet:
-    """A table of pairs: the command that makes it, and its default encoder."""
+    """A table of pairs."""
 
     name: str
-    encoder: str
-    how_to_make: str
-    maker: str = ""  # the part of data/ that makes the table when it is first asked for
+    encoder: str  # the default
+    how_to_make: str  # command
+    maker: str = ""  # package of data/ that makes the table on first use
 
 
 _RENDERED = "nothing: it is made when it is first asked for"
@@ -99,13 +96,10 @@ SETS = {  # table by name, also the key of its image folder
 
 
 def parse(name: str) -> PlainQuestion:
-    """Parse a name.
+    """Parse a name, or raise a QuestionError with the nearest one.
 
     >>> parse("SelfRetrieval").table
     'SelfRetrieval'
-
-    Raises:
-        QuestionError: there is none; the message says which is nearest.
     """
     if name not in SETS:
         raise QuestionError(f"{name}: no dataset of self-retrieval{nearest(name, SETS)}")
@@ -116,9 +110,9 @@ def load_task(name: str) -> PairTask:
     """Load a table's task with its pairs.
 
     Raises:
-        QuestionError: there is none of this name.
-        FileNotFoundError: its table is nowhere.
-        TableError: its table cannot be read.
+        QuestionError: the name is not valid.
+        FileNotFoundError: there is no table.
+        TableError: the table cannot be read.
     """
     question = parse(name)
     row = SETS[name]
@@ -128,11 +122,8 @@ def load_task(name: str) -> PairTask:
     return Task(name, question, table, {pair.index: pair for pair in read_table(table)})
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
 def write_table(folder: Path, name: str, pairs: Sequence[Pair], origin: Mapping[str, Any]) -> Path:
-    """Write pairs as ``<folder>/<name>.tsv`` with its ``.meta.json``, both atomically."""
+    """Write pairs to ``<folder>/<name>.tsv`` and its ``.meta.json``, both atomically."""
     path = folder / f"{name}.tsv"
     table_files.write_table(path, Pair, pairs, {**origin, "queries": len(pairs)})
     return path
@@ -146,19 +137,16 @@ def read_table(path: Path) -> list[Pair]:
 
 # --- the authors' file ----------------------------------------------------------------------------
 
-PAIRS = 247  # how many pairs were published: uids 0 to 246, every one of 494 pictures once
+PAIRS = 247  # published pairs: uids 0 to 246, each of 494 images once
 
 
 def prepare(path: Path, out: Path, force: bool) -> tuple[Path, int, tuple[str, ...]]:
-    """Make the table of ``dataset.json``, an object of {uid: {"left": path, "right": path}}.
+    """Make the table of ``dataset.json``, {uid: {"left": path, "right": path}}.
 
-    Returns the table, the number of pairs, and how they differ from those that were published,
-    which its ``.meta.json`` says too.
+    Returns its path, the number of pairs, and how they differ from the published ones.
 
     Raises:
-        FileNotFoundError: the file is not there.
-        TableError: it is damaged, with file, uid and key; or, unless by ``force``, its pairs are
-            not those that were published.
+        TableError: the file is damaged or, unless by ``force``, its pairs are not as published.
     """
     try:
         values = json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_once)

@@ -13,7 +13,7 @@ from .captions import why_of
 from .judging import Judged, JudgedCaption, Nearness
 from .pairs import Pair, Side
 
-PUBLISHED = "as published"  # what figures without padding are called: so the authors' were made
+PUBLISHED = "as published"  # metrics without padding, like the authors'
 
 # Pairs with both captions right, and right captions; chance is 25 and 50 %.
 METRICS = (
@@ -46,7 +46,7 @@ SUMS = ("pairs", "captions", "both", "right", "both_published", "right_published
 
 
 def sums(judged: Judged, failed: bool) -> dict[str, float]:
-    """Compute a pair's sums; a failed call is in ``asked`` and ``failed`` alone."""
+    """Compute a pair's sums; a failed call counts only in ``asked`` and ``failed``."""
     found: dict[str, float] = {**dict.fromkeys(SUMS, 0), "asked": 1, "failed": int(failed)}
     if failed:
         return found
@@ -100,9 +100,6 @@ def _cosines(found: Nearness | None) -> dict[str, Any] | None:
         return None
     own, other = (round(n, 6) if isfinite(n) else None for n in (found.own, found.other))
     return {"own": own, "other": other, "right": found.right}
-
-
-# --- what the report shows ------------------------------------------------------------------------
 
 
 def draw(pair: Pair, row: ScoredRow) -> Drawing:
