@@ -1,10 +1,4 @@
-"""A model as somebody describes it in a YAML file, and the row of the model table that it becomes.
-
-A description says what the table cannot know: ``like``, the known model that it is run and answers
-like; ``space``, where it answers in other coordinates; ``checkpoint``, a folder or an identifier;
-``served``, what servers call it; ``names``, a regular expression of its names; ``settings`` of a
-model on this machine.
-"""
+"""A model described in a YAML file, and the row of the model table that it becomes."""
 
 from __future__ import annotations
 
@@ -43,40 +37,40 @@ def _names(pattern: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedModel(Config):
+class DescribedModel(Config):  # A model described in a file.
     """A model as somebody describes it in a file."""
 
     name: Annotated[Name, Checked(check_model_name)]  # of its results
-    # Go to its class or, with endpoints, into every request, and are part of every call's key.
+    # For its class or, with endpoints, every request; part of every call's key.
     settings: Values = field(default_factory=dict)
-    # As in core.settings, where it is not that of its row.
+    # If not its row's; see core.settings.
     space: Annotated[str | Mapping[str, Any], Checked(_space)] | None = None
-    checkpoint: Name | None = None  # a folder, or an identifier, of a model on this machine
-    like: Name | None = None  # of the model table: how it is run and answers
-    served: Name | None = None  # what a server or a provider calls it
-    line: int = field(default=0, compare=False)  # where the file has it
+    checkpoint: Name | None = None  # folder or identifier, for a local model
+    like: Name | None = None  # row of the model table whose prompts and coordinates it shares
+    served: Name | None = None  # name at a server or provider
+    line: int = field(default=0, compare=False)  # in the file
 
 
 @dataclass(frozen=True, slots=True)
-class OwnModel(DescribedModel):
+class OwnModel(DescribedModel):  # A row of the file of custom models.
     """A row of the file."""
 
-    names: Annotated[Name, Checked(_names)] | None = None  # a regular expression of its names
+    names: Annotated[Name, Checked(_names)] | None = None  # regular expression of its names
 
     def as_dict(self) -> dict[str, Any]:
-        """The keys that say something."""
+        """Return the keys that are set."""
         return {key: value for key, value in asdict(self).items() if value and key != "line"}
 
 
 Known = Callable[[str, str], ModelRow]
-"""The row of a model's name, which stands under a key; :func:`.table.known_model`."""
+"""Finds the row of a model's name, given with its key; see :func:`.table.known_model`."""
 
 
 def row_of(own: OwnModel, known: Known) -> ModelRow:
-    """The row of the model table that it stands for, like one of those that are known.
+    """Return the row of the model table for a custom model.
 
     Raises:
-        ValueError: there is no model that it is like, or what it says does not fit that one.
+        ValueError: ``like`` is unknown or missing, or the description does not fit it.
     """
     base = known(own.like, "like") if own.like else None
     if base is None and own.space is None:
@@ -104,7 +98,7 @@ def row_of(own: OwnModel, known: Known) -> ModelRow:
         names=own.names or re.escape(own.name),
         space=_rule(own, base),
         schemes=base.schemes if base else {},
-        # What the other costs says nothing of this one.
+        # Prices of the other model do not apply.
         api=replace(api, identifier=own.served, prices=None) if api and own.served else None,
         opens_thought=base.opens_thought if base else False,
         local=local,
@@ -122,11 +116,8 @@ def _rule(own: OwnModel, base: ModelRow | None) -> SpaceRule:
     return lambda question: space
 
 
-# --- the file -------------------------------------------------------------------------------------
-
-
 def offers(path: Path, known: Known) -> Sequence[Offer]:
-    """The rows of the file for a table; the same object as long as the file is the same.
+    """Return the rows of the file for a table; the same object while the file is unchanged.
 
     Raises:
         ConfigError, OSError: it cannot be read.
@@ -148,7 +139,7 @@ def _made(row: Callable[[], OwnModel], known: Known) -> ModelRow:
 
 
 def plugin_of(path: Path, at: int, values: object) -> Plugin:
-    """Where a row comes from; the version is that of the row, whatever else is in the file."""
+    """Return the origin of a row; its version hashes that row only."""
     name = values.get("name") if isinstance(values, dict) else None
     said = json.dumps(values, sort_keys=True, default=str).encode()
     version = f"sha256:{sha256_of(said)[:12]}"
@@ -156,10 +147,10 @@ def plugin_of(path: Path, at: int, values: object) -> Plugin:
 
 
 def _rows(path: Path) -> Iterator[tuple[object, Callable[[], OwnModel]]]:
-    """What a file has in place of each row, and what reads it.
+    """Yield the raw value of each row, and a function that reads it.
 
     Raises:
-        ConfigError: it has no list of them.
+        ConfigError: the file has no list of rows.
         OSError: it cannot be read.
     """
     try:
@@ -188,10 +179,10 @@ def _read(text: YamlText, values: object, at: tuple[str | int, ...]) -> OwnModel
 
 
 def read_models(path: Path) -> list[OwnModel]:
-    """The rows of a file of models, or those under ``models`` in a sweep's.
+    """Read the models of a file, or those under ``models`` in a sweep's.
 
     Raises:
-        ConfigError: it has none, or one that cannot be used; the message names file and line.
+        ConfigError: none, or an invalid one; the message has file and line.
         OSError: it cannot be read.
     """
     return [read() for _, read in _rows(path)]

@@ -1,4 +1,4 @@
-"""A model that somebody named, in a sweep's file or on the command line."""
+"""A model named in a sweep's file or on the command line."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ModelEntry(DescribedModel):
 
     like: Annotated[Name, Checked(_known_row)] | None = None
     resources: Values = field(default_factory=dict)
-    """Go to its class, as ``settings`` do, but what it says does not depend on them."""
-    reads_like: Annotated[Name, Checked(_known_row)] | None = None  # as in :class:`.Settings`
+    """Arguments of its class, like ``settings``, on which no answer depends."""
+    reads_like: Annotated[Name, Checked(_known_row)] | None = None  # see :class:`.Settings`
     provider: Annotated[Name, Checked(_provider)] | None = None
-    """Asks it in its own protocol; None: OpenRouter, a server or this machine does."""
+    """Who is asked, in its own protocol; None: OpenRouter, a server or this machine."""
     prices: SaidPrices | None = None
-    """Of its calls, where the model table has none; None: nobody says them."""
+    """Prices, if the model table has none."""
     headers: Mapping[Text, Annotated[str, Wanted("a text", secret=True, strict=True)]] | None = (
         field(default=None, repr=False)
     )
-    """Go with every request to its server and are kept nowhere."""
+    """Sent with every request, recorded nowhere."""

@@ -1,7 +1,7 @@
-"""From the tokens that a model said to those of its reply as it is kept.
+"""Select the tokens of the stored reply among all that a model generated.
 
-What is kept has no thought and no blanks around it (:mod:`..core.replies`), and with these go the
-tokens that lie there.  The token that ended the reply stays: it is the decision to stop.
+A stored reply has no thought and no surrounding white space (:mod:`..core.replies`); their tokens
+are dropped. The token that ended the reply stays: it is the decision to stop.
 """
 
 from __future__ import annotations
@@ -15,25 +15,22 @@ from ..core.replies import split_thought
 from ..core.token_logprobs import TokenLogprobs
 
 Span = tuple[int, int]
-"""Characters of a text: the first, and the one behind the last."""
+"""First character of a text, and the one after the last."""
 
 TORN = "\N{REPLACEMENT CHARACTER}"
-"""What decoders write for bytes that are no whole character."""
+"""What decoders write for incomplete characters."""
 
 
 class SaidTokens(NamedTuple):
-    """All tokens of what a model said: where each ends in the text, and its log-probability.
+    """All tokens of a generated text."""
 
-    ``ended`` is the log-probability of the token that ended it, None where there was none.
-    """
-
-    ends: tuple[int, ...]
+    ends: tuple[int, ...]  # where each ends in the text, in characters
     logprobs: tuple[float, ...]
-    ended: float | None = None
+    ended: float | None = None  # of the token that ended the text, if any
 
 
 def answer_span(text: str) -> Span:
-    """Where a text's answer stands, without the blanks around it.
+    """Return the span of a text's answer, without surrounding white space.
 
     >>> answer_span("<think>hm</think> [] ")
     (18, 20)
@@ -44,7 +41,7 @@ def answer_span(text: str) -> Span:
 
 
 def kept_tokens(said: SaidTokens, span: Span) -> TokenLogprobs:
-    """The tokens of what is kept of a text: its ``span``.
+    """Return the tokens of the stored ``span`` of a text.
 
     >>> kept_tokens(SaidTokens((2, 4, 6), (-1.0, -2.0, -3.0), -0.5), (1, 3))
     TokenLogprobs(ends=(1, 2, 2), logprobs=(-1.0, -2.0, -0.5))
@@ -64,13 +61,13 @@ def kept_tokens(said: SaidTokens, span: Span) -> TokenLogprobs:
 
 
 def spoken_tokens(said: SaidTokens, before: str, text: str) -> TokenLogprobs:
-    """The tokens of a text that are kept of it; ``before`` is what the prompt began it with."""
+    """Return the tokens of a text's answer; the prompt began the text with ``before``."""
     moved = said._replace(ends=tuple(len(before) + end for end in said.ends))
     return kept_tokens(moved, answer_span(before + text))
 
 
 def ends_of_bytes(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:
-    """The text of tokens in UTF-8, and where each of them ends in it, in characters.
+    """Return the text of UTF-8 tokens, and where each ends in it, in characters.
 
     A token that ends within a character ends where that character begins.
 
@@ -88,11 +85,10 @@ def ends_of_bytes(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:
 def ends_of_ids(
     ids: Sequence[int], decode: Callable[[Sequence[int]], str], alone: Callable[[int], str]
 ) -> tuple[int, ...]:
-    """Where each token ends in the text of all, in characters; as :func:`ends_of_bytes`.
+    """Return where each token ends in the whole text, in characters; as :func:`ends_of_bytes`.
 
-    Where tokens read ``alone`` do not make the text (one ends within a character, or is written
-    otherwise at the beginning of a text), each is decoded behind the one before, and both together
-    where they end within a character.
+    If tokens decoded ``alone`` do not add up to the text, each is decoded after the one before, or
+    after all up to the last complete character.
     """
     pieces = list(map(alone, ids))
     if "".join(pieces) == decode(ids):

@@ -1,8 +1,7 @@
-"""One piece of work and one model: the adapter to what a model can do.
+"""Adapter from a batch of messages to what a model object can do.
 
-A model may answer several messages at once, in one of two ways; one that cannot is asked message by
-message.  Whatever goes wrong with a message is a failed answer, never an exception: one bad image
-must not end a sweep.
+A model may answer several messages at once, in two ways; others are asked one by one. Errors become
+failed answers: one bad image must not end a sweep.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from ..core.work import Answer, Cancellable, Work, refused_if_it_quotes, said
 log = logging.getLogger(__name__)
 
 HostMessage = list[dict[str, str]]
-"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as paths of files."""
+"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as file paths."""
 
 
 def host_message(message: Message) -> HostMessage:
-    """A message in the host's form; every time a new one, for the host's models change them."""
+    """Copy a message to the host's form; a new one each time, as its models change them."""
     return [{"type": kind.value, "value": value} for kind, value in message]
 
 
 def message_from(host: Sequence[Mapping[str, Any]]) -> Message:
-    """A message that comes in the host's form."""
+    """Convert a message from the host's form."""
     return tuple(Part(PartKind(part["type"]), str(part["value"])) for part in host)
 
 
 class ModelAsker:
     """A model object of VLMEvalKit's kind.
 
-    ``generate(message=, dataset=)`` it must have.  Messages over the same images go to its
-    ``generate_variants`` and those of one question to its ``generate_batch``, where it has them.
-    Where these take ``confidences``, they record log-probabilities.
+    It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
+    over the same images and ``generate_batch`` those of one question; with a parameter
+    ``confidences`` they record log-probabilities.
     """
 
     def __init__(self, model: Any) -> None:
@@ -53,7 +52,7 @@ class ModelAsker:
         answers = self._answers(work)
         for answer in answers:
             if answer.error is not None and answer.extra is None:
-                # A model that records its failures, as ours do, has told of them itself.
+                # Models that record failures, as ours do, also log them.
                 log.error("%s: a call failed: %s", type(self._model).__name__, answer.error)
         answered = [answer for answer in answers if answer.error is None]
         if work.confidences and answered and not self._said_none:
@@ -88,7 +87,7 @@ class ModelAsker:
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
     def _together(self, work: Work) -> list[Answer] | None:
-        """The answers to all messages at once; None where the model cannot, or failed to."""
+        """Answer all messages at once; None if the model cannot, or failed to."""
         name = "generate_variants" if work.shares_images else "generate_batch"
         ask = self._way(name, work.questions[0], work.confidences)
         if ask is None:
@@ -101,7 +100,7 @@ class ModelAsker:
         return None
 
     def _way(self, name: str, question: Question, confidences: bool) -> partial[Any] | None:
-        """A way of asking several at once, told what it takes; None where the model has it not."""
+        """Return a batch method with its arguments; None if the model has none."""
         method = getattr(self._model, name, None)
         if method is None:
             return None
@@ -111,7 +110,7 @@ class ModelAsker:
 
 
 def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
-    """Answers with their seconds; an exception is as many failures."""
+    """Return timed answers; an exception fails all of them."""
     start = time.perf_counter()
     try:
         replies = list(ask())
@@ -125,7 +124,7 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
 
 
 def as_json_value(value: Any) -> Any:
-    """What a model records, as JSON has it: whatever it is must not cost the reply beside it."""
+    """Convert a model's record to JSON values; it must never cost the reply."""
     if value is None or isinstance(value, str):
         return value
     try:
@@ -135,7 +134,7 @@ def as_json_value(value: Any) -> Any:
 
 
 def answer_from(reply: Any, seconds: float = 0.0) -> Answer:
-    """The answer in what a model returned: a string, or a text with a record."""
+    """Return the answer in a model's return value: a string, or a text with a record."""
     extra = None
     if isinstance(reply, Mapping):
         extra, reply = reply.get("extra_records"), reply.get("prediction")

@@ -1,6 +1,6 @@
-"""Models of one's own: descriptions in a YAML file in LMUData, which every command knows.
+"""Custom models: descriptions in a YAML file in LMUData that every command reads.
 
-``run_findit.py models --add FILE`` puts them there (:func:`add`), ``--remove`` takes one out.
+``run_findit.py models --add FILE`` calls :func:`add`, ``--remove`` :func:`remove`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .table import MODELS, known_model
 
 
 def kept() -> dict[str, OwnModel]:
-    """The models of one's own by their names; empty without the file.
+    """Return the custom models by name.
 
     Raises:
-        ConfigError: a row of the file is none.
+        ConfigError: a row is invalid.
     """
     path = own_models_file()
     if not path.is_file():
@@ -36,14 +36,14 @@ def kept() -> dict[str, OwnModel]:
 
 
 def add(path: Path, *, replaces: bool) -> list[OwnModel]:
-    """Keep the models of a file, all or none of them.
+    """Store all models of a file, or none.
 
     Args:
-        path: what a probe saved or another sweep's file, or a list of rows.
-        replaces: whether a model of one's own may be described anew.
+        path: saved by a probe, a sweep's file, or a list of rows.
+        replaces: whether existing custom models may be replaced.
 
     Raises:
-        ConfigError: a row cannot be used, or its name is that of another model.
+        ConfigError: a row is invalid, or its name is taken.
         OSError: a file cannot be read or written.
     """
     new = [_with_whole_path(row) for row in read_models(path)]
@@ -70,7 +70,7 @@ def add(path: Path, *, replaces: bool) -> list[OwnModel]:
 
 
 def remove(name: str) -> None:
-    """Forget a model of one's own.
+    """Forget a custom model.
 
     Raises:
         ConfigError: there is none of this name.
@@ -84,7 +84,7 @@ def remove(name: str) -> None:
 
 
 def _with_whole_path(row: OwnModel) -> OwnModel:
-    """A folder is the same from wherever a command is typed."""
+    """Resolve a checkpoint folder, so that it is valid from any directory."""
     if row.checkpoint is None or not Path(row.checkpoint).expanduser().exists():
         return row
     return replace(row, checkpoint=str(Path(row.checkpoint).expanduser().resolve()))

@@ -1,7 +1,7 @@
-"""What proprietary models cost, for estimates, and for services that do not say what a call cost.
+"""What proprietary models cost: for estimates, and if services do not state costs.
 
-Prices in US dollars a million tokens, for prompts of fewer than 200,000 tokens, as the providers'
-pages had them in autumn 2026:
+US dollars per million tokens, for prompts of fewer than 200,000 tokens, as on the providers' pages
+in autumn 2026:
 
 * OpenAI: developers.openai.com/api/docs/pricing and …/models/gpt-6-astra
 * Anthropic: platform.claude.com/docs/en/about-claude/pricing, caches of five minutes
@@ -21,7 +21,7 @@ AS_OF = "November 2026"
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class Prices:  # US dollars per million tokens.
     """US dollars a million tokens: sent, answered, and of a prompt's beginning that is cached.
 
     ``cached`` is for tokens that are read from the provider's cache, ``written`` for those that are
@@ -29,15 +29,15 @@ class Prices:
     are from, as records say it.
     """
 
-    sent: float
-    answered: float
-    cached: float
-    written: float
-    least: int
-    source: str = f"prices of {AS_OF}"
+    sent: float  # prompt
+    answered: float  # reply
+    cached: float  # read from the provider's cache
+    written: float  # written to that cache
+    least: int  # tokens; shorter beginnings are not cached
+    source: str = f"prices of {AS_OF}"  # as in records
 
     def first(self, sent: int, beginning: int) -> float:
-        """US dollars for the prompt of the first call with a beginning of so many tokens.
+        """Return US dollars for the prompt of the first call with a cacheable beginning.
 
         >>> SONNET_4_5.first(sent=3_000, beginning=2_000)
         0.0105
@@ -45,7 +45,7 @@ class Prices:
         return self._sum(sent, beginning, self.written)
 
     def another(self, sent: int, beginning: int) -> float:
-        """The same for a later call, while the beginning is still cached.
+        """Return the same for a later call, while the beginning is cached.
 
         >>> SONNET_4_5.another(sent=3_000, beginning=2_000)
         0.0036
@@ -55,7 +55,7 @@ class Prices:
         return self._sum(sent, beginning, self.cached)
 
     def of(self, tokens: Mapping[str, int]) -> float | None:
-        """US dollars of a call that was made, by the counts that a reply has; None without them.
+        """Return US dollars for a reply's token counts; None without them.
 
         Args:
             tokens: ``prompt``, of it ``cached`` and ``cache_write``, and ``completion``.
@@ -77,13 +77,13 @@ class Prices:
 
 
 def prices_from(said: str | Sequence[object]) -> Prices:
-    """Prices that somebody says: US dollars a million tokens sent and answered, nothing cached.
+    """Parse user-given prices: US dollars per million tokens sent and answered, no cache.
 
     >>> prices_from("0.5,2").of({"prompt": 1_000_000, "completion": 1_000_000})
     2.5
 
     Raises:
-        ValueError: they are no two amounts.
+        ValueError: not two amounts.
     """
     parts = said.split(",") if isinstance(said, str) else said
     try:
@@ -104,7 +104,7 @@ def _said(said: Any) -> Any:
 
 
 SaidPrices = Annotated[Prices, Checked(_said, before=True)]
-"""In a file, or of an entry: ``0.5,2`` or ``[0.5, 2]``."""
+"""As a file has them: ``0.5,2`` or ``[0.5, 2]``."""
 
 
 GPT_5_4 = Prices(2.5, 15.0, cached=0.25, written=2.5, least=1024)

@@ -1,4 +1,4 @@
-"""Which weights answered: the revision of a checkpoint, from the hub or of a local folder."""
+"""Which weights answered: the revision of a checkpoint, from the hub or a local folder."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ from ..core.places import lmu_data_root
 log = logging.getLogger(__name__)
 
 REMEMBERED = "findit_checkpoints.json"
-"""In VLMEvalKit's data folder: hashes of large files.  Deleting it costs one more reading."""
+"""Cached hashes of large files, in VLMEvalKit's data folder; it may be deleted."""
 
 _LARGE = 1 << 20
-"""Bytes from which on the hash of a file is worth remembering."""
+"""Bytes from which on a file's hash is cached."""
 
 _WORTH_SAYING = 4 << 30
-"""Bytes from which on reading takes long enough to be said."""
+"""Bytes from which on hashing is logged."""
 
 _AT_ONCE = 8
-"""Files that are hashed at the same time: hashing leaves the interpreter's lock."""
+"""Files hashed in parallel: hashing releases the GIL."""
 
 _BLOCK = 1 << 22
 
 
 def fingerprint(folder: Path) -> str:
-    """Return a hash of a local checkpoint: the names and whole contents of its files.
+    """Hash a local checkpoint: names and whole contents of its files.
 
-    Two checkpoints may differ in a few tensors in the middle of a file, so every byte is read; a
-    file whose size, times and inode did not change is not read again.  Hidden files (``.git``, the
-    hub's ``.cache``) are no part of a checkpoint.
+    Checkpoints may differ in a few tensors, so every byte is read; files with unchanged size, times
+    and inode are not read again. Hidden files (``.git``, the hub's ``.cache``) are ignored.
 
     Raises:
         OSError: a file cannot be read.
@@ -56,7 +55,7 @@ def _is_part(name: Path, path: Path) -> bool:
 
 
 def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:
-    """Return the SHA-256 of files; those that changed are read side by side, the largest first."""
+    """Return the SHA-256 of files; changed ones are read in parallel, largest first."""
     hashes = FileHashes(_remembered())
     known = {path: sha256 for path in files if (sha256 := hashes.known(path)) is not None}
     sizes = {path: path.stat().st_size for path in files if path not in known}
@@ -83,7 +82,6 @@ def _sha256(path: Path) -> str:
 
 
 def _remembered() -> Mapping[str, Seen]:
-    """Return the files that were read before; none where nothing readable is there."""
     try:
         said = json.loads((lmu_data_root() / REMEMBERED).read_text(encoding="utf-8"))
         return {path: Seen(*values) for path, values in said.items()}
@@ -92,7 +90,7 @@ def _remembered() -> Mapping[str, Seen]:
 
 
 def _remember(hashes: FileHashes) -> None:
-    """Write what was read, together with what other processes wrote meanwhile."""
+    """Write the cache, merged with what other processes wrote."""
     seen = {**_remembered(), **hashes.seen}
     kept = {at: one for at, one in sorted(seen.items()) if one.size > _LARGE and os.path.exists(at)}
     if kept:
@@ -101,10 +99,9 @@ def _remember(hashes: FileHashes) -> None:
 
 
 def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:
-    """The revision of a checkpoint as far as it is known without asking the hub.
+    """Return a checkpoint's revision if it is known without asking the hub.
 
-    Of a folder it is the hash of its files, of an identifier the commit that was ``wanted``, or
-    None.
+    For a folder, the hash of its files; for an identifier, the ``wanted`` commit or None.
     """
     folder = Path(checkpoint)
     if folder.is_dir():
@@ -113,10 +110,10 @@ def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:
 
 
 def refuse_missing(checkpoint: str) -> None:
-    """Refuse a checkpoint that is neither a folder with a model nor a hub's identifier.
+    """Refuse a checkpoint that is neither a model's folder nor a hub identifier.
 
     Raises:
-        ValueError: at once, and not after seconds in a library that takes it for an identifier.
+        ValueError: before a library spends seconds on it.
     """
     folder = Path(checkpoint)
     if folder.is_dir():
@@ -130,9 +127,9 @@ def refuse_missing(checkpoint: str) -> None:
 
 
 def revision_of(checkpoint: str, resolved_file: str | None) -> str:
-    """The revision that a checkpoint was loaded at.
+    """Return the revision at which a checkpoint was loaded.
 
-    ``resolved_file`` is the path of one of its files in the hub's cache, which names the commit.
+    ``resolved_file`` is one of its files in the hub's cache; its path has the commit.
     """
     folder = Path(checkpoint)
     if folder.is_dir():

@@ -1,4 +1,4 @@
-"""What is asked of a row that is not ours before it stands in the model table."""
+"""Checks of a foreign row before it enters the model table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
 
 
 def problem(row: ModelRow, table: Table[ModelRow], replaces: Collection[str] = ()) -> str | None:
-    """Why a row cannot be used beside those of a table that it does not replace."""
+    """Return why a row cannot join a table, except for rows it replaces; None if it can."""
     check_model_name(row.entry)
     re.compile(row.names)
     others = [one for one in table.values() if one.name not in replaces]
@@ -43,12 +43,11 @@ def problem(row: ModelRow, table: Table[ModelRow], replaces: Collection[str] = (
 
 
 def _said(row: ModelRow) -> Iterable[str]:
-    """The names of a row that people type."""
     return (row.name, *_entries(row))
 
 
 def _entries(row: ModelRow) -> Iterable[str]:
-    """Those of them that are entries among VLMEvalKit's models."""
+    """Yield its entries among VLMEvalKit's models."""
     by_provider = (row.entry,) if row.api else ()
     return (*by_provider, *(row.local.checkpoints if row.local else ()))
 
@@ -59,7 +58,7 @@ def _whose(row: ModelRow, table: Table[ModelRow]) -> str:
 
 
 def _problem_here(family: LocalFamily) -> str | None:
-    """Why models of a row cannot run on this machine."""
+    """Return why a family cannot run on this machine."""
     layout = family.layout
     if not (isinstance(layout, type) and issubclass(layout, ImageLayout)):
         return f"its layout is {layout!r:.40}, and should be a subclass of ImageLayout"

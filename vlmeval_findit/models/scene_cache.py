@@ -1,11 +1,10 @@
-"""Large scenes, decoded and resized once a size that is sent, and kept on disk.
+"""Disk cache of large scenes, decoded and resized to the size that is sent.
 
-HR-InsDet asks about a thousand things in 40 to 120 scenes of 8192x6144 pixels: without a cache a
-run decodes each of them up to two dozen times.  The cache is bounded, what was not used for longest
-goes first, and any number of processes may share it.
+HR-InsDet asks a thousand questions about 40 to 120 scenes of 8192x6144 pixels: without a cache a
+run decodes each up to two dozen times. The cache is bounded (least recently used goes first) and
+safe to share between processes.
 
-What is sent to servers is made here (:func:`make`); what a checkpoint's own processor makes of a
-scene is kept in the same folder, see :mod:`.local.large_pictures`.
+:func:`make` makes what servers are sent; for local processors see :mod:`.local.large_pictures`.
 """
 
 from __future__ import annotations
@@ -30,24 +29,22 @@ from ..core.places import lmu_data_root
 log = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 6 << 30
-"""Bytes on disk: the 160 scenes of HR-InsDet as the largest that a row of the model table sends.
-
-Those are 12.8 megapixels of three bytes, 5.7 GiB together.  The rows of HR-InsDet do not come scene
-by scene, so a folder that holds only some of the scenes would be asked for the others.
+"""Bytes: the 160 scenes of HR-InsDet at the largest size of the model table, 12.8 megapixels of
+three bytes, take 5.7 GiB. Its rows are not ordered by scene, so a smaller cache would thrash.
 """
 
 _LOCKS = 64
-"""Lock files that all keys share: two keys on one lock wait for each other, no more."""
+"""Lock files shared by all keys; a collision only waits."""
 
 
 JPEG_QUALITY = 95
 
 FORMATS: Mapping[str, Mapping[str, Any]] = {"PNG": {}, "JPEG": {"quality": JPEG_QUALITY}}
-"""In which form a scene is kept: PNG loses nothing, JPEG is what many servers are sent."""
+"""PNG is lossless, JPEG is what many servers are sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class CachedScene:
+class CachedScene:  # A file, the size (width, height) in pixels to send, and the format.
     """What is asked for: a file, the size in pixels (width, height) that is sent, the format."""
 
     path: Path
@@ -56,12 +53,10 @@ class CachedScene:
 
 
 def key_of(path: Path, *made: object) -> str:
-    """Names what is made of a file as it is now, by what is done to it.
-
-    Another file at this path, or the file changed, is another key.
+    """Return a key of what is ``made`` of a file in its present state.
 
     Raises:
-        OSError: the file is not there.
+        OSError: the file does not exist.
     """
     path = path.resolve()
     state = path.stat()
@@ -70,9 +65,9 @@ def key_of(path: Path, *made: object) -> str:
 
 
 def make(scene: CachedScene) -> bytes:
-    """Decode, resize and encode a scene, without any cache.
+    """Decode, resize and encode a scene without a cache.
 
-    Pixels are those of the file as it is stored; its profile and orientation do not go with them.
+    Pixels are as stored in the file; its profile and orientation are dropped.
 
     Raises:
         OSError: the file is no image, or damaged.
@@ -87,14 +82,13 @@ def make(scene: CachedScene) -> bytes:
 
 
 LARGE = 16_000_000
-"""Pixels from which on a file is kept: below, decoding costs less than it takes to look."""
+"""Pixels from which on a file is cached: below, decoding is faster."""
 
 
 def encoded(scene: CachedScene, original: tuple[int, int]) -> bytes:
-    """The bytes of an image that is sent: of a large file from the cache, else made anew.
+    """Return an image's bytes, from the cache if the file is large.
 
     Args:
-        scene: what is asked for.
         original: the file's own size in pixels.
     """
     limit = limit_of_runs()
@@ -104,26 +98,25 @@ def encoded(scene: CachedScene, original: tuple[int, int]) -> bytes:
 
 
 def is_large(size: tuple[int, int]) -> bool:
-    """Whether a file of this size (w, h) in pixels is worth keeping."""
+    """Whether a file of this size (w, h) in pixels is worth caching."""
     return size[0] * size[1] >= LARGE
 
 
 def limit_of_runs() -> int:
-    """The limit of the runs' cache in bytes: ``FINDIT_SCENES_MB`` (in MiB); 0 switches it off."""
+    """Return the cache limit in bytes: ``FINDIT_SCENES_MB`` (MiB); 0 switches it off."""
     return int(os.environ.get("FINDIT_SCENES_MB") or DEFAULT_LIMIT >> 20) << 20
 
 
 class SceneCache:
-    """Scenes as they are sent, as files in a folder.
+    """Encoded scenes as files in a folder.
+
+    Each scene is made once, also across processes, by system locks that are released when a process
+    dies. Files are written atomically. A use updates the file's time stamp. On a full disk scenes
+    are not stored.
 
     Args:
-        folder: where to keep them (default: ``<LMUData>/findit_scenes``).
-        limit: the most bytes that are kept.
-
-    Every scene is made once, also when several processes ask for it at the same moment: locks of
-    the system, which lets go of them when a process dies.  Files appear whole or not at all.  A use
-    is marked in the file's time stamp, so all processes agree on what was not used for longest.
-    Where the disk is full, scenes are served and not kept.
+        folder: default: ``<LMUData>/findit_scenes``.
+        limit: the most bytes to store.
     """
 
     def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
@@ -133,14 +126,14 @@ class SceneCache:
         self._locks.mkdir(parents=True, exist_ok=True)
 
     def encoded(self, scene: CachedScene) -> bytes:
-        """The scene as a file's bytes, in its format and size.  Raises what :func:`make` raises."""
+        """Return the scene in its format and size; raises as :func:`make`."""
         return self.kept(key_of(scene.path, scene.size, scene.format), lambda: make(scene))
 
     def kept(self, key: str, made: Callable[[], bytes]) -> bytes:
-        """What is kept by a key (:func:`key_of`), else what ``made`` returns, from now on kept.
+        """Return what is stored under a key (:func:`key_of`), else store what ``made`` returns.
 
         Raises:
-            Exception: whatever ``made`` raises; nothing is kept then.
+            Exception: of ``made``; nothing is stored then.
         """
         path = self._path(key)
         known = _used(path)
@@ -154,11 +147,10 @@ class SceneCache:
         return known
 
     def drop(self, key: str) -> None:
-        """Let go of what is kept by a key."""
         self._path(key).unlink(missing_ok=True)
 
     def size(self) -> int:
-        """Bytes that are kept."""
+        """Return the stored bytes."""
         return sum(file.size for file in _files(self._folder))
 
     def _path(self, key: str) -> Path:
@@ -166,7 +158,7 @@ class SceneCache:
 
     def _keep(self, path: Path, data: bytes) -> None:
         if len(data) > self._limit:
-            return  # it would push out everything else and itself
+            return  # would evict everything else and itself
         with alone(self._locks / "limit"):
             self._make_room(len(data))
             try:
@@ -175,9 +167,9 @@ class SceneCache:
                 log.warning("FindIt: a large scene cannot be kept in %s: %s", self._folder, error)
 
     def _make_room(self, size: int) -> None:
-        """Let go of what was not used for longest, until so many bytes more are within the limit.
+        """Delete the least recently used files until ``size`` more bytes fit.
 
-        Under the lock nobody else writes, so a file that is not whole was left by the dead.
+        Under the lock nobody else writes, so temporary files are left-overs.
         """
         for path in self._folder.glob(f".*{_SUFFIX}.*"):
             path.unlink(missing_ok=True)
@@ -201,13 +193,13 @@ class _File(NamedTuple):
 
 def _files(folder: Path) -> Iterator[_File]:
     for path in folder.glob(f"*{_SUFFIX}"):
-        with suppress(FileNotFoundError):  # another process has just made room
+        with suppress(FileNotFoundError):  # deleted by another process
             state = path.stat()
             yield _File(state.st_mtime_ns, state.st_size, path)
 
 
 def _used(path: Path) -> bytes | None:
-    """The content of a kept file, marked as used now; None where it is not kept."""
+    """Return a stored file and mark it as used; None if there is none."""
     try:
         data = path.read_bytes()
         os.utime(path)

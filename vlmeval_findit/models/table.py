@@ -1,8 +1,7 @@
-"""What is known of a model: one row a model (protocol sections 3, 4 and 7).
+"""The model table (protocol sections 3, 4 and 7).
 
-A row says which names it goes by, in which coordinate space it answers, how it answers when a
-prompt names no format, and how it is run on this machine where it can be.  A name that fits no row
-is an error, never a guess.
+A row has a model's names, its coordinate space, how it answers when a prompt names no format, and
+how it runs on this machine, if it does. A name without a row is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ SHIPPED: Mapping[str, str] = {
     name: str(Path(__file__).with_name(folder))
     for name, folder in {NANO: "findit_nano", NANO_PX: "findit_nano_px"}.items()
 }
-"""The folders of the checkpoints that ship with the package, by the rows that run them."""
+"""Checkpoints that ship with the package, by row."""
 
 NANO_CHECKPOINT = SHIPPED[NANO]
 
-# --- spaces, by question --------------------------------------------------------------------------
+# Spaces, by question
 
 
 def _always(space: Space) -> SpaceRule:
@@ -55,7 +54,7 @@ def _always(space: Space) -> SpaceRule:
 
 
 def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
-    """The paper's API runs shrink the 8192x6144 scenes of HR-InsDet before sending."""
+    """Shrink the 8192x6144 scenes of HR-InsDet before sending, as the paper's API runs do."""
 
     def rule(question: Question) -> Space:
         shrinks = question.images == "HRInsDet"
@@ -65,14 +64,14 @@ def _shrinking_scenes(kind: str, longer_side: int) -> SpaceRule:
 
 
 def _smart_resize(bounds: BoundsRule, factor: int | None = None) -> SpaceRule:
-    """Pixels of the processor's input, within the very bounds that inference has."""
+    """Pixels of the processor's input, within the bounds of inference."""
     within = Space("smart_resize", min_pixels=1, max_pixels=1, factor=factor)
     return lambda question: space_within(within, bounds(question))
 
 
 _GRID = _always(Space("grid1000"))
 
-# --- schemes: how a model answers a prompt that names no format ----------------------------------
+# Schemes: how a model answers a prompt that names no format
 
 _XYXY = ReplyFormat(output="json", representation="xyxy", key="bbox_2d")
 _YXYX = ReplyFormat(output="json", representation="yxyx", key="box_2d")
@@ -88,28 +87,28 @@ _NANO_PX: Schemes = dict.fromkeys(_ALL, _XYWH)
 _CLAUDE_SONNET: Schemes = {("json", False): _NAMED, ("json", True): _PLAIN}
 
 
-# --- proprietary models: how they are asked -------------------------------------------------------
+# Proprietary models
 
 
 def _without_reasoning(identifier: str, **more: Any) -> ApiFacts:
-    """Reasoning switched off, greedy, the question's limit."""
+    """Switch reasoning off; greedy, with the question's limit."""
     return ApiFacts(identifier, {"effort": "none"}, temperature=0.0, **more)
 
 
 def _with_default_reasoning(identifier: str, **more: Any) -> ApiFacts:
-    """The provider's default reasoning within 8,000 tokens; providers then take no temperature."""
+    """Keep the provider's default reasoning in 8,000 tokens; then no temperature is accepted."""
     return ApiFacts(identifier, None, max_tokens=8000, **more)
 
 
 _MARKED = {"type": "ephemeral"}
-"""Anthropic keeps what is marked, for five minutes from its last use."""
+"""Anthropic caches what is marked, for five minutes from its last use."""
 
 
-# --- models on this machine -----------------------------------------------------------------------
+# Models on this machine
 
 
 def _sized(name: str, identifier: str, sizes: str) -> dict[str, str]:
-    """``{name with the size: identifier with the size}``; ``#`` is the size's place in both."""
+    """Map names to identifiers, with each size in place of ``#`` in both."""
     return {name.replace("#", s): identifier.replace("#", s) for s in sizes.split()}
 
 
@@ -117,7 +116,7 @@ _CHATML = ("<|im_end|>", "<|endoftext|>")
 
 
 def _shipped(name: str, space: SpaceRule, schemes: Schemes, bounds: BoundsRule) -> ModelRow:
-    """The row of a checkpoint that ships with the package: a very small Qwen3-VL."""
+    """Return the row of a shipped checkpoint: a very small Qwen3-VL."""
     local = LocalFamily(
         checkpoints={name: SHIPPED[name]},
         bounds=bounds,
@@ -131,8 +130,8 @@ _SIZE = r"(-\d+(\.\d+)?B(-A\d+B)?)?"
 _THINKING_OFF = {"enable_thinking": False}
 
 _ROWS = (
-    # VLMEvalKit's own Qwen2.5-VL-…-Instruct entries resize within other bounds; :mod:`..host` reads
-    # those off the entry, and this row is for runs with the paper's.
+    # VLMEvalKit's own Qwen2.5-VL-…-Instruct entries have other bounds, which :mod:`..host` reads
+    # from them; this row is for runs with the paper's.
     ModelRow(
         "Qwen2.5-VL",
         rf"Qwen2\.5-VL{_SIZE}",
@@ -192,7 +191,7 @@ _ROWS = (
         _QWEN3,
         opens_thought=True,
         local=LocalFamily(
-            # VLMEvalKit has the larger sizes under these names itself.
+            # The larger sizes are VLMEvalKit's entries.
             checkpoints={"Qwen3.5": "Qwen/Qwen3.5-9B", "Qwen3.5-9B": "Qwen/Qwen3.5-9B"},
             bounds=qwen3_bounds,
             layout=Grid,
@@ -205,7 +204,7 @@ _ROWS = (
         r"(OpenGVLab/)?InternVL3(-\d+B)?(-hf)?",
         _GRID,
         local=LocalFamily(
-            # Without -hf these are VLMEvalKit's, with the original (not transformers') weights.
+            # Names without -hf are VLMEvalKit's, with the original weights.
             checkpoints={
                 "InternVL3-hf": "OpenGVLab/InternVL3-8B-hf",
                 **_sized("InternVL3-#-hf", "OpenGVLab/InternVL3-#-hf", "1B 2B 8B 14B 38B 78B"),
@@ -227,7 +226,7 @@ _ROWS = (
             layout=Grid,
             template=_THINKING_OFF,
             stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
-            # The reader takes what stands between them (protocol section 3).
+            # The parser reads what is between them (protocol section 3).
             keeps=("<|begin_of_box|>", "<|end_of_box|>"),
             thought=THINK,
             pixels_counted=2,
@@ -265,7 +264,7 @@ _ROWS = (
         "GPT-5.4",
         r"(openai/)?GPT-5\.4(-\d{4}-\d\d-\d\d)?",
         _shrinking_scenes("openai_high", 4096),
-        # Said in so many words, because its coordinate space rests on this sizing.
+        # Explicit, because the coordinate space depends on this sizing.
         api=_without_reasoning(
             "openai/gpt-5.4",
             image_detail="high",
@@ -304,7 +303,7 @@ _ROWS = (
             own_names={"anthropic": "claude-opus-5-5"},
         ),
     ),
-    # The models that ship with the package, and their baselines.
+    # Models that ship with the package, and their baselines.
     _shipped(NANO, _GRID, _QWEN_ALL_TEXT, processors_own),
     _shipped(NANO_PX, _smart_resize(nano_px_bounds, NANO_FACTOR), _NANO_PX, nano_px_bounds),
     ModelRow("FullImage", r"FullImage", _GRID),
@@ -312,7 +311,7 @@ _ROWS = (
 
 
 def _own() -> Sequence[Offer]:
-    """The models of one's own, which :mod:`.described` reads where there are any."""
+    """Return the custom models that :mod:`.described` reads."""
     path = own_models_file()
     if not path.is_file():
         return ()
@@ -335,7 +334,7 @@ MODELS: Table[ModelRow] = Table(
 
 
 def find_model(name: str) -> ModelRow | None:
-    """The row whose names a model's name matches; None where no row does."""
+    """Return the row that has a model's name, or None."""
     found = matching(_ROWS, name)
     if found is None and name:
         found = matching((one.row for one in MODELS.added().values()), name)
@@ -343,10 +342,10 @@ def find_model(name: str) -> ModelRow | None:
 
 
 def known_model(name: str, key: str) -> ModelRow:
-    """The row of a model that stands under a key of a file or of the command line.
+    """Return the row of a model that ``key`` of a file or command line names.
 
     Raises:
-        SpaceError: no row has the name; the message says which is nearest.
+        SpaceError: no row has the name; the message names the nearest.
     """
     row = find_model(name)
     if row is None:
@@ -355,10 +354,10 @@ def known_model(name: str, key: str) -> ModelRow:
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse settings that no score could be made with.
+    """Refuse settings that cannot be scored with.
 
     Raises:
-        SpaceError: an unknown space or model; the message says which is nearest.
+        SpaceError: an unknown space or model; the message names the nearest.
     """
     if settings.space is not None:
         space_from(settings.space)
@@ -367,7 +366,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def local_names() -> dict[str, tuple[ModelRow, str]]:
-    """Every name of a model that runs on this machine, with its row and its checkpoint."""
+    """Return the row and checkpoint of every local model by name."""
     return {
         name: (row, identifier)
         for row in MODELS.values()
@@ -377,16 +376,15 @@ def local_names() -> dict[str, tuple[ModelRow, str]]:
 
 
 def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> ModelRow:
-    """The known model whose prompts and coordinates a checkpoint shares.
+    """Return the known model whose prompts and coordinates a checkpoint shares.
 
     Args:
-        name: of the results; any, where ``like`` says what it is run like.
+        name: of the results; any, if ``like`` is given.
         checkpoint: a folder or an identifier.
-        like: a row of the model table, or a name of one.
+        like: a name in the model table.
 
     Raises:
-        ValueError: no row says how it is run, the checkpoint is not there, or no file can have
-            the name.
+        ValueError: no row fits, the checkpoint does not exist, or the name is no file name.
     """
     check_model_name(name)
     known = find_model(like or name)
@@ -402,7 +400,7 @@ def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> Mo
 
 
 def how_to_say_space(value: str) -> str:
-    """How a coordinate space is said, wherever one is wanted; ``value`` is one, as JSON."""
+    """Return all ways to state a coordinate space; ``value`` is one, as JSON."""
     word = f"'{value}'" if value.startswith("{") else value.strip('"')
     return (
         f"--space {word} (score, search, probe), --judge-args '{{\"space\": {value}}}' (--data), "
@@ -414,7 +412,7 @@ _SPACE = '"grid1000"'
 
 
 def unknown_space(model: str) -> SpaceError:
-    """The error for a model whose coordinate space nothing says."""
+    """Return the error for a model whose coordinate space is not known."""
     return SpaceError(
         f"the coordinate space of the model {model!r} is not known, and it is not guessed.\n"
         f"Name it: {how_to_say_space(_SPACE)}.\n"

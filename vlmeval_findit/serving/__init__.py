@@ -1,5 +1,5 @@
-"""Starts OpenAI-compatible servers of models on this machine, and follows files of addresses.
+"""Starts OpenAI-compatible servers of models on this machine, and follows address files.
 
-``programs`` can be started and how; ``processes`` starts and ends them, each below ``guard``;
-``addresses`` follows servers elsewhere.
+``programs``: what can be started; ``processes``: start and stop, each server below a ``guard``;
+``addresses``: servers elsewhere.
 """

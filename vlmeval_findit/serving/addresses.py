@@ -1,4 +1,4 @@
-"""Follow a file of server addresses that grows and shrinks while they are asked."""
+"""Follow a file of server addresses that changes during a run."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 class AddressFile(Generic[T]):
-    """The servers of a file: a base URL a line, comments from ``#`` on.
+    """The servers of a file: one base URL per line, comments after ``#``.
 
-    A last line without its end is still being written, and is left for later.
+    An unterminated last line is still being written, and ignored.
 
     Args:
-        path: the file; it may come later.
-        endpoint: makes a server of a base URL.
+        path: the file; it may be created later.
+        endpoint: makes a server from a base URL.
 
     Raises:
-        ValueError: its folder is not there, or a line of it is no base URL.
+        ValueError: the folder does not exist, or a line is no base URL.
     """
 
     def __init__(self, path: Path, endpoint: Callable[[str], T]) -> None:
@@ -35,7 +35,7 @@ class AddressFile(Generic[T]):
         self._read()
 
     def __call__(self) -> list[T]:
-        """The servers that it names now; those of before where it cannot be read."""
+        """Return the current servers, or the previous ones if the file cannot be read."""
         try:
             self._read()
         except (OSError, ValueError) as error:
@@ -52,7 +52,7 @@ class AddressFile(Generic[T]):
         except FileNotFoundError:
             self._stamp, self._found = (), []
             return
-        self._stamp = stamp  # a line that is no address is complained of once
+        self._stamp = stamp  # a bad line is reported once
         found: dict[str, T] = {}
         for number, line in enumerate(text.splitlines(keepends=True), start=1):
             url = line.partition("#")[0].strip()

@@ -1,9 +1,9 @@
-"""Run a command for as long as the process that started this one lives.
+"""Run a command for as long as the process that started it lives.
 
-Started by its path, with the standard library only: ``python guard.py COMMAND …``.  The other end
-of its standard input is held by who started it.  When that end closes (the holder closed it, ended,
-or was killed), the command's process group gets SIGTERM, and SIGKILL after :data:`GRACE` seconds.
-Processes that left the group are killed too, where Linux shows them.
+Run by path, with the standard library only: ``python guard.py COMMAND …``. The starting process
+holds the other end of standard input. When that closes, for whatever reason, the command's process
+group gets SIGTERM, and SIGKILL after :data:`GRACE` seconds. Processes that left the group are
+killed too, on Linux.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import threading
 from contextlib import suppress
 
 GRACE = 20.0
-"""Seconds that a server has to end after SIGTERM."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
 """PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
 
 def main(command: list[str]) -> int:
-    """Run the command until it ends or standard input does; return its exit status."""
+    """Run the command until it or standard input ends; return its exit status."""
     _prctl(_SUBREAPER, 1)
     server = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         process_group=0,
-        # A guard that is killed itself takes the server with it.
+        # If the guard is killed, so is the server.
         preexec_fn=lambda: _prctl(_DEATH_SIGNAL, signal.SIGKILL),
     )
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -38,8 +38,8 @@ def main(command: list[str]) -> int:
     threading.Thread(target=_end_with_holder, args=(server,), daemon=True).start()
     status = server.wait()
     _signal(server, signal.SIGKILL)
-    # Our server's orphans are our children now, as we are their reaper.
-    with suppress(OSError):  # there are none any more
+    # As the subreaper, we are the parent of the server's orphans.
+    with suppress(OSError):  # no children left
         while True:
             with open(f"/proc/self/task/{os.getpid()}/children") as children:
                 for child in children.read().split():
@@ -63,7 +63,7 @@ def _signal(server: subprocess.Popen[bytes], name: signal.Signals) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Set an attribute of this process; nothing where the system has no prctl."""
+    """Set an attribute of this process, where the system has prctl."""
     with suppress(AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 

@@ -1,7 +1,7 @@
-"""Start a model as OpenAI-compatible servers on this machine's GPUs, and end them: ``--serve``.
+"""Start and stop OpenAI-compatible servers of a model on this machine's GPUs (``--serve``).
 
-Each server runs below a guard (:mod:`.guard`) which ends it when this process closes a pipe or
-dies, however it dies.  What a server prints is appended to a log of its own.
+Each runs below a :mod:`.guard`, which stops it when this process closes a pipe or dies. Its output
+is appended to a log file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .programs import PROGRAMS, Serving
 
 log = logging.getLogger(__name__)
 
-START_SECONDS = 3600.0  # to answer in: the weights of the largest models take long to load
+START_SECONDS = 3600.0  # to load the weights of the largest models
 _LOOK_SECONDS = 0.5
 _CALL_SECONDS = 300.0
 _LAST_LINES = 12
@@ -37,14 +37,14 @@ _LOADING = frozenset({404, 408, 429, 502, 503, 504})
 
 
 class ServingError(RuntimeError):
-    """No server of a model answers any more; the message says why."""
+    """No server of a model answers any more."""
 
 
 class LocalServer:
     """One server below its guard: what ``command`` starts at a base URL.
 
-    Records call it ``name``, whatever its port is.  ``devices`` is its CUDA_VISIBLE_DEVICES (None:
-    that of this process).
+    Records have its ``name``, not its port. ``devices`` is its CUDA_VISIBLE_DEVICES (None:
+    inherited).
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class LocalServer:
             output.write(f"# {time.strftime('%F %T')} {shlex.join(command)}\n".encode())
             output.flush()
             self._log_begin = output.tell()
-            # A session of its own: Ctrl-C at our terminal is not for it.
+            # A session of its own, so that our terminal's Ctrl-C does not reach it.
             self._guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, *command],
                 stdin=subprocess.PIPE,
@@ -76,7 +76,7 @@ class LocalServer:
         return self._guard.poll() is None
 
     def watch(self, model: str, closed: threading.Event) -> None:
-        """Wait until it answers a call, or it is known why it does not; it is ended then."""
+        """Wait until it answers a call; end it if it does not."""
         why, deadline = "has not answered", time.monotonic() + START_SECONDS
         while self.is_alive and time.monotonic() < deadline and not closed.wait(_LOOK_SECONDS):
             try:
@@ -85,7 +85,7 @@ class LocalServer:
                 self._guard.wait()
             except HTTPError as error:
                 words = ""
-                with suppress(OSError, HTTPException):  # its connection may break
+                with suppress(OSError, HTTPException):  # the connection may break
                     words = error.read(500).decode("utf-8", "replace")
                 why = f"answers with HTTP {error.code}: {words}"
                 if error.code not in _LOADING:
@@ -117,12 +117,11 @@ class LocalServer:
         return "\n  ".join(line[:300] for line in lines[-_LAST_LINES:]) or "(nothing)"
 
     def end(self) -> None:
-        """Tell it to end; it has :data:`.guard.GRACE` seconds, whether we live or not."""
+        """Ask it to end; the guard kills it after :data:`.guard.GRACE` seconds."""
         assert self._guard.stdin is not None
         self._guard.stdin.close()
 
     def wait(self) -> None:
-        """Wait until it has ended, or its guard should have killed it."""
         try:
             self._guard.wait(guard.GRACE + 5)
         except subprocess.TimeoutExpired:
@@ -130,12 +129,12 @@ class LocalServer:
 
 
 @dataclass
-class LocalServers:
+class LocalServers:  # Servers of one model on this machine; equal if they would be started alike.
     """Servers of one model on this machine; they are equal where they would be started alike."""
 
     serving: Serving
-    checkpoint: str  # a folder or an identifier
-    name: str  # of the results
+    checkpoint: str
+    name: str  # of results
     log_folder: Path = field(compare=False)
     revision: str | None = None
     dtype: str | None = None
@@ -143,10 +142,10 @@ class LocalServers:
     _closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
     def start(self) -> None:
-        """Start them, and wait for none.
+        """Start all without waiting.
 
         Raises:
-            ValueError: as of :meth:`Serving.check`.
+            ValueError: see :meth:`Serving.check`.
         """
         program, devices = PROGRAMS[self.serving.program], self.serving.devices()
         served = program.served_name(self.name, self.checkpoint, self.revision)
@@ -165,7 +164,7 @@ class LocalServers:
             threading.Thread(target=server.watch, args=(served, self._closed), daemon=True).start()
 
     def living(self) -> list[LocalServer]:
-        """Those that answer.
+        """Return the servers that answer.
 
         Raises:
             ServingError: none does, and none will.
@@ -176,7 +175,7 @@ class LocalServers:
         return [server for server in self._servers if server.answers and server.is_alive]
 
     def close(self, wait: bool = True) -> None:
-        """End them all; without ``wait`` their guards see to it.  A signal handler may call it."""
+        """End all; without ``wait`` it is safe in a signal handler."""
         self._closed.set()
         for server in self._servers:
             server.end()
@@ -185,11 +184,11 @@ class LocalServers:
 
 
 _running: LocalServers | None = None
-"""The servers that hold this machine's GPUs, which no two models do at a time."""
+"""The servers that hold this machine's GPUs: one model at a time."""
 
 
 def serve(servers: LocalServers) -> LocalServers:
-    """Equal servers that run already, else these, started; others are ended first."""
+    """Start these servers, and end others; return equal ones if they are running."""
     global _running
     if _running is not None and _running == servers:
         with suppress(ServingError):

@@ -1,4 +1,4 @@
-"""The programs that serve models on this machine, and how a run says that it wants one."""
+"""The programs that can serve models on this machine, and the options of a run for them."""
 
 from __future__ import annotations
 
@@ -18,23 +18,20 @@ from ..core.spelling import nearest
 
 @dataclass(frozen=True, slots=True)
 class ServerProgram:
-    """A program that serves models: how it is found, started and asked.
-
-    Its ``name`` is that of its executable, and of the distribution whose version is recorded.
-    """
+    """A program that serves models; ``name`` is its executable and its distribution."""
 
     name: str
     install: str
-    arguments: str  # with {checkpoint}, {name}, {port} and {parallel} in it
-    calls: int  # at a time that one server is worth
-    needs: tuple[str, ...] = ()  # other distributions that it serves with
-    names_models: bool = True  # else requests say CHECKPOINT, or CHECKPOINT@REVISION
-    takes_bounds: bool = False  # of a request: the areas within which images are resized
-    filters_tokens: bool = True  # takes special tokens out of replies, unless a request says no
+    arguments: str  # format string with {checkpoint}, {name}, {port} and {parallel}
+    calls: int  # concurrent calls per server
+    needs: tuple[str, ...] = ()  # further distributions that serving needs
+    names_models: bool = True  # else requests name CHECKPOINT or CHECKPOINT@REVISION
+    takes_bounds: bool = False  # requests may bound the area of images
+    filters_tokens: bool = True  # strips special tokens from replies by default
 
     @property
     def executable(self) -> str:
-        """Its path: beside this interpreter, else on PATH.
+        """Path beside this interpreter, else on PATH.
 
         Raises:
             ValueError: it is not installed.
@@ -51,19 +48,19 @@ class ServerProgram:
         raise ValueError(f"--serve {self.name}: {why}: {self.install}")
 
     def served_name(self, name: str, checkpoint: str, revision: str | None) -> str:
-        """What requests call a model."""
+        """Return the model name for requests."""
         if self.names_models:
             return name
         return f"{checkpoint}@{revision}" if revision else checkpoint
 
     @property
     def described(self) -> str:
-        """Its name, with its version where that is known."""
+        """Its name and, if known, version."""
         return " ".join(filter(None, (self.name, _version(self.executable, self.name))))
 
 
 def _version(executable: str, package: str) -> str | None:
-    """The version of a package in the environment of an executable, which is not run."""
+    """Return a package's version from the executable's environment, without running it."""
     folder = Path(executable).resolve().parent.parent
     stem = package.replace("-", "_")
     found = sorted(folder.glob(f"lib*/python3*/site-packages/{stem}-*.dist-info"))
@@ -73,8 +70,7 @@ def _version(executable: str, package: str) -> str | None:
 PROGRAMS: Mapping[str, ServerProgram] = {
     row.name: row
     for row in (
-        # A checkpoint's own sampling would be applied beside the temperature; 80 images are 64
-        # frames and some reference shots.
+        # Ignore a checkpoint's own sampling; 80 images are 64 frames and some reference shots.
         ServerProgram(
             "vllm",
             "pip install vllm",
@@ -102,7 +98,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
         ),
     )
 }
-"""By their names."""
+"""By name."""
 
 
 def _known_program(name: str) -> str:
@@ -117,7 +113,7 @@ def _split(said: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Serving(Config):
-    """How models of a run are served: on so many ``gpus`` (None: all), so many of them a server."""
+    """How models are served: on ``gpus`` GPUs (None: all), ``tensor_parallel`` per server."""
 
     program: Annotated[Name, Checked(_known_program)]
     gpus: Annotated[int, Wanted("a whole number, at least 0", strict=True, ge=0)] | None = None
@@ -131,22 +127,21 @@ class Serving(Config):
         """Refuse what cannot be started here.
 
         Raises:
-            ValueError: the program is not installed; GPUs are not there, or do not divide into
-                servers.
+            ValueError: the program is not installed, or the GPUs are missing or do not divide.
         """
         _ = PROGRAMS[self.program].executable
         self.devices()
 
     @property
     def calls(self) -> int:
-        """Calls at a time that all servers together are worth."""
+        """Concurrent calls for all servers together."""
         return PROGRAMS[self.program].calls * len(self.devices())
 
     def devices(self) -> list[str | None]:
-        """The value of CUDA_VISIBLE_DEVICES of each server; None on a machine without GPUs.
+        """Return CUDA_VISIBLE_DEVICES of each server; None without GPUs.
 
         Raises:
-            ValueError: as of :meth:`check`.
+            ValueError: see :meth:`check`.
         """
         here = _visible_gpus()
         wanted, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
@@ -162,7 +157,7 @@ class Serving(Config):
 
 
 def _visible_gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """Return the GPUs of this process, as in CUDA_VISIBLE_DEVICES."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [one.strip() for one in named.split(",") if one.strip() not in ("", "-1")]

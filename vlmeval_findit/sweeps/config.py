@@ -1,6 +1,4 @@
-"""What a sweep is: models, tables and formats, and how calls are made; its YAML file is refused
-with line and reason before anything runs.
-"""
+"""What a sweep is, and its YAML file; errors have line and reason, before anything runs."""
 
 from __future__ import annotations
 
@@ -54,9 +52,9 @@ from ..serving.programs import Serving
 
 @dataclass(frozen=True, slots=True)
 class Race(Config):
-    """Formats that can hardly win are dropped on the way."""
+    """Drops formats early that can hardly win."""
 
-    seed: Whole = 0  # orders the pictures
+    seed: Whole = 0  # orders the images
 
 
 def _serving(said: Any) -> Any:
@@ -80,40 +78,39 @@ def _batch(said: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepOptions(Config):
-    """What a sweep and its file say alike."""
+    """Options of a sweep that its file has under the same names."""
 
-    limit: Count | None = None  # the number of rows of every table; None: all
-    confidences: YesNo = False  # log-probabilities of the replies' tokens are recorded
+    limit: Count | None = None  # rows of every table; None: all
+    confidences: YesNo = False  # record log-probabilities of the replies' tokens
     inference: Inference = field(default_factory=Inference)
     max_usd: Dollars | None = None
-    """What all calls of a run may cost together, in US dollars; None: no limit."""
     race: Annotated[Race | None, Checked(_race, before=True)] = None
-    """The formats of a stage race each other; None: all are asked everything."""
+    """Race the formats of a stage; None: ask all of them everything."""
     batch: Annotated[BatchKind | None, Checked(_batch, before=True)] = None
-    """Whose batch interface answers; None: calls are made one by one."""
+    """The batch service to use; None: single calls."""
     serve: Annotated[Serving | None, Checked(_serving, before=True)] = None
-    """How models on this machine are served; None: they run in this process."""
+    """How to serve this machine's models; None: in this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep(SweepOptions):
+class Sweep(SweepOptions):  # Models x tables x formats, in stages.
     """Models x tables x formats, in stages."""
 
     models: tuple[ModelEntry, ...]
     tables: tuple[Table, ...] = ()
     questions: tuple[Question, ...] = ()  # asked as they are, beside the tables
     chosen: Mapping[str, Sequence[Question]] = field(default_factory=dict)
-    """By model all that it is asked, in its best format; empty: tables and questions."""
+    """By model, its questions in its best format; empty: tables and questions."""
     stages: tuple[Axes, ...] = (Axes(),)
     views: Views = field(default_factory=Views)
     work_dir: Path = Path("outputs")
     journal: Path = Path("outputs/calls.jsonl")
     skip_missing: bool = False
-    force: bool = False  # overrules what runs recorded
+    force: bool = False  # override what runs recorded
 
 
 def questions_in(sweep: Sweep, model: str, stage: int, winner: Any = None) -> list[Question]:
-    """What a model is asked in a stage: cells of the tables, then questions of their own.
+    """Return a model's questions in a stage: cells of the tables, then further questions.
 
     ``winner`` is a cell in the best format of the stage before.
     """
@@ -124,7 +121,7 @@ def questions_in(sweep: Sweep, model: str, stage: int, winner: Any = None) -> li
 
 
 def all_questions(sweep: Sweep, model: str) -> list[Question]:
-    """What a model is asked in all stages, as if the first format of each won: as many calls."""
+    """Return a model's questions of all stages, as if the first format won: as many calls."""
     found: dict[Question, None] = {}
     winner = None
     for stage in range(len(sweep.stages)):
@@ -135,8 +132,9 @@ def all_questions(sweep: Sweep, model: str) -> list[Question]:
 
 
 def beside_tables(sweep: Sweep) -> dict[Question, bool]:
-    """Questions that are named in full beside tables, and whether their formats are compared: where
-    they are of another benchmark than the tables.
+    """Return the fully named questions beside tables, and whether their formats are compared.
+
+    They are if they belong to another benchmark than the tables.
     """
     cells = cells_of(sweep.tables, formats(sweep.stages[0]), sweep.views)
     of_tables = {benchmark_of(cell).name for cell in cells}
@@ -145,10 +143,10 @@ def beside_tables(sweep: Sweep) -> dict[Question, bool]:
 
 
 def in_best_formats(sweep: Sweep, found: BestFormats) -> Sweep:
-    """A sweep that asks every model in its own best format.
+    """Return a sweep that asks every model in its own best format.
 
     Raises:
-        ValueError: none was chosen for a model, or it does not fit a table.
+        ValueError: a model has none, or it does not fit a table.
     """
     chosen = {
         entry.name: tuple(
@@ -161,13 +159,11 @@ def in_best_formats(sweep: Sweep, found: BestFormats) -> Sweep:
     return replace(sweep, chosen=chosen, stages=sweep.stages[:1])
 
 
-# --- the search for a format -----------------------------------------------------------------
-
 STAGES = (
     Axes(keys=("bbox_2d",)),
     Axes(representations=(WINNER,), outputs=("json",), keys=KEYS),
 )
-"""The paper's two stages: all representations in both outputs, then all keys at the winner."""
+"""The paper's two stages: all representations in both outputs, then all keys of the winner."""
 
 
 def search_sweep(
@@ -178,13 +174,13 @@ def search_sweep(
     marks: Sequence[str] = (),
     race: Race | None = None,
 ) -> Sweep:
-    """The search of one model, as a sweep; ``places`` are its work dir and its journal.
+    """Return the format search of one model; ``places`` are work dir and journal.
 
-    A table of the grid is asked in stages; with ``marks`` there is a third: the winner with every
-    one of them on its reference pictures.  Another benchmark is asked in all its formats at once.
+    A grid table is asked in stages; ``marks`` add a third, with each mark on the winner's reference
+    images. Other benchmarks are asked in all formats at once.
 
     Raises:
-        ValueError: there is one format only, or nothing to mark, or nothing that can race.
+        ValueError: there is only one format, nothing to mark, or nothing to race.
     """
     sweep = Sweep(models=(entry,), limit=limit, work_dir=places[0], journal=places[1], race=race)
     if marks and not (isinstance(over, Table) and over.data.family.has_references):
@@ -203,10 +199,10 @@ def search_sweep(
 
 
 def searched(name: str) -> Table | Question:
-    """What a search is over: a table of the grid by its name, or whatever a complete name asks.
+    """Return the grid table or the question that a search names.
 
     Raises:
-        ValueError: there is none of this name; the message says which is nearest.
+        ValueError: there is none; the message names the nearest.
     """
     known = grid_tables()
     if name not in known and not begins_with_prefix(name):
@@ -220,12 +216,9 @@ def searched(name: str) -> Table | Question:
     return known[question.table]
 
 
-# --- the keys of a sweep's file -------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class _AxesFile(Config):
-    """The axes that a stage names, or a file without stages."""
+    """The axes of a stage, or of a file without stages."""
 
     representations: SeveralOrAll[Name] | None = None
     outputs: SeveralOrAll[Name] | None = None
@@ -236,12 +229,11 @@ class _AxesFile(Config):
     decodings: SeveralOrAll[Name] | None = None
 
     def named(self) -> dict[str, Sequence[str]]:
-        """The values of every axis that is named: ``all``, or a list."""
         said = {axis: getattr(self, axis) for axis in AXIS_VALUES}
         return {axis: values for axis, values in said.items() if values is not None}
 
     def axes(self, *, may_win: bool) -> Axes:
-        """The axes; ``may_win``: there is a stage before, which has a winner."""
+        """Return the axes; ``may_win``: an earlier stage has a winner."""
         return Axes(
             **{axis: axis_from(axis, said, may_win=may_win) for axis, said in self.named().items()}
         )
@@ -253,8 +245,6 @@ def _model(said: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class _SweepFile(_AxesFile, SweepOptions):
-    """The keys of a sweep's file."""
-
     models: Several[Annotated[ModelEntry, Checked(_model, before=True)]]
     datasets: SeveralOrAll[Name]
     stages: Several[_AxesFile] | None = None
@@ -265,21 +255,18 @@ class _SweepFile(_AxesFile, SweepOptions):
     skip_missing_images: YesNo | None = None
 
 
-# --- reading --------------------------------------------------------------------------------------
-
-
 def read_sweep(path: Path, work_dir: Path | None = None) -> Sweep:
-    """The sweep of a file, with the errors of :func:`parse_sweep`, and OSError."""
+    """Read a sweep file; raises as :func:`parse_sweep`, and OSError."""
     return parse_sweep(path.read_text(encoding="utf-8"), str(path), work_dir)
 
 
 def parse_sweep(text: str, name: str = "sweep", work_dir: Path | None = None) -> Sweep:
-    """The sweep of a YAML text, which messages call ``name``.
+    """Parse the YAML of a sweep, which messages call ``name``.
 
-    ``work_dir`` overrides that of the text; a journal that it does not name lies there.
+    ``work_dir`` overrides that of the text, and is the default place of the journal.
 
     Raises:
-        ConfigError: it cannot be used; the message names file, line and reason.
+        ConfigError: it is invalid; the message has file, line and reason.
     """
     read = YamlText(text, name)
     try:
@@ -326,7 +313,7 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
                 "(`served` is its name for the model)",
                 *("models", at, "checkpoint"),
             )
-        # Boxes are scored at the end, so the space must be known at the start.
+        # Boxes are scored at the end, but the space must be known at the start.
         said = entry.space is not None or entry.like is not None or not in_boxes
         if not said and find_model(name) is None and name not in baselines():
             raise MisplacedError(
@@ -337,7 +324,7 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
 
 
 def _datasets(said: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Question, ...]]:
-    """Tables, which are asked in the formats of the axes, and complete names of questions."""
+    """Split names into tables, asked in the formats of the axes, and complete questions."""
     if said == "all":
         return benchmark(), ()
     known, found = grid_tables(), list[Table | Question]()
@@ -360,7 +347,7 @@ def _datasets(said: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Question, .
 
 
 def grid_tables() -> dict[str, Table]:
-    """Every table that is asked in the formats of the grid, of whatever benchmark, by its name."""
+    """Return all tables that are asked in the formats of the grid, by name."""
     of_the_grid = (one for one in benchmarks() if isinstance(one, FindIt))
     return {name: table for one in of_the_grid for name, table in one.tables().items()}
 
@@ -386,7 +373,7 @@ def _views(file: _SweepFile) -> Views:
 
 
 def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
-    """Refuse formats that no figure compares: boxes and points."""
+    """Refuse to compare boxes with points: they have no common metric."""
     said = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
     ways = {REPRESENTATIONS[name].judged: name for name in reversed(said)}
     if len(ways) > 1:
@@ -400,7 +387,7 @@ def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
 
 
 def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
-    """Refuse a value that was written down but fits no cell: somebody wanted it."""
+    """Refuse a named value that fits no cell."""
     if not sweep.tables and any(axes.has_winner for axes in sweep.stages):
         raise MisplacedError(f"{WINNER}: no table is named whose formats are compared", "datasets")
     cells = _cells_by_stage(sweep)
@@ -422,7 +409,7 @@ def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
 
 
 def _refuse_race(sweep: Sweep) -> None:
-    """Refuse a race that could drop no format, or not say by what."""
+    """Refuse a race that could drop no format, or has no metric to decide it."""
     if sweep.race is None:
         return
     raced = [cell for used in _cells_by_stage(sweep) for cell in used] or sweep.questions
@@ -439,6 +426,6 @@ def _refuse_race(sweep: Sweep) -> None:
 
 
 def _cells_by_stage(sweep: Sweep) -> list[list[Variant]]:
-    """The cells of every stage, as if some format had won before."""
+    """Return the cells of every stage, as if some format had won before."""
     some = [axes.after_some(sweep.stages[0]) for axes in sweep.stages]
     return [cells_of(sweep.tables, formats(axes), sweep.views) for axes in some]

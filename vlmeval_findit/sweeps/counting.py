@@ -1,7 +1,7 @@
-"""Calls counted and weighed by what they share, without making them one by one.
+"""Count and weigh calls by what they share, without building them one by one.
 
-Every message is made once, whichever models are asked it; what is counted of it are numbers in
-arrays.  An image is read and encoded once.
+Every message is built once for all models, and reduced to numbers in arrays. An image is read and
+encoded once.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from ..models.prices import Prices
 Array = npt.NDArray[Any]
 
 Track = Callable[[Iterable[Any], int, str], Iterable[Any]]
-"""Yields items, so many of them, and shows under a name how far the loop is."""
+"""Yields ``count`` items and shows the progress under a name."""
 
 MESSAGE = np.dtype(
     [
-        ("shown", "i4"),  # the number of its images
-        ("kinds", "i4"),  # that of the kinds of its parts
-        ("sha256", "V32"),  # the hash of the other parts
+        ("shown", "i4"),  # number of its images
+        ("kinds", "i4"),  # number of its sequence of part kinds
+        ("sha256", "V32"),  # hash of the other parts
         ("length", "i8"),  # of its texts, in characters
-        ("beginning", "i8"),  # of it before the last image
-        ("size", "i8"),  # of its texts in bytes, as JSON without quotes
+        ("beginning", "i8"),  # of these, before the last image
+        ("size", "i8"),  # bytes of its texts as JSON without quotes
     ]
 )
-"""What is kept of a message."""
+"""One message."""
 
 
 class Messages:
-    """The messages of cells, each made once."""
+    """The messages of cells, each built once."""
 
     def __init__(self) -> None:
-        self.kinds: dict[tuple[PartKind, ...], int] = {}  # of the parts of messages, numbered
+        self.kinds: dict[tuple[PartKind, ...], int] = {}
         self._known: dict[tuple[Prompts, tuple[int, ...]], Array] = {}
 
     def of(self, cell: Cell) -> Array:
-        """The messages of a cell, row by row."""
+        """Return the messages of a cell, row by row."""
         at = cell.prompts, cell.rows
         if at not in self._known:
             self._known[at] = np.array(list(self._read(*at)), MESSAGE)
@@ -69,7 +69,7 @@ def read_images(images: Images, track: Track) -> tuple[Array, int]:
     """Read all images that messages show.
 
     Returns:
-        By the number of images, one that is equal where the same is shown; how many are missing.
+        By number of images, a number that is equal for equal contents; how many are missing.
     """
     paths = list(dict.fromkeys(chain.from_iterable(images.shown)))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -81,18 +81,18 @@ def read_images(images: Images, track: Track) -> tuple[Array, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class Counted:  # The calls of cells; arrays are by row, cell after cell.
     """The calls of cells; arrays are by row, cell after cell."""
 
-    images: int  # files that they show
+    images: int  # files
     calls: int
-    finished: int  # calls that the journal has as they are wanted
-    left: Array  # where a call is to be made
-    later: Array  # where another call over the same images comes before it
-    several: Array  # where there is any other call over the same images
+    finished: int  # calls with a suitable answer in the journal
+    left: Array  # calls to be made
+    later: Array  # an earlier call has the same images
+    several: Array  # any other call has the same images
 
     def parts(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Array, Array, Array]]:
-        """Each cell with its places in ``left``, and of these in ``later`` and ``several``."""
+        """Yield each cell with its parts of ``left``, ``later`` and ``several``, where left."""
         for cell, end in zip(cells, np.cumsum([len(cell.rows) for cell in cells]), strict=True):
             part = slice(end - len(cell.rows), end)
             left = self.left[part]
@@ -100,12 +100,12 @@ class Counted:
 
 
 class CallCounter:
-    """Counts the calls of one model's cells: equal ones once, for the first row that wants them.
+    """Counts the calls of a model's cells; equal calls once, at the first row.
 
     Args:
-        messages: those of all cells.
+        messages: of all cells.
         images: what they show.
-        contents: by the number of images, one that is equal where the same is shown.
+        contents: from :func:`read_images`.
         finished: the journal (None: nothing is finished).
     """
 
@@ -119,12 +119,11 @@ class CallCounter:
         self._known: dict[tuple[object, ...], Counted] = {}
 
     def count(self, cells: Sequence[Cell]) -> Counted:
-        """Count the calls of some cells."""
         shared = [shared_key(cell) for cell in cells]
         numbers = {text: at for at, text in enumerate(dict.fromkeys(shared))}
         settings = [numbers[one] for one in shared]
-        # Models that are asked the same are counted once: a key has the model's name in it, so
-        # not where there is a journal.
+        # Share counts between models that are asked the same; not with a journal, as keys contain
+        # the model.
         names = () if self._finished is None else tuple(numbers)
         same = (*(id(self._messages.of(cell)) for cell in cells), *settings, *names)
         if same not in self._known:
@@ -159,7 +158,7 @@ class CallCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
+class _Alike:  # Messages whose images are sent alike; arrays are by number of images.
     """Messages whose images are sent alike; arrays are by the number of their images."""
 
     question: Question
@@ -167,7 +166,7 @@ class _Alike:
     rule: ImageRule
     wanted: Array  # whether any call sends them
     weights: Array
-    """What they add to a request: how many, bytes, tokens; -1 where one cannot be read."""
+    """What they add to a request: count, bytes, tokens; -1 if one is unreadable."""
 
     def images(self, shown: Sequence[Path]) -> list[WantedImage]:
         message = tuple([image(str(path)) for path in shown])
@@ -175,12 +174,7 @@ class _Alike:
 
 
 class Weighing:
-    """Weighs the calls of many cells: an image is encoded once for all that send it alike.
-
-    Args:
-        messages: those of all cells.
-        images: what they show.
-    """
+    """Weighs the calls of many cells, encoding each image once per way of sending it."""
 
     def __init__(self, messages: Messages, images: Images) -> None:
         self._messages = messages
@@ -189,13 +183,13 @@ class Weighing:
         self._alike: dict[tuple[object, ...], _Alike] = {}
 
     def note(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> None:
-        """Note which images calls send, to be encoded together with others'."""
+        """Note which images calls send."""
         for cell, left, *_ in counted.parts(cells):
             alike = self._sent_alike(cell.question, chat)
             alike.wanted[self._messages.of(cell)["shown"][left]] = True
 
     def encode(self, track: Track) -> None:
-        """Encode the images that were noted, and weigh them by message."""
+        """Encode and weigh the noted images."""
         asked = [
             (alike, at, alike.images(self._shown[at]))
             for alike in self._alike.values()
@@ -212,7 +206,7 @@ class Weighing:
                 alike.weights[at] = len(images), sum(size for _, size in readable), tokens
 
     def load(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> Load:
-        """What calls send; those over an image that cannot be read would fail and send nothing."""
+        """Sum what calls send; those over unreadable images fail and send nothing."""
         total = Load()
         for cell, left, later, several in counted.parts(cells):
             question = cell.question
@@ -251,10 +245,10 @@ class Weighing:
         return self._alike[key]
 
     def _bare_size(self, kinds: int, question: Question, chat: ChatModel) -> int:
-        """Bytes of a request without those of its texts and images.
+        """Return the bytes of a request without its texts and images.
 
         Raises:
-            ValueError: the service cannot hold a reply to the question's schema.
+            ValueError: the service does not support the question's schema.
         """
         message = tuple([Part(kind, "") for kind in self._kinds[kinds]])
         nothing = [_NOTHING] * sum(part.kind is PartKind.IMAGE for part in message)
@@ -263,8 +257,10 @@ class Weighing:
 
 
 def _usd_in(sent: Array, beginning: Array, later: Array, several: Array, prices: Prices) -> float:
-    """US dollars for prompts: a provider keeps the beginning of the first call over images and
-    reads it for others; of a call that is alone with its images nothing is kept.
+    """Return US dollars for prompts.
+
+    A provider caches the beginning of the first call over images for later ones; nothing is cached
+    for a single call.
     """
     kept = several & (beginning >= prices.least)
     first = prices.first(int(sent[~later].sum()), int(beginning[~later & kept].sum()))
@@ -275,9 +271,7 @@ _NOTHING = SentImage((1, 1), (1, 1), "", b"")
 
 
 def _encoded(wanted: WantedImage) -> tuple[SentImage, int] | None:
-    """An image as it is sent, without its bytes, and how many it adds to a request; None where it
-    cannot be read.
-    """
+    """Return an image as sent, without its bytes, and its size in a request; None if unreadable."""
     try:
         found = wanted.encoded()
     except OSError:

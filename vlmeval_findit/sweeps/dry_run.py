@@ -1,7 +1,6 @@
-"""What a run would do, counted without a model, a network or a key.
+"""Count what a run would do, without a model, a network or a key.
 
-Missing images are no error: equal ones are then counted by their names, and calls over them have
-no weight.
+Missing images are no error: they are told apart by name, and calls over them weigh nothing.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from .counting import CallCounter, Messages, Track, Weighing, read_images
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Group:  # Cells of one model that are counted together.
     """What is counted together: some cells of one model."""
 
     name: str
     cells: tuple[Cell, ...]
-    chat: ChatModel | None = None  # how it is asked, where that is over HTTP
-    share: float = 1.0  # what it pays of the price of single calls
+    chat: ChatModel | None = None  # how it is asked, if over HTTP
+    share: float = 1.0  # of the price of single calls
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count:  # What one group would be asked.
     """What one group would be asked."""
 
     name: str
@@ -43,12 +42,12 @@ class Count:
     queries: int  # rows of all cells
     images: int  # distinct files
     calls: int  # distinct calls
-    finished: int  # those that the journal has as they are wanted
+    finished: int  # with a suitable answer in the journal
     load: Load | None = None  # what the others send (None: not over HTTP)
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun:  # The counts of every group, and of distinct and missing images.
     """The counts of every group; ``images`` of all together, ``missing`` those that are no file."""
 
     counts: tuple[Count, ...]
@@ -69,7 +68,7 @@ def count(
     with ExitStack() as stack:
         finished = None
         if journal is not None:
-            # Where there is none, nothing is finished.
+            # Without a journal, nothing is finished.
             with suppress(FileNotFoundError, NotADirectoryError):
                 finished = stack.enter_context(JournalView(journal))
         counter = CallCounter(messages, images, contents, finished)
@@ -96,17 +95,16 @@ def sweep_groups(
     settings: Mapping[str, Mapping[str, Any]],
     chats: Mapping[str, ChatModel],
 ) -> list[Group]:
-    """The cells of a sweep, a group a model.
+    """Return the cells of a sweep, one group per model.
 
-    A later stage is counted as if the first format of the stage before won: as many calls.
+    Later stages are counted as if the first format won: as many calls.
 
     Args:
-        sweep: the sweep.
-        settings: by model what is part of every call's key (:meth:`.Host.settings`).
-        chats: by model how it is asked, where that is over HTTP.
+        settings: by model, :meth:`.Host.settings`.
+        chats: by model, how it is asked over HTTP.
 
     Raises:
-        FileNotFoundError: a table is nowhere; the message says how to make it.
+        FileNotFoundError: a table is missing; the message says how to make it.
     """
     tables = Tables(skip_missing=None)
 
@@ -123,9 +121,9 @@ def sweep_groups(
 
 
 def least_of_a_race(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
-    """How many queries a model is asked if all formats but one are dropped after a first round.
+    """Count a model's queries if one format is left after the first round of a race.
 
-    Questions that the sweep names beside tables are asked in full.
+    Questions named beside tables are asked in full.
     """
     least, rest = 0, {}
     for cell in cells:

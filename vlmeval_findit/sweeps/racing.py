@@ -1,8 +1,8 @@
-"""A model's formats race: stage by stage, round by round, from calls to files.
+"""A race of a model's formats: stage by stage, round by round, from calls to files.
 
-What is decided depends on the answers to the queries of each round alone, not on what else the
-journal or a file has.  So a race that was stopped, or comes after a search over all queries, drops
-the same formats after the same rounds, and asks nothing twice.
+Decisions depend only on the answers to each round's queries, not on what else the journal or a file
+has. So a resumed race, or one after a full search, drops the same formats after the same rounds and
+repeats no call.
 """
 
 from __future__ import annotations
@@ -27,51 +27,49 @@ from .config import Race
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class Lane:  # One cell of a format in the race.
     """One cell of a format that is in the race."""
 
     whole: Output  # over all its rows
-    rounds: tuple[tuple[int, ...], ...]  # the rows that are asked by the end of each
-    done: int = 0  # rounds that were
+    rounds: tuple[tuple[int, ...], ...]  # cumulative rows of each round
+    done: int = 0  # rounds
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The rows that it was asked."""
         return self.rounds[self.done - 1] if self.done else ()
 
 
-Runners = dict[str, tuple[Lane, ...]]  # the cells of every format, one a table
+Runners = dict[str, tuple[Lane, ...]]  # the cells of every format, one per table
 
 
 @dataclass
-class Racing:
+class Racing:  # The race of one model's formats.
     """The race of one model's formats."""
 
     engine: Engine
     entry: ModelEntry
     race: Race
-    stages: int  # how many there are
+    stages: int
     _done: int = field(default=0, init=False)  # stages
     _spent: float = field(default=0.0, init=False)
     _front: tuple[Lane, ...] = field(default=(), init=False)
 
     @property
     def front(self) -> tuple[Question, ...]:
-        """The questions in the format in front, whose results come with the last stage."""
+        """The questions of the leading format, whose results come with the last stage."""
         return tuple(lane.whole.cell.question for lane in self._front)
 
     def stage(self, outputs: Sequence[Output]) -> list[Result]:
-        """Race the formats of a stage against each other, and against the one in front.
+        """Race the formats of a stage against each other and the leading one.
 
-        The results are those of all formats but the one that is in front now.  That one may have
-        been asked a part of its rows only; after the last stage it is asked the rest and is among
-        the results.
+        Returns the results of all formats but the new leader, which may have been asked only some
+        rows; after the last stage it is asked the rest and included.
 
         Raises:
             SearchError: no call of a cell was answered.
-            ModelStoppedError: the model said that no further call should be made.
-            StoppedError: somebody asked to stop.
-            JournalError: replies cannot be kept any more.
+            ModelStoppedError: the model must not be called any more.
+            StoppedError: a stop was requested.
+            JournalError: replies cannot be written any more.
         """
         new = [
             Lane(one, tuple(rounds_of(one.cell.task, one.cell.rows, self.race.seed)))
@@ -96,7 +94,7 @@ class Racing:
         return results
 
     def _decided(self, runners: Runners, number: int) -> tuple[Runners, list[Result]]:
-        """The formats that go on after a round, the best first, and the results of the others."""
+        """Return the formats that stay after a round, best first, and the others' results."""
         scores = {name: [self._score(lane) for lane in of] for name, of in runners.items()}
         for lane, score in zip(_lanes(runners), chain(*scores.values()), strict=True):
             if score.failed == len(score.rows):
@@ -119,9 +117,9 @@ class Racing:
     def _asked(
         self, runners: Runners, number: int, backend: Backend, results: list[Result]
     ) -> Runners:
-        """The formats after they were asked what a round has more than their last one.
+        """Ask the formats the additional rows of a round.
 
-        What failed before is not asked again: that is for the next run of the command.
+        Failed calls are left to the next run of the command.
         """
         asking: list[Output] = []
         for lane in _lanes(runners):
@@ -140,12 +138,12 @@ class Racing:
         }
 
     def _score(self, lane: Lane) -> RunScore:
-        """The score over the rows that the race has asked, whatever else there is."""
+        """Score the rows that the race has asked, whatever else was answered."""
         output = _narrowed(lane.whole, lane.rows, lane.whole.cell.rows)
         return in_memory(output, self.engine.journal)
 
     def _written(self, lanes: Iterable[Lane], why: Dropped | None) -> list[Result]:
-        """The results of a format; its files hold whatever was asked, before this race too."""
+        """Write and return the results of a format, with all it was ever asked."""
         results, journal = [], self.engine.journal
         for lane in lanes:
             output = lane.whole
@@ -160,7 +158,7 @@ class Racing:
 
 
 def _by_format(lanes: Sequence[Lane]) -> tuple[Runners, list[Output]]:
-    """The formats that are asked on every table, and the cells of the others, which cannot win."""
+    """Split cells into formats asked on every table, and others, which cannot win."""
     found: dict[str, list[Lane]] = {}
     for lane in lanes:
         found.setdefault(lane.whole.cell.question.format, []).append(lane)
@@ -174,7 +172,7 @@ def _lanes(runners: Runners) -> Iterator[Lane]:
 
 
 def _after(lane: Lane, number: int, begun: Output | None) -> Lane:
-    """A cell after a round; the run that was begun knows what only the machine does."""
+    """Return a cell after a round, with what only the asking machine knew."""
     whole = lane.whole
     if begun is not None:
         whole = replace(whole, identity=replace(begun.identity, rows=whole.identity.rows))
@@ -182,7 +180,7 @@ def _after(lane: Lane, number: int, begun: Output | None) -> Lane:
 
 
 def _share(runners: Runners) -> float:
-    """How much of all queries was asked."""
+    """Return the share of all queries that were asked."""
     of = next(iter(runners.values()))
     return sum(len(lane.rows) for lane in of) / sum(len(lane.rounds[-1]) for lane in of)
 
@@ -194,13 +192,13 @@ def _why(out: Out, number: int, of: Sequence[Lane], front: Question) -> Dropped:
 
 
 def _recorded(lane: Lane) -> set[int]:
-    """The rows of the run whose files lie there."""
+    """Return the rows of the recorded run."""
     recorded = read_identity(lane.whole.path)
     return set((recorded and recorded.rows) or ())
 
 
 def _narrowed(output: Output, asked: Iterable[int], of: Iterable[int]) -> Output:
-    """A cell over some of its rows, as a part of a run over others."""
+    """Restrict a cell to some rows, in a run over ``of``."""
     asked, of = frozenset(asked), frozenset(of)
     rows = output.cell.rows
     return replace(

@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 
 
 IMAGE_HASHES = ".image_hashes"
-"""The file of a work dir in which the hashes of its images are remembered; it may be deleted."""
+"""Cache of image hashes in the work dir; it may be deleted."""
 
 
 class UnfinishedError(RuntimeError):
-    """Models of a sweep were stopped, the others went on; ``results`` are all finished cells."""
+    """Some models were stopped; ``results`` are all finished cells."""
 
     def __init__(self, results: Sequence[Result], stopped: Sequence[ModelStoppedError]) -> None:
         super().__init__("\n".join(map(str, stopped)))
@@ -48,10 +48,10 @@ def run_sweep(sweep: Sweep, hosts: Hosts, watcher: Watcher, cancel: CancelToken)
 
     Raises:
         ValueError: something was refused before the first call.
-        JournalError: replies cannot be kept any more, for example on a full disk.
-        UnfinishedError: a model said that no further call of it should be made.
-        StoppedError: somebody asked to stop.
-        KeyboardInterrupt: somebody asked a second time.
+        JournalError: replies cannot be written any more, for example on a full disk.
+        UnfinishedError: a model must not be called any more.
+        StoppedError: a stop was requested.
+        KeyboardInterrupt: a stop was requested twice.
     """
     own = sweep.work_dir / ".sweep.lock"
     watch = Watch(own, lock_path(sweep.journal))
@@ -121,7 +121,7 @@ def _winner(
     beside: Container[Question],
     racing: Racing | None,
 ) -> Question:
-    """A cell in the format that is in front after the stages of a model that are done."""
+    """Return a cell in the format that leads after a model's finished stages."""
     if racing is not None:
         return racing.front[0]
     return best_format(
@@ -136,7 +136,6 @@ def _answered(
     beside: Container[Question],
     racing: Racing | None,
 ) -> list[Result]:
-    """The results of a model in a stage."""
     if racing is None:
         return engine.run_model(entry, work)
     others = [one for one in left_of(work) if one.cell.question in beside]
@@ -147,7 +146,7 @@ def _answered(
 def _prepared(
     sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Sequence[Cell]
 ) -> list[Output | Result]:
-    """Of each cell of a model in a stage its result, if it was finished before, else its output."""
+    """Return each cell's result if it was finished before, else its output."""
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
     settings = settings_from(given)
     found: list[Output | Result] = []

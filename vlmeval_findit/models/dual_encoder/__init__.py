@@ -1,1 +1,1 @@
-"""Dual encoders: a picture and a caption as two vectors, whose angle says how well they match."""
+"""Dual encoders: an image and a caption as two vectors whose angle says how well they match."""

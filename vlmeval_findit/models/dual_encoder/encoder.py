@@ -1,4 +1,4 @@
-"""What a dual encoder is to those who ask it, and which have a name; needs no torch."""
+"""The interface and the names of dual encoders; needs no torch."""
 
 from __future__ import annotations
 
@@ -11,37 +11,34 @@ import numpy as np
 import numpy.typing as npt
 
 Vectors = npt.NDArray[np.float32]
-"""n x d: one vector a row, pooled, not normalised."""
+"""n x d: one pooled, unnormalised vector per row."""
 
 
 class Padding(Enum):
     """How captions are laid out for the text tower.
 
-    SigLIP reads its feature off the last position and was trained on captions padded to 64 tokens,
-    with no mask: of a short caption that is not padded it makes another feature altogether.
+    SigLIP reads its feature from the last position and was trained on captions padded to 64 tokens
+    without a mask: unpadded, a short caption has another feature.
     """
 
     AS_TRAINED = "as trained"
-    """As the model's training did: SigLIP's padded to their full length and not masked, others'
-    masked; as many tokens as the model has positions."""
+    """As in training: SigLIP padded to full length without a mask, others masked; cut at the
+    model's positions.
+    """
     UNPADDED = "unpadded"
-    """Cut at 64 tokens, not padded, not masked."""
+    """Cut at 64 tokens, neither padded nor masked."""
 
 
 UNPADDED_TOKENS = 64
-"""Tokens at which :attr:`Padding.UNPADDED` cuts; the token that ends a caption is kept."""
+"""Where :attr:`Padding.UNPADDED` cuts; the end token is kept."""
 
 
 class TextFeatures(NamedTuple):
-    """The vectors of captions, and how long the captions are.
-
-    ``tokens`` are those of each caption before it was cut, the ones that begin and end it counted;
-    ``cut`` says whether it was.
-    """
+    """The vectors of captions, with their lengths."""
 
     vectors: Vectors
-    tokens: tuple[int, ...]
-    cut: tuple[bool, ...]
+    tokens: tuple[int, ...]  # per caption before the cut, with begin and end tokens
+    cut: tuple[bool, ...]  # whether each caption was cut
 
 
 class Encoder(Protocol):
@@ -49,40 +46,36 @@ class Encoder(Protocol):
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What features depend on: to be written beside every score."""
+        """What features depend on; recorded with every score."""
         ...
 
     def images(self, paths: Sequence[Path]) -> Vectors:
-        """The vectors of image files.
+        """Return the vectors of image files.
 
         Raises:
-            OSError: a file is not there or is no image.
+            OSError: a file is missing or no image.
         """
         ...
 
-    def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures:
-        """The vectors of captions."""
-        ...
+    def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures: ...
 
 
 class EncoderError(ValueError):
-    """Not a dual encoder, or one that gives no features; the message names it."""
+    """Not a dual encoder, or one without features; the message names it."""
 
-
-# --- names ----------------------------------------------------------------------------------------
 
 NANO_SIGLIP = "FindIt-Nano-SigLIP"
-"""The one that ships with the package: it knows rendered scenes and nothing else of the world."""
+"""Ships with the package; it knows nothing but rendered scenes."""
 
 ENCODERS: Mapping[str, str] = {
     "SigLIP": "google/siglip-so400m-patch14-384",
     NANO_SIGLIP: str(Path(__file__).parent.with_name("findit_nano_siglip")),
 }
-"""The checkpoint, an identifier of the Hugging Face hub or a folder, by name."""
+"""Checkpoints by name: a hub identifier or a folder."""
 
 
 def checkpoint_of(name: str) -> str:
-    """The checkpoint that a name stands for; an identifier or a folder stands for itself.
+    """Return the checkpoint of a name; an identifier or a folder stands for itself.
 
     >>> checkpoint_of("SigLIP")
     'google/siglip-so400m-patch14-384'
@@ -93,7 +86,7 @@ def checkpoint_of(name: str) -> str:
 
 
 def identifier_of(name: str) -> str:
-    """What a record calls an encoder: the one that ships goes by its name, wherever it lies.
+    """Return an encoder's name for records: the shipped one has its name wherever it is.
 
     >>> identifier_of("SigLIP"), identifier_of("FindIt-Nano-SigLIP")
     ('google/siglip-so400m-patch14-384', 'FindIt-Nano-SigLIP')

@@ -1,7 +1,7 @@
-"""Features on disk, one file a vector, named by what it is the feature of and what made it.
+"""Disk cache of features: one file per vector, named by content and encoder.
 
-Any number of processes may share a folder: files appear whole or not at all, and two that make the
-same feature at once write the same file.  A vector takes 5 KB at most, so nothing is thrown away.
+Processes may share it: files are written atomically, and equal features are equal files. A vector
+takes at most 5 KB, so nothing is evicted.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .encoder import Vectors
 log = logging.getLogger(__name__)
 
 FOLDER = "findit_features"
-"""Below VLMEvalKit's data folder."""
+"""In VLMEvalKit's data folder."""
 
 
 class KeptFeatures:
-    """Vectors by what made them and the SHA-256 of what they are features of.
+    """Vectors by encoder and SHA-256 of the content.
 
     Args:
-        made_by: all that a vector depends on beside the content: other values are other vectors.
-        folder: where to keep them (default: ``<LMUData>/findit_features``).
+        made_by: all that a vector depends on besides the content.
+        folder: default: ``<LMUData>/findit_features``.
     """
 
     def __init__(self, made_by: Mapping[str, str], folder: Path | None = None) -> None:
@@ -36,10 +36,10 @@ class KeptFeatures:
         self._folder = lmu_data_root() / FOLDER if folder is None else folder
 
     def of(self, contents: Sequence[str], make: Callable[[Sequence[int]], Vectors]) -> Vectors:
-        """The vectors of contents, named by their SHA-256: n x d.
+        """Return the vectors of contents given by SHA-256: n x d.
 
-        ``make`` is given the numbers of those that are not kept, each content once, and gives their
-        vectors in that order; it is not called where all are kept.
+        ``make`` gets the indices of contents that are not stored, each content once, and returns
+        their vectors in that order.
         """
         found = {content: self._read(content) for content in set(contents)}
         first = {content: i for i, content in reversed([*enumerate(contents)])}
@@ -59,7 +59,7 @@ class KeptFeatures:
         try:
             return np.frombuffer(self._path(content).read_bytes(), dtype="<f4")
         except OSError:
-            return None  # not kept, or out of reach: it is made anew
+            return None  # not stored or unreadable: it is computed
 
     def _write(self, content: str, vector: Vectors) -> None:
         path = self._path(content)

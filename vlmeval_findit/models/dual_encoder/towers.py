@@ -1,7 +1,7 @@
-"""The two towers of a dual encoder of transformers: images and captions in, pooled vectors out.
+"""The two towers of a transformers dual encoder: images and captions to pooled vectors.
 
-Float32, on a GPU where there is one.  What a batch holds beside a caption or a picture does not
-change its vector: captions that are not padded are only run beside others of their length.
+Float32, on a GPU if there is one. A vector does not depend on its batch: unpadded captions only
+share a batch with others of their length.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _Item = TypeVar("_Item")
 
 _BATCH = 16
 _UNMASKED = ("siglip", "siglip2")
-"""By ``model_type``: trained on captions padded to their full length, without a mask."""
+"""By ``model_type``: trained on captions padded to full length without a mask."""
 
 
 class Towers:
-    """A dual encoder of the hub or of a folder; its weights are read when they are first needed.
+    """A dual encoder of the hub or of a folder; weights are loaded on first use.
 
     Raises:
-        EncoderError: the checkpoint is there but is no dual encoder, or cannot be read.
-        ValueError: there is no such checkpoint.
+        EncoderError: the checkpoint is unreadable or no dual encoder.
+        ValueError: it does not exist.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -74,12 +74,11 @@ class Towers:
 
     @property
     def _pinned(self) -> Mapping[str, str]:
-        """Of the hub, the very commit whose features are kept."""
+        """The hub commit whose features are stored."""
         return {} if Path(self.checkpoint).is_dir() else {"revision": self.revision}
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """All that a vector depends on, but for where the checkpoint lies."""
         return {
             "architecture": self._class.__name__,
             "revision": self.revision,
@@ -107,11 +106,6 @@ class Towers:
         return model.eval().to(self.device)
 
     def images(self, paths: Sequence[Path]) -> Vectors:
-        """The vectors of image files, read as RGB.
-
-        Raises:
-            OSError: a file is not there or is no image.
-        """
         made = []
         for batch in _batches(paths):
             parts = [self._pictures(images=[decode(path)], return_tensors="pt") for path in batch]
@@ -120,17 +114,16 @@ class Towers:
         return np.concatenate(made)
 
     def lengths(self, captions: Sequence[str]) -> list[int]:
-        """Tokens of each caption as a whole, the ones that begin and end it counted."""
+        """Count each caption's tokens before the cut, with begin and end tokens."""
         return [len(ids) for ids in self._tokenizer([*captions], verbose=False).input_ids]
 
     def limit(self, padding: Padding) -> int:
-        """Tokens at which captions are cut."""
+        """Return the number of tokens at which captions are cut."""
         if padding is Padding.UNPADDED:
             return min(UNPADDED_TOKENS, self.most_tokens)
         return self.most_tokens
 
     def texts(self, captions: Sequence[str], padding: Padding) -> Vectors:
-        """The vectors of captions."""
         whole = padding is Padding.AS_TRAINED and not self.masked
         said = self._tokenizer(
             [*captions],
@@ -152,7 +145,7 @@ class Towers:
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _pooled(self, kind: str, given: Mapping[str, Any]) -> Vectors:
-        """What a tower makes of its input, whether it gives vectors or an object that has them."""
+        """Return a tower's vectors, returned directly or in an output object."""
         inputs = {name: value.to(self.device) for name, value in given.items()}
         out = getattr(self._model, f"get_{kind}_features")(**inputs)
         vectors = out if isinstance(out, torch.Tensor) else getattr(out, "pooler_output", None)
@@ -169,7 +162,7 @@ def _batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
 
 
 def _revision(checkpoint: str) -> str:
-    """The revision that will be loaded: of the hub, the commit that is here, or the newest."""
+    """Return the revision to load: for a hub identifier, the local commit or the newest."""
     known = known_revision(checkpoint)
     if known is not None:
         return known
@@ -181,17 +174,14 @@ def _revision(checkpoint: str) -> str:
         raise EncoderError(f"{checkpoint}: cannot be found on the hub or here: {error}") from error
 
 
-# --- by name, with features kept on disk ----------------------------------------------------------
-
-
 def named_encoder(name: str) -> Encoder:
-    """The dual encoder of a name of :data:`.encoder.ENCODERS`, of the hub, or of a folder.
+    """Return a dual encoder by a name of :data:`.encoder.ENCODERS`, the hub, or a folder.
 
-    Its weights are read when a feature is asked for that is not kept.
+    Weights are loaded when a feature is not in the cache.
 
     Raises:
-        EncoderError: the checkpoint cannot be read, or is no dual encoder.
-        ValueError: there is no such checkpoint.
+        EncoderError: the checkpoint is unreadable or no dual encoder.
+        ValueError: it does not exist.
     """
     return _NamedEncoder(name, Towers(checkpoint_of(name)))
 
@@ -210,7 +200,7 @@ class _NamedEncoder:
         return kept.of(contents, lambda numbers: self._towers.images([paths[i] for i in numbers]))
 
     def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures:
-        # Half a surrogate pair, which a reply may hold, is no text that a tokenizer takes.
+        # Tokenizers refuse lone surrogates, which a reply may have.
         captions = [caption.encode("utf-8", "replace").decode() for caption in captions]
         contents = [sha256_of(caption.encode()) for caption in captions]
         kept = KeptFeatures({**self._towers.facts, "of": "text", "padding": padding.value})
