@@ -78,11 +78,7 @@ def _ours() -> list[ModuleType]:
 
 
 def benchmark_of(asked: str | Question) -> Benchmark:
-    """Find the benchmark of a name (which need only have a known prefix) or of a question.
-
-    Raises:
-        QuestionError: no benchmark has this prefix.
-    """
+    """Find the benchmark of a question or a name, valid or not, or raise QuestionError."""
     if not isinstance(asked, str):
         return _by_prefix(asked.name).of(asked)
     found = _by_prefix(asked)

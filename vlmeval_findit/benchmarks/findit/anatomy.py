@@ -127,8 +127,6 @@ def size_of(box: Sequence[float]) -> str:
     return "medium" if area < _LARGE else "large"
 
 
-# --- points ---------------------------------------------------------------------------------------
-
 FALSE_ALARM = cause("false alarm", "a point, though there is nothing to find")
 BESIDE = cause("beside", "a point that lies in no object of its own, and an object without one")
 TOO_MANY = cause("too many", "a point more than there are objects")

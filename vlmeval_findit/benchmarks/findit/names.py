@@ -151,8 +151,6 @@ def _looks_like_dataset(text: str) -> str:
     return "_".join(front) or text
 
 
-# --- the release's own task names -----------------------------------------------------------------
-
 SUBSETS: dict[str, tuple[Dataset, bool]] = {  # subset file to (dataset, multi-label)
     subset.file: (row, multilabel)
     for row in BENCHMARK.values()

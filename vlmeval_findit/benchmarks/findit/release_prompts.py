@@ -31,11 +31,7 @@ class PromptError(ValueError):
 
 
 def prompt_set() -> tuple[str, MessageMaker]:
-    """Return name and function of the prompts in force: the clone's, else ours.
-
-    Raises:
-        PromptError: ``FINDIT_PROMPTS`` names no usable clone.
-    """
+    """Return name and function of the prompts, the clone's or ours, or raise PromptError."""
     clone = os.environ.get("FINDIT_PROMPTS")
     if not clone:
         return prompts.NAME, prompts.message

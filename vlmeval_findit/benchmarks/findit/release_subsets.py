@@ -128,11 +128,7 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
 
 
 def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
-    """Yield the named datasets' tables that have a Parquet source (default: all).
-
-    Raises:
-        TableError: an unknown name; the message gives the nearest one.
-    """
+    """Yield the release's tables of the named datasets (default: all), or raise TableError."""
     with_source = {name: row for name, row in BENCHMARK.items() if row.subset is not None}
     for name in with_source if names is None else names:
         # Pascal means both of its tables, Pascal_multilabel only that one.

@@ -96,11 +96,7 @@ def boxes_of(
 
 
 def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]:
-    """Read a file's boxes as replies in ``xyxy_json``, in pixels; no box is an empty reply.
-
-    Raises:
-        RefusedError: it is no JSON, or :func:`predictions_from` refuses it.
-    """
+    """Yield a file's boxes as ``xyxy_json`` replies in pixels, empty without a box."""
     items = read_json(path)
     record = Recorded(space={"kind": "pixels"}, finish_reason="stop")
     boxes = boxes_of(annotations, predictions_from(items, path.name), path.name)

@@ -13,7 +13,6 @@ from .classes import AUTHORS, CORRECTED, class_of, source_of
 
 Array = NDArray[np.float32]
 
-# --- the hit --------------------------------------------------------------------------------------
 
 THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # a hit's IoU is above
 
@@ -57,8 +56,6 @@ def judge(
     return values.tolist(), (values[:, None] > _LIMITS).sum(axis=1).tolist()
 
 
-# --- sums and slices ------------------------------------------------------------------------------
-
 ASKED = "asked"  # the sum of answered expressions
 HITS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # sums of hits, by threshold
 HIT_MORE = f"salvaged_{HITS[0]}"  # the sum of hits of boxes that only a lenient reader takes
@@ -92,8 +89,6 @@ def slices_of(one: Annotation) -> dict[str, str]:
     }
     return {kind: value for kind, value in found.items() if value}
 
-
-# --- metrics --------------------------------------------------------------------------------------
 
 _HALF, _ALL = {HITS[0]: 1.0}, dict.fromkeys(HITS, 1.0)
 _ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}

@@ -69,11 +69,7 @@ class Cleaned(NamedTuple):
 
 
 def compare(results: Path, reviews: Iterable[Path]) -> Cleaned:
-    """Join a file of results with files of reviews.
-
-    Raises:
-        RefusedError: a file is not as expected; the message names the row and the key.
-    """
+    """Join a file of results with files of reviews, or raise RefusedError with row and key."""
     return clean(read_results(results), chain.from_iterable(map(read_reviews, reviews)))
 
 

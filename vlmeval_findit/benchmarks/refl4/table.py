@@ -192,9 +192,6 @@ def load_task(name: str) -> RefL4Task:
     return Task(name, variant, table, {row.index: row for row in read_table(table)})
 
 
-# --- the authors' files ---------------------------------------------------------------------------
-
-
 def splits_in(folder: Path) -> tuple[Split, ...]:
     """List the splits whose tables a folder's files can make, or raise FileNotFoundError."""
     there = [s for s in (Split.VAL, Split.TEST) if (folder / file_name(s)).is_file()]
@@ -239,11 +236,7 @@ def read_release(folder: Path, split: Split, force: bool = False) -> Release:
 
 
 def prepare(release: Release, out: Path) -> Prepared:
-    """Write a split's table; its ``.meta.json`` notes differences from the release.
-
-    Raises:
-        RefusedError: an annotation is incomplete.
-    """
+    """Write a split's table, noting how it differs from the release, or raise RefusedError."""
     expressions = []
     for one in release.annotations:
         try:

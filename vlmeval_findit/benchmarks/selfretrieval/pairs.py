@@ -135,8 +135,6 @@ def read_table(path: Path) -> list[Pair]:
     return table_files.read_table(path, Pair, row.how_to_make)
 
 
-# --- the authors' file ----------------------------------------------------------------------------
-
 PAIRS = 247  # published pairs: uids 0 to 246, each of 494 images once
 
 
