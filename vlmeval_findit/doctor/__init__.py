@@ -1,1 +1,1 @@
-"""In which coordinates does a deployment really answer?  No score reads this library."""
+"""The coordinate check: which coordinates does a deployment really answer in?"""

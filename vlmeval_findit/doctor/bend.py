@@ -1,4 +1,4 @@
-"""The scale and offset by axis that bend a convention to fit a run: for frames that no row has."""
+"""Fit scale and offset of a convention to a run, for frames that no row describes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .evidence import Evidence
 from .frames import UNBENT, Bend, Floats, Frame, scaled
 from .reading import USUAL_FOLLOWS, Reading, likelihood, located, placed, read, times
 
-# Standard deviations of a model's habits, in shares of sides: of weak models on the benchmark.
+# Standard deviations of weak models' habits on the benchmark, in shares of sides
 SHIFT, SIZE = 0.04, 0.07
 
-_SETTLED = 5e-4  # of scale and of the picture: a step that changes nothing more
+_SETTLED = 5e-4  # a step this small in scale and offset ends the fit
 _FIRST_ROUNDS, _FIRST_BOXES = 10, 300
 _SCALES = np.exp(np.linspace(-2.2, 2.2, 41))  # from a ninth to nine times
 _SCALES_TRIED = 3
 _USUAL = ("grid1000", "pixels", "longer1000", "letterbox1000")
-# Nats: where several conventions bend to the same, the declared or the best one is named.
+# Nats: of conventions that bend to the same frame, the declared or the best one is named.
 _BONUS_BEST, _BONUS_DECLARED = 10.0, 20.0
 
 
@@ -31,14 +31,16 @@ def bend(
     free: bool = True,
     rounds: int = 20,
 ) -> Bend:
-    """Fit scale, offset and habits by least squares, with the weights of heavy tails.
+    """Fit scale, offset and habits by iteratively reweighted least squares.
 
-    Positions and sides scale alike in a wrong frame, but not if a model draws towards the middle.
-    ``shift``: standard deviation of the habit of a shift; without ``free`` only habits are fitted.
+    In a wrong frame positions and sides scale alike; a model's drift to the middle only moves
+    positions. ``shift`` is the standard deviation of the habit of shifted boxes; without ``free``
+    only habits are fitted.
     """
     truth = evidence.paired
     one, none = np.ones_like(truth.side), np.zeros_like(truth.side)
-    # By axis, of (offset, log scale, shift, log size): centres in shares of sides, then log sides.
+    # Derivatives by (offset, log scale, shift, log size) of centres in shares of sides and of log
+    # sides, per axis.
     centres = [1 / truth.side, (truth.centre - 0.5) / truth.side, one, none]
     rows = np.array([centres, [none, one, none, one]]).transpose(2, 1, 0, 3).reshape(2, 4, -1)
     across = rows.swapaxes(1, 2)
@@ -51,7 +53,7 @@ def bend(
         target = np.concatenate([found.centre, found.size], axis=-1)
         normal = times(rows * weight, across) + priors
         fit = np.linalg.solve(normal, times(rows * weight, target[..., None]))[..., 0].astype(float)
-        # One step may not go further than the linear model holds.
+        # The linear model only holds nearby.
         step = fit.clip(-0.3, 0.3)
         how = replace(
             how,
@@ -62,7 +64,7 @@ def bend(
         )
         if np.abs(step[:, :2]).max() < _SETTLED:
             break
-    # In the tails a pull grows less with the error than its weight says.
+    # The curvature: in the tails a pull grows more slowly with the error than its weight says.
     slope: Floats = weight * np.tile(1 - 0.25 * found.square * found.tail, 2)
     pulls = rows * (weight * (target - times(fit[:, None], rows)[:, 0]))[:, None]
     inverse = np.linalg.inv(times(rows * slope, across) + priors).astype(float)
@@ -71,7 +73,7 @@ def bend(
 
 
 def _errors(evidence: Evidence, pulls: Floats, inverse: Floats) -> Floats:
-    """(2, 4) standard errors by axis: pairs of a picture are not independent."""
+    """Return (2, 4) standard errors by axis, clustered by image."""
     names, picture = np.unique(evidence.pictures[evidence.owner[evidence.box]], return_inverse=True)
     rows = pulls.reshape(8, 2, -1).sum(1)
     sums = np.array([np.bincount(picture, row, len(names)) for row in rows])
@@ -83,8 +85,8 @@ def _errors(evidence: Evidence, pulls: Floats, inverse: Floats) -> Floats:
 def best_bend(
     evidence: Evidence, best: Convention, declared: Convention, shift: float = SHIFT
 ) -> Reading:
-    """Return the best bent reading; of equals that of ``declared``, then of ``best``."""
-    # Many are tried on a part of the boxes, and the best of them is fitted to all.
+    """Return the best bent reading, preferring ``declared``, then ``best``, among equals."""
+    # Candidates are fitted to some of the boxes, the best of them to all.
     few, tried = evidence.some(_FIRST_BOXES), []
     given = {best.name: best, declared.name: declared}
     usual = {one.name: one for one in (Convention(SPACES[name], best.order) for name in _USUAL)}

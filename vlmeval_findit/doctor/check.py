@@ -1,6 +1,6 @@
-"""The cheap part of the coordinate check, run by every score: is the declared convention plausible?
+"""The cheap coordinate check of every score: is the declared convention plausible?
 
-Some answers are tried in every space; only where another leads is anything fitted.
+Some answers are tried in every space; only if another one leads, the full diagnosis is made.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
 from .evidence import Query, evidence_of
 from .reading import said, screen
 
-MOST_QUERIES = 256  # that are kept for the check
+MOST_QUERIES = 256  # of a run
 _A_PART = 64  # queries of a part of a run
-_A_QUERY = 50  # boxes
+_A_QUERY = 50  # boxes of a query
 _FAR = 1e9  # pixels
-_SCREENED = 80  # boxes that are held against every space
+_SCREENED = 80  # boxes that are tried in every space
 _SUSPICIOUS = 8.0  # nats
-_PART = 0.1  # a share of the queries
+_PART = 0.1  # share of the queries
 
 
 def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
-    """Sample answers, boxes in pixels beside the truth; empty where none are asked in images."""
+    """Sample boxes in pixels with their truth; empty for videos and tasks without boxes."""
     question = task.question
     boxes = isinstance(question, Variant) and question.judged is Judging.BY_OVERLAP
     if not boxes or question.frames > 1:
@@ -56,15 +56,15 @@ def _query(query: Any, row: ScoredRow) -> Query:
 
 
 def joined_samples(samples: Sequence[tuple[Query, ...]]) -> tuple[Query, ...]:
-    """Samples of the parts of a run: at most :data:`MOST_QUERIES`, spread over it."""
+    """Join the samples of a run's parts to at most :data:`MOST_QUERIES`, spread evenly."""
     found = tuple(chain.from_iterable(samples))
     return found[:: max(1, -(-len(found) // MOST_QUERIES))]
 
 
 def warning(task: Any, queries: Sequence[Query], spaces: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return one line if another convention than the declared fits; None else.
+    """Return one line if another convention than the declared fits, else None.
 
-    ``spaces`` are the coordinate spaces in force, as settings with a ``source``.
+    ``spaces`` are the run's coordinate spaces, as settings with a ``source``.
     """
     if len(spaces) != 1 or sum(len(query.said) for query in queries) < FEWEST_BOXES:
         return None
@@ -78,7 +78,7 @@ def warning(task: Any, queries: Sequence[Query], spaces: Sequence[Mapping[str, A
 
 
 def _as_said(queries: Sequence[Query], declared: Convention) -> list[Query]:
-    """Queries with the numbers that their boxes in pixels were read from."""
+    """Replace boxes in pixels by the numbers that they were read from."""
     sizes = np.array([(query.width, query.height) for query in queries], float).T
     owner = np.repeat(np.arange(len(queries)), [len(query.said) for query in queries])
     boxes = np.array([box for query in queries for box in query.said], float).reshape(-1, 4).T
@@ -89,8 +89,7 @@ def _as_said(queries: Sequence[Query], declared: Convention) -> list[Query]:
 
 
 def is_suspicious(queries: Sequence[Query], declared: Convention) -> bool:
-    """Return whether another convention explains the answers, or a part, better before any fit."""
-    # Every space in the declared order, and every order in the declared space.
+    """Tell whether another space or another order explains all or part of the answers better."""
     evidence = evidence_of(queries).some(_SCREENED)
     others = [Convention(row, declared.order) for row in SPACES.values()]
     others += [Convention(declared.space, order) for order in ORDERS.values()]
@@ -104,7 +103,7 @@ def is_suspicious(queries: Sequence[Query], declared: Convention) -> bool:
 
 
 def line_of(diagnosis: Diagnosis) -> str | None:
-    """What is said of an alarm, in one line; None where there is none."""
+    """Describe an alarm in one line; None without an alarm."""
     found, verdict = diagnosis.found, diagnosis.verdict
     if found is None or not verdict.alarms:
         return None

@@ -1,4 +1,4 @@
-"""All results of the coordinate check of a run."""
+"""The results of the coordinate check of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALWAYS = ("grid1000", "unit", "pixels")
 
 
 class Line(NamedTuple):
-    """What the score would be in one convention."""
+    """The metric values in one convention."""
 
     convention: Convention
     figures: Mapping[str, float | None]
@@ -28,15 +28,13 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Consultation:
-    """A diagnosis, and the scores that other conventions would give."""
+    """A diagnosis, and the metric values that other conventions would give."""
 
     diagnosis: Diagnosis
     lines: Sequence[Line]
-    # What the best of several readings adds, in points of objects found
-    inflation: Mapping[str, float]
+    inflation: Mapping[str, float]  # points of recall that the best of several readings adds
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for a file."""
         one, found = self.diagnosis, self.diagnosis.found
         return {
             "verdict": one.verdict.value,
@@ -74,7 +72,7 @@ def _evidence(found: Found) -> dict[str, Any]:
 
 
 def bend_as_dict(how: Bend) -> dict[str, Any]:
-    """Scale and offset by axis, with their errors."""
+    """Return scale, offset (of the corner) and their standard errors by axis."""
     values = {
         "scale": how.scale,
         "scale_error": how.scale_error,
@@ -88,7 +86,7 @@ def bend_as_dict(how: Bend) -> dict[str, Any]:
 
 
 def consult(run: RunReplies) -> Consultation:
-    """Look at a run."""
+    """Check a run."""
     evidence = evidence_of(run.queries)
     diagnosis = diagnose(evidence, run.declared)
     lines = [Line(one, figures_read_in(run, one)) for one in worth_a_line(evidence, diagnosis)]
@@ -96,7 +94,7 @@ def consult(run: RunReplies) -> Consultation:
 
 
 def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
-    """Return the conventions to show: declared, best, next, usual; of equal ones the first."""
+    """Choose the conventions to show (declared, best, likely, usual), without lookalikes."""
     declared, found = diagnosis.declared, diagnosis.found
     first = [declared] if found is None else [declared, found.best]
     usual = [Convention(SPACES[name], declared.order) for name in _ALWAYS]
@@ -111,14 +109,14 @@ def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
     return made
 
 
-# --- what the best reading would add --------------------------------------------------------------
+# --- inflation ------------------------------------------------------------------------------------
 
-# Some scorers keep, box by box, the reading that agrees best with the truth.  It hides every fault
-# of a convention and adds what is not there; this says how much, for sets as they are in use.
+# Some scorers take, for each box, the reading that agrees best with the truth. That hides wrong
+# conventions and inflates scores. These are such sets of readings, as spaces and orders; "xyxy"
+# alone stands for the declared order.
 
 _SEVEN = ("grid1000", "unit", "percent", "grid1024", "pixels", "smart_200704_1605632", "longer1000")
 
-# Sets of spaces and orders; an order ``xyxy`` alone stands for the declared one
 READINGS = {
     "2 spaces": (("grid1000", "pixels"), ("xyxy",)),
     "3 spaces": (("grid1000", "unit", "pixels"), ("xyxy",)),
@@ -129,10 +127,9 @@ READINGS = {
 
 
 def inflation(evidence: Evidence, declared: Convention) -> dict[str, float]:
-    """Return by set of readings what its best adds to the declared one, in points."""
+    """Return how many points of recall at IoU 0.5 the best of each set of readings adds."""
 
     def found(readings: Sequence[Convention]) -> float:
-        """The share of objects with which any box of their query has IoU 0.5."""
         best = [best_ious(evidence, placed(evidence, one)) for one in readings]
         return float((np.max(best, axis=0) >= 0.5).mean()) if evidence.truths.size else 0.0
 

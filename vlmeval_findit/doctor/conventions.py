@@ -1,7 +1,7 @@
 """Conventions that a deployment may answer in: a row of :data:`SPACES` and one of :data:`ORDERS`.
 
-Each costs nats of evidence before it is believed, the more the rarer it is. The rows are faults
-that users of the common runners and providers reported.
+Rare ones cost more nats before they are believed. The rows are faults that users of common runners
+and providers reported.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class SpaceRow(NamedTuple):
     means: str
     cost: float  # nats
     frame: FrameOf
-    space: Space | None = None  # the same as the score knows it
+    space: Space | None = None  # as the score has it
 
 
 class Order(NamedTuple):
-    """The order of four numbers."""
+    """The order of a box's four numbers."""
 
     name: str
     cost: float  # nats
-    corners: Floats  # (4, 4): x1, y1, x2, y2 are ``corners @ numbers``
+    corners: Floats  # (4, 4): (x1, y1, x2, y2) = ``corners @ numbers``
 
     @property
     def numbers(self) -> Floats:
-        """(4, 4): the inverse of ``corners``."""
+        """Return the inverse of ``corners``, (4, 4)."""
         return np.linalg.inv(self.corners).astype(float)
 
 
@@ -80,7 +80,7 @@ def _within(
     return _space(name, means, cost, Space("smart_resize", None, low, high, two_step, factor))
 
 
-# From the sizes of pictures, (2, n), to what numbers that begin at their corner refer to.
+# From (2, n) sizes of images to the sizes that numbers refer to, from the same corner (0, 0)
 SizeOf = Callable[[Floats], Floats]
 
 
@@ -110,7 +110,7 @@ def _tiles(sizes: Floats) -> Floats:
 _SMART = of_space(Space("smart_resize", min_pixels=200704, max_pixels=1605632))
 _BOUNDS = "the processor's resize within 200704..1605632"
 
-# Those whose numbers come in rare orders too.
+# Spaces that are tried in rare orders, too
 _COMMON = [
     _space("grid1000", "thousandths of width and height", USUAL),
     _space("unit", "fractions of width and height", USUAL),
@@ -127,7 +127,7 @@ _COMMON = [
 
 _SWAPPED = "width and height exchanged"
 
-# What was done to numbers by mistake: the size that they refer to, from that of the picture.
+# Numbers scaled by mistake, and the size that they then refer to
 _MISTAKES: list[tuple[str, str, SizeOf]] = [
     ("twice_grid", "thousandths scaled a second time", lambda s: 1e6 / s),
     ("pixels_times_size", "pixels scaled as if they were thousandths", lambda s: s**2 / 1000),
@@ -154,7 +154,7 @@ _ROWS = [
     _within(401408, 3211264),
     _within(200704, 1605632, two_step=True),
     _within(65536, 16777216, factor=32),
-    # That of FindIt-Nano-px.
+    # FindIt-Nano-px
     _within(2304, 28224, RARE, factor=24),
     _sized("grid1024", "1024ths of width and height", RARE, _square(1024)),
     _sized("original", "pixels of the picture, however large", RARE, lambda s: s),
@@ -192,12 +192,12 @@ _ROWS = [
 SPACES: Mapping[str, SpaceRow] = {row.name: row for row in _ROWS}
 
 
-# Of every space; the others of common ones only.
+# Tried in every space; other orders only in common ones
 _USUAL_ORDERS = {"xyxy": 0.0, "yxyx": 0.5, "xywh": 0.5, "cxcywh": 1.0, "yxhw": 1.0}
 
 
 def _order(name: str, cost: float, of: str, exchanged: Sequence[int] = range(4)) -> Order:
-    """An order from what a representation makes of unit vectors: it is linear."""
+    # A representation is linear, so that unit vectors give its matrix.
     to_corners = REPRESENTATIONS[of].to_corners
     corners = np.array([to_corners(row) for row in np.eye(4).tolist()]).T
     return Order(name, cost, corners[:, exchanged])
@@ -213,7 +213,7 @@ ORDERS: Mapping[str, Order] = {one.name: one for one in _ORDERS}
 
 
 def conventions(first: Convention | None = None) -> list[Convention]:
-    """List usual orders of every space and rare orders of usual spaces, and ``first`` (declared).
+    """List usual orders of all spaces, rare orders of common ones, and ``first`` (declared).
 
     >>> len(conventions()), conventions()[0].name
     (333, 'grid1000/xyxy')
@@ -229,7 +229,7 @@ def conventions(first: Convention | None = None) -> list[Convention]:
 
 
 def row_of(space: Space) -> SpaceRow:
-    """Return the row of a declared space, made for it where it has settings of its own.
+    """Return the row of a declared space; make one if it has other settings.
 
     >>> row_of(Space("grid1000")).name
     'grid1000'

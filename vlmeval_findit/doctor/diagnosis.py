@@ -1,6 +1,6 @@
 """The verdict on the convention that a run declares.
 
-Every convention reads all replies; verdicts rest on paired sums over images, of nats and best IoUs.
+Conventions are compared on the same replies, by sums over images of nats and of best IoUs.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ from .evidence import Evidence, Places
 from .frames import Bend, Floats
 from .reading import Reading, apart, read, screen, times
 
-FEWEST_BOXES, FEWEST_ANSWERED = 8, 5  # fewer say nothing
+FEWEST_BOXES, FEWEST_ANSWERED = 8, 5
 
-# 1 − mean IoU of a run's objects, said in one convention and read in another: those that are less
-# apart cannot be told from their scores either.
+# Distance of conventions: 1 − mean IoU of a run's objects, said in one and read in the other.
+# Scores do not differ either between those that are less apart than this.
 ALIKE = 0.02
 
-# Nats for the declared space, and as many for the declared order: believed 20 to 1.
+# Nats for the declared space, and as many for the declared order: odds of 20 to 1
 DECLARED = 3.0
 
-# The thresholds below are set on 900 simulated runs (tests/benchmarks/test_doctor_runs.py, SHAPED)
-# and 150 of models that see nothing: the most that a run without the fault reached stands in
-# brackets.  Nats are sums over the run; standard errors are over pictures.
+# The thresholds below were set on 900 simulated runs (tests/benchmarks/test_doctor_runs.py, SHAPED)
+# and 150 of blind models; in brackets the most that a run without the fault reached. Nats are sums
+# over the run, standard errors are over images.
 
-# Nats for another convention, of 333 (6 are the price of the choice), and standard errors by which
-# pictures must speak for it, in nats and in IoU.
+# Nats for another convention (choosing among 333 costs 6), and standard errors in nats and IoU
 DECIDES, STEADY = 15.0, 2.0
-# Nats that boxes which mean objects must explain, in all and a box (13 of 20 boxes, 61 of 541).
+# Nats that boxes on objects must explain, in all and per box (13 of 20 boxes, 61 of 541)
 SIGNAL, SIGNAL_A_BOX = 12.0, 0.12
-# Nats for a frame that no row has (32, at 1.9 standard errors), how far from the rows it must lead
-# (as ALIKE), and standard errors of IoU: it has four numbers to fit.
+# Nats for a frame that no row has (32, at 1.9 standard errors), its distance from the rows, and
+# standard errors of IoU; more than above, because four numbers are fitted
 BENT, BENT_APART, BENT_STEADY = 25.0, 0.05, 3.0
-# With so many nats fewer standard errors do: a scale that changes within a run lifts the IoU of a
-# part of the pictures and lowers that of others.
+# With so many nats fewer standard errors do: if the scale changes within a run, a bend raises the
+# IoU of some images and lowers that of others.
 BENT_CLEARLY, BENT_SEEN = 60.0, 1.0
-# Nats for a second convention in a part of the queries (15), their share, and its distance (as
-# ALIKE): near ones are said by errors of a few per cent, too.
+# Nats for a second convention in part of the queries (15), their share, and its distance: near
+# conventions fit errors of a few per cent, too.
 MIXED, MIXED_SHARE, MIXED_APART = 25.0, 0.05, 0.4
 
 _READ, _SCREENED = 16, 600  # conventions that are read closely, boxes that choose them
@@ -52,7 +51,7 @@ _SHARES = (0.05, 0.1, 0.2, 0.35, 0.5)  # of the queries
 
 
 class Verdict(Enum):
-    """What is said of a run; the values are the words of case files."""
+    """The verdict on a run; values as in case files."""
 
     TOO_FEW = "too few"
     NONE = "none"
@@ -64,12 +63,11 @@ class Verdict(Enum):
 
     @property
     def alarms(self) -> bool:
-        """Whether the declared convention is not the one that fits."""
         return self in (Verdict.OTHER, Verdict.UNLISTED, Verdict.MIXED)
 
 
 class Second(NamedTuple):
-    """A second convention, in a part of the queries."""
+    """A second convention, in part of the queries."""
 
     convention: Convention
     share: float  # of the queries
@@ -83,59 +81,59 @@ class Second(NamedTuple):
 
 
 class Unlisted(NamedTuple):
-    """The frame that fits best of those that no row has: a row's, bent."""
+    """The best frame that no row has: that of a row, bent."""
 
     bent: Convention
     bend: Bend
     gain: float  # nats over the best row, both with the model's habits
     distance: float  # from the best row
-    z_iou: float  # how steadily over pictures, against the best row
-    signal: float  # nats that boxes which mean objects explain
+    z_iou: float  # standard errors over images by which its IoU exceeds the best row's
+    signal: float  # nats that boxes on objects explain
 
 
 @dataclass(frozen=True)
 class Found:
-    """What readings say of a run, before a verdict."""
+    """What readings of a run show, before a verdict."""
 
     best: Convention
-    llr: float  # nats by which ``best`` is ahead of the declared convention
-    z: float  # how steadily over pictures, in nats
-    z_iou: float  # the same, in the best IoU of objects
-    distance: float  # of the two, on this data
-    signal: float  # nats that boxes which mean objects explain
+    llr: float  # nats by which ``best`` leads the declared convention
+    z: float  # this lead in standard errors over images
+    z_iou: float  # the same of best IoUs
+    distance: float  # between the two, on this data
+    signal: float  # nats that boxes on objects explain
     agree: int  # queries that ``best`` explains better
-    alike: tuple[str, ...]  # cannot be told from ``best`` on this data
-    rivals: tuple[str, ...]  # were not excluded
+    alike: tuple[str, ...]  # conventions that cannot be told from ``best`` on this data
+    rivals: tuple[str, ...]  # other conventions that are not excluded
     unlisted: Unlisted
     second: Second
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The verdict on a run and what it rests on (None: there were too few boxes)."""
+    """The verdict on a run and its reasons."""
 
     verdict: Verdict
     declared: Convention
     boxes: int
     queries: int
     answered: int  # queries with boxes
-    found: Found | None = None
-    drift: bool = False  # the frame is off, by too little to be another
+    found: Found | None = None  # None: too few boxes
+    drift: bool = False  # the frame is slightly off
 
 
 class Demands(NamedTuple):
-    """What is demanded of a run, which may be of any model and on any pictures."""
+    """Settings that depend on the data; the defaults suit any run."""
 
     boxes: int = FEWEST_BOXES
-    excludes: float = DECIDES  # nats by which a rival must be behind
-    shift: float = SHIFT  # how far a model may move its boxes, in shares of their side
+    excludes: float = DECIDES  # nats by which an excluded rival is behind
+    shift: float = SHIFT  # standard deviation of shifted boxes, in shares of their side
 
 
 OF_RUNS = Demands()
 
 
 def diagnose(evidence: Evidence, declared: Convention, demands: Demands = OF_RUNS) -> Diagnosis:
-    """Which convention a run follows, against the one that it declares."""
+    """Find which convention a run follows, compared with the declared one."""
     counts = evidence.boxes, evidence.queries, evidence.answered
     if evidence.boxes < demands.boxes or evidence.answered < FEWEST_ANSWERED:
         return Diagnosis(Verdict.TOO_FEW, declared, *counts)
@@ -160,7 +158,7 @@ def _look(evidence: Evidence, declared: Convention, demands: Demands) -> Found:
     behind = {name: worth(best) - worth(one) for name, one in readings.items()}
     z, z_iou = steadiness(evidence, best, own)
     bent = best_bend(evidence, best.convention, declared, demands.shift)
-    # What a model does to its boxes is no merit of a bend: the best row is given its habits, too.
+    # For a fair comparison the best row gets the model's habits, too.
     habits = bend(evidence, best.convention, shift=demands.shift, free=False)
     plain = read(evidence, best.convention, habits)
     return Found(
@@ -193,8 +191,8 @@ def _preference(one: Convention, declared: Convention) -> float:
 
 
 def steadiness(evidence: Evidence, one: Reading, other: Reading) -> tuple[float, float]:
-    """Return by how many standard errors images prefer one reading: of nats, and of best IoUs."""
-    # No image counts for more than 10 nats.
+    """Return by how many standard errors images prefer one reading, in nats and in best IoUs."""
+    # An image counts for at most 10 nats.
     nats = _z(one.logs - other.logs, evidence.pictures[evidence.owner], most=10.0)
     return nats, _z(one.ious - other.ious, evidence.pictures[evidence.truth_query], most=np.inf)
 
@@ -214,10 +212,10 @@ def _second(
     bent: Reading,
     screened: tuple[Floats, Floats],
 ) -> Second:
-    """Find the convention of a part of the queries, where neither ``best`` nor a bend explains it.
+    """Find a convention for the queries that neither ``best`` nor a bend explains.
 
-    Only boxes that mean objects speak for it: numbers that make no sense in ``best`` are boxes
-    somewhere in many conventions. Sides that were rounded away say nothing.
+    Only boxes on objects count, because any numbers are boxes somewhere in many conventions. Boxes
+    with a side rounded to 0 do not count.
     """
     ends = times(best.convention.order.corners, few.numbers)
     flat = (ends[:2] == ends[2:]).any(0)
@@ -230,7 +228,7 @@ def _second(
 
     promise = gains(*screened).clip(0, 30).sum(1)
     likely = [known[i] for i in np.argsort(-promise, kind="stable")[:_READ]]
-    # Boxes of the second convention are as good as those of the first.
+    # Boxes in the second convention are assumed to be as accurate as in the first.
     ratio = np.exp(gains(*screen(few, likely, best.width)))
     costs = np.array([one.cost for one in likely])
     tried = []
@@ -244,7 +242,7 @@ def _second(
 
 
 def decide(found: Found, declared: Convention, boxes: int) -> tuple[Verdict, bool]:
-    """The first verdict that holds, and whether there is a drift."""
+    """Return the first verdict that holds, and whether there is a drift."""
     bent, second = found.unlisted, found.second
     needed = SIGNAL + SIGNAL_A_BOX * boxes
     clearly = bent.gain >= BENT_CLEARLY and bent.z_iou >= BENT_SEEN

@@ -1,4 +1,4 @@
-"""What a run says and what is true, flattened into arrays, before any space is applied."""
+"""A run's answers and truths as flat arrays, before any space is applied."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .frames import Floats, Frame, FrameOf
 
 Places = NDArray[np.intp]
 
-MOST_BOXES = 2000  # of a run: of longer ones a sample of queries is looked at
+MOST_BOXES = 2000  # of a run; larger ones are sampled by query
 MOST_SAID = 200  # boxes of a reply
-MOST_TRUTHS = 40  # objects of a query that a box is compared with
+MOST_TRUTHS = 40  # objects that a box is compared with
 _LARGEST_NUMBER = 1e7
 _STEPS = 6  # decimals
 
@@ -28,15 +28,15 @@ class Query(NamedTuple):
     width: int
     height: int
     picture: str
-    truths: Sequence[Sequence[float]]  # (x1, y1, x2, y2) in pixels of the picture
-    said: Sequence[Sequence[float]]  # the numbers of each box, as the reply has them
-    # Empty where the query has one label.
+    truths: Sequence[Sequence[float]]  # (x1, y1, x2, y2) in pixels
+    said: Sequence[Sequence[float]]  # numbers of each box as in the reply
+    # Empty if labels need not be compared
     truth_labels: Sequence[str] = ()
     labels: Sequence[str] = ()
 
 
 class Paired(NamedTuple):
-    """The objects of pairs, (2, p) each, in shares of the picture."""
+    """The objects of pairs, (2, p) each, in shares of the image."""
 
     centre: Floats
     side: Floats
@@ -45,18 +45,18 @@ class Paired(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """A run as arrays: q queries, t objects, n boxes, p pairs of them that may be the same."""
+    """A run as arrays: q queries, t objects, n boxes, p pairs of a box and a possible object."""
 
-    sizes: Floats  # (2, q) of pictures in pixels
-    pictures: Places  # (q,) the number of each query's picture
-    truths: Floats  # (4, t) in shares of the picture
+    sizes: Floats  # (2, q) widths and heights of images in pixels
+    pictures: Places  # (q,) index of each query's image
+    truths: Floats  # (4, t) in shares of the image
     truth_query: Places  # (t,)
-    numbers: Floats  # (4, n) as said
-    owner: Places  # (n,) the query of each box
+    numbers: Floats  # (4, n) as in the reply
+    owner: Places  # (n,) query of each box
     box: Places  # (p,)
     truth: Places  # (p,)
-    log_choices: Floats  # (n,) in how many pairs a box is, at least 1
-    step: float  # of the numbers: 1 for whole ones, 0.01 for two decimals
+    log_choices: Floats  # (n,) logarithm of the number of a box's pairs, at least 1
+    step: float  # precision of the numbers: 1 for integers, 0.01 for two decimals
     _frames: dict[FrameOf, Frame] = field(default_factory=dict, repr=False)
 
     @property
@@ -69,7 +69,7 @@ class Evidence:
 
     @cached_property
     def log_sides(self) -> tuple[Floats, Floats]:
-        """(2, 1) each: mean and spread of the logarithms of objects' sides."""
+        """Return mean and spread of the logarithms of objects' sides, (2, 1) each."""
         if not self.truths.size:
             return np.full((2, 1), -1.5), np.ones((2, 1))
         logs = np.log(self.truths[2:] - self.truths[:2])
@@ -77,24 +77,23 @@ class Evidence:
 
     @cached_property
     def paired(self) -> Paired:
-        """The object of every pair."""
         truths = self.truths[:, self.truth]
         side = truths[2:] - truths[:2]
         return Paired((truths[:2] + truths[2:]) / 2, side, np.log(side))
 
     @cached_property
     def meaningless(self) -> Floats:
-        """(n,) logarithms of densities: how likely numbers are that mean nothing."""
+        """Return (n,) log densities of the numbers if they mean nothing."""
         logs: Floats = -np.log((np.abs(self.numbers) + 0.01) * 32).sum(0)
         return logs
 
     @property
     def answered(self) -> int:
-        """How many queries have a box."""
+        """Return how many queries have boxes."""
         return len(np.unique(self.owner))
 
     def some(self, most: int) -> Evidence:
-        """At most so many boxes of it, spread over the run, with the pairs that they are in."""
+        """Keep at most so many boxes, spread evenly over the run, and their pairs."""
         if self.boxes <= most:
             return self
         kept = np.linspace(0, self.boxes - 1, most).astype(np.intp)
@@ -111,7 +110,7 @@ class Evidence:
         )
 
     def frame(self, frame_of: FrameOf) -> Frame:
-        """What numbers refer to, by query; the sizes of pictures are looked at once."""
+        """Return the frame of each query; different image sizes are computed once."""
         if frame_of not in self._frames:
             sizes, place = self._different_sizes
             self._frames[frame_of] = frame_of(sizes).of(place)
@@ -123,12 +122,12 @@ class Evidence:
         return sizes, place.ravel()
 
     def by_query(self, of_boxes: Floats) -> Floats:
-        """Sums over the boxes of every query: (q,)."""
+        """Sum over the boxes of each query: (q,)."""
         return np.bincount(self.owner, of_boxes, self.queries).astype(float)
 
 
 def evidence_of(queries: Sequence[Query]) -> Evidence:
-    """Make the arrays of a run, without numbers that are not finite or absurdly large.
+    """Make the arrays of a run, without boxes that have non-finite or absurdly large numbers.
 
     >>> seen = evidence_of([Query(100, 50, "a", [(10, 10, 20, 20)], [(1, 2, 3, 4), (5, 6, 7, 8)])])
     >>> seen.truths.tolist(), seen.owner.tolist(), seen.box.tolist(), seen.truth.tolist()
@@ -174,7 +173,7 @@ def _sample(queries: Sequence[Query]) -> Sequence[Query]:
 def _stacked(
     rows: Sequence[tuple[Sequence[Sequence[float]], Sequence[str]]],
 ) -> tuple[Floats, Places, NDArray[np.str_]]:
-    """Boxes (4, n) of all queries, the query of each, and labels as the score compares them."""
+    """Join the boxes of all queries: (4, n), the query of each, and their normalised labels."""
     boxes = [box for found, _ in rows for box in found]
     where = np.repeat(np.arange(len(rows)), [len(found) for found, _ in rows])
     labels = [plain_label(name) for found, given in rows for name in given or [""] * len(found)]
@@ -187,7 +186,7 @@ def _pairs(
     labels: NDArray[np.str_],
     truth_labels: NDArray[np.str_],
 ) -> tuple[Places, Places]:
-    """Every box with the objects of its query that have its label; at most :data:`MOST_TRUTHS`."""
+    """Pair boxes with objects of the same label among their query's first :data:`MOST_TRUTHS`."""
     first = np.searchsorted(truth_query, owner, side="left")
     count = np.minimum(np.searchsorted(truth_query, owner, side="right") - first, MOST_TRUTHS)
     box = np.repeat(np.arange(len(owner)), count)
@@ -197,7 +196,7 @@ def _pairs(
 
 
 def _step(numbers: Floats) -> float:
-    """The step of which nearly all numbers are multiples, so that rounding is no evidence."""
+    """Find the step that nearly all numbers are multiples of, to allow for rounding."""
     values = np.abs(numbers).ravel()
     for digits in range(_STEPS):
         scaled = values * 10.0**digits

@@ -1,8 +1,4 @@
-"""What numbers refer to: per axis an affine map from shares of the image to the numbers said.
-
-``x`` is a share of the image's width (0 left, 1 right), ``y`` of its height; a :class:`Frame` says
-by image what a model that means (x, y) writes.
-"""
+"""Frames: affine maps per axis from shares of the image (0 left or top, 1) to a reply's numbers."""
 
 from __future__ import annotations
 
@@ -17,23 +13,22 @@ from ..boxes.spaces import Space, reference
 
 Floats = NDArray[np.float64]
 
-# From the sizes of pictures, (2, n) of widths and heights in pixels, to their frame.
+# From (2, n) widths and heights of images in pixels to their frame
 FrameOf = Callable[[Floats], "Frame"]
 
 
 class Frame(NamedTuple):
-    """u = scale[0] * x + offset[0], v = scale[1] * y + offset[1]; both (2, n)."""
+    """u = scale[0] * x + offset[0], v = scale[1] * y + offset[1] for n images."""
 
-    scale: Floats  # The size that numbers refer to; negative: mirrored
-    offset: Floats
+    scale: Floats  # (2, n) the size that numbers refer to; negative: mirrored
+    offset: Floats  # (2, n)
     turned: bool = False  # u follows y and v follows x
 
     def of(self, rows: NDArray[np.intp]) -> Frame:
-        """The frame of some of the pictures, in the order given."""
+        """Select images."""
         return Frame(self.scale[:, rows], self.offset[:, rows], self.turned)
 
     def bent(self, how: Bend) -> Frame:
-        """The frame where a point c is said at ½ + offset + scale (c − ½)."""
         if how is UNBENT:
             return self
         axes = [1, 0] if self.turned else [0, 1]
@@ -41,51 +36,50 @@ class Frame(NamedTuple):
         return Frame(self.scale * scale, self.offset + self.scale * start, self.turned)
 
 
-# A scale beside 1 and an offset in shares of the picture that weak models have, too.
+# Deviations of scale, and offsets in shares of the image, that weak models have, too
 SMALL_SCALE, SMALL_OFFSET = 0.05, 0.015
 
 
 @dataclass(frozen=True)
 class Bend:
-    """A point c of the image is said where ½ + offset + scale (c − ½) belongs; all (2,) of x, y.
+    """A map of a point c to ½ + offset + scale (c − ½), by axis in shares of the image; all (2,).
 
-    Sides scale likewise. ``shift`` and ``size`` are a model's habits in any frame. Errors are by
-    image.
+    ``shift`` and ``size`` are a model's habits in any frame.
     """
 
     scale: Floats
-    offset: Floats
-    shift: Floats  # boxes are moved, by shares of the object's side
-    size: Floats  # the logarithm of how much too large sides are
-    scale_error: Floats
+    offset: Floats  # of the middle
+    shift: Floats  # of boxes, in shares of the object's side
+    size: Floats  # logarithm of the ratio of sides to the object's
+    scale_error: Floats  # standard errors, clustered by image
     offset_error: Floats
 
     @property
     def at_origin(self) -> Floats:
-        """(2,): where the corner (0, 0) of the picture is said, in shares of the picture."""
+        """Return the offset of the corner (0, 0)."""
         corner: Floats = 0.5 + self.offset - self.scale / 2
         return corner
 
     @property
     def at_origin_error(self) -> Floats:
-        """(2,): its standard error; offset in the middle and scale are nearly independent."""
+        # The offset of the middle and the scale are nearly independent.
         error: Floats = np.hypot(self.offset_error, self.scale_error / 2)
         return error
 
     @property
     def is_small(self) -> bool:
-        """A few per cent, or drawn to the middle of the picture as weak models draw."""
+        """Tell whether it is a few per cent, or weak models' tendency to the middle."""
         offset = np.abs(self.offset)
         either = np.minimum(offset, np.abs(self.at_origin))
         if (np.abs(self.scale - 1) < SMALL_SCALE).all() and (either < SMALL_OFFSET).all():
             return True
-        # Few pictures do not tell the middle better than by two standard errors.
+        # The offset is only known up to two standard errors.
         middle = np.maximum(0.01, 0.15 * (1 - self.scale)) + 2 * np.nan_to_num(self.offset_error)
         return bool(((self.scale > 0.75) & (self.scale < 1) & (offset < middle)).all())
 
 
 def scaled(scale: float) -> Bend:
-    """About the corner (0, 0), alike on both axes."""
+    """Scale both axes about the corner (0, 0)."""
     both, none, nan = np.full(2, scale), np.zeros(2), np.full(2, np.nan)
     return Bend(both, (both - 1) / 2, none, none, nan, nan)
 
@@ -94,7 +88,7 @@ UNBENT = scaled(1.0)
 
 
 def of_space(space: Space) -> FrameOf:
-    """The frame of a coordinate space that the score knows."""
+    """Make the frame of one of the score's coordinate spaces."""
 
     def frame(sizes: Floats) -> Frame:
         found = [reference(space, int(w), int(h)) for w, h in sizes.T.tolist()]
@@ -105,7 +99,7 @@ def of_space(space: Space) -> FrameOf:
 
 
 def cropped(side: float) -> FrameOf:
-    """The square in the middle of the picture, of ``side``."""
+    """Make the frame of the square in the image's middle, with sides of ``side``."""
 
     def frame(sizes: Floats) -> Frame:
         edge = sizes.min(0)
@@ -115,10 +109,10 @@ def cropped(side: float) -> FrameOf:
 
 
 def seen_turned(size: FrameOf, far: tuple[bool, bool], turned: bool = False) -> FrameOf:
-    """Mirror the image as sent, or turn it by a quarter.
+    """Make the frame of an image that is mirrored, or turned by 90 degrees.
 
-    ``far`` says which of u and v count from the far edge: both at 180 degrees; clockwise, u counts
-    from the bottom.
+    ``far`` tells for u and v whether they count from the far edge: both at 180 degrees; u, from the
+    bottom, if turned clockwise.
     """
 
     def frame(sizes: Floats) -> Frame:

@@ -1,4 +1,4 @@
-"""The replies of a run, as the doctor looks at them: numbers before any space, beside the truth."""
+"""A run's replies for the coordinate check: numbers before any space, with the truth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .reading import located
 
 
 class NotBoxesError(ValueError):
-    """A run whose answers are no boxes, or whose replies are in several spaces."""
+    """A run without boxes, or with replies in several spaces."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RunReplies:
 
     @property
     def queries(self) -> list[Query]:
-        """Evidence by picture; of a video one query a frame."""
+        """Return a query per image, or per frame of a video."""
         return [one for reply in self.matched for one in _queries(reply, self.declared)]
 
 
@@ -49,11 +49,11 @@ def replies_of_run(
     settings: Settings,
     run: Identity | None,
 ) -> RunReplies:
-    """Read the replies of a run; the arguments are those of its score.
+    """Read a run's replies as its score does.
 
     Raises:
-        NotBoxesError: its answers are no boxes.
-        SpaceError: the coordinate space is not known.
+        NotBoxesError: the answers are no boxes, or in several spaces.
+        SpaceError: the coordinate space is unknown.
     """
     question = task.question
     if not isinstance(question, Variant) or question.judged is not Judging.BY_OVERLAP:
@@ -64,7 +64,7 @@ def replies_of_run(
     space = spaces[0].space if spaces else space_from("grid1000")
     row = run.answering.row or "" if run is not None else ""
     name = reply_format(model, question, settings, row).numbers.name
-    # Eight numbers, and formats without names, are read into corners.
+    # Other formats, such as eight numbers, were read into corners.
     order = ORDERS.get(name, ORDERS["xyxy"])
     return RunReplies(Convention(row_of(space), order), matched)
 
@@ -95,7 +95,7 @@ def _queries(one: MatchedReply, declared: Convention) -> Iterator[Query]:
 
 
 def figures_read_in(run: RunReplies, convention: Convention) -> dict[str, float | None]:
-    """F1@0.5 and mIoU in percent, had the score read the replies in a convention."""
+    """Compute F1@0.5 and mIoU in percent with the replies read in a convention."""
     readings = [one.reading for one in run.matched]
     pixels = iter(_in_pixels(run, convention).T.tolist())
     read = [
@@ -107,7 +107,7 @@ def figures_read_in(run: RunReplies, convention: Convention) -> dict[str, float 
 
 
 def _in_pixels(run: RunReplies, convention: Convention) -> Floats:
-    """(4, n) corners of all boxes in pixels, in the order of the replies."""
+    """Return (4, n) corners of all boxes in pixels, in the order of the replies."""
     boxes = [box for one in run.matched for box in one.reading.boxes]
     corners = np.array(boxes, float).reshape(-1, 4)
     sizes = np.array([(m.query.width, m.query.height) for m in run.matched], float).T

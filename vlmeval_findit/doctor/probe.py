@@ -1,6 +1,6 @@
 """Judge a deployment's convention by its answers about the probe's scenes.
 
-Each has one object, in sizes that tell conventions apart: forty answers say more than a run.
+Each scene has one object, and image sizes tell conventions apart: 40 answers say more than a run.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .frames import Bend, Floats
 from .reading import iou, placed, said
 
 FEWEST = 20  # boxes that a finding needs
-# A rival is excluded at 150 to 1; and on one large shape a model has hardly a habit: what draws
-# its boxes to the middle of the picture is a fault here.
+# Rivals are excluded at odds of 150 to 1. Models hardly have habits on one large shape: boxes drawn
+# to the image's middle are a fault here.
 DEMANDS = Demands(boxes=FEWEST, excludes=5.0, shift=0.01)
-DRIFTS = 12.0  # nats for a scale or an offset that make it a finding, however small it is
+DRIFTS = 12.0  # nats for a scale or an offset, however small, to be a finding
 
 
 class Outcome(Enum):
-    """What is said of a deployment."""
+    """The verdict on a deployment."""
 
     CONFIRMED = "confirmed"
     NAMED = "named, nothing was declared"
@@ -47,12 +47,11 @@ class Outcome(Enum):
 
     @property
     def is_fault(self) -> bool:
-        """Whether boxes are not where the declared convention has them."""
         return self in (Outcome.OTHER, Outcome.MIXED, Outcome.DRIFT, Outcome.UNLISTED)
 
     @property
     def is_clear(self) -> bool:
-        """Whether one convention is named, and fits."""
+        """Tell whether one convention is named, and fits."""
         return self in (Outcome.CONFIRMED, Outcome.NAMED, Outcome.OTHER)
 
 
@@ -73,9 +72,8 @@ class Finding:
     declared: Convention | None  # None: nothing was
     named: Convention | None  # None: no convention fits
     diagnosis: Diagnosis
-    # Scale and offset in a convention: the one that is named, where it explains the answers.
-    fitted: Convention | None = None
-    fit: Bend | None = None
+    fitted: Convention | None = None  # ``named`` if clear, else the one that fits best when bent
+    fit: Bend | None = None  # scale and offset in ``fitted``
 
 
 def examine(queries: Sequence[Query], declared: Convention | None, asked: Convention) -> Finding:
@@ -84,13 +82,13 @@ def examine(queries: Sequence[Query], declared: Convention | None, asked: Conven
     against = declared or asked
     diagnosis = diagnose(evidence, against, DEMANDS)
     if declared is None and diagnosis.found is not None:
-        # What nobody declared is first named, then held against its rivals like anything else.
+        # The best convention is then compared with its rivals as if it were declared.
         against = diagnosis.found.best
         diagnosis = diagnose(evidence, against, DEMANDS)
     outcome, found = _OF_VERDICTS.get(diagnosis.verdict, Outcome.NOTHING), diagnosis.found
     if found is None or outcome is Outcome.NOTHING:
         return Finding(outcome, declared, None, diagnosis)
-    # Of those that cannot be told apart it is the declared one.
+    # Of conventions that cannot be told apart we name the declared one.
     named = against if found.distance < ALIKE else found.best
     fitted, fit = found.unlisted.bent, found.unlisted.bend
     if outcome in (Outcome.CONFIRMED, Outcome.UNDECIDED):
@@ -103,23 +101,23 @@ def examine(queries: Sequence[Query], declared: Convention | None, asked: Conven
     return Finding(outcome, declared, named, diagnosis, fitted, fit)
 
 
-# --- by size of the picture -----------------------------------------------------------------------
+# --- by image size --------------------------------------------------------------------------------
 
 
 class OfSize(NamedTuple):
-    """The answers about pictures of one size; NaN and None where there is nothing."""
+    """The answers about images of one size; NaN without boxes."""
 
     width: int
     height: int
     boxes: int
     said: Floats  # (2,) medians of number / true pixel along x and y
-    declared: Floats | None  # the same, had the truth been said in this convention
-    named: Floats | None
-    iou: float  # the median, read as named, or as declared where nothing is
+    declared: Floats | None  # the same for the truth, said in the declared convention
+    named: Floats | None  # the same in the named one
+    iou: float  # median, read as named, else as declared
 
 
 def by_size(queries: Sequence[Query], finding: Finding, asked: Convention) -> list[OfSize]:
-    """What was said of pictures of every size, in the order of their first."""
+    """Group answers by image size, in order of first appearance."""
     sizes: dict[tuple[int, int], list[Query]] = {}
     for query in queries:
         sizes.setdefault((query.width, query.height), []).append(query)
@@ -150,19 +148,19 @@ def _of_size(evidence: Evidence, finding: Finding, asked: Convention) -> OfSize:
 
 
 def _ratio(convention: Convention, numbers: Floats, pixels: Floats) -> Floats:
-    """(2,) medians of number / true pixel, numbers ordered as a convention has them."""
+    """Return (2,) medians of number / true pixel, with numbers in the order of a convention."""
     if not numbers.size:
         return np.full(2, np.nan)
     ratio = (convention.order.corners @ numbers / pixels).reshape(2, 2, -1)
     return np.asarray(np.median(ratio, axis=(0, 2)))
 
 
-# --- replies of another form ----------------------------------------------------------------------
+# --- replies in another form ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class OtherForm:
-    """The form of ``count`` replies: a format that could have been asked for, or an unknown key."""
+    """The form of ``count`` replies: another known format, or an unknown key."""
 
     count: int
     question: Variant | None = None
@@ -170,9 +168,9 @@ class OtherForm:
 
 
 def other_form(question: Variant, replies: Sequence[Reply]) -> OtherForm | None:
-    """The form of more replies than have the one that was asked for; None where there is none."""
+    """Find a form that more replies have than the requested one; None where there is none."""
     said = [reply.answer for reply in replies if not reply.failed]
-    # Any four numbers in brackets are a text reply, those of an object too.
+    # Four numbers in brackets are a text reply, even inside an object.
     plain = [text for text in said if not objects_in(text)]
     found = [
         OtherForm(_readable(one, said if one.output == "json" else plain), one)

@@ -1,10 +1,10 @@
-"""Read a run in a convention: where its boxes lie, and how likely their numbers are then.
+"""Read a run in a convention: where its boxes lie, and how likely their numbers are.
 
-A box means an object of its query (Student's t errors with 2 degrees of freedom, for heavy tails),
-another place, or nothing. Densities are of the numbers as said, so that units compare.
+A box means an object of its query (with heavy-tailed errors: Student's t, 2 degrees of freedom),
+another place, or nothing. Densities are of the reply's numbers, so that units are comparable.
 """
-# Shapes: n boxes, p pairs of a box and an object of its query, t objects; ``...`` are readings that
-# are computed at once. Places and sides are in shares of the image.
+# Shapes: n boxes, p pairs of a box and an object of its query, t objects; ``...`` are readings
+# computed at once. Positions and sides are in shares of the image.
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ from .conventions import Convention
 from .evidence import Evidence
 from .frames import UNBENT, Bend, Floats, Frame
 
-# Errors of boxes in shares of the object's side: those of models of mean IoU 0.9, 0.75 and 0.5.
+# Errors in shares of the object's side, of models with a mean IoU of 0.9, 0.75 and 0.5
 WIDTHS, USUAL_WIDTH = (0.03, 0.08, 0.2), 0.08
-# Shares of boxes that mean an object: most are wrong, usual, and nearly all are right.
-FOLLOWS, USUAL_FOLLOWS = (0.3, 0.6, 0.85), 0.6
-# The share of boxes whose numbers mean nothing.
-MEANINGLESS = 0.05
+FOLLOWS, USUAL_FOLLOWS = (0.3, 0.6, 0.85), 0.6  # shares of boxes that mean an object
+MEANINGLESS = 0.05  # share of boxes whose numbers mean nothing
 
-_OUTSIDE, _MOST_OUTSIDE = 25.0, 0.2  # nats a picture's side outside of the picture, sides
-_MARGIN = 0.02  # shares of the picture
+_OUTSIDE, _MOST_OUTSIDE = 25.0, 0.2  # nats per image side that a box lies outside; most such sides
+_MARGIN = 0.02  # shares of the image
 _NEVER = -700.0  # nats
 
 
 class Boxes(NamedTuple):
-    """Boxes in a convention, along the picture's x and y."""
+    """Boxes read in a convention, along the image's x and y."""
 
     centre: Floats  # (..., 2, n)
     side: Floats  # (..., 2, n), not positive where the numbers are no box
@@ -38,13 +36,13 @@ class Boxes(NamedTuple):
 
     @property
     def corners(self) -> Floats:
-        """(..., 4, n) x1, y1, x2, y2."""
+        """Return (..., 4, n) x1, y1, x2, y2."""
         half = self.side / 2
         return np.concatenate([self.centre - half, self.centre + half], axis=-2)
 
 
 def located(numbers: Floats, frame: Frame, corners: Floats) -> Boxes:
-    """Numbers (4, n) as boxes; ``frame`` is by box, ``corners`` (..., 4, 4) of orders."""
+    """Convert numbers (4, n) to boxes; ``frame`` is by box, ``corners`` (..., 4, 4) of orders."""
     ends = times(corners, numbers)
     low = (ends[..., :2, :] - frame.offset) / frame.scale
     high = (ends[..., 2:, :] - frame.offset) / frame.scale
@@ -53,7 +51,7 @@ def located(numbers: Floats, frame: Frame, corners: Floats) -> Boxes:
 
 
 def said(boxes: Floats, frame: Frame, numbers: Floats) -> Floats:
-    """Invert :func:`located`: corners (4, n) as exact numbers.
+    """Convert corners (4, n) to numbers, as the inverse of :func:`located`.
 
     >>> from vlmeval_findit.doctor.conventions import ORDERS
     >>> frame = Frame(np.array([[1000.0], [1000.0]]), np.zeros((2, 1)))
@@ -62,7 +60,7 @@ def said(boxes: Floats, frame: Frame, numbers: Floats) -> Floats:
     """
     low, high = (boxes[1::-1], boxes[:1:-1]) if frame.turned else (boxes[:2], boxes[2:])
     low, high = low * frame.scale + frame.offset, high * frame.scale + frame.offset
-    # An axis that is mirrored exchanges the ends; a box with a negative side keeps it.
+    # A mirrored axis exchanges the ends; a negative side stays negative.
     mirrored = frame.scale < 0
     ends = np.concatenate([np.where(mirrored, high, low), np.where(mirrored, low, high)])
     return times(numbers, ends)
@@ -83,13 +81,13 @@ def iou(left: Floats, right: Floats) -> Floats:
 
 
 def times(left: Floats, right: Floats) -> Floats:
-    """``left @ right`` of long thin arrays, in this thread: others only get in each other's way."""
+    """Return ``left @ right`` of long thin arrays without BLAS, whose threads only slow it down."""
     product: Floats = np.einsum("...ij,...jk->...ik", left, right)
     return product
 
 
 def _both(axes: Floats) -> Floats:
-    """The sum over x and y, the last axis but one: ``sum`` takes several times as long."""
+    # Adds x and y, several times faster than ``sum``.
     total: Floats = axes[..., 0, :] + axes[..., 1, :]
     return total
 
@@ -98,25 +96,24 @@ def _both(axes: Floats) -> Floats:
 
 
 class Densities(NamedTuple):
-    """How likely numbers are, times exp(-``peak``), and how far boxes are off their pairs."""
+    """Densities of numbers, times exp(-``peak``), and the errors of pairs."""
 
-    objects: Sequence[Floats]  # (..., n) for each of some widths
+    objects: Sequence[Floats]  # (..., n) for each width, if boxes mean objects
     anywhere: Floats  # (..., n)
     meaningless: Floats  # (..., n)
     peak: Floats  # (..., n)
     pairs: Floats  # (..., p), which add up to the last of ``objects``
     centre: Floats  # (..., 2, p) errors in shares of the object's side
     size: Floats  # (..., 2, p) errors, logarithms of the sides' ratio
-    square: Floats  # (..., p) of both, without the model's habits
-    tail: Floats  # (..., p) one over how far out in the last width's tail a pair lies
+    square: Floats  # (..., p) weighted sum of squared errors, without the model's habits
+    tail: Floats  # (..., p) weights, smaller the farther out in the tail
 
     def mixed(self, width: int, follows: float) -> Floats:
-        """(..., n): the density where a share of the boxes follows objects."""
+        """Return (..., n) densities if a share of the boxes follows objects."""
         others = (1 - MEANINGLESS - follows) * self.anywhere + MEANINGLESS * self.meaningless
         return follows * self.objects[width] + others + 1e-300
 
     def logs(self, width: int = 0, follows: float = USUAL_FOLLOWS) -> Floats:
-        """The logarithm of :meth:`mixed`."""
         logs: Floats = np.log(self.mixed(width, follows)) + self.peak
         return logs
 
@@ -127,14 +124,14 @@ def likelihood(
     widths: Sequence[float] = (USUAL_WIDTH,),
     how: Bend = UNBENT,
 ) -> Densities:
-    """Return how likely each box's numbers are, for errors of some widths."""
-    # The frame of ``boxes`` is bent already; of ``how`` only the model's habits count.
+    """Compute the densities of each box's numbers, for errors of some widths."""
+    # ``boxes`` were read in the bent frame; of ``how`` only the habits are used here.
     truth, box, (mean, spread) = evidence.paired, evidence.box, evidence.log_sides
     is_box = np.logical_and(boxes.side[..., 0, :] > 0, boxes.side[..., 1, :] > 0)
     log_side = np.log(np.where(boxes.side > 0, boxes.side, 1.0))
     away = np.abs(boxes.centre - 0.5)
     outside = _both(np.maximum(0, away + boxes.side / 2 - 0.5)).clip(max=_MOST_OUTSIDE)
-    # From shares of the picture to the numbers as said; boxes of a right reading rarely leave it.
+    # From densities in shares of the image to those of numbers; right boxes rarely leave the image.
     units = -2 * _both(np.log(boxes.scale)) - _both(log_side) - _OUTSIDE * outside
     middle = 0.97 / (1 + 2 * _MARGIN) * (away < 0.5 + _MARGIN)
     middle += 0.015 * np.exp(-np.minimum(away, 600))
@@ -166,34 +163,34 @@ def likelihood(
 
 
 class Reading(NamedTuple):
-    """A run read in a convention, bent or not, with the width and the share that fit best."""
+    """A run read in a convention, bent or not."""
 
     convention: Convention
     bend: Bend
-    width: float
+    width: float  # of errors, the one that fits best
     logs: Floats  # (n,) nats by box
     nothing: Floats  # (n,) nats by box, if none meant an object
-    ious: Floats  # (t,) the best IoU of any box of the query with each object
+    ious: Floats  # (t,) best IoU of each object
 
     @property
     def nats(self) -> float:
-        """What speaks for it, less what it costs to believe."""
+        """Return the log-likelihood less the convention's cost."""
         return float(self.logs.sum()) - self.convention.cost
 
     @property
     def signal(self) -> float:
-        """Nats that boxes which mean objects explain beyond boxes anywhere."""
+        """Return the nats gained by assuming that boxes mean objects."""
         return float((self.logs - self.nothing).sum())
 
 
 def placed(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Boxes:
-    """The boxes of a run in a convention, bent or not."""
+    """Locate the boxes of a run in a convention, bent or not."""
     frame = evidence.frame(convention.space.frame).bent(how).of(evidence.owner)
     return located(evidence.numbers, frame, convention.order.corners)
 
 
 def read(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Reading:
-    """Read a run in a convention, bent or not."""
+    """Read a run in a convention, bent or not, with the width and share that fit best."""
     boxes = placed(evidence, convention, how)
     found = likelihood(evidence, boxes, WIDTHS, how)
     tried = [(width, found.logs(k, share)) for k, width in enumerate(WIDTHS) for share in FOLLOWS]
@@ -205,7 +202,7 @@ def read(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Read
 def screen(
     evidence: Evidence, known: Sequence[Convention], width: float = USUAL_WIDTH
 ) -> tuple[Floats, Floats]:
-    """Two (conventions, n): nats by box, with objects and without; orders of a space at once."""
+    """Return nats by box, (conventions, n), with objects and without."""
     logs, nothing = np.empty((2, len(known), evidence.boxes))
     spaces = [one.space.name for one in known]
     for space in dict.fromkeys(spaces):
@@ -218,7 +215,7 @@ def screen(
 
 
 def best_ious(evidence: Evidence, boxes: Boxes) -> Floats:
-    """(t,) the best IoU of any box of the query with each object."""
+    """Return (t,) the best IoU of each object with any paired box."""
     overlaps = iou(boxes.corners[:, evidence.box], evidence.truths[:, evidence.truth])
     best = np.zeros(len(evidence.truth_query))
     np.maximum.at(best, evidence.truth, overlaps)
@@ -226,7 +223,7 @@ def best_ious(evidence: Evidence, boxes: Boxes) -> Floats:
 
 
 def apart(evidence: Evidence, one: Convention, other: Convention, how: Bend = UNBENT) -> float:
-    """1 − mean IoU of the run's objects, said in one convention (bent) and read in another."""
+    """Return 1 − mean IoU of the run's objects, said in one convention (bent), read in another."""
     if not evidence.truths.size:
         return 0.0
     where = evidence.truth_query
