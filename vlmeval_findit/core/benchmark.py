@@ -1,7 +1,7 @@
-"""The protocol that each folder below ``benchmarks/`` implements; all else is shared.
+"""The protocol that each folder below ``benchmarks/`` implements.
 
-The prefix of a dataset name (``FindIt_RefCOCO_xyxy_json``) finds the benchmark. What has a body
-here need not be written. ``docs/architecture.md`` shows how to write one, step by step.
+The prefix of a dataset name (``FindIt_RefCOCO_xyxy_json``) finds the benchmark. Methods with a body
+are optional. ``docs/architecture.md`` shows how to write one, step by step.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ _STANDARD = ("asked", "answered", "readable", "failed")  # Sums that every bench
 
 
 class PromptSet(NamedTuple):
-    """The words of all prompts."""
+    """One version of all prompts."""
 
     name: str  # Changes whenever a word does
-    # The parts of a query's message, images relative to the image folder
-    message: Callable[[Any, Any], Message]
+    message: Callable[[Any, Any], Message]  # (query, question) -> see :meth:`Benchmark.message`
 
     def hash(self, task: AnyTask) -> str:
-        """Hash all messages of a task, as all models share it."""
+        """Hash all messages of the task that models share."""
         queries = task.of_all.queries.values()
         return prompt_hash(self.message(query, task.question) for query in queries)
 
@@ -46,13 +45,13 @@ class Baseline:
 
     # (message with image files, question) -> reply and its record
     answer: Callable[[Message, Any], tuple[str, Recorded]]
-    space: Mapping[str, Any] | None = None  # Coordinate space of its answers, where they have one
-    tables: frozenset[str] | None = None  # Tables that it can answer (None: all)
+    space: Mapping[str, Any] | None = None  # Coordinate space of its answers
+    tables: frozenset[str] | None = None  # That it can answer (None: all)
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published result: shown beside ours, never ranked with them."""
+    """A published result, shown beside ours but never ranked with them."""
 
     model: str
     column: str
@@ -62,10 +61,10 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """What beside the benchmark's own code decided what is right, such as an encoder."""
+    """What decided what is right beside the benchmark's code, such as an encoder."""
 
     name: str  # For people
-    settings: Mapping[str, str]  # Runs are compared only where these are the same
+    settings: Mapping[str, str]  # Only runs with equal ones are compared
     source: str  # Who chose it
     versions: Mapping[str, str] = field(default_factory=dict)  # Recorded, not compared
 
@@ -75,7 +74,7 @@ class Scorer:
 
 
 class Score(NamedTuple):
-    """What one answer is worth; see :class:`.ScoredRow`."""
+    """The score of one answer; see :class:`.ScoredRow`."""
 
     sums: Mapping[str, float]
     slices: Mapping[str, str] = {}
@@ -88,45 +87,43 @@ class BatchScore:
     """The scores of a batch of replies, in their order."""
 
     rows: tuple[ScoredRow, ...]
-    # Coordinate spaces of the replies, with a ``source``
-    spaces: tuple[Mapping[str, Any], ...] = ()
-    scorer: Scorer | None = None  # What decided beside the benchmark's code
+    spaces: tuple[Mapping[str, Any], ...] = ()  # Of the replies, each with a ``source``
+    scorer: Scorer | None = None
 
 
 class Benchmark(ABC):
-    """What a benchmark does."""
+    """A benchmark: its metrics, and how it asks, reads and scores."""
 
     name: str  # For people and files
     metrics: tuple[Metric, ...]  # The headline first
-    ranking: tuple[Metric, ...]  # What formats are compared by, the weightiest first
+    ranking: tuple[Metric, ...]  # Compare formats, most important first
     with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
     salvaged: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
-    # Titles in a score's table -> the sums that stand there
-    counts: Mapping[str, str] = MappingProxyType({})
+    counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
     at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
-    prompts_version: int = 1  # Counts the changes of what is asked
+    prompts_version: int = 1  # Raise it when what is asked changes
     prompts_help: str = ""  # How to get other prompt sets
-    baselines: Mapping[str, Baseline] = MappingProxyType({})  # Models without weights, by name
+    baselines: Mapping[str, Baseline] = MappingProxyType({})
     reasons: tuple[str, ...] = ()  # Reasons that its anatomy tells apart
 
     def of(self, question: Any) -> Benchmark:
-        """Return the benchmark with a question's metrics: itself, unless judged otherwise."""
+        """Return the benchmark with the metrics of a question."""
         return self
 
     @property
     def headlines(self) -> tuple[str, ...]:
-        """Name the headlines that its questions have."""
+        """Return the names of the headlines of its questions."""
         return (self.metrics[0].name,)
 
     @property
     def all_metrics(self) -> tuple[Metric, ...]:
-        """The headline with failed calls as misses, which ranks models; then its metrics."""
+        """Return the headline with failed calls as misses, which ranks models; then all others."""
         return (self.with_failures, *self.metrics)
 
     @property
     def anatomy(self) -> Anatomy:
-        """How what its score lost is divided among causes."""
+        """Return how the loss of its score is divided among causes."""
         return WrongAnswers(self.with_failures, self.reasons)
 
     @abstractmethod
@@ -134,32 +131,32 @@ class Benchmark(ABC):
         """Parse a dataset name.
 
         Raises:
-            QuestionError: it is none; the message names the part and the nearest valid one.
+            QuestionError: the message names the wrong part and the nearest valid one.
         """
 
     @abstractmethod
     def listed(self) -> Sequence[str]:
-        """One name a table: what lists of datasets show."""
+        """Return one name per table, for lists of datasets."""
 
     @abstractmethod
     def load(self, name: str) -> AnyTask:
         """Load a question with the rows of its table.
 
         Raises:
-            QuestionError: the name is none.
+            QuestionError: the name cannot be parsed.
             FileNotFoundError: the table is nowhere; the message says how to make it.
             ValueError: it cannot be read; the message names file, row and column.
         """
 
     def formats(self, question: Any) -> Sequence[Question]:
-        """Return the same table in each of its formats, in their order: what a search compares."""
+        """Return the same table in each of its formats, in order, for a search to compare."""
         return (question,)
 
     def in_format(self, question: Any, name: str) -> Question:
         """Return the same table in the format of a name.
 
         Raises:
-            QuestionError: it has none of this name; the message says which is nearest.
+            QuestionError: there is none; the message names the nearest.
         """
         known = {one.format: one for one in self.formats(question)}
         if name not in known:
@@ -173,38 +170,38 @@ class Benchmark(ABC):
     def for_model(
         self, task: AnyTask, model: str, recorded: Mapping[str, str] | None = None
     ) -> AnyTask:
-        """Return the task as one model is asked it: the same, unless that depends on the model.
+        """Return the task as one model is asked it; by default as all are.
 
-        It keeps rows, labels and truth; ``chosen`` says what was settled, ``before`` is the shared
-        task. ``recorded`` is the ``chosen`` of an earlier run (None: of now).
+        Rows, labels and truth stay; ``chosen`` says what was settled, ``before`` is the shared
+        task. ``recorded`` is the ``chosen`` of an earlier run.
 
         Raises:
-            ValueError: nothing says how this model is asked; the message says what does.
+            ValueError: nothing says how to ask this model; the message says what does.
         """
         return task
 
     def message(self, query: Any, question: Any) -> Message:
-        """What a model is asked, images relative to the image folder."""
+        """Return what a model is asked; images are relative to the image folder."""
         raise NotImplementedError(f"{self.name} has neither a message nor prompts")
 
     def prompts(self) -> Sequence[PromptSet]:
-        """The prompt set in force, then others by which a run may have been asked."""
+        """Return the prompt set in force, then others that runs may have used."""
         return [PromptSet(f"{self.name.lower()}-{self.prompts_version}", self.message)]
 
     def example(self, query: Any, question: Any) -> str:
-        """Return a right reply, in pixels of the image, for ``findit check``; "" without one."""
+        """Return a correct reply, in pixels, for ``findit check``; "" if there is none."""
         return ""
 
     def check(self, question: Question, settings: Settings) -> None:
-        """Refuse settings with which replies could not be scored, before a model is asked.
+        """Refuse settings that replies cannot be scored with, before a model is asked.
 
         Raises:
-            ValueError: they could not.
+            ValueError: they cannot be used.
         """
         return None
 
     def read(self, text: str, query: Any) -> Any:
-        """The answer in a text, or a :class:`.ParseFailure` that says why there is none."""
+        """Read the answer in a text, or return a :class:`.ParseFailure`."""
         raise NotImplementedError(f"{self.name} neither reads texts nor scores batches")
 
     def score(self, query: Any, answer: Any) -> Score:
@@ -220,9 +217,9 @@ class Benchmark(ABC):
         settings: Settings,
         run: Identity | None,
     ) -> BatchScore:
-        """Score replies, each by :meth:`read` and :meth:`score` unless a benchmark needs the batch.
+        """Score replies, by default each by :meth:`read` and :meth:`score`.
 
-        ``settings`` never contradict ``run``, which is what was recorded (None: nothing).
+        ``settings`` never contradict ``run``, the recorded identity (None: nothing recorded).
         """
         return BatchScore(tuple(self._row(task.queries[one.index], one) for one in replies))
 
@@ -243,24 +240,24 @@ class Benchmark(ABC):
         )
 
     def check_sums(self, rows: Sequence[ScoredRow]) -> None:
-        """Refuse rows whose sums are not those that the metrics say.
+        """Refuse rows whose sums do not fit the metrics.
 
         Raises:
-            ValueError: a sum of a row or of its parts is known to no metric, count or cause; or an
-                answered row lacks one; the message names row and key.
+            ValueError: a sum belongs to no metric, count or cause, or an answered row lacks one;
+                the message names row and key.
         """
         needed: set[str] = set()
         known = {*_STANDARD, *self.counts.values(), *(one.key for one in self.anatomy.causes)}
         for metric in self.all_metrics:
             own = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
             known |= own
-            # A metric that may have no value is of rows, or of replies, that need not be there.
+            # Metrics that may have no value rest on rows or replies that need not exist.
             if metric.empty is not None and metric is not self.salvaged:
                 needed |= own
         for row in rows:
             said = {*row.sums}.union(*row.parts.values())
             wrong = min(said - known, default=None)
-            # Failed calls are in few sums, and a row that cannot be judged is in none of these.
+            # Failed calls have few sums; rows that cannot be judged have none of these.
             judged = not (row.failed or row.parts or needed.isdisjoint(said))
             lacks = min(needed - said, default=None) if judged else None
             if wrong is not None:
@@ -275,16 +272,16 @@ class Benchmark(ABC):
                 )
 
     def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:
-        """Read the replies of another program's file, in a layout that the benchmark knows.
+        """Read replies from another program's file.
 
         Raises:
-            ValueError: it knows none, or the file is not in it; the message names file and row.
+            ValueError: the layout is unknown or wrong; the message names file and row.
         """
         raise ValueError(f"{path}: {self.name} knows no other layout than prediction files")
 
     @abstractmethod
     def draw(self, task: AnyTask, row: ScoredRow) -> Drawing:
-        """What the report shows of an answer: pictures with boxes, lines of text."""
+        """Return what the report shows of an answer."""
 
     def space(
         self, model: str, question: Question, settings: Settings, found: Described
@@ -292,32 +289,32 @@ class Benchmark(ABC):
         """Return the coordinate space of a run's answers; None where they have none.
 
         Raises:
-            ValueError: nothing says it, or what the user says cannot be.
+            ValueError: it is unknown, or the user's cannot be used.
         """
         return None
 
     def contradictions(
         self, task: AnyTask, replies: Sequence[Reply], settings: Settings, run: Identity | None
     ) -> Sequence[Contradiction]:
-        """List what in replies or settings contradicts the run, beside table and rows."""
+        """List contradictions of replies or settings to the run, beside table and rows."""
         return ()
 
     def goodness(self, row: ScoredRow) -> float:
-        """Return one answer's query score in percent, by which answers are sorted."""
+        """Return an answer's query score in percent, which sorts answers."""
         return self.metrics[0].value(totals([row]) if row.parts else row.sums) or 0.0
 
     def curve(self, task: AnyTask, rows: Sequence[ScoredRow]) -> Curve | None:
-        """Return a run's metrics by threshold; None where there is none."""
+        """Return a run's metrics by threshold; None without thresholds."""
         return None
 
     def host_class(self, question: Any) -> str:
-        """The class of its dataset under VLMEvalKit, as ``--config`` files name it."""
+        """Return its dataset class under VLMEvalKit, as ``--config`` files name it."""
         return "".join(filter(str.isalnum, self.name)) + "Dataset"
 
     def interval_note(self, question: Any) -> str:
-        """What the intervals of its runs do not allow for; "" where they allow for everything."""
+        """Say what the intervals of its runs do not allow for; "" if nothing."""
         return ""
 
     def published(self) -> Sequence[Published]:
-        """What others published about their models."""
+        """Return results that others published."""
         return ()

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ConfigError(ValueError):
-    """Something that was written cannot be used; the message says where it stands, and why."""
+    """A value cannot be used; the message says where it stands, and why."""
 
 
 class MisplacedError(ConfigError):
@@ -40,14 +40,14 @@ def refuse_twice(values: Sequence[Any], *at: str) -> None:
 
 
 class Config:
-    """A dataclass whose fields are the keys that may be written; all others are refused.
+    """A dataclass whose fields are the only keys allowed.
 
-    A field ``line`` is no key: the reader puts the value's line of the file there.
+    A field ``line`` is no key: the reader sets it to the line in the file.
     """
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Any] = {"arbitrary_types_allowed": True}
-    called: ClassVar[str] = "key"  # What messages call one of them
+    called: ClassVar[str] = "key"  # What messages call a key
 
     @classmethod
     def __get_pydantic_core_schema__(cls, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -158,7 +158,7 @@ def _first(error: ValidationError, said: Callable[[str], str]) -> MisplacedError
         why = found["ctx"]["error"]
         inner, is_key = getattr(why, "at", ()), getattr(why, "is_key", False)
         return MisplacedError(str(why), *at, *inner, is_key=is_key)
-    # Of a union the branch is named too: `tuple[…]`.
+    # pydantic also names the branch of a union: `tuple[…]`.
     names = [said(key) for key in at if isinstance(key, str) and "[" not in key]
     if what == "missing":
         return MisplacedError(f"{names[-1]} is missing", *at[:-1])

@@ -1,4 +1,4 @@
-"""What a report shows of one answer: plain records, so that every benchmark can fill them."""
+"""What a report shows of one answer: plain records that every benchmark can fill."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ class Role(Enum):
     HIT = "hit"
     MISS = "miss"
     WRONG_LABEL = "wrong label"
-    SALVAGED = "salvaged"  # only a tolerant reader takes it from the reply: in no score
-    IGNORED = "ignored"  # an object that counts neither way
-    UNCOUNTED = "not counted"  # a box that found such an object: neither right nor wrong
-    OPTION = "option"  # what could have been answered
+    SALVAGED = "salvaged"  # Only lenient parsing finds it: in no score
+    IGNORED = "ignored"  # An object that does not count
+    UNCOUNTED = "not counted"  # A box that finds an ignored object
+    OPTION = "option"  # A possible answer
 
 
-Outline = tuple[float, ...]  # A closed line: x, y of one vertex after the other
+Outline = tuple[float, ...]  # A closed line: x, y of each vertex
 
 
 class DrawnBox(NamedTuple):
-    """A box (x1, y1, x2, y2) in pixels of the original image; without extent it is a point."""
+    """A box (x1, y1, x2, y2) in pixels of the original image, or a point (no extent)."""
 
     role: Role
     box: tuple[float, ...]
     label: str = ""
-    value: float | None = 0.0  # Overlap with what it was compared with, 0 to 1; None: not compared
-    # Drawn in place of the box; what lies inside two of them is a hole
+    value: float | None = 0.0  # Overlap, 0 to 1; None: not compared
+    # Drawn instead of the box; an outline inside another is a hole
     outlines: tuple[Outline, ...] = ()
 
 
 def region(
     role: Role, outlines: Sequence[Outline], label: str = "", value: float | None = 0.0
 ) -> DrawnBox:
-    """A region of one or more polygons, in pixels of the original picture.
+    """Make a region of polygons, in pixels of the original image.
 
     >>> region(Role.TRUTH, [(10, 20, 40, 20, 40, 60)]).box
     (10, 20, 40, 60)
@@ -56,7 +56,7 @@ def region(
 
 
 def outlines_of(mask: Any) -> tuple[Outline, ...]:
-    """The outlines of a mask (height x width, what is not 0 is inside), corners cut.
+    """Return the outlines of a mask (height x width; not 0 is inside), corners cut.
 
     >>> import numpy as np
     >>> [sorted(line) for line in outlines_of(np.array([[0, 1], [0, 0]]))]
@@ -66,13 +66,13 @@ def outlines_of(mask: Any) -> tuple[Outline, ...]:
     from contourpy import contour_generator  # matplotlib brings it
 
     inside = np.pad(np.asarray(mask) != 0, 1).astype(float)
-    # A pixel's middle is half a pixel from its corner, and the frame around is one wide.
+    # A pixel's middle is half a pixel from its corner; the padding is one pixel.
     lines = [np.array(line, float) - 0.5 for line in contour_generator(z=inside).lines(0.5)]
     return tuple(tuple(line[:-1].ravel().tolist()) for line in lines)
 
 
 class DrawnLine(NamedTuple):
-    """A line of text: what was right, what was answered."""
+    """A line of text, such as what was right or what was answered."""
 
     role: Role
     text: str
@@ -92,7 +92,7 @@ class DrawnPicture:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """One answer: the reference pictures, the pictures with their boxes, lines of text."""
+    """One answer: images with boxes, reference images (``support``), lines of text."""
 
     pictures: tuple[DrawnPicture, ...]
     support: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Drawing:
 
 
 class Curve(NamedTuple):
-    """Precision, recall and F1 in percent, one value a threshold."""
+    """Precision, recall and F1 in percent, per threshold."""
 
     thresholds: tuple[float, ...]
     precision: tuple[float, ...]

@@ -1,7 +1,7 @@
-"""Rows of sums as arrays, and the influence of every image on a metric.
+"""Rows of sums as arrays, and the influence of each image on a metric.
 
 Queries of one image are not independent, so the image is the unit. A metric is a ratio of sums over
-images; linearised, its variance is the sum of squared influences (as for clusters in surveys).
+images; linearised, its variance is the sum of squared influences, as for clusters in surveys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .metric import Array, Metric, sliced, unsliced, weighted
 from .scored_row import RowTable, ScoredRow, Texts, table_of
 
-FEWEST = 4  # Pictures that an interval or a test needs: with fewer it would say next to nothing
+FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
 
 Places = NDArray[np.intp]
 
@@ -29,13 +29,13 @@ class Clustered:
     """Rows as arrays: sums by name, one entry a row (an image, once added up). Parts are rows."""
 
     pictures: tuple[str, ...]  # ``<image folder's key>/<name>``, alphabetical
-    picture: Places  # The place of each row's image
+    picture: Places  # Index of each row's image
     sums: Mapping[str, Array]
     slices: Mapping[str, Texts]
 
 
 def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
-    """Rows as arrays; ``images`` is the key of the folder of their pictures."""
+    """Convert rows to arrays; ``images`` is the key of their image folder."""
     if not isinstance(rows, RowTable) or rows.parts is not None:
         parts = [part for row in rows for part in row.part_rows()]
         rows = table_of([*(replace(row, parts={}) if row.parts else row for row in rows), *parts])
@@ -51,19 +51,19 @@ def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
 
 @lru_cache(maxsize=64)
 def _pictures(names: tuple[str, ...], images: str) -> tuple[str, ...]:
-    """The same ones for all runs over the same pictures: many of them are held together."""
+    """Share one tuple between all runs over the same images."""
     return tuple(f"{images}/{name}" for name in names)
 
 
 def slice_of(given: Clustered, kind: str, value: str) -> Clustered:
-    """The rows of one slice; it has no slices of its own."""
+    """Return the rows of one slice, which has no slices of its own."""
     slicing = given.slices[kind]
     inside = slicing.of == slicing.values.index(value)
     sums = {name: values[inside] for name, values in given.sums.items()}
     return Clustered(given.pictures, given.picture[inside], sums, {})
 
 
-# --- what figures rest on -------------------------------------------------------------------------
+# --- values and influences ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,16 @@ class Evidence:
     counted: Array  # Images that each metric rests on; 0 below :data:`FEWEST`
 
     def place(self, metric: str) -> int:
-        """The place of a metric, by its name."""
         return [one.name for one in self.metrics].index(metric)
 
     def figure(self, metric: str) -> float | None:
-        """A figure; None where there is none."""
+        """Return a metric's value; None where there is none."""
         value = 100 * float(self.values[self.place(metric)])
         return None if np.isnan(value) else value
 
 
 def evidence_of(metrics: Sequence[Metric], given: Clustered) -> Evidence:
-    """The figures of rows, and what they rest on."""
+    """Return the values of metrics over rows, with each image's influence."""
     found = [_one(metric, given) for metric in metrics]
     values, influences, counted = zip(*found, strict=True)
     influence = np.stack(influences, axis=-1)
@@ -97,7 +96,7 @@ def evidence_of(metrics: Sequence[Metric], given: Clustered) -> Evidence:
 
 
 def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
-    """A hundredth of a figure, its influences, and how many pictures count for it."""
+    """Return a hundredth of a value, its influences, and how many images count for it."""
     rows = len(given.picture)
     slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
     if metric.over:
@@ -157,23 +156,23 @@ class _Cells:
     whole: Array
 
     def influence(self) -> Array:
-        """By how much each cell moves the mean of the slices' ratios."""
+        """Return by how much each cell moves the mean of the slices' ratios."""
         wholes = add_up_at(self.slice, self.whole)
         ratio = _ratio(add_up_at(self.slice, self.part), wholes)
         counted = add_up_at(self.slice, (self.whole > 0).astype(float))
-        # n / (n - 1): influences are taken around the value that these very pictures gave.
+        # n / (n - 1), as influences are taken around the value of the same images.
         scale = np.sqrt(_ratio(counted, np.maximum(counted - 1, 1)))
         moved = self.part - ratio[self.slice] * self.whole
         within = scale[self.slice] * moved / wholes[self.slice]
         there = ratio[wholes > 0]
-        # Without the only picture of a slice the mean is over one slice less.
+        # Without its only image a slice drops out of the mean.
         alone = (ratio - there.mean()) / max(1, len(there) - 1)
         lonely = (counted[self.slice] == 1) & (self.whole > 0)
         made: Array = np.where(lonely, alone[self.slice], within / len(there))
         return made
 
     def alike(self) -> float:
-        """Return Kish's effective sample size: an image of a rare class weighs more than others."""
+        """Return Kish's effective sample size: images of rare classes weigh more."""
         wholes = add_up_at(self.slice, self.whole)
         weights = add_up_at(self.picture, self.whole / wholes[self.slice])
         return float(weights.sum() ** 2 / (weights**2).sum())
@@ -191,13 +190,13 @@ def _cells(part: Array, whole: Array, slicing: Texts, picture: Places) -> _Cells
 
 
 def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
-    """The sum of the values at each place."""
+    """Return the sum of the values at each place."""
     made: Array = np.bincount(places, values, length).astype(float)
     return made
 
 
 def _ratio(part: Array, whole: Array) -> Array:
-    """An empty denominator gives 0."""
+    """Divide; an empty denominator gives 0."""
     made: Array = np.divide(
         part, whole, out=np.zeros(np.shape(part), dtype=float), where=whole != 0
     )
@@ -205,10 +204,10 @@ def _ratio(part: Array, whole: Array) -> Array:
 
 
 def mean(parts: Sequence[Evidence]) -> Evidence:
-    """Average over datasets; images that they share count once, with what they do to each.
+    """Average over datasets; images that they share count once, with their influence on each.
 
-    Its image count is the datasets' harmonic mean: small ones vary most. It is 0 if any dataset has
-    too few; there is no mean where a dataset has no value.
+    The image count is the datasets' harmonic mean, as small ones vary most, or 0 if a dataset has
+    too few. There is no mean where a dataset has no value.
     """
     pictures, influences = aligned(parts)
     counts = np.stack([one.counted for one in parts])
@@ -224,7 +223,7 @@ def mean(parts: Sequence[Evidence]) -> Evidence:
 
 
 def aligned(parts: Sequence[Evidence]) -> tuple[tuple[str, ...], list[Array]]:
-    """The pictures of all parts, and the influences of each part by them: 0 for what it lacks."""
+    """Return the images of all parts, and each part's influences by them (0: it lacks one)."""
     first = parts[0]
     if all(one.pictures == first.pictures for one in parts):
         return first.pictures, [one.influence for one in parts]

@@ -1,4 +1,4 @@
-"""Check before the first call that the images of a dataset are there and are those of its table."""
+"""Check before the first call that a dataset's images exist and are those of its table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .question import Query
 
 
 class ImageError(ValueError):
-    """Images that are not there, or not those of the table; the message says what to set."""
+    """Images are missing, or not those of the table; the message says what to set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Unusable:
 
 def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     """List the rows with an image that is missing, unreadable, too large, or of another size."""
-    # Only headers are read. Boxes of an image of another size would be scored in wrong pixels.
+    # Only headers are read. In an image of another size, boxes would be in wrong pixels.
     stated = [_stated(query) for query in queries]
-    # One picture may be stated in several sizes: each row is held against its own.
+    # Rows may state several sizes for one image: each is checked.
     wanted = list(dict.fromkeys(chain.from_iterable(stated)))
     with ThreadPoolExecutor(8) as pool:
         found = pool.map(lambda one: _problem(folder / one[0], one[1]), wanted)
@@ -60,8 +60,7 @@ def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) ->
     """Return the rows that a run leaves out because their images cannot be sent.
 
     Raises:
-        ImageError: there are such rows and the user did not say to leave them out, or there are
-            no others.
+        ImageError: there are such rows and not ``skip``, or there are no others.
     """
     bad = unusable(queries, folder.path)
     if bad and (not skip or len(bad) == len(queries)):
@@ -70,7 +69,7 @@ def rows_to_leave_out(queries: Collection[Query], folder: Folder, skip: bool) ->
 
 
 def skips_missing() -> bool:
-    """Whether the environment says to leave out rows without a usable image."""
+    """Return whether the environment says to leave out rows without a usable image."""
     return os.environ.get("FINDIT_SKIP_MISSING", "0") not in ("", "0")
 
 
@@ -84,7 +83,7 @@ def _problem(path: Path, size: Size | None) -> str | None:
 
 @lru_cache(maxsize=1 << 17)
 def _known(path: Path, size: Size | None, state: tuple[int, ...]) -> str | None:
-    """Cache what is wrong with a file in this state: one run checks its images more than once."""
+    """Cache what is wrong with a file in this state: a run checks its images repeatedly."""
     try:
         return misfit(header(path), size)
     except ImageFileError as error:
@@ -92,7 +91,7 @@ def _known(path: Path, size: Size | None, state: tuple[int, ...]) -> str | None:
 
 
 def refusal(bad: list[Unusable], rows: int, folder: Folder) -> ImageError:
-    """The error for rows whose images cannot be sent."""
+    """Make the error for rows whose images cannot be sent."""
     first = bad[0]
     return ImageError(
         f"{len(bad)} of {rows} rows have no usable image; the first is row {first.index}: "

@@ -1,7 +1,7 @@
-"""Image files as they are stored: measured, decoded, and what is wrong with them as one error.
+"""Image files: sizes, decoding, errors. Every image is opened here.
 
-Every image is opened here. Pixels and boxes are those of the *stored* image: EXIF orientation is
-not applied, and of an animation the first frame counts.
+Pixels and boxes are those of the *stored* image: EXIF orientation is not applied, and of an
+animation the first frame counts.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ if TYPE_CHECKING:
 
 Size = tuple[int, int]  # (width, height) in pixels
 
-# Pillow's names; JPEG includes MPO. To show EPS Pillow would run the file in Ghostscript.
+# Pillow's names; JPEG includes MPO. Not EPS: Pillow would run the file in Ghostscript.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "JPEG2000", "PPM")
 
-MOST_UNSTATED = 178_956_970  # Pixels of an image without a stated size: Pillow's limit, too
-
-MOST = 1_000_000_000  # Pixels of any picture: 3 GB once it is decoded.  VLMEvalKit's own limit
-_ORIENTATION = 0x0112  # The EXIF tag that says how a viewer should turn the picture
-_MORE_THAN_8_BITS = ("I", "F")  # How Pillow's names of modes begin whose numbers do not fit 8 bits
+MOST_UNSTATED = 178_956_970  # Pixels of an image without a stated size; Pillow's limit, too
+MOST = 1_000_000_000  # Pixels of any image (3 GB decoded); VLMEvalKit's own limit
+_ORIENTATION = 0x0112  # The EXIF tag
+_MORE_THAN_8_BITS = ("I", "F")  # Beginnings of Pillow's modes with more than 8 bits
 
 
 class ImageFileError(OSError):
-    """A file that is not a picture that can be shown; ``why`` says it without the path."""
+    """A file that cannot be used as an image; ``why`` is without the path."""
 
     def __init__(self, path: Path | str, why: str) -> None:
         super().__init__(f"{path} {why}")
@@ -40,28 +39,28 @@ class ImageFileError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the beginning of an image file says.  ``mode`` and ``format`` are Pillow's names."""
+    """What the beginning of an image file says."""
 
     size: Size
-    mode: str
-    format: str
+    mode: str  # Pillow's name
+    format: str  # Pillow's name
 
 
 def header(path: Path | str) -> Header:
-    """Read the beginning of an image file; nothing is decoded."""
+    """Read the beginning of an image file without decoding it."""
     with _opened(path) as picture:
         return Header(picture.size, picture.mode, picture.format or "")
 
 
 def check(path: Path | str) -> None:
-    """Read an image file to its end, in less time than it takes to decode it."""
+    """Read an image file to its end, faster than by decoding it."""
     width, height = header(path).size
     # At an eighth of the size a JPEG is still read to its end, in a third of the time.
     decode(path, enough=(max(1, width // 8), max(1, height // 8)))
 
 
 def decode(path: Path | str, enough: Size | None = None) -> Image.Image:
-    """The stored pixels as RGB; detail beyond the size that is ``enough`` may be left out."""
+    """Decode the stored pixels as RGB; detail beyond the size ``enough`` may be left out."""
     with _opened(path) as picture:
         if enough is not None:
             picture.draft("RGB", enough)
@@ -69,16 +68,16 @@ def decode(path: Path | str, enough: Size | None = None) -> Image.Image:
 
 
 def from_bytes(data: bytes) -> Image.Image:
-    """Decode an image file that lies in memory, as RGB."""
+    """Decode an image file in memory, as RGB."""
     with _opened(io.BytesIO(data)) as picture:
         return picture.convert("RGB")
 
 
 def rgb(image: Image.Image) -> Image.Image:
-    """Copy an image that somebody else opened with Pillow, as RGB.
+    """Copy an image that the user opened with Pillow, as RGB.
 
     Raises:
-        ImageFileError: it is a file that was not decoded yet, of a format that is not taken.
+        ImageFileError: it is not decoded yet, and of a format that is not accepted.
     """
     from PIL import ImageFile
 
@@ -92,17 +91,17 @@ def rgb(image: Image.Image) -> Image.Image:
 
 
 def orientation(path: Path | str) -> int:
-    """The EXIF orientation of a file, 1 to 8; 1 (as stored) where it has none that can be read."""
+    """Return the EXIF orientation of a file, 1 to 8; 1 (as stored) if it cannot be read."""
     with _opened(path) as picture:
         try:
             said = picture.getexif().get(_ORIENTATION, 1)
-        except Exception:  # damaged metadata; no viewer turns such a picture
+        except Exception:  # damaged metadata: viewers ignore it
             return 1
     return said if isinstance(said, int) and 1 <= said <= 8 else 1
 
 
 def misfit(found: Header, stated: Size | None) -> str | None:
-    """Why a picture cannot be used, going by its header and the size that annotations state."""
+    """Say why an image cannot be used, by its header and the size that annotations state."""
     width, height = found.size
     if stated is not None and found.size != stated:
         return f"is {width}x{height}, but its annotations are for {stated[0]}x{stated[1]}"
@@ -116,7 +115,7 @@ def misfit(found: Header, stated: Size | None) -> str | None:
 
 
 def problem(path: Path | str, stated: Size | None) -> str | None:
-    """Say why a file, read to its end, cannot be used: a download cut off has a good header."""
+    """Say why a file, read to its end, cannot be used: a partial download has a good header."""
     try:
         why = misfit(header(path), stated)
         if why is None:
@@ -132,7 +131,7 @@ def _opened(source: Path | str | io.BytesIO) -> Iterator[Image.Image]:
     name = file if isinstance(file, Path) else "the image"
     try:
         if isinstance(file, Path) and not stat.S_ISREG(file.stat().st_mode):
-            # Nobody may ever write into a queue, and opening it would wait until somebody does.
+            # Opening a FIFO would wait for a writer.
             is_folder = file.is_dir()
             raise ImageFileError(
                 name, "is a folder, not an image" if is_folder else "is no regular file"
@@ -143,7 +142,7 @@ def _opened(source: Path | str | io.BytesIO) -> Iterator[Image.Image]:
         raise
     except FileNotFoundError:
         raise ImageFileError(name, "is missing") from None
-    except Exception as error:  # Pillow's readers raise whatever they meet in a damaged file
+    except Exception as error:  # Pillow raises anything on damaged files
         raise ImageFileError(name, _why(file, error)) from error
 
 
@@ -151,7 +150,7 @@ _UNLIMITED = Lock()
 
 
 def _open(file: Path | io.BytesIO) -> Image.Image:
-    """Open a picture of any size: whether it is too large is decided by :func:`misfit`."""
+    """Open an image of any size; :func:`misfit` decides whether it is too large."""
     from PIL import Image
 
     try:
@@ -177,7 +176,7 @@ def _why(file: Path | io.BytesIO, error: Exception) -> str:
 
 
 def _what_else(file: Path | io.BytesIO) -> str:
-    """Say what a file of no known format is: servers answer with a page and status 200."""
+    """Say what a file of unknown format is: servers send error pages with status 200."""
     with file.open("rb") if isinstance(file, Path) else io.BytesIO(file.getvalue()) as f:
         begin = f.read(512).lstrip().lower()
     if not begin:

@@ -1,7 +1,7 @@
-"""One process at a time: the one place where files are locked.
+"""Locks between processes.
 
-A :class:`Lock` lasts for a run and refuses others: filelock's lease, a file whose holder touches it
-every few seconds, as network disks may grant system locks to all. :func:`alone` is short: wait.
+A :class:`Lock` lasts for a run and refuses others. It is filelock's lease, a file that its holder
+touches every few seconds, as network disks may grant system locks to all. :func:`alone` waits.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from filelock import FileLock, LeaseSettingsMismatch, SoftFileLease, Timeout
 
 log = logging.getLogger(__name__)
 
-LEASE_SECONDS = 60.0  # A holder on another machine that was not heard of for so long is dead
-HEARTBEAT_SECONDS = 10.0  # How often a holder says that it lives
+LEASE_SECONDS = 60.0  # A holder on another machine that is silent for longer is dead
+HEARTBEAT_SECONDS = 10.0  # How often a holder touches its lease
 
 _POLL_SECONDS = 0.1
 
 
 class LockedError(ValueError):
-    """Another process has it; the message says which."""
+    """Another process holds the lock; the message says which."""
 
 
 class Watch:
@@ -39,7 +39,7 @@ class Watch:
         self._beats = {path: _beat(path) for path in paths}
 
     def has_seen_dead(self, path: Path) -> bool:
-        """Whether the holder of a lock gave no sign of life for as long as the living may."""
+        """Return whether the holder of a lock was silent for longer than a lease."""
         watched_for = time.monotonic() - self._began
         return watched_for > LEASE_SECONDS and 0 != self._beats.get(path) == _beat(path)
 
@@ -47,17 +47,17 @@ class Watch:
 class Lock:
     """An exclusive lock; that of a process which died on this machine is free at once.
 
-    ``watch`` has been watching it, where several are needed; ``why`` ends the message of refusal.
+    ``watch`` has been watching it, where several are needed; ``why`` ends the error message.
 
     Raises:
-        LockedError: another process has it; ``why`` stands behind its holder in the message.
+        LockedError: another process has it.
         OSError: it cannot be made.
     """
 
     def __init__(self, path: Path, why: str, watch: Watch | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        # Not a thread's own: a reply may be kept by another thread than the one that opened.
+        # Any thread may store a reply, not only the one that opened the lock.
         self._lease: Any = SoftFileLease(
             path,
             lease_duration=LEASE_SECONDS,
@@ -75,18 +75,18 @@ class Lock:
         self.release()
 
     def held(self) -> bool:
-        """Whether it is still ours: on a network disk somebody may have thought us dead."""
+        """Return whether it is still ours: another machine may have thought us dead."""
         said = _content(self._path)
         if said is not None and said == self._ours:
             return True
         for pause in (0.0, 0.05, 0.5):
-            # Somebody who looks whether we are dead may have it in hand for a moment.
-            if pause:  # to sleep for no time at all would hand the processor to others
+            # A process that looks whether we are dead may hold it for a moment.
+            if pause:  # sleep(0) would yield the processor
                 time.sleep(pause)
             owner = self._lease.owner
             if owner is not None:
                 ours = bool(owner.token == self._lease.token)
-                # It is read for every reply, and the same bytes say the same.
+                # Remembered, as this is called for every reply.
                 self._ours = said if ours and said == _content(self._path) else None
                 return ours
         return False
@@ -97,7 +97,6 @@ class Lock:
         return str(self._lease.token)
 
     def release(self) -> None:
-        """Let go."""
         self._lease.release()
 
     def _got(self, seconds: float, give_up: Callable[[], bool] | None = None) -> bool:
@@ -108,7 +107,7 @@ class Lock:
         return True
 
     def _inherited(self, watch: Watch | None) -> bool:
-        """Take it once its holder proves dead; False as soon as the holder shows that it lives."""
+        """Take it over if its holder is dead; return False as soon as the holder shows life."""
         watched = _Holder(self._lease, self._path)
         if watched.lives():
             return False
@@ -123,8 +122,7 @@ class Lock:
                 return True
             if watched.lives():
                 return False
-        # This file system cannot exchange two names, or this lease did not watch by itself: so it
-        # was not handed over.
+        # Not handed over: no exchange of names on this disk, or this lease did not watch itself.
         watched.evict()
         return self._got(0)
 
@@ -134,7 +132,7 @@ class Lock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody has a lock, as far as can be seen without touching it."""
+    """Return whether somebody seems to hold a lock, without touching it."""
     holder = _Holder(_lease(path), path)
     here = holder.runs_here()
     return here if here is not None else holder.heard_of_within(LEASE_SECONDS)
@@ -144,7 +142,8 @@ def is_held(path: Path) -> bool:
 def alone(path: Path) -> Iterator[None]:
     """Run the block while no other process of this machine does; ``path`` is the lock's file.
 
-    The system lets go when a process dies. Network disks may grant it twice: that must do no harm.
+    The system releases it when a process dies. Network disks may grant it to two processes, which
+    must do no harm.
     """
     with FileLock(path):
         yield
@@ -158,14 +157,14 @@ class _Holder:
         self._said = _content(path)
 
     def lives(self) -> bool:
-        """It runs on this machine, or was heard of since this began to look."""
+        """Return whether it runs on this machine, or was heard of since we began to look."""
         return self.runs_here() is True or _beat(self._path) != self._first
 
     def died_here(self) -> bool:
         return self.runs_here() is False
 
     def runs_here(self) -> bool | None:
-        """Whether it runs on this machine; None where that cannot be seen."""
+        """Return whether it runs on this machine; None if unknown."""
         owner = self._lease.owner
         if owner is None or owner.hostname != _this_machine():
             return None
@@ -179,8 +178,8 @@ class _Holder:
 
     def evict(self) -> None:
         """Remove the lease of a dead holder, and of nobody else."""
-        # Another waiter may have been faster, and lives: move the file aside, which only one
-        # process can, and put it back if it is another.
+        # A faster waiter may hold it by now: move the file aside, which only one process can, and
+        # put it back if it is not the dead holder's.
         aside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")
         try:
             self._path.rename(aside)
@@ -192,7 +191,7 @@ class _Holder:
             aside.rename(self._path)
 
     def heard_of_within(self, seconds: float) -> bool:
-        """Return whether it was touched in these seconds, unless the clock was set back since."""
+        """Return whether it was touched in the last so many seconds."""
         return abs(time.time() - self._first / 1e9) < seconds
 
 
@@ -201,7 +200,7 @@ def _lease(path: Path) -> Any:
 
 
 def _is_of_another_process(said: bytes) -> bool:
-    """Return whether the lease's process id is reused: filelock, asked with a copy, takes it."""
+    """Return whether the process id was reused: then filelock acquires a copy of the lease."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "lock"
         copy.write_bytes(said)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class PartKind(Enum):
-    """The kinds of parts of a message, by VLMEvalKit's names."""
+    """Kinds of message parts, by VLMEvalKit's names."""
 
     IMAGE = "image"
     TEXT = "text"
@@ -29,17 +29,17 @@ Message = tuple[Part, ...]
 
 
 def text(value: str) -> Part:
-    """A part that is text."""
+    """Make a text part."""
     return Part(PartKind.TEXT, value)
 
 
 def image(path: str) -> Part:
-    """A part that is an image."""
+    """Make an image part."""
     return Part(PartKind.IMAGE, path)
 
 
 def located(message: Message, folder: Path) -> Message:
-    """A message whose image parts are paths of files below a folder: as models are asked."""
+    """Return a message whose images are files below a folder, as models are asked."""
     base = str(folder)
     return tuple(
         Part(kind, os.path.join(base, value)) if kind is PartKind.IMAGE else Part(kind, value)
@@ -48,7 +48,7 @@ def located(message: Message, folder: Path) -> Message:
 
 
 def prompt_hash(messages: Iterable[Message]) -> str:
-    """A hash of everything that was asked: texts and places of images, in order."""
+    """Hash everything that was asked: texts and paths of images, in order."""
     digest = hashlib.sha256()
     for parts in messages:
         digest.update(json.dumps([(p.kind.value, p.value) for p in parts]).encode())

@@ -1,7 +1,7 @@
 """Find rows that plug-ins add to our tables.
 
-Origins: entry points (``vlmeval_findit.models``, …) of packages; attributes (``MODELS``, …) of
-files in FINDIT_PLUGINS. Looked for only when a name is not ours; unusable ones are reported once.
+They are entry points (``vlmeval_findit.models``, …) of packages or attributes (``MODELS``, …) of
+files in FINDIT_PLUGINS, looked for only when a name is not ours. Unusable ones are reported once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILES_VARIABLE = "FINDIT_PLUGINS"  # Paths joined by ``os.pathsep``; worker proc
 
 
 class Group(Enum):
-    """A table that rows can be added to; the value is the end of its entry points' group."""
+    """A table that rows can be added to."""
 
     MODELS = "models"
     PROVIDERS = "providers"
@@ -40,12 +40,11 @@ class Group(Enum):
 
     @property
     def entry_points(self) -> str:
-        """The group of entry points."""
         return f"vlmeval_findit.{self.value}"
 
 
 class PluginError(ValueError):
-    """A plug-in that somebody named cannot be used; the message says which and why."""
+    """A plug-in that was named cannot be used; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Plugin:
     """Where a row comes from."""
 
     name: str  # The package, or the file's name
-    version: str  # The package's, or ``sha256:`` and the beginning of the file's
+    version: str  # The package's, or ``sha256:`` and 12 digits of the file's
     origin: str  # Where it was found
 
     def __str__(self) -> str:
@@ -68,13 +67,13 @@ class Offer(NamedTuple):
 
 
 class Later(NamedTuple):
-    """A row that is made when the rows before it are there."""
+    """A row that is made once the rows before it exist."""
 
     make: Callable[[], object]
 
 
 class Broken(NamedTuple):
-    """What of a plug-in cannot be used."""
+    """A part of a plug-in that cannot be used."""
 
     group: Group | None  # None: the whole file
     plugin: Plugin
@@ -98,30 +97,30 @@ class _State:
 
 _STATE = _State()
 
-lock = threading.RLock()  # One for all tables: a plug-in's row of one may need a row of another
+lock = threading.RLock()  # Of all tables: a row of one may need a row of another
 
 
 def named_files() -> tuple[str, ...]:
-    """The files of FINDIT_PLUGINS, each once however it is written."""
+    """Return the files of FINDIT_PLUGINS, without duplicates."""
     said = filter(None, os.environ.get(FILES_VARIABLE, "").split(os.pathsep))
     return tuple(dict.fromkeys(str(Path(path).resolve()) for path in said))
 
 
 def offered(group: Group) -> tuple[Offer, ...]:
-    """What plug-ins would add to a table: packages by their names, then files in their order."""
+    """Return what plug-ins would add to a table: packages by name, then files in order."""
     with lock:
         from_files = [offer for path in named_files() for offer in _of_file(path, group)]
         return (*_of_entry_points(group), *from_files)
 
 
 def loaded_files() -> list[ModuleType]:
-    """The modules of the files that were loaded."""
+    """Return the modules of the files that were loaded."""
     with lock:
         return [found[1] for found in _STATE.files.values() if found is not None]
 
 
 def report(broken: Broken) -> None:
-    """Remember what is left out, and say it once."""
+    """Remember what is left out, and log it once."""
     with lock:
         if broken in _STATE.broken:
             return
@@ -131,13 +130,13 @@ def report(broken: Broken) -> None:
 
 
 def reported() -> list[Broken]:
-    """Everything that was left out so far."""
+    """Return everything that was left out so far."""
     return list(_STATE.broken)
 
 
 @contextmanager
 def unreported() -> Iterator[None]:
-    """Only remember what is left out: whoever does this says it."""
+    """Remember what is left out without logging it; the caller reports it."""
     before, _STATE.reports = _STATE.reports, False
     try:
         yield
@@ -163,7 +162,7 @@ def _loading() -> Iterator[None]:
 
 def _of_entry_points(group: Group) -> tuple[Offer, ...]:
     if group not in _STATE.entry_points:
-        _STATE.entry_points[group] = ()  # what its packages themselves find meanwhile
+        _STATE.entry_points[group] = ()  # for its packages while they load
         with _loading():
             found = importlib.metadata.entry_points(group=group.entry_points)
             ordered = sorted(found, key=lambda one: (one.dist.name if one.dist else "", one.name))
@@ -194,7 +193,7 @@ def _of_file(path: str, group: Group) -> Sequence[Offer]:
 
 
 def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
-    """A file as a module; it is run as it was read, and leaves nothing beside it."""
+    """Load a file as a module, from the bytes that were hashed and without a ``.pyc``."""
     plugin = Plugin(Path(path).name, "", path)
     try:
         source = Path(path).read_bytes()
@@ -202,7 +201,7 @@ def _loaded(path: str) -> tuple[Plugin, ModuleType] | None:
         plugin = Plugin(Path(path).name, f"sha256:{digest}", path)
         module = ModuleType(f"findit_plugin_{Path(path).stem}_{digest}")
         module.__file__ = path
-        # Where dataclasses look for the module of a class.
+        # Dataclasses look up modules here.
         sys.modules[module.__name__] = module
         exec(compile(source, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
@@ -223,7 +222,7 @@ def _offers(group: Group, plugin: Plugin, what: str, load: Callable[[], object])
 
 
 def why(error: BaseException) -> str:
-    """An error in one line."""
+    """Format an error on one line."""
     said = " ".join(str(error).split())
     name = type(error).__name__
     said = f"{name}: {said}" if said else name
@@ -242,8 +241,8 @@ class Table(Mapping[str, Row]):
     """Our rows and, on a miss or when listed, those of plug-ins.
 
     A plug-in never replaces a row. Our modules must not list a table while imported, since plug-ins
-    import them. ``problem`` says why a row cannot be used, also by raising; ``more`` gives rows of
-    another origin: the same object as long as nothing changed there.
+    import them. ``problem`` says or raises why a row cannot be used; ``more`` returns rows of other
+    origin, and the same object as long as nothing changed there.
 
     >>> table = Table(Group.SPACES, {"a": 1}, int, name=str)
     >>> table["a"], "b" in table, list(table.ours)
@@ -273,7 +272,7 @@ class Table(Mapping[str, Row]):
         if name in self.ours:
             return self.ours[name]
         if not name:
-            raise KeyError(name)  # nothing is named, as where nothing was recorded
+            raise KeyError(name)  # as where no name was recorded
         row: Row = self.added()[name].row
         return row
 
@@ -285,17 +284,17 @@ class Table(Mapping[str, Row]):
         return len(self.ours) + len(self.added())
 
     def plugin_of(self, name: str | None) -> Plugin | None:
-        """Where a row that is not ours comes from; None of ours, and where there is none."""
+        """Return the plug-in of a row; None for our rows and unknown names."""
         if name is None or name in self.ours:
             return None
         found = self.added().get(name)
         return found.plugin if found else None
 
     def added(self) -> Mapping[str, Offer]:
-        """The rows of plug-ins by their names, looked for once."""
+        """Return the rows of plug-ins by name; cached."""
         with lock:
             if self._asking is not None:
-                # A plug-in that is looked at asks for a row: there are those before it.
+                # A plug-in's row asks for another: it sees those before it.
                 return dict(self._asking)
             more = self._more()
             asked = (_STATE, named_files(), more)
@@ -308,7 +307,7 @@ class Table(Mapping[str, Row]):
                 found = self._asking
             finally:
                 self._asking = None
-            if not _STATE.loading:  # what plug-ins offer while they are loaded may not be all
+            if not _STATE.loading:  # while plug-ins load, this may be incomplete
                 self._asked, self._added = asked, found
             return found
 

@@ -1,4 +1,4 @@
-"""The files of a run, all beside its predictions: ``<model>_<dataset>`` and an ending.
+"""The files of a run, all beside its predictions: ``<model>_<dataset>`` and a suffix.
 
 The identity is written before the first call, the provenance (what the score rests on) last.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROVENANCE = "_provenance.json"  # How the file ends that says that a run is scored
+PROVENANCE = "_provenance.json"  # Of the file that marks a run as scored
 
 
 class _Beside:
@@ -23,7 +23,7 @@ class _Beside:
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """The files of one run, by its prediction file; none of them need be there.
+    """The files of one run, by its prediction file; none need exist.
 
     >>> RunFiles(Path("runs/m_FindIt_Pascal_xyxy_json.tsv")).score.name
     'm_FindIt_Pascal_xyxy_json_score.csv'
@@ -41,7 +41,7 @@ _ENDINGS = ("_provenance", "_identity", "_calls", "_score", "_details")
 
 
 def run_of(path: Path) -> RunFiles:
-    """Return the run that a file is of, whichever of its files it is.
+    """Return the run that a file belongs to.
 
     >>> run_of(Path("m_FindIt_Pascal_xyxy_json_details.jsonl")).provenance.name
     'm_FindIt_Pascal_xyxy_json_provenance.json'
@@ -55,13 +55,11 @@ def run_of(path: Path) -> RunFiles:
 
 # --- values of files that others may have written or damaged --------------------------------------
 
-Shape = Any
-"""A type, a union of types, ``[shape of every item]`` or ``{key: shape}``; keys may be missing, and
-others may be there."""
+Shape = Any  # A type, a union, ``[shape of items]`` or ``{key: shape}``, whose keys are optional
 
 
 def read_json(text: str) -> Any:
-    """JSON without NaN and infinity."""
+    """Parse JSON without NaN and infinity."""
     return json.loads(text, parse_constant=_no_number)
 
 
@@ -70,14 +68,14 @@ def _no_number(name: str) -> None:
 
 
 def checked(value: Any, shape: Shape, at: str = "") -> Any:
-    """A value of a shape.
+    """Return a value if it has a shape; keys beside those of the shape are allowed.
 
     >>> checked({"tp": True}, {"tp": int})
     Traceback (most recent call last):
     TypeError: tp should not be True
 
     Raises:
-        TypeError: it has another; the message says where.
+        TypeError: it has not; the message says where.
     """
     if isinstance(shape, (dict, list)):
         if not isinstance(value, type(shape)):
@@ -87,7 +85,7 @@ def checked(value: Any, shape: Shape, at: str = "") -> Any:
             inner = ((place, shape[0]) for place in range(len(value)))
         for key, one in inner:
             checked(value[key], one, f"{at}.{key}" if at else f"{key}")
-    # True is a whole number to Python, but not to a reader.
+    # Python's bool is an int.
     elif not isinstance(value, shape) or (isinstance(value, bool) and shape is not bool):
         raise _other_shape(value, at)
     return value

@@ -1,7 +1,7 @@
 """Intervals and paired tests over images, from the influences of :mod:`.evidence`.
 
-A difference subtracts each image's influences, so what is hard for both runs cancels. Nothing is
-random. Near 0 or 100 % few images promise too much: see :func:`bounds`.
+A difference subtracts each image's influences, so what is hard for both runs cancels. Results are
+always the same. Near 0 or 100 % few images promise too much: see :func:`bounds`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from .metric import Array
 LEVEL = 0.95  # Of intervals
 ALPHA = 0.05  # Corrected p-values below it are significant
 
-# What intervals are, as files say it
+# As files describe them
 INTERVALS = f"95 % over pictures; none where fewer than {FEWEST} pictures count"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
-
 _UNSEEN = 1 / 3  # How much of an unseen image is allowed for; checked against simulated coverage
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A 95 % interval, in the unit of its figure."""
+    """A 95 % interval, in the unit of its metric."""
 
     low: float
     high: float
@@ -38,8 +37,8 @@ class Difference:
     """One value minus another, in percentage points where they are shares."""
 
     value: float
-    interval: Interval | None  # 95 %; crosses 0 exactly where p_value is not below 5 %
-    p_value: float | None  # Two-sided; None, as of the interval: too few images
+    interval: Interval | None  # 95 %; excludes 0 exactly where p_value is below 5 %
+    p_value: float | None  # Two-sided; None, like the interval, for too few images
     corrected: float | None  # After :func:`correct`
 
     @property
@@ -49,25 +48,25 @@ class Difference:
 
 # Imported late: SciPy takes half a second, and most commands need no interval.
 def _quantile(freedom: float) -> float:
-    """How many standard errors Student's interval reaches to either side."""
+    """Return how many standard errors Student's interval reaches to either side."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 def _tail(freedom: float, value: float) -> float:
-    """The probability of a smaller value of Student's t."""
+    """Return the probability of a smaller value of Student's t."""
     from scipy.special import stdtr
 
     return float(stdtr(freedom, value))
 
 
 def bounds(value: float, variance: float, pictures: float) -> Interval | None:
-    """Return the 95 % interval of a share of 1; None below :data:`.FEWEST` images.
+    """Return the 95 % interval, in percent, of a share of 1; None below :data:`.FEWEST` images.
 
-    Wilson's interval at the effective sample size, with Student's t. To the variance is added what
-    a third of an image would add that is missed, and one that is found: few images cannot show that
-    there are none. Where nothing varies every image is one trial.
+    Wilson's interval at the effective sample size, with Student's t. The variance includes a third
+    of a missed image and a third of a found one, since few images cannot show that there are none.
+    Where nothing varies, every image is one trial.
     """
     if pictures < FEWEST:
         return None
@@ -81,14 +80,14 @@ def bounds(value: float, variance: float, pictures: float) -> Interval | None:
     t2 = _quantile(pictures - 1) ** 2
     middle = value + t2 / (2 * trials)
     reach = np.sqrt(t2 * (value * (1 - value) / trials + t2 / (4 * trials**2)))
-    # The last bits: an interval holds its figure.
+    # Rounding must not exclude the value.
     low = min(value, (middle - reach) / (1 + t2 / trials))
     high = max(value, (middle + reach) / (1 + t2 / trials))
     return Interval(100 * max(0.0, float(low)), 100 * min(1.0, float(high)))
 
 
 def mean_bounds(value: float, variance: float, pictures: float) -> Interval | None:
-    """Student's 95 % interval of a hundredth of a figure that is no share; None as in bounds."""
+    """Return Student's 95 % interval of hundredths of what is no share; None as in bounds."""
     if pictures < FEWEST:
         return None
     reach = float(_quantile(pictures - 1) * np.sqrt(variance))
@@ -99,7 +98,7 @@ def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
     """Return the interval of every value; None where it rests on too few images.
 
     Raises:
-        ValueError: a figure of a share does not lie between 0 and 100 %.
+        ValueError: a share does not lie between 0 and 100 %.
     """
     variances = (found.influence**2).sum(axis=0)
     for metric, value, pictures in zip(found.metrics, found.values, found.counted, strict=True):
@@ -120,10 +119,10 @@ def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
 
 
 def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
-    """Subtract one value from another: a paired t-test over the images.
+    """Subtract one value from another, with a paired t-test over the images.
 
-    In the interval, as in :func:`bounds`, a third of an image that one of two shares finds is
-    allowed for, so that images which all agree have one.
+    As in :func:`bounds`, the interval of shares allows for a third of an image that only one of
+    them finds, so it has a width even where all images agree.
     """
     at = one.place(metric)
     value = float(one.values[at] - other.values[at])
@@ -144,21 +143,20 @@ def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
 
 
 def _p_value(value: float, error: float, pictures: float) -> float:
-    # Sums in another order differ in their last bits: what is equal must count as equal.
+    # Sums in another order differ in their last bits, but are equal.
     if abs(value) < 1e-11:
         return 1.0
-    # As many coins that fall alike bound it: few images cannot say more, however equal they are.
+    # At least that of as many coins that fall alike: few images cannot say more.
     tail = _tail(pictures - 1, -abs(value) / error) if error else 0.0
     return max(2 * tail, float(2.0 ** (1 - pictures)))
 
 
 def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) -> float | None:
-    """Predict how likely all images show that a share beats the leading one; None: too few images.
+    """Estimate how likely all images show that a share beats the leading one; None: too few images.
 
-    ``share`` (0 to 1) of them were seen. Student's t around the difference, with its paired
-    variance over the unseen rest of a finite number. Better means by more than a difference's 95 %
-    interval over all images. As in :func:`bounds` a third of an image is allowed for in either
-    share.
+    ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with its paired
+    variance over the unseen rest of a finite population. To beat is to lead by more than the 95 %
+    interval over all images. As in :func:`bounds`, a third of an image is allowed for.
     """
     at = one.place(metric)
     pictures = float(min(one.counted[at], front.counted[at]))
@@ -173,13 +171,12 @@ def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) ->
     return _tail(pictures - 1, -short_of / np.sqrt(variance * (1 - share)))
 
 
-DRAWN = 500  # How often pictures are drawn again for what is no ratio of sums
-
+DRAWN = 500  # Bootstrap samples, for what is no ratio of sums
 _SEED = 11
 
 
 def drawn_again(pictures: int) -> Array:
-    """(sets, pictures) how often each picture is drawn, always the same; no sets of too few."""
+    """Return how often each bootstrap sample draws each image: (samples, images), seeded."""
     if pictures < FEWEST:
         return np.zeros((0, pictures))
     generator = np.random.default_rng(_SEED)
@@ -187,7 +184,7 @@ def drawn_again(pictures: int) -> Array:
 
 
 def drawn_interval(values: Array) -> Interval | None:
-    """The 95 % interval of a figure by its values over :func:`drawn_again`; None without any."""
+    """Return the 95 % interval of values over :func:`drawn_again`; None without any."""
     if not len(values):
         return None
     ends = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -196,7 +193,7 @@ def drawn_interval(values: Array) -> Interval | None:
 
 
 def correct(found: Iterable[Difference]) -> list[Difference]:
-    """Correct p-values for their number, after Holm: smallest times n, next n - 1, ascending."""
+    """Correct p-values by Holm's method: smallest times n, next n - 1, never descending."""
     made = list(found)
     tested = sorted((one.p_value, at) for at, one in enumerate(made) if one.p_value is not None)
     so_far = 0.0

@@ -1,4 +1,4 @@
-"""What goes to a model and what comes back: the one language of runners and backends."""
+"""What runners send to backends, and what comes back."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 
 class Work(NamedTuple):
-    """What goes to a model at a time: plain values for other machines; images are file paths."""
+    """What goes to a model at a time, as plain values; images are file paths."""
 
     messages: tuple[Message, ...]
     questions: tuple[Question, ...]  # What each message asks
-    shares_images: bool  # Whether other calls are over the same images, in this work or beside it
+    shares_images: bool  # Other messages, here or elsewhere, have the same images
     confidences: bool = False  # Record logprobs
 
 
@@ -37,23 +37,21 @@ class Stop(Enum):
     NOT_LOADED = "it cannot be loaded"
 
 
-NOT_MADE = frozenset({Stop.SPENT, Stop.LATER, Stop.NOT_LOADED})
-"""What is said of a call that was not made, or has no answer yet: nothing of it is kept."""
+NOT_MADE = frozenset({Stop.SPENT, Stop.LATER, Stop.NOT_LOADED})  # No call, or no answer yet
 
 
 class Answer(NamedTuple):
-    """What came of one message."""
+    """The answer to one message, or why there is none."""
 
     text: str
     extra: Any = None  # VLMEvalKit's column ``extra_records``
     error: str | None = None  # Why there is no answer
-    seconds: float = 0.0  # Its share of the time that the work took
-    # Why this failure ends the run; nothing is stored of a call not made (:data:`NOT_MADE`)
-    stop: Stop | None = None
+    seconds: float = 0.0  # Its share of the work's time
+    stop: Stop | None = None  # Why this failure ends the run; nothing of :data:`NOT_MADE` is stored
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """What our models record under our own key; of other models', nothing."""
+        """Return what our models record under our own key; nothing for other models."""
         return record_in(self.extra)
 
 
@@ -61,7 +59,7 @@ def refused_if_it_quotes(answer: Answer) -> Answer:
     """Fail an answer that quotes a credential: it may be neither stored nor changed."""
     if answer.error is not None:
         return answer
-    # Most have no thought, and nothing is parsed to see it.
+    # Do not parse the records of most answers.
     has_thought = not isinstance(answer.extra, str) or '"thought"' in answer.extra
     thought = str(answer.record.get("thought", "")) if has_thought else ""
     which = credential_in(answer.text) or credential_in(thought)
@@ -78,29 +76,29 @@ def refused_if_it_quotes(answer: Answer) -> Answer:
 
 
 class Asker(Protocol):
-    """Who answers work: a model, a server, a replica elsewhere."""
+    """Answers work: a model, a server, a replica elsewhere."""
 
     def ask(self, work: Work) -> list[Answer]:
-        """The answers to the messages, in their order; failures are answers with an error."""
+        """Return the answers in the order of the messages; a failure is one with an error."""
 
     def answers_together(self, *, shares_images: bool) -> bool:
-        """Whether it works out several messages at once: over the same images, of one question."""
+        """Return whether it batches messages over the same images, or else of one question."""
 
 
 class CancelledError(BaseException):
-    """A run was cancelled amid replies; no ``Exception``, so nobody takes it for a failed call."""
+    """A run was cancelled amid replies; no ``Exception``, as it is not a failed call."""
 
 
 @runtime_checkable
 class Cancellable(Protocol):
-    """What an asker can do beside that generates replies in this process."""
+    """An asker that generates replies in this process."""
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
-        """Generate no token once told to stop: raise a :class:`CancelledError`."""
+        """Raise a :class:`CancelledError` instead of generating a token once told to stop."""
 
 
 def said(error: BaseException) -> str:
-    """An exception as one line."""
+    """Format an exception on one line."""
     return quoted(f"{type(error).__name__}: {error}", 500)
 
 
@@ -108,7 +106,7 @@ T = TypeVar("T")
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Run a function in a thread, which does not keep the process from ending if it hangs."""
+    """Run a function in a daemon thread: if it hangs, the process can still end."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
