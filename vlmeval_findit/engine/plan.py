@@ -29,7 +29,7 @@ class WorkItem(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ItemSizes:  # How many calls go to a model together.
+class ItemSizes:
     """How many calls go to a model together."""
 
     variants: int = 32  # most over one image: formats of a query share its cost

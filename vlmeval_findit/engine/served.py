@@ -44,8 +44,8 @@ _ELSEWHERE = {
 
 
 @dataclass(frozen=True, slots=True)
-class ServedModel:  # A checkpoint served by a program on this machine.
-    """A checkpoint that a program on this machine serves, asked and read as its row says."""
+class ServedModel:
+    """A checkpoint served by a program on this machine."""
 
     name: str
     checkpoint: str

@@ -38,8 +38,8 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:  # How servers are treated; pairs are the first and the longest of doubling seconds.
-    """How servers are dealt with; pairs are the first and the longest seconds, after doubling."""
+class Policy:
+    """How servers are treated; pairs are the first and the longest of doubling seconds."""
 
     attempts: int = 6  # for a failing item; at least one per server
     refusals: int = 30  # for an item that is refused or tests a server that is down
@@ -50,8 +50,8 @@ class Policy:  # How servers are treated; pairs are the first and the longest of
 
 
 @dataclass(slots=True, eq=False)
-class Item:  # What goes to a server at once.
-    """What goes to a server at a time."""
+class Item:
+    """What goes to a server at once."""
 
     image: str  # hash of its images; empty: none
     value: Any

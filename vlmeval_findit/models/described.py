@@ -37,8 +37,8 @@ def _names(pattern: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedModel(Config):  # A model described in a file.
-    """A model as somebody describes it in a file."""
+class DescribedModel(Config):
+    """A model described in a file."""
 
     name: Annotated[Name, Checked(check_model_name)]  # of its results
     # For its class or, with endpoints, every request; part of every call's key.
@@ -52,8 +52,8 @@ class DescribedModel(Config):  # A model described in a file.
 
 
 @dataclass(frozen=True, slots=True)
-class OwnModel(DescribedModel):  # A row of the file of custom models.
-    """A row of the file."""
+class OwnModel(DescribedModel):
+    """A row of the file of custom models."""
 
     names: Annotated[Name, Checked(_names)] | None = None  # regular expression of its names
 

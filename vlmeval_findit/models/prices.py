@@ -21,13 +21,8 @@ AS_OF = "November 2026"
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:  # US dollars per million tokens.
-    """US dollars a million tokens: sent, answered, and of a prompt's beginning that is cached.
-
-    ``cached`` is for tokens that are read from the provider's cache, ``written`` for those that are
-    put there; a beginning of fewer than ``least`` tokens is not cached.  ``source`` is where they
-    are from, as records say it.
-    """
+class Prices:
+    """US dollars per million tokens."""
 
     sent: float  # prompt
     answered: float  # reply

@@ -44,8 +44,8 @@ FORMATS: Mapping[str, Mapping[str, Any]] = {"PNG": {}, "JPEG": {"quality": JPEG_
 
 
 @dataclass(frozen=True, slots=True)
-class CachedScene:  # A file, the size (width, height) in pixels to send, and the format.
-    """What is asked for: a file, the size in pixels (width, height) that is sent, the format."""
+class CachedScene:
+    """A file, the size (width, height) in pixels to send, and the format."""
 
     path: Path
     size: tuple[int, int]

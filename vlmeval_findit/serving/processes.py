@@ -129,8 +129,8 @@ class LocalServer:
 
 
 @dataclass
-class LocalServers:  # Servers of one model on this machine; equal if they would be started alike.
-    """Servers of one model on this machine; they are equal where they would be started alike."""
+class LocalServers:
+    """Servers of one model on this machine; equal if they would be started alike."""
 
     serving: Serving
     checkpoint: str

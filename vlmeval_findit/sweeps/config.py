@@ -93,7 +93,7 @@ class SweepOptions(Config):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep(SweepOptions):  # Models x tables x formats, in stages.
+class Sweep(SweepOptions):
     """Models x tables x formats, in stages."""
 
     models: tuple[ModelEntry, ...]

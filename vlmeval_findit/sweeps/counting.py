@@ -81,7 +81,7 @@ def read_images(images: Images, track: Track) -> tuple[Array, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:  # The calls of cells; arrays are by row, cell after cell.
+class Counted:
     """The calls of cells; arrays are by row, cell after cell."""
 
     images: int  # files
@@ -158,8 +158,8 @@ class CallCounter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:  # Messages whose images are sent alike; arrays are by number of images.
-    """Messages whose images are sent alike; arrays are by the number of their images."""
+class _Alike:
+    """Messages whose images are sent alike; arrays are by number of images."""
 
     question: Question
     space: Space

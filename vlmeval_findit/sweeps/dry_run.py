@@ -24,8 +24,8 @@ from .counting import CallCounter, Messages, Track, Weighing, read_images
 
 
 @dataclass(frozen=True, slots=True)
-class Group:  # Cells of one model that are counted together.
-    """What is counted together: some cells of one model."""
+class Group:
+    """Cells of one model that are counted together."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -34,7 +34,7 @@ class Group:  # Cells of one model that are counted together.
 
 
 @dataclass(frozen=True, slots=True)
-class Count:  # What one group would be asked.
+class Count:
     """What one group would be asked."""
 
     name: str
@@ -47,8 +47,8 @@ class Count:  # What one group would be asked.
 
 
 @dataclass(frozen=True, slots=True)
-class DryRun:  # The counts of every group, and of distinct and missing images.
-    """The counts of every group; ``images`` of all together, ``missing`` those that are no file."""
+class DryRun:
+    """The counts of every group, and of distinct and missing images."""
 
     counts: tuple[Count, ...]
     images: int

@@ -27,8 +27,8 @@ from .config import Race
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:  # One cell of a format in the race.
-    """One cell of a format that is in the race."""
+class Lane:
+    """One cell of a format in the race."""
 
     whole: Output  # over all its rows
     rounds: tuple[tuple[int, ...], ...]  # cumulative rows of each round
@@ -43,7 +43,7 @@ Runners = dict[str, tuple[Lane, ...]]  # the cells of every format, one per tabl
 
 
 @dataclass
-class Racing:  # The race of one model's formats.
+class Racing:
     """The race of one model's formats."""
 
     engine: Engine

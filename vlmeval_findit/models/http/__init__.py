@@ -1,1 +1,1 @@
-"""Models behind an HTTP API: OpenRouter, and any OpenAI-compatible server."""
+"""Models behind an HTTP API: providers, and any OpenAI-compatible server."""

@@ -1,4 +1,4 @@
-"""A model behind an HTTP API as its service knows it: how it is asked, what is recorded of it."""
+"""A model behind an HTTP API: how it is asked, and what is recorded."""
 
 from __future__ import annotations
 
@@ -34,42 +34,40 @@ from .providers.table import OPENROUTER, find_provider
 from .schema import SchemaRoot, response_format, unwrapped
 from .spending import load_of
 
-LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # names of the setting that limits a reply's tokens
-# Spaces that count the pixels as sent, which presumes the providers' limit of 4096.
+LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # settings that limit a reply's tokens
+# Spaces of pixels as sent, which assume the providers' limit of 4096.
 _SENT_WITHIN_LIMIT = ("pixels", "openai_high", "claude_standard", "claude_highres")
-_SENT_AS_THEY_ARE = Space("grid1000")  # where no answer is a box: not resized, and not recorded
+_SENT_AS_THEY_ARE = Space("grid1000")  # for answers without boxes: neither resized nor recorded
 
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:
     """A model that is asked over HTTP, and how."""
 
-    name: str  # that of the results
+    name: str  # of the results
     served: str  # the service's name for it
-    row: ModelRow | None  # of the model table
-    space: Callable[[Question], Space]  # the coordinate space of its replies
+    row: ModelRow | None
+    space: Callable[[Question], Space]  # of its replies
     fields: Mapping[str, Any]  # of every request, beside model, messages and max_tokens
-    provider: str = ""  # who is asked in its own protocol; empty: servers
+    provider: str = ""  # asked in its own protocol; empty: servers
     limit: int | None = None  # of a reply's tokens; None: the question's
-    schema_root: SchemaRoot | None = SchemaRoot.LIST  # what it takes as a schema; None: nothing
-    prices: Prices | None = None  # of calls, where the service does not say what they cost
-    by_question: Callable[[Question], Mapping[str, Any]] | None = None  # gives further fields
+    schema_root: SchemaRoot | None = SchemaRoot.LIST  # supported schemas; None: none
+    prices: Prices | None = None  # if the service does not state costs
+    by_question: Callable[[Question], Mapping[str, Any]] | None = None  # further fields
 
     @property
     def facts(self) -> ApiFacts | None:
-        """How it is asked where it is proprietary."""
+        """How it is asked, if it is proprietary."""
         return self.row.api if self.row else None
 
     def max_tokens(self, question: Question) -> int:
         return self.limit or question.max_new_tokens
 
     def image_rule(self, space: Space) -> ImageRule:
-        """How images are sent."""
         is_limited = self.provider or space.kind in _SENT_WITHIN_LIMIT
         return for_provider if is_limited else as_they_are
 
     def wanted_images(self, message: Message, question: Question) -> list[WantedImage]:
-        """The images of a message as they are sent."""
         space = self.space(question)
         return wanted_images(message, question, space, self.image_rule(space))
 
@@ -81,16 +79,15 @@ class ChatModel:
         *,
         shared: bool = False,
     ) -> Request:
-        """The request for a message whose image parts are paths of files.
+        """Build the request of a message whose image parts are file paths.
 
         Args:
-            images: encoded before: the body has a mark in place of each (None: it is whole).
-            shared: whether other calls are over the same images: for what is not sent again,
-                providers would charge more if they kept it.
+            images: already encoded: the body has a mark for each (None: it has their URLs).
+            shared: whether other calls have the same images; else caching would only cost more.
 
         Raises:
             OSError: an image cannot be read.
-            ValueError: the service cannot hold a reply to the question's schema.
+            ValueError: the service does not support the question's schema.
         """
         if images is None:
             images = [image.encoded() for image in self.wanted_images(message, question)]
@@ -120,26 +117,26 @@ class ChatModel:
             )
         fields["response_format"] = response_format(question.reply_schema, self.schema_root)
         if self.provider and find_provider(self.provider).relays:
-            # Only makers that hold to a schema are asked with one.
+            # Route only to makers that support schemas.
             fields["provider"] = {"require_parameters": True}
         return fields
 
     def at_most(
         self, message: Message, question: Question, asked: Request, *, shared: bool
     ) -> float | None:
-        """What a call costs at most, in US dollars: an estimate (None: no price is known)."""
+        """Estimate the greatest cost of a call in US dollars (None: no price is known)."""
         if self.prices is None:
             return None
         load = load_of(asked, message, self.space(question), self.max_tokens(question))
-        # Who marks what may be kept pays for keeping it, at most in every request.
+        # A marked beginning may be charged as written to the cache with every request.
         sent = self.prices.first(load.tokens_in, load.tokens_beginning if shared else 0)
         return sent + load.tokens_out_at_most * self.prices.answered / 1e6
 
     def check_limit(self, servers: Sequence[Endpoint]) -> None:
-        """Refuse a spending limit where nobody says what calls cost.
+        """Refuse a spending limit if costs are not known.
 
         Raises:
-            ValueError: no price is known, and a server does not say what a call cost.
+            ValueError: there is no price, and a server does not state costs.
         """
         if self.prices is not None or (servers and all(map(_states_costs, servers))):
             return
@@ -150,7 +147,7 @@ class ChatModel:
         )
 
     def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
-        """What a run of it is."""
+        """Describe a run of it, for its identity."""
         space = self.space(question)
         said = {
             **self.fields,
@@ -173,7 +170,7 @@ class ChatModel:
         )
 
     def read(self, completion: Completion, question: Question) -> Completion:
-        """What of an answer is text and what is thought."""
+        """Separate thought and text, and unwrap a reply to a schema."""
         opens = self.row is not None and self.row.opens_thought
         said = completion.begun_in_thought() if opens else completion
         if question.reply_schema is None:
@@ -187,7 +184,7 @@ class ChatModel:
         completion: Completion | None,
         call: Mapping[str, Any],
     ) -> Recorded:
-        """What a run records of a call, answered or not."""
+        """Return the record of a call, answered or not."""
         found = completion or Completion("", model={"identifier": self.served})
         return Recorded(
             space=_recorded(self.space(question), question),
@@ -213,7 +210,7 @@ def _content(
         else {"type": "image_url", "image_url": {"url": next(left), **more}}
         for part in message
     ]
-    if cache_control is not None and urls:  # up to the last image a provider keeps the prompt
+    if cache_control is not None and urls:  # the cacheable beginning ends with the last image
         last = max(at for at, part in enumerate(content) if part["type"] == "image_url")
         content[last]["cache_control"] = dict(cache_control)
     return content
@@ -239,23 +236,23 @@ def chat_model(
     max_tokens: int | None = None,
     like: str | None = None,
 ) -> ChatModel:
-    """A model behind OpenAI-compatible servers, or at a provider with a key of one's own.
+    """Return a model behind OpenAI-compatible servers, or at a provider.
 
-    It is asked as the API facts of its row say (through OpenRouter so as in the paper's runs), else
+    It is asked as its row's API facts say, as in the paper's runs through OpenRouter, else
     greedily.
 
     Args:
-        name: that of the results; its row of the model table says the space.
-        provider: a row of :data:`.providers.table.PROVIDERS` (None: it is behind servers).
-        served: the service's name for the model (None: the model table's; of servers ``name``).
-        space: the coordinate space, where the model table does not say it.
-        fields: more fields of every request; one that is None is not sent.
+        name: of the results; its row of the model table has the space.
+        provider: a row of :data:`.providers.table.PROVIDERS` (None: servers).
+        served: the service's name for the model (None: the model table's, else ``name``).
+        space: the coordinate space, if the model table does not have it.
+        fields: further fields of every request; None removes one.
         max_tokens: limit of a reply (None: the row's, else the question's).
-        like: the row of the model table that it is like (None: that of its name).
+        like: known model that shares its prompts and coordinates (None: by ``name``).
 
     Raises:
         ValueError: there is no such provider, or its name for the model is not known.
-        SpaceError: there is no such space, or no model that it is like.
+        SpaceError: there is no such space or known model.
     """
     known = known_model(like, "like") if like else find_model(name)
     facts = known.api if known else None
@@ -294,10 +291,10 @@ def chat_model(
 def model_key(
     name: str, provider: str | None, served: str | None, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the key of a call has of its model beside the message.
+    """Return what the key of a call has of its model.
 
-    Served by another program, the same weights may say something else; through OpenRouter a model
-    by its bare name is ``fields`` alone.
+    Another server program may answer otherwise with the same weights. Through OpenRouter, a model
+    without ``served`` is ``fields`` alone.
 
     Raises:
         ValueError: the provider's name for the model is not known.
@@ -309,14 +306,11 @@ def model_key(
     return {**fields, "served": own_name(provider, name, served), "provider": provider}
 
 
-# --- names ----------------------------------------------------------------------------------------
-
-
 def own_name(provider: str, name: str, served: str | None) -> str:
-    """A provider's name for a model: what is said, else what the row of its name says.
+    """Return a provider's name for a model: ``served``, else its row's.
 
     Raises:
-        ValueError: nobody says it.
+        ValueError: neither is known.
     """
     known = find_model(name)
     if said := served or (known and known.served):
@@ -336,13 +330,13 @@ def _names_at(facts: ApiFacts | None) -> Mapping[str, str]:
 
 
 def served_as(model: str) -> str:
-    """What servers call a model: what its row says, else its name."""
+    """Return a model's name at servers: its row's, else its own."""
     row = find_model(model)
     return (row and row.served) or model
 
 
 def server_name(model: str) -> tuple[str, str]:
-    """(the name of the results, the server's name) of ``NAME``, ``NAME=SERVED`` or ``a/b/NAME``."""
+    """Split ``NAME``, ``NAME=SERVED`` or ``a/b/NAME`` into result name and server's name."""
     name, given, served = model.partition("=")
     if not given:
         name, served = model.rstrip("/").rsplit("/", 1)[-1], served_as(model)
@@ -351,14 +345,11 @@ def server_name(model: str) -> tuple[str, str]:
     return name, served
 
 
-# --- settings -------------------------------------------------------------------------------------
-
-
 def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
-    """The space of a served model by question: what the user ``said``, else its row.
+    """Return the space of a served model by question: the user's, else its row's.
 
-    The rule raises SpaceError where the answer is boxes and neither says it, or where the row's
-    space needs resize bounds: those are the server's.
+    The rule raises SpaceError for boxes if neither is known, or if the row's space needs resize
+    bounds, which only the server has.
     """
     if said:
         space = space_from(said)
@@ -384,10 +375,10 @@ def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[
 
 
 def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
-    """(the limit of tokens that settings name, the other settings).
+    """Split settings into the token limit and the others.
 
     Raises:
-        ValueError: it is no whole number, or two names of it contradict.
+        ValueError: the limit is invalid, or stated twice differently.
     """
     rest = {name: value for name, value in settings.items() if name not in LIMITS}
     given = {name: settings[name] for name in LIMITS if settings.get(name) is not None}
@@ -400,10 +391,10 @@ def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
 
 
 def extra_fields(text: str | None) -> dict[str, Any]:
-    """More fields of a request, from ``--extra-body``.
+    """Parse ``--extra-body``, further fields of a request.
 
     Raises:
-        ValueError: it is no JSON object, or has a field that is not the user's to set.
+        ValueError: no JSON object, or a field that is not the user's to set.
     """
     try:
         fields = json.loads(text or "{}")

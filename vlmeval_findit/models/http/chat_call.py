@@ -1,4 +1,4 @@
-"""One call over its attempts: its request, what they cost, and the answer that comes of them."""
+"""One call over its attempts: its request, cost and answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .schema import check_held, first_question, was_free, without_schema
 from .spending import Budget
 
 _ALWAYS = {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
-"""Fields that every service takes, or nobody could take back."""
+"""Fields that every service takes, or that a user cannot remove."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,29 +34,29 @@ class ChatCall:
     message: Message
     question: Question
     confidences: bool = False
-    shared: bool = False  # whether other calls are over the same images
+    shared: bool = False  # whether other calls have the same images
     request: Request | None = None
     began: float = 0.0
     attempts: int = 0
     server: str = ""
     batch: str = ""
-    cost: float | None = 0.0  # of its attempts, in US dollars; None: nobody says it
-    guessed: float = 0.0  # of it, what replies may have cost that nobody saw
-    error: CallError | None = None  # why the last attempt failed
+    cost: float | None = 0.0  # of all attempts, in US dollars; None: unknown
+    guessed: float = 0.0  # of it, estimates for unseen replies
+    error: CallError | None = None  # of the last attempt
     unreadable: str = ""
     completion: Completion | None = None
-    warnings: tuple[str, ...] = ()  # what a user should know, once
+    warnings: tuple[str, ...] = ()  # for the user, once
 
     @property
     def is_held(self) -> bool:
-        """Whether its reply is to be held to a format."""
+        """Whether its reply must fit a schema."""
         return self.question.reply_schema is not None
 
     async def attempt(self, server: ModelServer, client: HttpClient, images: EncodedImages) -> None:
-        """Ask a server; ``completion`` is its answer.
+        """Ask a server, and set ``completion``.
 
         Raises:
-            CallError: it gave none.
+            CallError: there is no answer.
         """
         self.server = server.name
         try:
@@ -72,7 +72,7 @@ class ChatCall:
             self.error = error
             raise
         if found.cost is None:
-            # What nobody said is what it may have been.
+            # Without a stated cost, assume the greatest.
             at_most = self.at_most()
             self.guessed += at_most or 0.0
             self.cost = ((self.cost or 0.0) + (at_most or 0.0)) or at_most
@@ -81,22 +81,21 @@ class ChatCall:
         self.completion = found
 
     async def made_request(self, images: EncodedImages) -> Request:
-        """Its request, with marks in place of the images.
+        """Build its request, with marks for the images.
 
         Raises:
-            Exception: whatever a broken image makes of its reader.
+            Exception: of a broken image.
         """
         shown = await images.all(self.model.wanted_images(self.message, self.question))
         self.request = self.model.request(self.message, self.question, shown, shared=self.shared)
         return self.request
 
-    # --- what is sent -----------------------------------------------------------------------------
-
     async def _check_holding(
         self, server: ModelServer, client: HttpClient, request: Request
     ) -> None:
-        """Ask, once a server, what only a held reply answers as its schema has it, and pay it with
-        this call; calls beside it wait for what comes, an error too.
+        """Ask once per server what only a server that enforces schemas answers correctly.
+
+        This call pays for it; concurrent calls wait for the result, which may be an error.
         """
         root = self.model.schema_root
         if root is None:
@@ -121,7 +120,7 @@ class ChatCall:
         except BaseException as failure:
             error = failure if isinstance(failure, CallError) else None
             if error is None or not error.hopeless:
-                server.holding = None  # it is asked again
+                server.holding = None  # ask again
             came.set_result(error)
             raise
         came.set_result(None)
@@ -133,7 +132,7 @@ class ChatCall:
         body: Mapping[str, Any],
         confidences: bool = False,
     ) -> Completion:
-        """The reply to a body, with the limit of tokens in the field that the server takes."""
+        """Send a body with the token limit in the field that the server takes; return the reply."""
         usual = server.takes
         for takes in (usual, *(name for name in LIMIT_FIELDS if name != usual)):
             self.attempts += 1
@@ -146,38 +145,34 @@ class ChatCall:
                     continue
                 if not confidences or not refuses_logprobs(error.status, str(error)):
                     raise
-                # Every further call would be refused too, and nothing but the flag can change it.
+                # All calls would be refused until the flag is removed.
                 message = f"it gives no log-probabilities: run without --confidences ({error})"
                 raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
             server.takes = takes
             return found.priced(self.model.prices)
         raise AssertionError("the last field's error is raised")
 
-    # --- what it costs ----------------------------------------------------------------------------
-
     def _pay(self, cost: float) -> None:
         self.cost = (self.cost or 0.0) + cost
 
     def _guess(self) -> None:
-        """Count what nobody said the price of, at the most that it may be."""
+        """Count an unstated cost as the greatest possible."""
         known = self.at_most()
         guess = self.budget.dearest if known is None else known
         self._pay(guess)
         self.guessed += guess
 
     def at_most(self) -> float | None:
-        """What an attempt costs at most, in US dollars (None: no price is known)."""
+        """Return the greatest cost of an attempt in US dollars (None: no price is known)."""
         assert self.request is not None
         return self.model.at_most(self.message, self.question, self.request, shared=self.shared)
 
-    # --- what comes of it -------------------------------------------------------------------------
-
     def answer(self, stop: Stop | None = None, later: str = "") -> Answer:
-        """What came of it; ``warnings`` then say what a user should know.
+        """Return its answer, and set ``warnings``.
 
         Args:
-            stop: that its failure ends the run.
-            later: when its server wants to be asked again, where nobody waits.
+            stop: its failure ends the run.
+            later: when its server wants to be asked again, if nobody waits.
         """
         found, error = self.completion, self.error
         if found is None:
@@ -204,7 +199,7 @@ class ChatCall:
         return refused_if_it_quotes(Answer(read.text, recorded.as_json()))
 
     def _hints(self) -> dict[str, tuple[str, str]]:
-        """By field of its request, how messages name it, and what to type to send it no more."""
+        """Return, by request field, a pattern of its name in messages and how to omit it."""
         hints: dict[str, tuple[str, str]] = {}
         if self.is_held:
             named = "response_format|schema|grammar|structured|guided"
@@ -218,11 +213,11 @@ class ChatCall:
         return hints
 
     def fields_in(self, message: str) -> list[str]:
-        """The fields of its request that a message names."""
+        """Return the fields of its request that a message names."""
         return [name for name, (it, _) in self._hints().items() if re.search(it, message, re.I)]
 
     def _what_to_leave_out(self, message: str) -> str:
-        """What a server that refuses every call seems not to take, and what to type instead."""
+        """Suggest fields to omit for a server that refuses every call."""
         hints, told = self._hints(), self.fields_in(message)
         fields = ", or ".join(f"{name} ({hints[name][1]})" for name in told or hints)
         verb = ": it does not take " if told else ": it may not take "

@@ -1,4 +1,4 @@
-"""HTTP for all that asks a service: one session a run, with kept connections and one deadline."""
+"""The HTTP client of all services: one session per run, kept connections, one deadline."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from aiohttp.abc import AbstractStreamWriter
 from ...core.redaction import remember
 from .completion import CallError, error_of
 
-LARGEST_REPLY = 64 * 2**20  # bytes; a reply beyond is no chat completion
-LARGEST_FILE = 16 * 2**30  # bytes of a reply that is written to a file
-# Seconds that an idle connection is kept: servers close theirs after 5 (uvicorn) or more.
+LARGEST_REPLY = 64 * 2**20  # bytes; no chat completion is larger
+LARGEST_FILE = 16 * 2**30  # bytes of a reply written to a file
+# Seconds to keep an idle connection; servers close theirs after 5 (uvicorn) or more.
 KEEP_ALIVE = 4.0
-_is_new = ContextVar("_is_new", default=False)  # a connection was made for this task's request
+_is_new = ContextVar("_is_new", default=False)  # this task's request has a new connection
 
 
 class HttpRequest(NamedTuple):
-    """One request: where it goes, with which headers and body, and where its reply goes."""
+    """One request, and where its reply goes."""
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: Sequence[bytes] | BinaryIO | None = None  # pieces are never joined
-    form: Mapping[str, str] | None = None  # its fields; the body is its file, called ``filename``
-    into: BinaryIO | None = None  # takes the reply, which is returned empty
+    form: Mapping[str, str] | None = None  # form fields; the body is its file, named ``filename``
+    into: BinaryIO | None = None  # receives the reply; the result is then empty
 
 
 class HttpClient:
-    """Sends requests over connections that are kept: ``async with HttpClient(60.0) as client``."""
+    """Sends requests over kept connections: ``async with HttpClient(60.0) as client``."""
 
     def __init__(self, timeout: float) -> None:
-        # Seconds from the look-up of the server's name to the last byte, whatever the server does.
+        # Seconds from name lookup to last byte.
         self.timeout = timeout
         self._proxies: dict[str, str | None] = {}
 
     async def __aenter__(self) -> HttpClient:
         self._session = aiohttp.ClientSession(
-            # Without a limit of its own: the scheduler has one for each server.
+            # The scheduler limits calls per server.
             connector=_Connector(limit=0, keepalive_timeout=KEEP_ALIVE, ttl_dns_cache=300),
             timeout=aiohttp.ClientTimeout(total=self.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -55,7 +55,7 @@ class HttpClient:
         await self._session.close()
 
     async def send(self, request: HttpRequest) -> bytes:
-        """The body of a reply with status 200 or 201.
+        """Return the body of a reply with status 200 or 201.
 
         Raises:
             CallError: there is none.
@@ -73,7 +73,7 @@ class HttpClient:
             why = f"no reply within {self.timeout:g} s"
             raise CallError(why, transient=True, worked_on=True) from None
         except (aiohttp.ClientError, OSError, EOFError, ValueError) as error:
-            # A refused or broken connection, an unknown host, a certificate, what is not HTTP.
+            # Refused or broken connection, unknown host, bad certificate, no HTTP.
             reason = getattr(error, "os_error", error)
             broke = isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerConnectionError)
             why = f"no reply ({type(reason).__name__}: {reason})"
@@ -83,7 +83,7 @@ class HttpClient:
         headers, body = dict(request.headers), request.body
         data: Any = Pieces(body) if isinstance(body, Sequence) else body
         if request.form is not None:
-            del headers["Content-Type"]  # that of a form says where its parts end
+            del headers["Content-Type"]  # a form's has the boundary
             data = aiohttp.FormData()
             for name, value in request.form.items():
                 if name != "filename":
@@ -94,7 +94,7 @@ class HttpClient:
             request.url,
             data=data,
             headers=headers,
-            allow_redirects=False,  # a key must not follow one
+            allow_redirects=False,  # a key must not follow a redirect
             proxy=self._proxy(request.url),
         ) as reply:
             answered = reply.status in (200, 201)
@@ -112,7 +112,7 @@ class HttpClient:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Notes for whom it makes a connection; aiohttp's own tracing costs 4 % of a call."""
+    """Notes who gets a new connection; aiohttp's tracing would cost 4 % of a call."""
 
     async def _create_connection(self, *args: Any) -> Any:
         _is_new.set(True)
@@ -120,7 +120,7 @@ class _Connector(aiohttp.TCPConnector):
 
 
 class Pieces(aiohttp.payload.Payload):
-    """A JSON body in pieces: that of an image is shared by all requests over it, never copied."""
+    """A JSON body in pieces; an image's is shared between requests, never copied."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         super().__init__(pieces, content_type="application/json")
@@ -149,7 +149,7 @@ async def _body(reply: aiohttp.ClientResponse, into: BinaryIO | None) -> bytes:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY`` …)."""
+    """Return the environment's proxy for a URL (``HTTPS_PROXY``, ``NO_PROXY`` …)."""
     parts = urlsplit(url)
     proxy = getproxies().get(parts.scheme)
     if not proxy or proxy_bypass(parts.netloc):
@@ -160,7 +160,7 @@ def proxy_for(url: str) -> str | None:
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds that a Retry-After header asks for: a number, or a date; None where it is neither."""
+    """Parse a Retry-After header, a number or a date, to seconds; None if it is neither."""
     try:
         seconds = float(value or "nan")
     except ValueError:
@@ -170,5 +170,5 @@ def retry_after(value: str | None, now: datetime) -> float | None:
             return max((then - now).total_seconds(), 0.0)
         except (ValueError, TypeError, OverflowError, IndexError):
             return None
-    # Also not a number: every comparison with it is false.
+    # False for NaN too.
     return seconds if seconds >= 0 else None

@@ -1,5 +1,6 @@
-"""From the body of a chat reply to its text, or to the reason why there is none.  A service may say
-anything: a value of the wrong type counts as not said, and secrets go from all but the reply.
+"""Parse the body of a chat reply into its text, or the reason why there is none.
+
+Values of a wrong type count as absent; secrets are removed from all but the reply.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from ...core.token_logprobs import TokenLogprobs
 from ..prices import Prices
 from .logprobs import LogprobsError, reply_logprobs
 
-RETRIED = frozenset({408, 429})  # statuses below 500 after which the same request may be answered
-REFUSED = frozenset({401, 403, 404})  # key, permission or model: mostly every request is refused
-HOPELESS = REFUSED | {402}  # no other request is answered either; the one more is about credit
+RETRIED = frozenset({408, 429})  # statuses below 500 that may pass when repeated
+REFUSED = frozenset({401, 403, 404})  # key, permission or model: most likely for every request
+HOPELESS = REFUSED | {402}  # fail for every request; 402 is about credit
 
-_MESSAGE, _NAME = 500, 200  # characters that are kept of a message, and of a name or an id
+_MESSAGE, _NAME = 500, 200  # characters stored of a message, and of a name or id
 _LARGEST_COUNT = 2**53
 
 
 class CallError(Exception):
-    """A call that got no answer; its message is one line without secrets."""
+    """A call without an answer; the message is one line without secrets."""
 
     def __init__(
         self,
@@ -41,16 +42,16 @@ class CallError(Exception):
         worked_on: bool = False,
     ) -> None:
         super().__init__(quoted(message, _MESSAGE))
-        self.status = status  # 0: no reply came
-        self.retry_after = retry_after  # seconds that the server asks to wait
-        self.cost = cost  # what it cost all the same, in US dollars
+        self.status = status  # 0: no reply
+        self.retry_after = retry_after  # seconds
+        self.cost = cost  # US dollars, charged all the same
         self.transient = transient or status in RETRIED or status >= 500
-        self.hopeless = hopeless  # the next call would fail in the same way
-        self.worked_on = worked_on  # the service may have answered unseen, and asks for its money
-        self.alike = False  # whether a server's first calls were all refused in these words
+        self.hopeless = hopeless  # the next call would fail too
+        self.worked_on = worked_on  # may have been answered unseen, and charged
+        self.alike = False  # all first calls at its server were refused in these words
 
     def of_another(self) -> CallError:
-        """The same for a call that failed because of it, which is not charged for it."""
+        """Copy it for a call that failed because of it, without its cost."""
         same = copy(self)
         same.cost, same.worked_on = 0.0, False
         return same
@@ -60,27 +61,27 @@ class CallError(Exception):
 class Completion:
     """One answer."""
 
-    text: str  # what is read for boxes
+    text: str  # parsed for boxes
     thought: str = ""
     ends_in_thought: bool = False
     finish_reason: str = ""
-    tokens: Mapping[str, int] = field(default_factory=dict)  # as of :func:`_tokens`
-    cost: float | None = None  # US dollars; None: not known
-    cache_discount: float | None = None  # what a cache took off it; below zero: put on it
-    model: Mapping[str, str] = field(default_factory=dict)  # the service's identifier, the provider
+    tokens: Mapping[str, int] = field(default_factory=dict)  # see :func:`_tokens`
+    cost: float | None = None  # US dollars; None: unknown
+    cache_discount: float | None = None  # saved by a cache; negative: added
+    model: Mapping[str, str] = field(default_factory=dict)  # identifier, provider
     id: str = ""
-    cost_from: str = ""  # the prices by which the cost was computed; empty: the service said it
+    cost_from: str = ""  # source of the prices of a computed cost
     token_logprobs: TokenLogprobs | None = None
-    no_logprobs: str = ""  # why there are none, though they were asked for
+    no_logprobs: str = ""  # why they are missing though requested
 
     def priced(self, prices: Prices | None, share: float = 1.0) -> Completion:
-        """The same with what it cost by a share of prices, where the service does not say it."""
+        """Add the cost by a share of ``prices``, if the service states none."""
         if prices is None or self.cost is not None or (cost := prices.of(self.tokens)) is None:
             return self
         return replace(self, cost=cost * share, cost_from=prices.source)
 
     def begun_in_thought(self) -> Completion:
-        """The answer of a model whose prompt opens a thought: cut off, it is all thought."""
+        """Return the answer to a prompt that opens a thought: cut off, it is all thought."""
         if self.thought or self.finish_reason != "length":
             return self
         none_left = None if self.token_logprobs is None else TokenLogprobs((), ())
@@ -89,7 +90,7 @@ class Completion:
 
 
 def object_in(body: bytes) -> dict[str, Any]:
-    """The JSON object that the body of a reply is.
+    """Parse the body of a reply as a JSON object.
 
     Raises:
         CallError: it is none.
@@ -105,7 +106,7 @@ def object_in(body: bytes) -> dict[str, Any]:
 
 
 def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = False) -> Completion:
-    """The answer in a chat reply of status 200, or in its body; ``confidences`` were asked for.
+    """Return the answer in a chat reply of status 200; ``confidences`` were requested.
 
     Raises:
         CallError: it is not JSON, reports an error, or has no choice.
@@ -117,7 +118,7 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
     cost = None if cost is None or cost < 0 else cost
     if reply.get("error"):
         raise _reported(reply["error"], cost)
-    # A body without a choice is a failed call; a choice without a text is an empty answer.
+    # Without a choice the call failed; a choice without text is an empty answer.
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise CallError("the reply has no choices", cost=cost or 0.0)
@@ -127,7 +128,7 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
     message = choice.get("message")
     if not isinstance(message, dict):
         raise CallError("the reply's choice has no message", cost=cost or 0.0)
-    # Servers that are not told to part them leave the thought in the text.
+    # Servers without a reasoning parser leave the thought in the text.
     content = of_whole_characters(_text(message.get("content")))
     said = split_thought(content)
     thought = of_whole_characters(_thought(message)) or said.thought
@@ -157,7 +158,7 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
 
 
 def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -> CallError:
-    """The error in a reply with another status than 200."""
+    """Return the error in a reply with another status than 200."""
     text = _decoded(body)
     try:
         reply = json.loads(body)
@@ -181,13 +182,12 @@ _NO_KEY_OR_CREDIT = re.compile(
     r'"(?:insufficient_quota|billing_error|API_KEY_INVALID)"|credit balance is too low',
     re.IGNORECASE,
 )
-"""What the status does not say: OpenAI has no credit with 429, Google no such key with 400,
-Anthropic no credit with 400."""
+"""Beyond the status: no credit at OpenAI (429) and Anthropic (400), no such key at Google (400)."""
 
 _RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-"""Seconds that Google asks for: not in a header, but among the error's details."""
+"""Seconds that Google asks to wait: in the error's details, not in a header."""
 
-MODERATED = re.compile(  # a moderator refused this one input, which some say with status 403
+MODERATED = re.compile(  # this input was refused, by some with status 403
     r"content[ _-]?(?:policy|filter|management|safety)|moderat|flagged|usage polic|safety system"
     r'|"reasons"',
     re.IGNORECASE,
@@ -199,7 +199,7 @@ def _is_hopeless(status: int, said: str) -> bool:
 
 
 def _reported(error: object, cost: float | None) -> CallError:
-    """Some services report an error in a reply of status 200."""
+    """Return an error reported with status 200."""
     code = str(mapping(error).get("code"))
     status = int(code) if re.fullmatch("[45][0-9]{2}", code) else 0
     said = f"HTTP {status}: " if status else ""
@@ -222,7 +222,6 @@ def _name(value: object) -> str:
 
 
 def _text(content: object) -> str:
-    """Content is a string, a list of parts, or null."""
     if isinstance(content, list):
         parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
         texts = [part.get("text") for part in parts]
@@ -239,22 +238,22 @@ _FINISH = {"max_tokens": "length", "end_turn": "stop", "eos": "stop"}
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """A value that should be an object of JSON; what is none says nothing."""
+    """Return a JSON object, or an empty one for any other value."""
     return value if isinstance(value, dict) else {}
 
 
 def _number(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    # NaN and infinity are numbers to Python's JSON, and would end every limit.
+    # Python's JSON accepts NaN and infinity, which would break every limit.
     return float(value) if abs(value) < _LARGEST_COUNT and math.isfinite(value) else None
 
 
 def _tokens(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Tokens: prompt, of it cached and cache_write; completion, of it reasoning."""
+    """Return token counts: prompt, of it cached and cache_write; completion, of it reasoning."""
     sent = mapping(usage.get("prompt_tokens_details"))
     answered = mapping(usage.get("completion_tokens_details"))
-    # The second name of either is Anthropic's own.
+    # Second names are Anthropic's.
     counts = {
         "prompt": usage.get("prompt_tokens"),
         "cached": sent.get("cached_tokens", usage.get("cache_read_input_tokens")),

@@ -1,4 +1,4 @@
-"""Where a model is asked over HTTP: address, credentials and headers, none of which is shown."""
+"""An API's address, credentials and headers, which are never shown."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from ...core.redaction import remember
 
-LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # for the reply's tokens, by service
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of the reply's token limit, by service
 _OPENAI = "api.openai.com"
-_CREDENTIAL = re.compile(  # names of headers and of a URL's parameters whose values are secrets
+_CREDENTIAL = re.compile(  # headers and URL parameters whose values are secrets
     r"key$|token$|secret|passw|cookie|session|credential|authoriz|authentic"
     r"|(?:^|[-_.])(?:auth|sig|signature)(?:$|[-_.])|^code$",
     re.IGNORECASE,
@@ -24,24 +24,24 @@ _OURS = frozenset({"content-length", "content-type", "host", "transfer-encoding"
 
 
 def limit_in(body: Mapping[str, Any]) -> int:
-    """The limit of tokens of a request, in whichever field it stands."""
+    """Return the token limit of a request body."""
     return next(int(body[name]) for name in LIMIT_FIELDS if name in body)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Endpoint:
-    """An address of an OpenAI-compatible API, or of a provider's.
+    """The address of an OpenAI-compatible API, or of a provider's.
 
     Raises:
-        ValueError: the URL, the key or a header cannot be used; none of them is in the message.
+        ValueError: the URL, the key or a header is invalid; the message shows none of them.
     """
 
-    base_url: str  # up to and with /v1; credentials (user:password@) and a query may be in it
-    key: str = ""  # sent as bearer token, unless the URL or the headers say who asks
+    base_url: str  # including /v1, perhaps with user:password@ and a query
+    key: str = ""  # bearer token, unless the URL or the headers have credentials
     headers: Mapping[str, str] = field(default_factory=dict)  # of every request, beside ours
-    limit_field: str | None = None  # which of LIMIT_FIELDS it takes; None: told by the host
-    provider: str = ""  # the row of PROVIDERS that is asked there in its own protocol
-    label: str = ""  # how logs and records call it; empty: by its address
+    limit_field: str | None = None  # one of LIMIT_FIELDS; None: by host
+    provider: str = ""  # row of PROVIDERS, asked in its own protocol
+    label: str = ""  # for logs and records; empty: the address
 
     def __post_init__(self) -> None:
         parts = _parts(self.base_url)
@@ -62,14 +62,14 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """Its label, or its address without credentials and query: what logs and records say."""
+        """Its label, or its address without credentials and query, for logs and records."""
         if self.label:
             return self.label
         parts = _parts(self.base_url)
         return urlunsplit((parts.scheme, _host(parts), parts.path.rstrip("/"), "", ""))
 
     def at(self, path: str, query: str = "") -> str:
-        """Where something of the API is, without credentials."""
+        """Return the URL of an API path, without credentials."""
         parts = _parts(self.base_url)
         whole = "&".join(filter(None, (parts.query, query)))
         path = f"{parts.path.rstrip('/')}/{path}"
@@ -83,10 +83,11 @@ class Endpoint:
     def request_headers(
         self, key_header: str = "", more: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, str]:
-        """The headers of a request, secrets among them; the user's own override ours, and
-        ``more``, which the service wants; ``key_header`` is the key's, where it has one of its own.
+        """Return the headers of a request, secrets included.
+
+        The user's override ours and ``more``; ``key_header`` replaces Authorization for the key.
         """
-        # What is not compressed cannot burst.
+        # An uncompressed reply cannot be a zip bomb.
         ours = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -104,13 +105,13 @@ class Endpoint:
 
 
 def basic(user: str, password: str | None) -> str:
-    """The header value of basic authentication; both are as they stand in a URL."""
+    """Return the header of basic authentication, for user and password as in a URL."""
     pair = f"{unquote(user)}:{unquote(password or '')}"
     return f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
 
 
 def _parts(url: str) -> SplitResult:
-    """The parts of a usable URL; errors show no credentials."""
+    """Split a valid URL; errors show no credentials."""
     shown = re.sub(r"\?.*", "?…", re.sub(r"[^/]*@", "***@", url), flags=re.DOTALL)
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"the base URL {shown!r} should begin with http:// or https://")
@@ -143,7 +144,7 @@ def _secrets_of(parts: SplitResult) -> Iterator[str]:
 
 
 def _credentials_in(header: str) -> list[str]:
-    """The words of a header's value without its scheme, and the values of cookies."""
+    """Return the words of a header's value without its scheme, and cookie values."""
     words = header.replace(";", " ").split()
     return [*(words[1:] or words), *(word.partition("=")[2] for word in words)]
 

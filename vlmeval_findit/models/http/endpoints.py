@@ -1,4 +1,4 @@
-"""Where a model is asked, and with which key and headers: servers of one's own, or a provider."""
+"""The endpoints of a model, with keys and headers: servers, or a provider."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .providers.table import Provider, find_provider
 
 HEADERS_VARIABLE = "FINDIT_SERVER_HEADERS"
 
-Headers = Sequence[str] | Mapping[str, str]  # ``NAME: VALUE`` each, or by name
-Endpoints = Sequence[Endpoint] | AddressFile[Endpoint]  # that stay, or a file's that are followed
+Headers = Sequence[str] | Mapping[str, str]  # ``NAME: VALUE`` lines, or by name
+Endpoints = Sequence[Endpoint] | AddressFile[Endpoint]  # fixed, or those of a followed file
 
 
 def lasting(servers: Endpoints) -> Sequence[Endpoint]:
-    """The servers that a run can say it was made by: none of those that come and go."""
+    """Return the servers that identify a run: not those of a followed file."""
     return () if isinstance(servers, AddressFile) else servers
 
 
 def header_lines(given: Headers) -> dict[str, str]:
-    """Headers by name.
+    """Return headers by name.
 
     Raises:
-        ValueError: one cannot be read; its value is not in the message.
+        ValueError: one is invalid; the message hides its value.
     """
     if isinstance(given, Mapping):
         return dict(given)
@@ -42,10 +42,10 @@ def header_lines(given: Headers) -> dict[str, str]:
 
 
 def server_headers(given: Headers = ()) -> dict[str, str]:
-    """The headers of an OpenAI-compatible server: the environment's, then those that are given.
+    """Return the headers of servers: the environment's, overridden by ``given``.
 
     Raises:
-        ValueError: one cannot be read; its value is not in the message.
+        ValueError: one is invalid; the message hides its value.
     """
     try:
         headers = json.loads(os.environ.get(HEADERS_VARIABLE) or "{}")
@@ -62,15 +62,15 @@ def endpoints(
     headers: Headers = (),
     limit_field: str | None = None,
 ) -> Endpoints:
-    """The servers of one model.
+    """Return the servers of one model.
 
     Args:
-        urls: one or several, with commas in a text; ``@FILE`` has one a line, and is followed.
+        urls: several, or a text with commas; ``@FILE`` has one per line, and is followed.
         key: of all of them (None: FINDIT_SERVER_KEY).
         headers: beside those of FINDIT_SERVER_HEADERS.
 
     Raises:
-        ValueError: a URL, the key or a header cannot be used.
+        ValueError: a URL, the key or a header is invalid.
     """
     urls = _split(urls)
     secret = os.environ.get("FINDIT_SERVER_KEY", "").strip() if key is None else key
@@ -93,17 +93,17 @@ def provider_endpoints(
     *,
     needs_key: bool = True,
 ) -> list[Endpoint]:
-    """The endpoints of a provider.
+    """Return the endpoints of a provider.
 
     Args:
-        urls: other addresses that speak its protocol, with commas between them where it is a text.
+        urls: other addresses with its protocol; a text may have commas.
         key: its key (None: the environment's).
-        headers: of every request; FINDIT_SERVER_HEADERS are for servers.
-        limit_field: which of LIMIT_FIELDS it takes (None: the provider's).
+        headers: of every request; FINDIT_SERVER_HEADERS is not used.
+        limit_field: one of LIMIT_FIELDS (None: the provider's).
         needs_key: whether something is sent there.
 
     Raises:
-        ValueError: no such provider, no key; an address or a header cannot be used.
+        ValueError: there is no such provider or no key; an address or a header is invalid.
     """
     provider = find_provider(name)
     own = [_address(provider, url) for url in _split(urls or ())]
@@ -122,7 +122,7 @@ def _split(urls: str | Sequence[str]) -> Sequence[str]:
 
 
 def _key(provider: Provider, *, is_needed: bool) -> str:
-    """The key of a provider; an address of one's own may want none."""
+    """Return a provider's key; custom addresses may need none."""
     found = (os.environ.get(name, "").strip() for name in provider.keys)
     key = next(filter(None, found), "")
     if not key and provider.keys and is_needed:
@@ -134,8 +134,8 @@ def _key(provider: Provider, *, is_needed: bool) -> str:
 
 
 def _address(provider: Provider, url: str) -> str:
-    """An address with the version of the provider's API at its end."""
-    Endpoint(url)  # what is no URL is refused without its secrets
+    """Append the API's version to an address, if it is missing."""
+    Endpoint(url)  # refuses invalid URLs without showing secrets
     parts = urlsplit(url)
     if parts.username is not None or parts.query:
         raise ValueError(

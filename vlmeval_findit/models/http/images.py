@@ -1,5 +1,6 @@
-"""Images as they are sent.  Pixels are those of the file as it is stored: the annotations count
-them so, and what is sent has no EXIF orientation by which a provider would turn the image.
+"""Images as they are sent.
+
+Pixels are as stored, which is how annotations count them; the sent image has no EXIF orientation.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ..scene_cache import CachedScene, encoded
 
-JPEG_FROM = 2048  # pixels of the longer side from which an image is sent as JPEG, not as PNG
+JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,49 +54,50 @@ class SentImage:
 
 
 class Request(NamedTuple):
-    """The body of a chat request and the images in it."""
+    """The body of a chat request and its images."""
 
     body: Mapping[str, Any]
     images: tuple[SentImage, ...]
 
 
-# Stands for an image in a body, which so is small to write and to translate.
-_MARK = f"image-{token_hex(16)}-"  # what no text has: it is drawn when the program starts
+# Stands for an image in a body, so that bodies stay small.
+_MARK = f"image-{token_hex(16)}-"  # random, so that no text contains it
 _MARKS = re.compile(f"{_MARK}([0-9]+)-".encode())
 
 
 def marked_urls(images: Sequence[SentImage]) -> list[str]:
-    """Data URLs with marks for :func:`pieces`."""
+    """Return data URLs with marks for :func:`pieces`."""
     return [f"data:{image.mime};base64,{_MARK}{at}-" for at, image in enumerate(images)]
 
 
 def pieces(body: Mapping[str, Any], images: Sequence[SentImage]) -> list[bytes]:
-    """A body with marks as JSON in pieces; the images' base64, between them, is not copied."""
+    """Serialise a body with marks as JSON pieces; base64 is inserted without copying."""
     parts = _MARKS.split(json.dumps(body).encode())
     parts[1::2] = [images[int(number)].base64 for number in parts[1::2]]
     return parts
 
 
-# From a file and the limit in pixels for its longer side (None: none) to what is sent.
+# From a file and the limit of its longer side in pixels (None: none).
 ImageRule = Callable[[Path, int | None], SentImage]
 
 
 def for_provider(path: Path, limit: int | None = None) -> SentImage:
-    """The paper's API rule: at most 4096 pixels, JPEG of quality 95 from 2048 on, else PNG.
+    """Apply the paper's API rule: at most 4096 pixels, JPEG of quality 95 from 2048 on, else PNG.
 
     Raises:
         OSError: the file is no image.
     """
     original = header(path).size
-    # The space of pixels as sent is this very rule; scoring divides by the same size.
+    # Scoring divides by this very size.
     width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
     size = (int(width), int(height))
     return _sent(path, original, size, "JPEG" if max(size) >= JPEG_FROM else "PNG")
 
 
 def as_they_are(path: Path, limit: int | None = None) -> SentImage:
-    """The file's own bytes where a server reads the same pixels from them, else a PNG of these: the
-    server's processor resizes them as a local model's would.
+    """Send the file's bytes if servers decode the same pixels from them, else a PNG.
+
+    The server's processor resizes it as a local one would.
 
     Raises:
         OSError: the file is no image.
@@ -104,7 +106,7 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
     size = as_sent(Space("grid1000", scene_max_size=limit), *found.size)
     plain = found.format in ("JPEG", "PNG") and found.mode == "RGB" and size == found.size
     if plain and orientation(path) == 1:
-        check(path)  # a call with half an image is paid for too
+        check(path)  # a call with half an image costs money too
         mime = f"image/{found.format.lower()}"
         return SentImage(size, size, mime, b64encode(path.read_bytes()))
     return _sent(path, found.size, size, "PNG")
@@ -119,20 +121,20 @@ class WantedImage(NamedTuple):
     """An image of a message."""
 
     rule: ImageRule
-    path: str  # for every call one is hashed, and a Path takes ten times as long
-    limit: int | None  # in pixels, for its longer side
+    path: str  # hashed for every call; a Path takes ten times as long
+    limit: int | None  # of the longer side, in pixels
 
     def encoded(self) -> SentImage:
-        """What is sent, or OSError where the file is no image."""
+        """Return the image as sent; OSError if the file is no image."""
         return self.rule(Path(self.path), self.limit)
 
 
 def wanted_images(
     message: Message, question: Question, space: Space, rule: ImageRule
 ) -> list[WantedImage]:
-    """The images of a message in order; the scene limit of the space is not for support shots."""
+    """Return the images of a message in order; support shots have no size limit."""
     paths = [part.value for part in message if part.kind is PartKind.IMAGE]
-    # References come first, so that the scene or the frames are the last ones.
+    # Support shots come first, then the scene or the frames.
     shots = len(paths) - question.frames if question.has_references else 0
     return [
         WantedImage(rule, path, None if place < shots else space.scene_max_size)
@@ -140,12 +142,12 @@ def wanted_images(
     ]
 
 
-_THREADS = 4  # images that are encoded at a time: a scene of HR-InsDet takes 150 MB meanwhile
-_KEPT = 64 << 20  # bytes of images that are kept for their next prompt
+_THREADS = 4  # encoded in parallel: a scene of HR-InsDet takes 150 MB
+_KEPT = 64 << 20  # bytes of images kept for further prompts
 
 
 class EncodedImages:
-    """Encodes each image once, in threads, and keeps what was used last, up to a size."""
+    """Encodes each image once, in threads, with an LRU cache of bounded size."""
 
     def __init__(self, limit: int = _KEPT) -> None:
         self._limit = limit
@@ -154,10 +156,10 @@ class EncodedImages:
         self._known: OrderedDict[WantedImage, asyncio.Future[SentImage]] = OrderedDict()
 
     async def all(self, wanted: Sequence[WantedImage]) -> tuple[SentImage, ...]:
-        """Images as they are sent, in their order.
+        """Return images as sent, in order.
 
         Raises:
-            Exception: whatever a broken image makes of its reader.
+            Exception: of a broken image.
         """
         return tuple([await self._one(image) for image in wanted])
 
@@ -169,7 +171,7 @@ class EncodedImages:
         loop = asyncio.get_running_loop()
         made = self._known[image] = loop.run_in_executor(self._threads, image.encoded)
         made.add_done_callback(partial(self._came, image))
-        return await asyncio.shield(made)  # others wait for it too
+        return await asyncio.shield(made)  # other calls await it too
 
     def _came(self, image: WantedImage, made: asyncio.Future[SentImage]) -> None:
         if made.cancelled() or made.exception() is not None:

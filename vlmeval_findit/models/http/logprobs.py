@@ -1,5 +1,6 @@
-"""Log-probabilities of tokens as OpenAI-compatible services take the wish and give them.  Services
-differ in their tokens, which so are held against the text.
+"""Log-probabilities of OpenAI-compatible services, verified against the text.
+
+The services' tokens differ.
 """
 
 from __future__ import annotations
@@ -11,32 +12,32 @@ from typing import Any
 from ...core.token_logprobs import LEAST, TokenLogprobs
 from ..kept_tokens import SaidTokens, answer_span, ends_of_bytes, kept_tokens
 
-# llama.cpp gives none unless some of the most probable tokens are asked for too.
+# llama.cpp gives none without top_logprobs.
 FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}
 _REFUSALS = frozenset({400, 422, 501})
-_ABOVE_NOUGHT = 1e-3  # what rounding may make of the logarithm of a certainty
+_ABOVE_NOUGHT = 1e-3  # rounding error of log(1)
 
 
 class LogprobsError(ValueError):
-    """There are none with a reply, or none that can be used; the message says why."""
+    """A reply has no usable log-probabilities."""
 
 
 def refuses_logprobs(status: int, message: str) -> bool:
-    """Whether an error is about the wish for log-probabilities."""
+    """Whether an error is about the request for log-probabilities."""
     return status in _REFUSALS and "logprobs" in message.lower()
 
 
 def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) -> TokenLogprobs:
-    """Those of what is kept of a reply whose text, a thought in it, is ``content``.
+    """Return those of the stored part of a reply with text ``content``, thought included.
 
     Raises:
-        LogprobsError: there are none, or they are not of this text.
+        LogprobsError: there are none, or they are of another text.
     """
     entries = _entries(choice)
     said, ends = ends_of_bytes(map(_bytes, entries))
     span, end = answer_span(content), len(content)
     if not said.startswith(content):
-        # vLLM and llama.cpp take the thought out of the text, and leave it among the tokens.
+        # vLLM and llama.cpp remove the thought from the text, but not its tokens.
         kept = content[slice(*span)]
         begin = said.rfind(kept)
         if begin < 0:
@@ -46,7 +47,7 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     logprobs = tuple(map(_logprob, entries))
     begins = (0, *ends)[len(ends) - 1] if ends else 0
     last = said[begins:]
-    # vLLM has the token that ended the reply among them.
+    # vLLM includes the token that ended the reply.
     if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
         return kept_tokens(SaidTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
     return kept_tokens(SaidTokens(ends, logprobs), span)

@@ -1,4 +1,4 @@
-"""One server of a model: how a request is sent there, and what was found out of it."""
+"""One server of a model: how to send requests, and what is known of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .providers.table import OPENAI_CHAT, Chat, WireFormat, find_provider
 
 log = logging.getLogger(__name__)
 
-_ALIKE = 5  # first calls in a row refused in the same words, after which no other is made
+_ALIKE = 5  # identically refused first calls after which no other is made
 
 _OWN_TO_A_CALL = re.compile(  # in lower case; numbers of images and prompts tell refusals apart
     r"0x[0-9a-f]+|\b[0-9a-f]{8}[0-9a-f-]*\b|\breq(?:uest)?[-_]\w+|\d{4}-\d\d-\d\d[t ][\d:.]+z?"
@@ -34,11 +34,11 @@ _UNKNOWN = re.compile(
 
 @dataclass(slots=True)
 class _Refusals:
-    """The first calls of a kind, as long as they are all refused in the same words."""
+    """The first calls of a kind, while all are refused in the same words."""
 
     words: str = ""
     times: int = 0
-    at: float = 0.0  # when it was last said
+    at: float = 0.0  # of the last refusal
     errors: list[CallError] = field(default_factory=list)
 
 
@@ -48,12 +48,13 @@ class ModelServer:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.name = endpoint.name
-        self.takes = endpoint.takes  # the field that it takes a limit of tokens in
-        # Whether it holds replies to a format: None as a result says so (None: it was not asked).
+        self.takes = endpoint.takes  # its field for the token limit
+        # Result of the schema check (None: not yet asked): an error, or None if schemas are
+        # enforced.
         self.holding: asyncio.Future[CallError | None] | None = None
         self._answered_at = -math.inf
         self._hinted = False
-        # Of free calls and of constrained ones; None: one of them was answered.
+        # By ``held``; None: one was answered.
         self._first: dict[bool, _Refusals | None] = {False: _Refusals(), True: _Refusals()}
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
         self._chat = self._provider.chat if self._provider else OPENAI_CHAT
@@ -63,7 +64,7 @@ class ModelServer:
     async def reply(
         self, client: HttpClient, body: Mapping[str, Any], images: Sequence[SentImage]
     ) -> bytes | Mapping[str, Any]:
-        """The chat reply to a chat body, which has marks in place of its images.
+        """Return the chat reply to a chat body with marks for its images.
 
         Raises:
             CallError: there is none.
@@ -83,15 +84,15 @@ class ModelServer:
         return {"provider": provider.name, **wire.reply(object_in(reply))}
 
     def note_answer(self, now: float, *, held: bool) -> None:
-        """Note that it takes calls of a kind."""
         self._first[held] = None
         self._answered_at = now
 
     def note_refusal(
         self, error: CallError, began: float, now: float, *, held: bool, names_field: bool
     ) -> None:
-        """Make the error hopeless if it is what all first calls of its kind got, none of which was
-        answered: a server that takes no such request says the same to every call.
+        """Make the error hopeless if all first calls of its kind got it and none an answer.
+
+        A server that does not support such requests says the same to every call.
         """
         if (first := self._first[held]) is None:
             return
@@ -100,10 +101,9 @@ class ModelServer:
             words = ""
         if words != first.words:
             first = self._first[held] = _Refusals(words)
-        # Some refuse a field with 500, which is also what a server says that is down: then it names
-        # none, and answers nobody.
+        # A server that is down says 500 too, but then it names no field and answers nobody.
         is_up = error.status != 500 or names_field or self._answered_at >= first.at
-        if words and is_up and began >= first.at:  # what is refused together is refused once
+        if words and is_up and began >= first.at:  # concurrent refusals count once
             first.times += 1
             first.at = now
         if words:
@@ -123,7 +123,7 @@ class ModelServer:
 
 
 def is_unknown(field: str, error: CallError) -> bool:
-    """Whether a server says that it has no such field."""
+    """Whether a server does not know a field."""
     named = re.search(rf"\b{field}\b", str(error)) is not None
     return error.status == 400 and named and _UNKNOWN.search(str(error)) is not None
 
@@ -131,14 +131,14 @@ def is_unknown(field: str, error: CallError) -> bool:
 async def _ask_function(
     chat: Chat, body: Mapping[str, Any], endpoint: Endpoint, timeout: float
 ) -> Mapping[str, Any]:
-    """Call the function of a plug-in's provider, in a thread of its own."""
+    """Call the function of a plug-in's provider in a thread."""
 
     def ask() -> Mapping[str, Any]:
         try:
             return {"provider": endpoint.provider, **chat(body, endpoint, timeout)}
         except CallError:
             raise
-        except BaseException as error:  # whatever somebody's function makes of a reply
+        except BaseException as error:  # a plug-in may raise anything
             why = f"the provider {endpoint.provider} failed: {said(error)}"
             raise CallError(why) from None
 
@@ -150,7 +150,7 @@ async def _ask_function(
 
 
 def model_servers(endpoints: Sequence[Endpoint]) -> dict[str, ModelServer]:
-    """Servers by a name for each: the same ones whoever lists them in whatever order."""
+    """Return servers by unique name, independent of their order."""
     seen: Counter[str] = Counter()
     servers = {}
     for endpoint in endpoints:

@@ -1,4 +1,4 @@
-"""How services are asked to hold a reply to a JSON schema, and whether they do."""
+"""Ask services for replies that fit a JSON schema, and check whether they enforce it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .completion import CallError, Completion
 
 
 class SchemaRoot(Enum):
-    """What a service takes as the whole of a schema."""
+    """What a service takes as the root of a schema."""
 
     LIST = "whatever the schema says"
     OBJECT = "an object with named keys and nothing of lengths: the list is its only value"
 
 
-_ANSWER = "answer"  # the key of the list where a service takes no list
+_ANSWER = "answer"  # key of the list, for services that need an object
 
 
 def response_format(schema: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
-    """The field of a request that holds a reply to a schema.
+    """Return the request field that enforces a schema.
 
     Raises:
-        ValueError: the service cannot hold to it.
+        ValueError: the service does not support it.
     """
     whole = dict(schema) if root is SchemaRoot.LIST else _object(_ANSWER, _without_lengths(schema))
     named = {"name": "boxes", "strict": True, "schema": whole}
@@ -62,7 +62,7 @@ _LENGTHS = ("minItems", "maxItems", "minProperties", "maxProperties", "minimum",
 
 
 def unwrapped(text: str, root: SchemaRoot | None) -> str:
-    """The reply as the format has it, out of the object that a service needed around it.
+    """Return a reply without the object that a service needed around it.
 
     >>> unwrapped('{"answer": [{"bbox": [1, 2, 3, 4]}]}', SchemaRoot.OBJECT)
     '[{"bbox": [1, 2, 3, 4]}]'
@@ -76,24 +76,21 @@ def unwrapped(text: str, root: SchemaRoot | None) -> str:
 
 
 def without_schema(question: Question) -> str:
-    """What to type where a server does not hold replies to a format."""
+    """Say what to type if a server does not enforce schemas."""
     free = question.name.removesuffix("_constrained")
     return f"ask {free} without _constrained; in a sweep's file, decodings: [none]"
 
 
-# --- the question before the first ---------------------------------------------------------------
-
-# It comes before the first call that relies on a schema.  No answer that is said freely fits its
-# own: a server that ignores ``response_format`` is found out even where a model's own replies
-# happen to be as the format has them.
+# Asked before the first call with a schema. Only an enforced reply fits this one: a server that
+# ignores ``response_format`` is detected even if the model's replies happen to fit.
 WORDS = "Say hello in three words."
-_ONLY = {"word": "quokka"}  # the only reply that fits
+_ONLY = {"word": "quokka"}  # the only fitting reply
 _SCHEMA = _object("word", {"type": "string", "enum": [_ONLY["word"]]})
-_SHOWN = 80  # characters of another that a message shows
+_SHOWN = 80  # characters of another reply in a message
 
 
 def first_question(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
-    """The request that asks it in the manner of another, which is to be held to a format."""
+    """Return the check as a request like ``body``."""
     content = [{"type": "text", "text": WORDS}]
     held = response_format(_SCHEMA, root)
     return {
@@ -104,10 +101,10 @@ def first_question(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
 
 
 def check_held(completion: Completion, question: Question) -> None:
-    """Refuse a reply to it that nothing held; one that was cut off shows nothing.
+    """Refuse a reply to the check that was not enforced; a truncated one shows nothing.
 
     Raises:
-        CallError: it is free, as all others of this server would be.
+        CallError: the server does not enforce schemas.
     """
     if completion.finish_reason == "length":
         return
@@ -123,7 +120,7 @@ def check_held(completion: Completion, question: Question) -> None:
 
 
 def was_free(completion: Completion) -> bool:
-    """Whether a whole reply is no list of JSON, so that nothing can have held it to one."""
+    """Whether a complete reply is no JSON list, so that no schema was enforced."""
     if completion.finish_reason != "stop":
         return False
     try:

@@ -1,5 +1,6 @@
-"""What calls cost: what a run would send, counted without a network (calls, images and bytes are
-exact, tokens are estimates), and a limit in US dollars that all who share it keep to.
+"""What calls cost: estimates without a network, and a shared limit in US dollars.
+
+Calls, images and bytes are exact, tokens are estimates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ...core.messages import Message, PartKind
 if TYPE_CHECKING:
     from .images import Request, SentImage
 
-CHARACTERS_A_TOKEN = 4  # a usual share for English
+CHARACTERS_A_TOKEN = 4  # usual for English
 _PATCHES = {"claude_standard": 28, "claude_highres": 28}
 _PATCH = 32
 _quoted = json.encoder.encode_basestring_ascii
@@ -31,11 +32,11 @@ class Load:
 
     calls: int = 0
     images: int = 0
-    size: int = 0  # in bytes
+    size: int = 0  # bytes
     tokens_in: int = 0
     tokens_out_at_most: int = 0
-    tokens_beginning: int = 0  # up to the last image, which a cache can keep
-    tokens_again: int = 0  # of these, those that an earlier call sent too
+    tokens_beginning: int = 0  # up to the last image: cacheable
+    tokens_again: int = 0  # of these, already sent by an earlier call
     usd_in: float = 0.0  # 0: no price is known
     usd_out_at_most: float = 0.0
 
@@ -43,13 +44,13 @@ class Load:
         return Load(*map(add, astuple(self), astuple(other)))
 
     def paid(self, share: float) -> Load:
-        """The same load at a share of its price."""
+        """Return the load at a share of its price."""
         out = self.usd_out_at_most * share
         return replace(self, usd_in=self.usd_in * share, usd_out_at_most=out)
 
 
 def words_of(message: Message) -> tuple[int, int, int]:
-    """Count a message's characters: all, before the last image, and as JSON has them, unquoted."""
+    """Count a message's characters: all, those before the last image, and as unquoted JSON."""
     count = beginning = as_json = 0
     for kind, value in message:
         if kind is PartKind.IMAGE:
@@ -61,7 +62,7 @@ def words_of(message: Message) -> tuple[int, int, int]:
 
 
 def load_of(asked: Request, message: Message, space: Space, limit: int) -> Load:
-    """What one request sends, without its size; ``limit`` is that of the reply's tokens."""
+    """Return what one request sends, without its size; ``limit`` is of the reply's tokens."""
     words, beginning, _ = words_of(message)
     images = sum(image_tokens(image, space) for image in asked.images)
     return Load(
@@ -74,10 +75,10 @@ def load_of(asked: Request, message: Message, space: Space, limit: int) -> Load:
 
 
 def image_tokens(image: SentImage, space: Space) -> int:
-    """Tokens of an image: patches after the resize that the space says, else as sent.
+    """Return the tokens of an image: patches after the space's resize, else as sent.
 
-    28 x 28 pixels a patch for Claude, 32 x 32 for all others: right for OpenAI's documented sizing,
-    a guess for others.
+    28 x 28 pixels per patch for Claude, 32 x 32 for others: correct for OpenAI's documented sizing,
+    else a guess.
     """
     width, height = image.sent
     if space.kind in ("openai_high", *_PATCHES):
@@ -87,26 +88,26 @@ def image_tokens(image: SentImage, space: Space) -> int:
 
 
 class SpendingError(Exception):
-    """A call that was not made for the sake of the limit."""
+    """A call was not made because of the limit."""
 
 
 class Budget:
-    """What may be spent, and what was, in US dollars; runs in several threads may share it.
+    """What may be spent, and what was, in US dollars; safe to share between threads.
 
-    What an attempt costs is known only after it.  So one begins only if spent + (attempts in flight
-    + 1) x dearest attempt <= limit; until the first cost is known, one goes alone.  The limit is
-    passed only where an attempt is dearer than every one before it.
+    The cost of an attempt is known only afterwards. So one starts only if spent + (attempts in
+    flight + 1) x dearest attempt <= limit; the first goes alone. The limit is exceeded only by an
+    attempt that costs more than all before it.
     """
 
     def __init__(self, limit: float = math.inf) -> None:
         self.limit = limit  # infinite: only count
         self.spent = 0.0
-        self.committed = 0.0  # of it, by batches at most
-        self.dearest = 0.0  # of one call so far
+        self.committed = 0.0  # by batches, at most
+        self.dearest = 0.0  # cost of one call so far
         self.refused = 0
         self._watchers: list[Callable[[], None]] = []
         self._in_flight = 0
-        self._unknown = False  # what a call cost
+        self._unknown = False  # a call's cost was not stated
         self._lock = Lock()
 
     @property
@@ -114,10 +115,10 @@ class Budget:
         return self.refused > 0
 
     def begin(self) -> bool:
-        """Count an attempt that begins now; False: it has to wait for what others cost.
+        """Count an attempt that starts now; False: wait for the cost of others.
 
         Raises:
-            SpendingError: it would pass the limit.
+            SpendingError: it could exceed the limit.
         """
         with self._lock:
             fits = self._fits()
@@ -132,12 +133,12 @@ class Budget:
             return fits
 
     def take_back(self) -> None:
-        """Take back an attempt that did not begin after all."""
+        """Uncount an attempt that did not start."""
         with self._lock:
             self._in_flight -= 1
 
     def end(self, cost: float | None) -> None:
-        """Count what an attempt turned out to cost (None: nobody says it)."""
+        """Count the cost of an attempt (None: not stated)."""
         with self._lock:
             self._in_flight -= 1
             self._unknown = self._unknown or cost is None
@@ -150,7 +151,7 @@ class Budget:
 
     @contextmanager
     def watched_by(self, watcher: Callable[[], None]) -> Iterator[None]:
-        """Call back, in any thread, when an attempt has ended: another may begin."""
+        """Call back, in any thread, when an attempt has ended."""
         self._watchers.append(watcher)
         try:
             yield
@@ -158,10 +159,10 @@ class Budget:
             self._watchers.remove(watcher)
 
     def commit(self, at_most: float | None) -> None:
-        """Spend what a whole batch costs at most (None: not known), or refuse it.
+        """Reserve the greatest cost of a batch (None: unknown).
 
         Raises:
-            SpendingError: it could pass the limit, and nothing of it may be sent.
+            SpendingError: it could exceed the limit; send nothing.
         """
         with self._lock:
             if math.isinf(self.limit):
@@ -182,7 +183,7 @@ class Budget:
             return False
         if not self.dearest:
             return self._in_flight == 0 and self.limit > 0
-        # Costs are decimal fractions: a sum of them may be a hair too large.
+        # Sums of decimal fractions may be slightly too large.
         return self.spent + (self._in_flight + 1) * self.dearest <= self.limit * (1 + 1e-9)
 
     def _refuse(self, why: str) -> NoReturn:

@@ -1,7 +1,7 @@
-"""Several queries at once: similar lengths together, as many as memory holds.
+"""Batches of queries of similar length, as large as memory allows; needs no torch.
 
-The batch size is found by trying.  A batch that does not fit is cut in half and tried again, so
-nothing is lost; a query fails only when it does not fit alone.  Needs no torch.
+A batch that runs out of memory is halved and tried again; a query fails only if it does not fit
+alone.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ Result = TypeVar("Result")
 
 
 class BatchLimit:
-    """How much goes into one batch: at most ``most`` items, at most what memory held so far.
+    """Limits a batch to ``most`` items and to the memory that sufficed so far.
 
-    Memory follows the padded size of a batch (items x the longest of them), so this is what is
-    remembered: one large query that forces a small batch does not make those after it small.
-    ``padded`` is what to begin with, in tokens.
+    Memory follows the padded size (items x longest), so a large query does not shrink later batches
+    of small ones. ``padded`` is the initial limit in tokens.
     """
 
     def __init__(self, most: int, padded: float = math.inf) -> None:
@@ -33,7 +32,7 @@ class BatchLimit:
         self.padded = padded
 
     def fitting(self, longest: float) -> int:
-        """How many items of at most this length go together; at least one."""
+        """Return how many items of at most this length go together; at least one."""
         if not math.isfinite(self.padded) or longest <= 0:
             return self.most
         return max(1, min(self.most, int(self.padded // longest)))
@@ -64,22 +63,21 @@ def in_batches(
     give_up: Callable[[Item, str], Result],
     free: Callable[[], object] = gc.collect,
 ) -> list[Result]:
-    """The results of all items, in their order, worked out in batches of similar lengths.
+    """Return the results of all items, in order, computed in batches of similar length.
 
     Args:
-        items: what is to be answered.
-        length: its expected length in tokens, for sorting and for what memory holds.
-        limit: grows smaller where memory runs out, and is kept by the caller.
-        answer: results of a batch, one an item.
+        length: an item's expected length in tokens.
+        limit: shrinks when memory runs out; kept by the caller.
+        answer: results of a batch, one per item.
         give_up: the result of an item that does not fit alone.
         free: called after memory ran out.
 
     Raises:
-        Exception: whatever ``answer`` raises besides running out of memory.
+        Exception: of ``answer``, except for running out of memory.
     """
     results: dict[int, Result] = {}
     lengths = [length(item) for item in items]
-    # The longest first: when a batch is too large this is known at the start, not at the end.
+    # Longest first: a batch that is too large is found at the start.
     waiting = sorted(range(len(items)), key=lambda i: -lengths[i])
     while waiting:
         batch = waiting[: limit.fitting(lengths[waiting[0]])]
@@ -99,9 +97,9 @@ def in_batches(
 def _try(
     answer: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequence[Item]
 ) -> tuple[Sequence[Result] | None, str]:
-    """The results, or None and what went wrong.
+    """Return the results, or None and the reason.
 
-    The error itself is not handed on: its traceback would keep the tensors of the batch alive.
+    The error's traceback would keep the tensors of the batch alive.
     """
     try:
         return answer(batch), ""

@@ -1,7 +1,4 @@
-"""Which device, number type and attention a local model gets.
-
-Choosing is a pure function of what the machine has, so that every choice can be tested anywhere.
-"""
+"""Choose the device, dtype and attention of a local model."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What there is: number of CUDA devices, whether they compute bfloat16, and so on."""
+    """What the machine has."""
 
     cuda_devices: int = 0
     cuda_bfloat16: bool = True
@@ -22,12 +19,12 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What was chosen.  ``spread``: the model's layers are spread over all CUDA devices."""
+    """What was chosen."""
 
     device: str
     dtype: str
     attention: str
-    spread: bool = False
+    spread: bool = False  # layers over all CUDA devices
 
     def __str__(self) -> str:
         where = f"{self.device} (layers over all devices)" if self.spread else self.device
@@ -53,11 +50,11 @@ def choose(
     dtype: str | None = None,
     attention: str | None = None,
 ) -> Placement:
-    """The placement for a machine; what is given goes before what would be chosen.
+    """Return the placement for a machine; given values override.
 
-    float32 on CPU, where it is the fastest and some processors die of bfloat16 products; bfloat16
-    on GPUs (float16 on CUDA devices that are too old for it).  ``sdpa`` unless flash-attention is
-    installed, which needs CUDA and a half-width type.
+    float32 on CPU, where it is fastest and some processors crash on bfloat16 products; bfloat16 on
+    GPUs (float16 on old CUDA devices). ``sdpa``, unless flash-attention is installed, which needs
+    CUDA and a half-width type.
     """
     if device is None:
         device = "cuda" if machine.cuda_devices else "mps" if machine.mps else "cpu"
@@ -73,9 +70,9 @@ def choose(
 
 
 def first_try(placement: Placement) -> tuple[int, float]:
-    """The batch to try first, in queries and in tokens: a GPU says when it is too large.
+    """Return the first batch's limits in queries and tokens; a GPU reports if it is too large.
 
-    Beyond eight a CPU gains nothing (prefill is bound by arithmetic from the first query on), and
-    when its memory runs out the process may be killed without an error: so it has a bound.
+    On a CPU more than eight gain nothing (prefill is bound by arithmetic), and running out of
+    memory may kill the process without an error.
     """
     return (8, 16_384) if placement.device == "cpu" else (32, math.inf)

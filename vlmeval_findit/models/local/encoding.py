@@ -1,7 +1,7 @@
-"""From a message to what a model takes: chat template, token ids, pixels, and the sizes of both.
+"""Turn messages into model inputs: chat template, token ids, pixels, and their sizes.
 
-Every query is encoded by itself and only then put into a batch (:func:`collate`), so what a model
-is shown does not depend on its neighbours.
+Every query is encoded alone and then batched (:func:`collate`), so what a model sees does not
+depend on other queries.
 """
 
 from __future__ import annotations
@@ -25,33 +25,26 @@ from .logits import grammar_tokenizer
 from .pictures import Picture, Pictures
 
 _TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
-"""What a processor returns per token; everything else is per image, patch or tile."""
+"""A processor's outputs per token; the others are per image, patch or tile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One query as a model takes it.
+    """One query as a model takes it."""
 
-    ``text`` is the text after the chat template (one placeholder an image), ``ids`` the token ids
-    (one an image feature), ``types`` say which of them are image features (1) and which text (0).
-    ``features`` hold the processor's tensors of all images, in order along their first dimension.
-    ``images`` are the records of their sizes.
-    """
-
-    text: str
-    ids: tuple[int, ...]
-    types: tuple[int, ...]
-    features: Mapping[str, Any]
-    images: tuple[Mapping[str, Any], ...]
+    text: str  # after the chat template, one placeholder per image
+    ids: tuple[int, ...]  # token ids, one per image feature
+    types: tuple[int, ...]  # 1: image feature, 0: text
+    features: Mapping[str, Any]  # tensors of all images, in order along their first dimension
+    images: tuple[Mapping[str, Any], ...]  # records of sizes
 
 
 class Encoder:
     """A processor with a family's switches.
 
     Args:
-        processor: a transformers processor with tokenizer and chat template.
-        family: the row that says how.
-        switches: of the chat template, before the family's own.
+        processor: of transformers, with tokenizer and chat template.
+        switches: of the chat template; they override the family's.
     """
 
     def __init__(
@@ -65,7 +58,7 @@ class Encoder:
         self.grammar_tokenizer = cache(partial(grammar_tokenizer, processor.tokenizer))
 
     def chat(self, message: Message) -> str:
-        """The exact text after the chat template, images as placeholders at their places."""
+        """Return the exact text after the chat template, with image placeholders."""
         content = [
             {"type": "image"}
             if part.kind is PartKind.IMAGE
@@ -85,7 +78,7 @@ class Encoder:
 
         Raises:
             OSError: an image cannot be read.
-            ValueError: the text holds other than one placeholder an image.
+            ValueError: the text has more or fewer placeholders than images.
         """
         text = self.chat(message)
         shown = pictures_of(message, pictures)
@@ -102,7 +95,7 @@ class Encoder:
         )
 
     def pictures(self, bounds: Bounds) -> Pictures:
-        """The images of a group of queries within bounds; large ones are kept as resized."""
+        """Return the images of a group of queries within bounds; large ones are cached."""
         layout = self._layout(bounds)
         raw = partial(self._inputs, self._placeholder, layout=layout, more=RAW)
         large = LargePictures(layout, lambda picture: raw([picture]), type(self.processor))
@@ -111,8 +104,7 @@ class Encoder:
     def encode_like(self, first: Encoded, message: Message) -> Encoded | None:
         """Encode a message that differs from an encoded one only after its last image.
 
-        The images are not looked at again.  None where the messages differ before that, or where
-        the tokens of the ending cannot be told apart from those before.
+        Returns None if it differs before that, or if the ending's tokens cannot be separated.
         """
         text = self.chat(message)
         head, ending = self._ending(text)
@@ -124,19 +116,19 @@ class Encoder:
         return replace(first, text=text, ids=ids, types=self._types(ids))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of a reply, without special tokens but those that the family keeps."""
+        """Return the text of a reply, without special tokens except those the family keeps."""
         return self._text([i for i in ids if i not in self._hidden])
 
     def ends(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """Where each token ends in the text of a reply (:meth:`decode`), in characters."""
+        """Return where each token ends in a reply's text (:meth:`decode`), in characters."""
         shown = [i for i in ids if i not in self._hidden]
         ends = iter(ends_of_ids(shown, self._text, self._alone))
-        # A token that is not shown ends where the one before it does.
+        # A hidden token ends where the previous one does.
         return tuple(accumulate((0 if i in self._hidden else next(ends) for i in ids), max))
 
     @cached_property
     def _hidden(self) -> frozenset[int]:
-        """The tokens that are no part of the text of a reply."""
+        """Tokens that are not in a reply's text."""
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
@@ -150,7 +142,7 @@ class Encoder:
         return text
 
     def stop_ids(self, checkpoint_says: Sequence[int]) -> list[int]:
-        """The tokens that end a reply: the checkpoint's, the tokenizer's and the family's."""
+        """Return the end tokens of the checkpoint, the tokenizer and the family."""
         tokenizer = self.processor.tokenizer
         vocabulary = tokenizer.get_vocab()
         named = [vocabulary.get(token) for token in self.family.stops]
@@ -160,12 +152,12 @@ class Encoder:
 
     @property
     def gives_types(self) -> bool:
-        """Whether the model wants to know which tokens are image features."""
+        """Whether the model needs to know which tokens are image features."""
         return "mm_token_type_ids" in self.processor.model_input_names
 
     @property
     def pad_id(self) -> int:
-        """The token that fills up the left side of a batch."""
+        """The token for padding on the left."""
         pad = self.processor.tokenizer.pad_token_id
         return int(self.processor.tokenizer.eos_token_id if pad is None else pad)
 
@@ -180,7 +172,7 @@ class Encoder:
         layout: ImageLayout,
         more: Mapping[str, Any] = MappingProxyType({}),
     ) -> Mapping[str, Any]:
-        """What the processor makes of a text and its images; ``more`` goes to its image side."""
+        """Run the processor; ``more`` are options of its image side."""
         inputs = self.processor(
             text=[text],
             images=[[picture.pixels for picture in shown]] if shown else None,
@@ -200,7 +192,7 @@ class Encoder:
             )
 
     def _ending(self, text: str) -> tuple[str, str]:
-        """What stands up to the last image, and after it."""
+        """Split a text after its last image."""
         at = text.rfind(self._placeholder) + len(self._placeholder)
         return text[:at], text[at:]
 
@@ -212,12 +204,12 @@ class Encoder:
 
 
 def pictures_of(message: Message, pictures: Pictures) -> list[Picture]:
-    """The images of a message, in its order."""
+    """Return the images of a message in order."""
     return [pictures.get(part.value) for part in message if part.kind is PartKind.IMAGE]
 
 
 def collate(batch: Sequence[Encoded], encoder: Encoder, device: Any) -> dict[str, Any]:
-    """One batch, padded on the left: tensors of shape (queries, tokens), and all their images."""
+    """Batch queries, padded on the left: tensors of shape (queries, tokens), and all images."""
     inputs = token_rows(batch, encoder)
     if encoder.gives_types:
         inputs["mm_token_type_ids"] = _padded([one.types for one in batch], 0)
@@ -228,7 +220,7 @@ def collate(batch: Sequence[Encoded], encoder: Encoder, device: Any) -> dict[str
 
 
 def token_rows(batch: Sequence[Encoded], encoder: Encoder) -> dict[str, Any]:
-    """The token ids of a batch, padded on the left, and which of them are no padding."""
+    """Return the token ids of a batch, padded on the left, and their attention mask."""
     return {
         "input_ids": _padded([one.ids for one in batch], encoder.pad_id),
         "attention_mask": _padded([[1] * len(one.ids) for one in batch], 0),
@@ -236,12 +228,12 @@ def token_rows(batch: Sequence[Encoded], encoder: Encoder) -> dict[str, Any]:
 
 
 def _joined(tensors: Sequence[Any]) -> Any:
-    """Tensors one after the other, those with fewer tiles or patches filled up with zeros."""
+    """Concatenate tensors, zero-padding those with fewer tiles or patches."""
     most = [max(sizes) for sizes in zip(*(one.shape[1:] for one in tensors), strict=True)]
     filled = []
     for one in tensors:
         gaps = [wide - size for size, wide in zip(one.shape[1:], most, strict=True)]
-        # torch wants the last dimension first, and what goes before each of them.
+        # torch takes (before, after) pairs, last dimension first.
         around = [end for gap in reversed(gaps) for end in (0, gap)]
         filled.append(torch.nn.functional.pad(one, around) if any(gaps) else one)
     return torch.cat(filled)

@@ -1,13 +1,11 @@
-"""Large pictures as a checkpoint's processor resizes them, kept on disk (:mod:`..scene_cache`).
+"""Disk cache of large images as a checkpoint's processor resizes them (:mod:`..scene_cache`).
 
-The processor's own resize must not be replaced: another filter or another rounding is another
-picture, and perhaps another reply.  So the processor itself resizes a large picture, once, and its
-pixels are kept as they are (8 bits, nothing lost).  What it is handed from then on is a picture of
-the size that it would choose, which its resize leaves alone.
+Another resize would give other pixels, perhaps another reply, so the processor itself resizes a
+large image once. Its 8-bit pixels are stored losslessly, and are handed to the processor from then
+on, which leaves that size alone.
 
-That it does is not assumed: before pixels are kept, the processor is shown them, and must make of
-them what it made of the file, to the last bit.  Where it does not, that is remembered, and the
-picture is decoded and resized anew for every group of queries.
+This is verified: the stored pixels must give the same features as the file, to the last bit. If
+not, that is remembered, and the image is decoded and resized for every group of queries.
 """
 
 from __future__ import annotations
@@ -35,21 +33,19 @@ from .pictures import Picture, limited, stored_size
 log = logging.getLogger(__name__)
 
 RAW: Mapping[str, Any] = MappingProxyType({"do_rescale": False, "do_normalize": False})
-"""Tells an image processor to stop after its resize, so that pixels keep their 8 bits."""
+"""Stops an image processor after its resize, so that pixels keep their 8 bits."""
 
 _LAYOUT = 1
-"""Goes up when what is kept is laid out otherwise."""
+"""Version of the stored format."""
 
 
 class LargePictures:
-    """The pictures of one group of queries that have so many pixels that they are kept.
+    """The large images of one group of queries; the disk is used only if there are any.
 
     Args:
-        layout: how the image processor lays out images.
-        raw: what the processor makes of a picture when it is told :data:`RAW`.
-        processor: its class, which may tell the image processor more.
-
-    Nothing is looked for on disk before a picture is large.
+        layout: of the image processor.
+        raw: what the processor makes of an image with :data:`RAW`.
+        processor: its class, which may pass more options to the image processor.
     """
 
     def __init__(
@@ -60,7 +56,7 @@ class LargePictures:
         self._processor = processor
 
     def get(self, path: str) -> Picture | None:
-        """A large picture as the processor resizes it; None for one that is not large or kept.
+        """Return a large image as the processor resizes it; None if not large or not cacheable.
 
         Raises:
             OSError: the file is missing or broken.
@@ -82,7 +78,7 @@ class LargePictures:
 
     @cached_property
     def _identity(self) -> str:
-        """All that decides on the pixels besides the file."""
+        """All that decides the pixels besides the file."""
         says = {
             "layout": _LAYOUT,
             "processors": [str(self._processor), str(type(self._layout.image_processor))],
@@ -109,7 +105,7 @@ class LargePictures:
 
 @cache
 def _software() -> dict[str, str]:
-    """Versions of what resizes; and what the processor can do, on which its kernels depend."""
+    """Return versions of the resizing software, and the CPU capability that selects its kernels."""
     found = {"cpu": str(torch.backends.cpu.get_cpu_capability())}
     for name in ("torch", "torchvision", "transformers", "pillow"):
         try:
@@ -125,25 +121,21 @@ def _same(first: Features, second: Features) -> bool:
     )
 
 
-# --- from a processor's features back to pixels ---------------------------------------------------
-
-
 def resized(whole: Picture, features: Features, layout: ImageLayout) -> Picture | None:
-    """A picture as the processor has resized it, put together from what it made of it.
+    """Rebuild an image as the processor has resized it.
 
     Args:
-        whole: the picture that it was handed.
-        features: what it returned for this one picture, told :data:`RAW`.
-        layout: how its features are laid out.
+        whole: the image that it was given.
+        features: what it returned for it with :data:`RAW`.
 
     Returns:
-        None where features are not 8 bits a number, or not laid out as the family says.
+        None if the features are not 8-bit, or not in the family's layout.
     """
     if features["pixel_values"].dtype != torch.uint8:
         return None
     try:
         pixels, thumbnail = layout.put_together(features, whole.sent)
-    except (LayoutError, RuntimeError):  # or numbers that do not add up to such a layout
+    except (LayoutError, RuntimeError):  # or sizes that do not fit the layout
         return None
     small = None if thumbnail is None else _image(thumbnail)
     return Picture(_image(pixels), whole.original, whole.sent, small)
@@ -153,11 +145,8 @@ def _image(pixels: Any) -> Image.Image:
     return Image.fromarray(pixels.contiguous().numpy())
 
 
-# --- on disk --------------------------------------------------------------------------------------
-
-
 def _packed(picture: Picture | None) -> bytes:
-    """A picture as a file's bytes; None says that this one cannot be kept."""
+    """Serialise an image; None means that it cannot be cached."""
     arrays = {}
     if picture is not None:
         arrays = {"pixels": np.asarray(picture.pixels), "original": np.array(picture.original)}
@@ -165,7 +154,7 @@ def _packed(picture: Picture | None) -> bytes:
         if picture.thumbnail is not None:
             arrays["thumbnail"] = np.asarray(picture.thumbnail)
     buffer = io.BytesIO()
-    # Not compressed: reading it back would take as long as decoding the file.
+    # Uncompressed: decompression would take as long as decoding the file.
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
 

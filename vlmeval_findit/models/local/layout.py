@@ -1,7 +1,6 @@
-"""What an image processor is told about sizes, and how it lays out what it makes of an image.
+"""Size options of image processors, and the layout of their output.
 
-A family names the :class:`ImageLayout` of its processor.  The tensors that a processor returned are
-read by that alone, never by what else is in them.
+A family names the :class:`ImageLayout` of its processor; outputs are interpreted by that alone.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ Size = tuple[int, int]
 
 
 class LayoutError(ValueError):
-    """Features that are not laid out as a family says."""
+    """Features are not in the family's layout."""
 
 
 class ImageLayout:
-    """What a processor does to images of which nothing else is known.
+    """An image processor of which nothing is known.
 
-    A subclass that says :meth:`processed` has the sizes that a model is shown in every record.
+    Subclasses implement :meth:`processed`, so that records have the sizes that a model sees.
 
     Args:
         image_processor: of transformers.
-        bounds: those of a run.
-        counted: how often its own areas count a pixel (:class:`..row.LocalFamily`).
+        bounds: of a run.
+        counted: times its areas count a pixel (:class:`..row.LocalFamily`).
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()
@@ -45,13 +44,13 @@ class ImageLayout:
         self.counted = counted
 
     def as_arguments(self) -> dict[str, Any]:
-        """The bounds in the processor's own words; nothing where they are left to it."""
+        """Return the bounds as the processor's options, if they are set."""
         return {}
 
     def records(
         self, shown: Sequence[Picture], features: Features
     ) -> tuple[Mapping[str, Any], ...]:
-        """Of every image the original size, the size as sent, as processed, and the bounds."""
+        """Return each image's size as stored, as sent and as processed, and the bounds."""
         if not shown:
             return ()
         in_force, processed = self.in_force(), self.processed(shown, features)
@@ -63,33 +62,33 @@ class ImageLayout:
         return tuple({**record, "bounds": in_force} for record in records)
 
     def in_force(self) -> dict[str, Any]:
-        """The bounds with what the run left to the processor."""
+        """Return the bounds, completed with the processor's defaults."""
         return {}
 
     def processed(self, shown: Sequence[Picture], features: Features) -> Sequence[Size] | None:
-        """The size of every image after the processor; None where it is not known."""
+        """Return the size of every image after the processor; None if unknown."""
         return None
 
     def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
-        """Pixels (rows, columns, 3) of one picture as resized, and those of its thumbnail or None.
+        """Return pixels (rows, columns, 3) of one resized image, and of its thumbnail or None.
 
         Raises:
-            LayoutError, RuntimeError: the features are not laid out so.
+            LayoutError, RuntimeError: the features are laid out otherwise.
         """
         raise LayoutError(f"{type(self).__name__} does not say how features become pixels")
 
     def with_thumbnails(
         self, features: Features, shown: Sequence[Picture], more: Mapping[str, Any]
     ) -> Features:
-        """Features with what is made of kept thumbnails; ``more`` goes to the processor."""
+        """Insert the features of stored thumbnails; ``more`` are processor options."""
         return features
 
 
 def _of(features: Features, name: str) -> Any:
-    """A tensor of a processor's features.
+    """Return a tensor of a processor's output.
 
     Raises:
-        LayoutError: they have none of this name.
+        LayoutError: there is none of this name.
     """
     if name not in features:
         raise LayoutError(f"the processor returned no {name}, by which its family lays out images")
@@ -97,7 +96,7 @@ def _of(features: Features, name: str) -> Any:
 
 
 class Grid(ImageLayout):
-    """Qwen and GLM: patches by blocks that are merged, each as often as a video has frames."""
+    """Qwen and GLM: patches in merged blocks, repeated for each frame."""
 
     takes = frozenset({"min_pixels", "max_pixels"})
 
@@ -109,7 +108,7 @@ class Grid(ImageLayout):
 
     @property
     def _area(self) -> dict[str, int]:
-        """The least and the greatest area, in pixels."""
+        """Least and greatest area in pixels."""
         own = self.image_processor.size
         return {
             "min_pixels": self.bounds.min_pixels or own["shortest_edge"] // self.counted,
@@ -152,7 +151,7 @@ class Positions(ImageLayout):
 
 
 class Tiles(ImageLayout):
-    """InternVL: tiles row by row, and a thumbnail of the whole where there are several."""
+    """InternVL: tiles row by row, and a thumbnail if there are several."""
 
     takes = frozenset({"patches"})
 
@@ -165,7 +164,7 @@ class Tiles(ImageLayout):
         return self.bounds.overridden({"patches": self._patches}).as_dict()
 
     def processed(self, shown: Sequence[Picture], features: Features) -> Sequence[Size]:
-        """That of the canvas which is cut into tiles; the features do not say it."""
+        """Return the sizes of the tiled canvases, which features do not have."""
         height, width = self._tile
         grids = [self._canvas(picture.sent) for picture in shown]
         return [(columns * width, rows * height) for columns, rows in grids]
@@ -181,11 +180,12 @@ class Tiles(ImageLayout):
     def with_thumbnails(
         self, features: Features, shown: Sequence[Picture], more: Mapping[str, Any]
     ) -> Features:
-        """A thumbnail is made of the whole picture; from one that is resized already it would
-        differ.  So the kept ones go to the places of those made of kept pictures.
+        """Replace thumbnails by stored ones.
+
+        A thumbnail is made of the original image; one of the resized image would differ.
         """
         grids = [columns * rows for columns, rows in (self._canvas(one.sent) for one in shown)]
-        # A thumbnail comes behind its tiles, where these are several.
+        # A thumbnail follows its tiles, if there are several.
         ends = accumulate(tiles + (tiles > 1) for tiles in grids)
         for picture, end in zip(shown, ends, strict=True):
             if picture.thumbnail is not None:
@@ -196,7 +196,7 @@ class Tiles(ImageLayout):
         return features
 
     def _canvas(self, sent: Size) -> Size:
-        """Columns and rows of the tiles that an image of a size is cut into."""
+        """Return the columns and rows of tiles for an image size."""
         from transformers.models.got_ocr2 import image_processing_got_ocr2 as tiles
 
         width, height = sent
@@ -208,7 +208,7 @@ class Tiles(ImageLayout):
 
     @property
     def _patches(self) -> int:
-        """The greatest number of tiles."""
+        """Most tiles."""
         return int(self.bounds.patches or self.image_processor.max_patches)
 
     @property

@@ -1,7 +1,7 @@
-"""What is done with the logits of every step: held to a JSON schema, and noted.
+"""Logits processors: enforce a JSON schema, and record log-probabilities.
 
-llguidance was chosen among those that are well kept because it needs neither torch extensions nor
-a compile step of its own, takes any tokenizer of the ``tokenizers`` library and any schema of ours.
+llguidance needs no torch extension or compile step, and takes any tokenizer of ``tokenizers`` and
+any of our schemas.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from ...core.command import install
 
 SPACE = r"[ \n\r\t]{1,32}"
-"""White space between two signs of JSON: enough for indentation, and not without an end."""
+"""White space in JSON: enough for indentation, but bounded."""
 
 
 def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> Any:
-    """What llguidance knows of a tokenizer; worth keeping, large vocabularies take seconds.
+    """Build llguidance's tokenizer; cache it, as large vocabularies take seconds.
 
-    ``vocabulary`` is the width of the model's logits, which may be wider than the tokenizer's.
+    ``vocabulary`` is the width of the model's logits, which may exceed the tokenizer's.
 
     Raises:
         ValueError: llguidance is not installed, or cannot use the tokenizer.
@@ -43,13 +43,13 @@ def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> 
 
 
 class HeldTo:
-    """A processor of logits that leaves only tokens by which a reply can still fit a schema.
+    """Masks all tokens with which a reply could not fit a schema.
 
     Args:
         schema: a JSON schema.
-        tokenizer: gives what :func:`grammar_tokenizer` makes, by the width of the logits.
-        stops: the tokens that end a reply.
-        prompt: tokens of every row that are no reply.
+        tokenizer: makes :func:`grammar_tokenizer` for a width of logits.
+        stops: tokens that end a reply.
+        prompt: length of the prompt in tokens.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class HeldTo:
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Mask the logits (rows, vocabulary) of a step.
 
-        ``input_ids`` (rows, tokens) end with the token that was chosen in the step before.
+        ``input_ids`` (rows, tokens) end with the token of the previous step.
         """
         rows, width = scores.shape
         if not self._matchers:
             self._matchers = self._begin(rows, width)
         if input_ids.shape[1] > self._prompt:
             for matcher, token in zip(self._matchers, input_ids[:, -1].tolist(), strict=True):
-                # What comes after the end of a reply is padding.
+                # After the end of a reply comes padding.
                 if not matcher.is_stopped():
                     matcher.consume_token(token)
         allowed = np.stack([_allowed(matcher, width, self._stops) for matcher in self._matchers])
@@ -92,7 +92,7 @@ class HeldTo:
 
 
 def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether each token may come next; once a reply is whole, only what ends it."""
+    """Return which tokens may come next; after a complete reply, only stops."""
     if matcher.is_stopped():
         ends = np.zeros(width, dtype=np.bool_)
         ends[list(stops)] = True
@@ -102,11 +102,10 @@ def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_
 
 
 class ChosenLogprobs:
-    """A processor of logits that changes none and notes the log-probabilities of what is chosen.
+    """Records the log-probabilities of chosen tokens, and changes no logits.
 
-    It sees the logits of a step before the token of it is known, so it holds on to those of one
-    step, and to one number a row of every step before: memory does not grow with the vocabulary
-    times the steps.  It must come before processors that mask or penalise.
+    A step's token is known only in the next one, so it holds the logits of one step and one number
+    per row for earlier ones. It must come before processors that mask or penalise.
     """
 
     def __init__(self) -> None:
@@ -114,12 +113,12 @@ class ChosenLogprobs:
         self._known: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Look at the logits (rows, vocabulary) of a step, in 32 bits; they come back as they are.
+        """Record a step's logits (rows, vocabulary), in 32 bits, and return them unchanged.
 
-        ``input_ids`` (rows, tokens) end with the token that was chosen in the step before.
+        ``input_ids`` (rows, tokens) end with the token of the previous step.
         """
         self._note(input_ids[:, -1])
-        # On a CPU this takes half of the time of logsumexp; and who masks in place masks not this.
+        # On a CPU half the time of logsumexp, and safe from masking in place.
         self._last = scores.log_softmax(dim=-1)
         return scores
 
@@ -128,7 +127,7 @@ class ChosenLogprobs:
             self._known.append(self._last.gather(1, tokens[:, None])[:, 0])
 
     def of(self, new: Any) -> list[list[float]]:
-        """The log-probabilities of the new tokens (rows, steps), once, after the last step."""
+        """Return the log-probabilities of the new tokens (rows, steps); call once, at the end."""
         if len(self._known) < new.shape[1]:
             self._note(new[:, -1])
         self._last = None

@@ -1,8 +1,8 @@
-"""Images as they are sent: decoded once, RGB, in the orientation that the annotations expect.
+"""Images as they are sent: decoded once, RGB, as stored.
 
-FindIt's widths, heights and boxes are those of the *stored* pixels (:mod:`...core.image_files`).
-Images of another size than their row are refused before a run, see :mod:`...core.image_checks`, so
-a file whose annotations were made after turning it does not slip through.
+FindIt's widths, heights and boxes refer to *stored* pixels (:mod:`...core.image_files`). An image
+of another size than its row's is refused before a run (:mod:`...core.image_checks`), so annotations
+of a rotated file do not go unnoticed.
 """
 
 from __future__ import annotations
@@ -26,24 +26,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image as the processor gets it.
+    """An image as the processor gets it; sizes are (w, h).
 
-    ``original`` is the size (w, h) of its file, ``sent`` that after the run's own limits.
-    ``pixels`` are of the size sent, or, where they were kept (:mod:`.large_pictures`), as the
-    processor resizes them; ``thumbnail`` is then what a processor that cuts tiles adds to these.
+    A cached one (:mod:`.large_pictures`) has the pixels that the processor resizes it to, and the
+    thumbnail of a processor that cuts tiles.
     """
 
     pixels: Image.Image
-    original: tuple[int, int]
-    sent: tuple[int, int]
+    original: tuple[int, int]  # of the file
+    sent: tuple[int, int]  # after the run's own limits
     thumbnail: Image.Image | None = None
 
 
 class RecentPixels:
-    """Decoded images, the least recently used gone first: large scenes serve many queries.
+    """An LRU cache of decoded images: large scenes serve many queries.
 
     Args:
-        most: bytes of pixels (3 a pixel) that are kept; an image larger than that is not.
+        most: bytes of pixels (3 per pixel); larger images are not cached.
     """
 
     def __init__(self, most: int) -> None:
@@ -52,7 +51,7 @@ class RecentPixels:
         self._lock = Lock()
 
     def get(self, path: str) -> Image.Image:
-        """The stored pixels of a file as RGB.
+        """Return the stored pixels of a file as RGB.
 
         Raises:
             OSError: the file is missing or broken.
@@ -82,7 +81,7 @@ _RECENT = RecentPixels(most=512 * 2**20)
 def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
     """Apply the run's own limits: the first of the two resizes of Qwen's chat interface.
 
-    The filter is Pillow's default for a resize (bicubic), which is what that interface uses.
+    The filter is Pillow's default (bicubic), as in that interface.
     """
     original = pixels.size
     if bounds.two_step:
@@ -93,13 +92,11 @@ def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
 
 
 class Pictures:
-    """The images of one group of queries: each file is decoded and limited once.
-
-    The pixels of files that were seen lately are not decoded again for the next group either.
+    """The images of one group of queries; each file is decoded and limited once.
 
     Args:
         bounds: the run's limits.
-        kept: the pictures that are kept on disk by their path, None for others.
+        kept: returns images cached on disk by path, None for others.
     """
 
     def __init__(
@@ -110,14 +107,14 @@ class Pictures:
         self._known: dict[str, Picture] = {}
 
     def get(self, path: str) -> Picture:
-        """An image by its path; raises what :meth:`RecentPixels.get` raises."""
+        """Return an image by path; raises as :meth:`RecentPixels.get`."""
         if path not in self._known:
             self._known[path] = self._kept(path) or limited(_RECENT.get(path), self._bounds)
         return self._known[path]
 
 
 def stored_size(path: str) -> tuple[int, int]:
-    """The size (w, h) of an image file, from its header; (0, 0) where it cannot be read."""
+    """Return the size (w, h) in an image's header; (0, 0) if it cannot be read."""
     try:
         return _stored_size(path)
     except OSError:
@@ -134,7 +131,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 def expected_length(paths: Sequence[str], texts: Sequence[str], bounds: Bounds) -> float:
-    """Roughly how many tokens a message will have: for sorting, without decoding anything."""
+    """Estimate a message's tokens without decoding images."""
     length = sum(map(len, texts)) / _CHARACTERS_PER_TOKEN
     for path in paths:
         width, height = stored_size(path)

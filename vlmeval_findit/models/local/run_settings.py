@@ -1,4 +1,4 @@
-"""What a user may say about a run of a model on this machine."""
+"""User settings of local runs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ...core.config import Config, Count, Name, Values
 
 @dataclass(frozen=True, slots=True)
 class RunSettings(Config):
-    """What a user may say about a run; None leaves it to the row, the checkpoint or the machine."""
+    """User settings of a run; None: decided by the row, the checkpoint or the machine."""
 
     called: ClassVar[str] = "setting"
     revision: Name | None = None
-    space: str | Mapping[str, Any] | None = None  # where a checkpoint has not its row's
+    space: str | Mapping[str, Any] | None = None  # if not the row's
     device: Name | None = None
     dtype: Name | None = None
     attention: Name | None = None
@@ -23,5 +23,5 @@ class RunSettings(Config):
     max_pixels: Count | None = None
     patches: Count | None = None
     max_new_tokens: Count | None = None
-    batch_size: Count | None = None  # the most queries at once
-    template: Values = field(default_factory=dict)  # switches of the chat template
+    batch_size: Count | None = None  # most queries at once
+    template: Values = field(default_factory=dict)  # chat template switches

@@ -1,7 +1,4 @@
-"""Models on this machine, from messages to replies with their records.
-
-A host wraps :class:`LocalRunner`, which a row of the model table tells what to do.
-"""
+"""Local models: from messages to replies with their records."""
 
 from __future__ import annotations
 
@@ -35,14 +32,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HOST_CLASS = "FindItLocalModel"
-"""What VLMEvalKit calls the class of all models on this machine."""
+"""VLMEvalKit's class of all local models."""
 
 GRAMMARS = "llguidance"
-"""The library that holds decoding to a grammar; see :mod:`.logits`."""
+"""The library for constrained decoding (:mod:`.logits`)."""
 
 
 class LocalReply(NamedTuple):
-    """A reply and what its run records."""
+    """A reply with its record."""
 
     text: str
     recorded: Recorded
@@ -50,7 +47,7 @@ class LocalReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GenerationPlan:
-    """How the queries of a question are run: bounds, limit on new tokens, and what is recorded."""
+    """How the queries of a question are run and recorded."""
 
     row: ModelRow
     family: LocalFamily
@@ -64,11 +61,11 @@ class GenerationPlan:
 def plan(
     row: ModelRow, question: Question, settings: RunSettings, *, confidences: bool = False
 ) -> GenerationPlan:
-    """What the protocol and the user's settings say about a question.
+    """Combine the protocol and the user's settings for a question.
 
     Raises:
-        ValueError: the row is of a model that does not run on this machine, bounds contradict or
-            are not its processor's, or a model that thinks is to be held to a grammar.
+        ValueError: the row does not run locally, bounds contradict or are not the processor's, or a
+            thinking model should be constrained.
     """
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
@@ -99,10 +96,10 @@ def plan(
 def describe(
     row: ModelRow, checkpoint: str, question: Question, settings: RunSettings
 ) -> Described:
-    """What a run of a checkpoint is, as far as is known without torch and without a network.
+    """Describe a run of a checkpoint without torch or network.
 
     Raises:
-        ValueError: as of :func:`plan`; replies are to be held to a grammar, and nothing here can.
+        ValueError: see :func:`plan`; or constrained decoding is not installed.
     """
     how = plan(row, question, settings)
     if how.schema is not None and find_spec(GRAMMARS) is None:
@@ -130,10 +127,10 @@ def describe(
 
 
 def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
-    """The same with what torch and the hub say, still without loading the model.
+    """Add what torch and the hub know, without loading the model.
 
     Raises:
-        OSError: the checkpoint is not there.
+        OSError: the checkpoint does not exist.
     """
     from .device import choose, this_machine
     from .transformer import checkpoint_revision
@@ -165,7 +162,7 @@ class LocalRunner:
         queries, tokens = first_try(placement)
         most = settings.batch_size or queries
         self._limit = BatchLimit(most, tokens)
-        # Variants share pixels: more of them fit.
+        # Variants share pixels, so more of them fit.
         self._variants_limit = BatchLimit(4 * most, 4 * tokens)
         self._placement = placement
         self._told: Callable[[], bool] = lambda: False
@@ -184,22 +181,20 @@ class LocalRunner:
 
     @property
     def at_once(self) -> int:
-        """Four batches: enough to put similar lengths together, little to lose in a crash."""
+        """Four batches: enough to group by length, little to lose in a crash."""
         return 4 * self._limit.most
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
-        """From when a run is told to stop, end between two tokens, with a
-        :class:`...core.work.CancelledError`.
-        """
+        """Set the function that says whether to raise CancelledError between two tokens."""
         self._told = told
 
     def answer_batch(
         self, messages: Sequence[Message], question: Question, *, confidences: bool = False
     ) -> list[LocalReply]:
-        """Replies to messages of one question, in their order.
+        """Answer messages of one question, in order.
 
-        A message whose image cannot be read, or that does not fit into memory alone, gets a reply
-        that counts as a failed call; the others are answered.
+        If an image is unreadable, or a message does not fit into memory alone, its reply is a
+        failed call.
         """
         how = plan(self._row, question, self._settings, confidences=confidences)
         return in_batches(
@@ -214,10 +209,9 @@ class LocalRunner:
     def answer_variants(
         self, messages: Sequence[Message], question: Question, *, confidences: bool = False
     ) -> list[LocalReply]:
-        """Replies to messages that share their images, which are prefilled once.
+        """Answer messages that share their images, which are prefilled once.
 
-        Messages that share none, or whose texts part before the last image, are answered as an
-        ordinary batch.
+        Falls back to :meth:`answer_batch` if they share none, or differ before the last image.
         """
         from .shared_prefix import common_length, continue_variants, covers_images, prefill
 
@@ -245,7 +239,7 @@ class LocalRunner:
         )
 
     def _encode_variants(self, messages: Sequence[Message], how: GenerationPlan) -> list[Any]:
-        """All messages encoded with one look at their images; empty where none can be shared."""
+        """Encode messages with one look at their images; empty if that is not possible."""
         encoder = self._loaded.encoder
         if not messages or not all(_paths(one) == _paths(messages[0]) for one in messages):
             return []
@@ -257,7 +251,7 @@ class LocalRunner:
         return [] if None in others else [first, *others]
 
     def _answer(self, batch: Sequence[Message], how: GenerationPlan) -> list[LocalReply]:
-        """Replies to one batch; a message that cannot be encoded fails by itself."""
+        """Answer one batch; a message that cannot be encoded fails alone."""
         from .transformer import generate
 
         pictures = self._loaded.encoder.pictures(how.bounds)
@@ -299,7 +293,7 @@ def spoken(
     who: dict[str, str],
     its_tokens: SaidTokens | None = None,
 ) -> LocalReply:
-    """A reply with its thought taken out, and its record."""
+    """Return a reply without its thought, and its record."""
     marks = how.family.thought
     opened = opened_by(prompt, marks) if marks else ""
     said = split_thought(opened + text)
@@ -319,7 +313,7 @@ def spoken(
 
 
 def failed_answer(why: str, how: GenerationPlan) -> LocalReply:
-    """A reply that is none: counted as a failed call, and asked again by the host's next run."""
+    """Return the reply of a failed call, which the host's next run repeats."""
     log.error("FindIt: no answer: %s", why)
     return LocalReply(f"{FAILED} via API. {why}", Recorded(space=how.space, call={"error": why}))
 
@@ -334,7 +328,7 @@ def _expected(message: Message, bounds: Bounds) -> float:
 
 
 def free_memory() -> None:
-    """Give back what a failed batch held."""
+    """Release what a failed batch held."""
     import torch
 
     gc.collect()
@@ -346,7 +340,7 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
     """Load a checkpoint for this machine.
 
     Raises:
-        OSError: the checkpoint is not there.
+        OSError: the checkpoint does not exist.
     """
     from .device import choose, this_machine
     from .encoding import Encoder
@@ -361,18 +355,15 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
     return LocalRunner(loaded, row, settings, checkpoint, placement)
 
 
-# --- without weights ------------------------------------------------------------------------------
-
-
 class NotHereError(ValueError):
-    """The processor is not on this machine, or what it needs is not installed."""
+    """The processor, or what it needs, is not on this machine."""
 
 
 def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> Encoded:
-    """A message (images as paths of files) as the model takes it: text, tokens, sizes.
+    """Encode a message (images as file paths) as the model would get it; download nothing.
 
     Raises:
-        NotHereError: the checkpoint's processor is not here (nothing is downloaded).
+        NotHereError: the checkpoint's processor is not here.
         OSError: an image cannot be read.
     """
     how = plan(row, question, RunSettings())

@@ -1,8 +1,7 @@
-"""Variants of one image share its visual tokens: they are encoded and prefilled once.
+"""Encode and prefill the common beginning of an image's variants once.
 
-What is shared is everything up to where the variants' texts part.  From there all variants go on as
-one batch whose cache repeats the shared state, or, where a cache cannot be repeated with padding
-behind it (sliding windows, linear attention), each from a copy of it.
+The variants continue as one batch with a repeated cache or, if the cache does not allow padding
+(sliding windows, linear attention), one by one from copies.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A prefilled beginning: its token ids, the cache after them, and the model's hidden state.
+    """A prefilled beginning.
 
-    ``rope_deltas`` is what multimodal rotary positions leave in the model itself (None: nothing);
-    a continuation without it would silently be at other positions.
+    ``rope_deltas`` is the state of multimodal rotary positions in the model itself (None: none);
+    without it, a continuation would silently have wrong positions.
     """
 
     ids: tuple[int, ...]
@@ -37,14 +36,14 @@ class Prefix:
 
 
 def common_length(rows: Sequence[Sequence[int]]) -> int:
-    """How many tokens all rows begin with; at least one of every row is left to be read."""
+    """Count the tokens that all rows begin with; at least one of each row is left."""
     shortest = min(map(len, rows)) - 1
     columns = zip(*(row[:shortest] for row in rows), strict=True)
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
 
 
 def covers_images(one: Encoded, length: int) -> bool:
-    """Whether all image features of a query lie within its first ``length`` tokens."""
+    """Whether all image features of a query are in its first ``length`` tokens."""
     return not any(one.types[length:])
 
 
@@ -62,10 +61,10 @@ def prefill(loaded: Loaded, one: Encoded, length: int) -> Prefix:
 
 
 def can_repeat(state: Any) -> bool:
-    """Whether a cache may be repeated for rows with padding between it and what follows.
+    """Whether a cache may be repeated for rows with padding after it.
 
-    It may where every layer keeps all keys and values: positions that are masked out then do not
-    matter.  A sliding window would count the padding, a recurrent state would take it in.
+    It may if every layer keeps all keys and values, as masked positions then do not matter. A
+    sliding window would count the padding, a recurrent state absorb it.
     """
     from transformers.cache_utils import DynamicLayer
 
@@ -78,7 +77,7 @@ def continue_variants(
     variants: Sequence[Encoded],
     how: Decoding,
 ) -> list[Generated]:
-    """The greedy replies to variants that begin with the prefix; the prefix stays as it was."""
+    """Answer variants greedily; the prefix is not changed."""
     if can_repeat(prefix.cache):
         return _as_one_batch(loaded, prefix, variants, how)
     _say_copies(type(loaded.model).__name__)
@@ -100,7 +99,7 @@ def _as_one_batch(
 
 
 def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:
-    """The whole token rows: the prefix, padding, then what is each variant's own."""
+    """Return token rows and mask: prefix, padding, the rest of each variant."""
     length = len(prefix.ids)
     own = [one.ids[length:] for one in variants]
     longest = max(map(len, own))
@@ -114,7 +113,7 @@ def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str
 
 @cache
 def _say_copies(model: str) -> None:
-    """Say it once a model."""
+    """Warn once per model."""
     log.warning(
         "FindIt: the cache of %s has sliding windows or linear attention, so variants go on from "
         "copies of the shared prefix one after the other, not as one batch",

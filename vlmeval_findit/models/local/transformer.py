@@ -1,4 +1,4 @@
-"""A Hugging Face image-text model: loading it, and greedy continuations of a batch."""
+"""A Hugging Face image-text model: loading, and greedy decoding of a batch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ log = logging.getLogger(__name__)
 
 
 class Generated(NamedTuple):
-    """The new tokens of one reply (without the one that ended it) and why it ended.
+    """The new tokens of one reply, without its end token, and why it ended.
 
-    ``logprobs`` are the natural logarithms of their probabilities, then of the one that ended it,
-    where there was one; None where they were not asked for.
+    ``logprobs`` are natural logarithms, the end token's last; None if not requested.
     """
 
     ids: tuple[int, ...]
@@ -35,7 +34,7 @@ class Generated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model with its processor, and the revisions that both were loaded at."""
+    """A model with its processor, and the revisions of both."""
 
     model: Any
     encoder: Encoder
@@ -47,21 +46,19 @@ class Loaded:
         return self.model.device
 
     def inputs(self, batch: Sequence[Encoded]) -> dict[str, Any]:
-        """A batch as this model takes it."""
         return collate(batch, self.encoder, self.device)
 
     @property
     def stops(self) -> list[int]:
-        """The tokens that end a reply."""
         says = self.model.generation_config.eos_token_id
         return self.encoder.stop_ids([says] if isinstance(says, int) else says or [])
 
 
 def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -> Any:
-    """The processor of a checkpoint; ``where`` are transformers' own options.
+    """Load the processor of a checkpoint; ``where`` are transformers' options.
 
     Raises:
-        OSError: it is not there.
+        OSError: it does not exist.
     """
     from transformers import AutoProcessor
 
@@ -71,10 +68,9 @@ def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -
 def load(
     checkpoint: str, encoder: Encoder, placement: Placement, revision: str | None = None
 ) -> Loaded:
-    """Load a checkpoint for inference.
+    """Load a checkpoint for greedy inference.
 
-    The generation settings of the checkpoint (sampling, penalties) are set aside except for the
-    tokens that end a reply: FindIt decodes greedily.
+    Its generation settings (sampling, penalties) are ignored, except for its end tokens.
     """
     from transformers import AutoModelForImageTextToText, GenerationConfig
 
@@ -104,10 +100,10 @@ def load(
 
 
 def checkpoint_revision(checkpoint: str, wanted: str | None = None) -> str:
-    """The revision at which a checkpoint would be loaded now; its weights are not looked at.
+    """Return the revision at which a checkpoint would be loaded now, without its weights.
 
     Raises:
-        OSError: the checkpoint is not there.
+        OSError: the checkpoint does not exist.
     """
     return _revision(checkpoint, wanted, "config.json")
 
@@ -121,21 +117,16 @@ def _revision(checkpoint: str, revision: str | None, *files: str) -> str:
 
 
 class Decoding(NamedTuple):
-    """How replies are decoded: greedily, to at most ``limit`` new tokens.
+    """How replies are decoded, always greedily."""
 
-    ``schema``: the JSON schema that they are held to (None: they are free).  ``confidences``:
-    whether they have the log-probabilities of their tokens.  ``told``: asked after every token
-    whether the run is cancelled (None: it never is).
-    """
-
-    limit: int
-    schema: Mapping[str, Any] | None = None
-    confidences: bool = False
-    told: Callable[[], bool] | None = None
+    limit: int  # most new tokens
+    schema: Mapping[str, Any] | None = None  # JSON schema to enforce
+    confidences: bool = False  # record log-probabilities
+    told: Callable[[], bool] | None = None  # asked after every token whether to cancel
 
 
-class _Cancelled(StoppingCriteria):  # type: ignore[misc]
-    """Ends all rows of a batch once the run is cancelled; ``done`` says that it did."""
+class _Cancelled(StoppingCriteria):
+    """type: ignore[misc]"""
 
     def __init__(self, told: Callable[[], bool]) -> None:
         self._told = told
@@ -147,7 +138,7 @@ class _Cancelled(StoppingCriteria):  # type: ignore[misc]
 
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], how: Decoding) -> list[Generated]:
-    """The greedy replies to a batch."""
+    """Answer a batch greedily."""
     return continue_greedily(loaded, loaded.inputs(batch), how)
 
 
@@ -155,7 +146,7 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
     """Continue every row of ``inputs`` (tensors of shape (rows, tokens)), perhaps from a cache.
 
     Raises:
-        ValueError: replies are to be held to a schema, and nothing here can.
+        ValueError: the schema cannot be enforced here.
         CancelledError: the run was cancelled before all of them ended.
     """
     stops = loaded.stops
@@ -164,7 +155,7 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
     processors: list[Any] = [] if chosen is None else [chosen]
     if how.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
-        # Behind the one that looks at the model's own distribution.
+        # After the one that records the model's own distribution.
         processors.append(HeldTo(how.schema, known, stops, prompt))
     cancelled = _Cancelled(how.told or (lambda: False))
     with torch.no_grad():
@@ -187,7 +178,7 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
 def ended(
     row: Sequence[int], stops: Sequence[int], logprobs: Sequence[float] | None = None
 ) -> Generated:
-    """Cut a row of new tokens at the first that ends a reply."""
+    """Cut a row of new tokens at its first end token."""
     for at, token in enumerate(row):
         if token in stops:
             found = None if logprobs is None else tuple(logprobs[: at + 1])
@@ -198,7 +189,7 @@ def ended(
 
 
 def said_tokens(new: Generated, encoder: Encoder) -> SaidTokens | None:
-    """The tokens of a reply with their ends in its text; None without log-probabilities."""
+    """Return a reply's tokens with their ends in its text; None without log-probabilities."""
     if new.logprobs is None:
         return None
     count = len(new.ids)

@@ -1,1 +1,1 @@
-"""Batch interfaces, which answer within a day at half the price, and files of such requests."""
+"""Batch services, which answer within a day at half the price."""

@@ -1,4 +1,4 @@
-"""What is known of a batch: by whom, of which calls, how it goes.  No network."""
+"""What is known of a batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-HALF = 0.5  # what a batch costs of the price of single calls, at OpenAI and at Anthropic
+HALF = 0.5  # of the price of single calls, at OpenAI and Anthropic
 
 
 class BatchKind(Enum):
@@ -18,30 +18,30 @@ class BatchKind(Enum):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it gives no log-probabilities and holds no reply to a schema."""
+        """Whether it gives no log-probabilities and supports no schemas."""
         return self is BatchKind.ANTHROPIC
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch, noted before it is made; ``keys`` of its calls are the ids of its requests."""
+    """A batch, noted before it is created."""
 
-    name: str  # ours for it
-    how: Mapping[str, Any]  # kind, server, model, confidences: all its calls are asked alike
+    name: str  # ours
+    how: Mapping[str, Any]  # kind, server, model, confidences: shared by its calls
     at: float  # when it was noted, in seconds since 1970
-    keys: frozenset[str]
-    open: frozenset[str]  # those whose results were not collected
-    uploaded: str = ""  # the service's id of the file of requests
-    id: str = ""  # the service's id; empty where nobody noted that it was made
+    keys: frozenset[str]  # of its calls, and ids of its requests
+    open: frozenset[str]  # keys without collected results
+    uploaded: str = ""  # the service's id of the request file
+    id: str = ""  # the service's id; empty if not known to exist
 
     def __str__(self) -> str:
         return f"the batch {self.id or self.name} ({self.how['kind']} at {self.how['server']})"
 
 
 class BatchStatus(NamedTuple):
-    """How a batch goes."""
+    """The state of a batch."""
 
-    said: str  # the service's word for it
-    done: int  # requests that are
+    said: str  # the service's status word
+    done: int  # finished requests
     results: tuple[str, ...] | None = None  # paths at the service, once it ended
-    refused: str = ""  # why none was answered
+    refused: str = ""  # why nothing was answered

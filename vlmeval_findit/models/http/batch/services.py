@@ -1,4 +1,5 @@
-"""One model through a batch service: batches are made, looked for, looked at, fetched.
+"""Batch services: create, find, poll and fetch batches.
+
 Sources: the batch pages of developers.openai.com/api/reference and of platform.claude.com/docs.
 """
 
@@ -33,15 +34,15 @@ _URL = "/v1/chat/completions"
 
 
 class Results:
-    """The results of a batch by the id of their request, from lines of JSON in any order.
+    """The results of a batch by request id, from JSON lines in any order.
 
-    They stay on the disk, since log-probabilities make them large.  What is no result is left out,
-    of several for one request the first counts.
+    They stay on disk, as log-probabilities make them large. Other lines are ignored; the first
+    result of a request counts.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self.places: dict[str, int] = {}  # where the line of each request begins
+        self.places: dict[str, int] = {}  # offset of each request's line
         start = file.seek(0)
         for line in file:
             with suppress(ValueError, RecursionError, LookupError, TypeError):
@@ -49,7 +50,6 @@ class Results:
             start += len(line)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The result of a request, None where it has none."""
         if key not in self.places:
             return None
         self._file.seek(self.places[key])
@@ -61,15 +61,15 @@ class Results:
 
 
 class BatchService:
-    """A model through ``/files`` and ``/batches``, of OpenAI and of who does as it does.
+    """A model through ``/files`` and ``/batches`` of OpenAI, or of a compatible service.
 
-    A batch carries our name for it, by which it is found again.  Whatever asks the service raises a
-    CallError where it does not answer.
+    Batches carry our name, by which they are found again. Methods raise CallError if the service
+    does not answer.
     """
 
     kind = BatchKind.OPENAI
-    takes_files = True  # before a batch is made of them, which costs nothing
-    # Around requests in a file: at most ``requests`` in at most ``size`` bytes.
+    takes_files = True  # requests are uploaded first, at no cost
+    # Limits and framing of a request file, sizes in bytes.
     head, between, tail = b"", b"\n", b"\n"
     requests = 50_000
     size = 200 * 10**6
@@ -84,21 +84,18 @@ class BatchService:
         self._timeout = timeout
         self._images = EncodedImages()
 
-    # --- calls ------------------------------------------------------------------------------------
-
     def call(
         self, message: Message, question: Question, confidences: bool, shared: bool
     ) -> ChatCall:
-        """A call that is going to be made, or was made, in a batch."""
         made = ChatCall(self._model, self.budget, message, question, confidences, shared)
         made.attempts, made.server = 1, self.name
         return made
 
     async def request_line(self, key: str, call: ChatCall) -> tuple[bytes, float | None]:
-        """The request of a call, and what it costs at most in US dollars (None: not known).
+        """Return the request of a call, and its greatest cost in US dollars (None: unknown).
 
         Raises:
-            Exception: whatever a broken image makes of its reader.
+            Exception: of a broken image.
         """
         asked = await call.made_request(self._images)
         fields = {**asked.body, **(FIELDS if call.confidences else {})}
@@ -110,8 +107,8 @@ class BatchService:
     async def answer(
         self, call: ChatCall, batch: str, result: Mapping[str, Any] | None, why: str
     ) -> Answer:
-        """A result as the answer of its call; ``why`` there is none, where there is none."""
-        with suppress(Exception):  # the image was there when it was sent: the answer stays one
+        """Convert a result to the call's answer; ``why`` explains a missing one."""
+        with suppress(Exception):  # an answer stays valid if the image is gone
             await call.made_request(self._images)
         call.batch = batch
         try:
@@ -126,12 +123,12 @@ class BatchService:
 
     @staticmethod
     def line(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A chat body as one request."""
+        """Frame a chat body as one request."""
         return {"custom_id": key, "method": "POST", "url": _URL, "body": dict(body)}
 
     @staticmethod
     def completion(result: Mapping[str, Any], confidences: bool) -> Completion:
-        """The completion in a result; a CallError where there is none."""
+        """Return the completion in a result, or raise CallError."""
         response = mapping(result.get("response"))
         if response.get("body"):
             status, body = response.get("status_code"), json.dumps(response["body"]).encode()
@@ -141,15 +138,15 @@ class BatchService:
                 raise error_of(body, status, "", None)
         return _no_completion(result.get("error"))
 
-    # --- batches ----------------------------------------------------------------------------------
-
     async def upload(self, batch: Batch, lines: BinaryIO) -> str:
-        """The id of a file of requests."""
+        """Upload a file of requests; return its id."""
         fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
         return await self._made("files", lines, fields)
 
     async def submit(self, batch: Batch, lines: BinaryIO) -> str:
-        """The id of a new batch; after an error without a status, or from 500 on, nobody knows."""
+        """Create a batch; return its id. After an error without a status, or from 500 on, it may
+        exist.
+        """
         wanted = {
             "input_file_id": batch.uploaded,
             "endpoint": _URL,
@@ -159,8 +156,9 @@ class BatchService:
         return await self._made("batches", BytesIO(json.dumps(wanted).encode()))
 
     async def find(self, batch: Batch, known: Container[str]) -> tuple[str, str]:
-        """The service's id of a batch that may have been made (empty: it has none of ours), and of
-        one that may be it; those ``known`` are not.
+        """Return the service's id of a batch that may exist, or "", and of one that may be it.
+
+        ``known`` ids are other batches.
         """
         async for one in self._listed("batches", "after", batch.at):
             if mapping(one.get("metadata")).get(_NAME) == batch.name:
@@ -168,7 +166,6 @@ class BatchService:
         return "", ""
 
     async def status(self, id: str) -> BatchStatus:
-        """How a batch goes."""
         found = await self._object("GET", f"batches/{quote(id, safe='')}")
         said, counts = str(found.get("status")), _counts(found)
         done = counts.get("completed", 0) + counts.get("failed", 0)
@@ -181,7 +178,7 @@ class BatchService:
         return BatchStatus(said, done, results, refused)
 
     async def results(self, places: tuple[str, ...]) -> Results:
-        """The results of a batch that ended; to be closed."""
+        """Fetch the results of an ended batch; to be closed."""
         file = TemporaryFile()  # noqa: SIM115 (closed with the results)
         try:
             for path in places:
@@ -200,9 +197,9 @@ class BatchService:
     ) -> bytes:
         path, _, query = path.partition("?")
         url, headers = self._endpoint.at(path, query), self._headers()
-        # A body is a file, which no client sends a second time: it might make a second batch.
+        # No client resends a file body, which might create a second batch.
         request = HttpRequest(method, url, headers, *body)._replace(into=into)
-        # A batch is asked about once a minute: no connection is kept for it.
+        # At one request a minute, keeping a connection is of no use.
         async with HttpClient(self._timeout) as client:
             return await client.send(request)
 
@@ -216,8 +213,9 @@ class BatchService:
         return found
 
     async def _listed(self, path: str, after: str, at: float) -> AsyncIterator[dict[str, Any]]:
-        """The account's batches that may have been made ``at`` a time or later, the newest first;
-        ``after`` names the field of a page.
+        """Yield the account's batches created from about ``at`` on, newest first.
+
+        ``after`` is the paging field.
         """
         query = "limit=100"
         while True:
@@ -235,8 +233,10 @@ class BatchService:
 
 
 class AnthropicBatches(BatchService):
-    """``/messages/batches`` of Anthropic, where a batch has no name of ours.  One that may be it,
-    by time and number of requests, is known by the ids in its results, so only once it has ended.
+    """``/messages/batches`` of Anthropic, where batches have no name of ours.
+
+    A candidate, by time and number of requests, is identified by the ids in its results, so only
+    once it has ended.
     """
 
     kind = BatchKind.ANTHROPIC
@@ -293,12 +293,12 @@ SERVICES: Mapping[BatchKind, type[BatchService]] = {
 
 
 def _anthropic_results(id: str) -> tuple[str]:
-    # Not the address that the batch names: the key goes nowhere else.
+    # Not the address in the batch: the key must go nowhere else.
     return (f"messages/batches/{quote(id, safe='')}/results",)
 
 
 def _no_completion(error: object) -> Completion:
-    """Raise the error that stands in place of a reply, as a CallError."""
+    """Raise the CallError of a result without a reply."""
     return read_completion({"error": error or {"message": "no reply"}})
 
 

@@ -1,4 +1,5 @@
-"""A chat body in the words of Anthropic's Messages API, and its message as a chat reply.
+"""Translate chat bodies and replies to and from Anthropic's Messages API.
+
 Source: platform.claude.com/docs/en/api/messages.
 """
 
@@ -12,16 +13,16 @@ from ..endpoint import Endpoint, limit_in
 
 
 def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:
-    """The headers of a request: the key has one of its own, and the API has a version.
+    """Return the headers of a request, with the key and the API's version.
 
-    From 2026-10-21 on, which the package ``anthropic`` 2 asks for, the API refuses a temperature:
+    Version 2026-10-21 and later, which the package ``anthropic`` 2 requests, refuses a temperature:
     models that take one would no longer be asked greedily.
     """
     return endpoint.request_headers("x-api-key", {"anthropic-version": "2023-06-01"})
 
 
 def messages_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The request of a chat body.
+    """Translate a chat body.
 
     >>> messages_request({"model": "m", "messages": [], "max_tokens": 9})
     {'model': 'm', 'messages': [], 'max_tokens': 9}
@@ -50,7 +51,7 @@ _SAID_OTHERWISE = ("max_completion_tokens", "reasoning_effort", "response_format
 
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of a message: a picture is not a URL there.
+    """Translate a part of a message.
 
     >>> _part({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}})
     {'type': 'image', 'source': {'type': 'base64', 'media_type': 'image/png', 'data': 'AA=='}}
@@ -64,7 +65,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as a chat reply; without content it is no message, and the reply has no choice."""
+    """Translate a message; without content the reply has no choice."""
     content, usage = message.get("content"), mapping(message.get("usage"))
     parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else None
     thoughts = [one["thinking"] for one in parts or () if isinstance(one.get("thinking"), str)]

@@ -1,4 +1,5 @@
-"""A chat body in the words of Google's Gemini API, and its reply as a chat reply.
+"""Translate chat bodies and replies to and from Google's Gemini API.
+
 Source: ai.google.dev/api/generate-content.
 """
 
@@ -13,17 +14,17 @@ from ..endpoint import LIMIT_FIELDS, Endpoint, limit_in
 
 
 def content_path(body: Mapping[str, Any]) -> str:
-    """Where a request goes: the model is part of the path."""
+    """Return the path of a request, which has the model."""
     return f"models/{quote(body['model'], safe='')}:generateContent"
 
 
 def google_headers(endpoint: Endpoint) -> dict[str, str]:
-    """The headers of a request: Google has one of its own for the key."""
+    """Return the headers of a request, with Google's own for the key."""
     return endpoint.request_headers("x-goog-api-key")
 
 
 def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The request of a chat body.
+    """Translate a chat body.
 
     >>> content_request({"model": "m", "messages": [], "max_tokens": 9})
     {'contents': [], 'generationConfig': {'maxOutputTokens': 9}}
@@ -65,10 +66,10 @@ _FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", 
 
 
 def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """A reply of ``generateContent`` as a chat reply.
+    """Translate a reply of ``generateContent``.
 
     Raises:
-        CallError: Google did not let the model see the prompt.
+        CallError: the prompt was blocked.
     """
     candidates = reply.get("candidates")
     blocked = mapping(reply.get("promptFeedback")).get("blockReason")
@@ -103,7 +104,7 @@ def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
     }
     chosen = mapping(candidate.get("logprobsResult")).get("chosenCandidates")
     if isinstance(chosen, list):
-        # A certainty is left out, as JSON of protocol buffers leaves out every nought.
+        # Protocol buffers omit zeros in JSON: log(1).
         choice["logprobs"] = {
             "content": [
                 {"token": one.get("token"), "logprob": one.get("logProbability", 0.0)}
@@ -119,7 +120,7 @@ def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.get("promptTokenCount"),
         "prompt_tokens_details": {"cached_tokens": usage.get("cachedContentTokenCount")},
-        # Thoughts are paid as what is said, and counted apart.  Of an empty reply nothing is said.
+        # Thoughts are charged as output, but counted apart; an empty reply has no candidate tokens.
         "completion_tokens": sum(one for one in answered if isinstance(one, int)),
         "completion_tokens_details": {"reasoning_tokens": thought},
     }

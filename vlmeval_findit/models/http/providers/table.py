@@ -1,5 +1,7 @@
-"""Who is asked with a key of one's own: one row a provider.  Official client packages are not used:
-they add what we have (attempts, pools, types), and 2 to 3 ms of processor to every call.
+"""The providers, one row each.
+
+Official client packages would duplicate attempts, pools and types, and add 2 to 3 ms of processor
+time per call.
 """
 
 from __future__ import annotations
@@ -15,20 +17,19 @@ from ..schema import SchemaRoot
 from . import anthropic_messages, google_content
 
 Chat = Callable[[Mapping[str, Any], Endpoint, float], Mapping[str, Any]]
-"""From a chat body, its endpoint and the seconds that it may take, to the reply.
+"""Takes a chat body, its endpoint and a timeout in seconds, and returns the reply.
 
-For a plug-in whose provider is not asked over HTTP in one of our ways.  Called in many threads at a
-time, it makes one request and no second one, waits for the whole reply, and raises CallError where
-there is none: with ``status``, with ``retry_after`` where the service asks to be left alone,
-``transient`` where the same request may be answered later, ``hopeless`` where no other is answered
-either (key, credit, model).  Any other exception is a failed call too.
+For a plug-in's provider with another protocol. It is called in several threads, makes exactly one
+request, waits for the whole reply, and raises CallError if there is none: with ``status``,
+``retry_after`` if stated, ``transient`` if a retry may pass, ``hopeless`` if every request would
+fail (key, credit, model). Other exceptions are failed calls too.
 """
 
 
 class WireFormat(NamedTuple):
-    """How a service wants a chat body, and what its reply is as a chat reply."""
+    """How to translate a chat body and its reply."""
 
-    path: Callable[[Mapping[str, Any]], str]  # of a request, below the address
+    path: Callable[[Mapping[str, Any]], str]  # below the address
     headers: Callable[[Endpoint], dict[str, str]]
     request: Callable[[Mapping[str, Any]], Mapping[str, Any]]
     reply: Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -46,20 +47,20 @@ OPENAI_CHAT = WireFormat(  # OpenAI's chat completions, as most servers take the
 class Provider:
     """One provider."""
 
-    name: str  # as --provider takes it, and as records have it
-    chat: WireFormat | Chat  # how it is asked: in which form over HTTP, or by a function
-    address: str  # with the version of its API where paths have one
+    name: str  # as in --provider and in records
+    chat: WireFormat | Chat  # protocol over HTTP, or a function
+    address: str  # with the API's version, if it has one
     keys: tuple[str, ...] = ()  # environment variables of its key; the first that is set counts
-    address_variable: str = ""  # the environment variable that names another address
-    version: str = ""  # the last part of its addresses; one that is given without gets it
-    limit_field: str = LIMIT_FIELDS[0]  # of a body, for the limit of the reply's tokens
-    schema_root: SchemaRoot | None = None  # what it takes as a JSON schema; None: nothing
+    address_variable: str = ""  # environment variable of another address
+    version: str = ""  # appended to addresses without it
+    limit_field: str = LIMIT_FIELDS[0]  # of the reply's token limit
+    schema_root: SchemaRoot | None = None  # supported JSON schemas; None: none
     gives_logprobs: bool = False
     states_costs: bool = False  # in its replies, as cost of usage
-    relays: bool = False  # to makers of models; for records and keys it is one more plain server
+    relays: bool = False  # to makers of models; in records and keys it is a plain server
 
 
-OPENROUTER = "openrouter"  # who is asked for proprietary models where nobody else is named
+OPENROUTER = "openrouter"  # default for proprietary models
 
 _ROWS = (
     Provider(
@@ -130,7 +131,7 @@ PROVIDERS: Table[Provider] = Table(
 
 
 def find_provider(name: str) -> Provider:
-    """The row of a provider.
+    """Return the row of a provider.
 
     Raises:
         ValueError: there is none of this name.
