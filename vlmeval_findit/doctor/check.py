@@ -1,6 +1,6 @@
 """The cheap coordinate check of every score: is the declared convention plausible?
 
-Some answers are tried in every space; only if another one leads, the full diagnosis is made.
+Some answers are tried in every space; the full diagnosis is made only if another one leads.
 """
 
 from __future__ import annotations

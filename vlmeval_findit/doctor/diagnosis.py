@@ -21,7 +21,7 @@ from .reading import Reading, apart, read, screen, times
 FEWEST_BOXES, FEWEST_ANSWERED = 8, 5
 
 # Distance of conventions: 1 − mean IoU of a run's objects, said in one and read in the other.
-# Scores do not differ either between those that are less apart than this.
+# Scores hardly differ between conventions that are closer than this.
 ALIKE = 0.02
 
 # Nats for the declared space, and as many for the declared order: odds of 20 to 1

@@ -68,7 +68,7 @@ class Bend:
 
     @property
     def is_small(self) -> bool:
-        """Tell whether it is a few per cent, or weak models' tendency to the middle."""
+        """Tell whether it is a few per cent, or weak models' drift to the middle."""
         offset = np.abs(self.offset)
         either = np.minimum(offset, np.abs(self.at_origin))
         if (np.abs(self.scale - 1) < SMALL_SCALE).all() and (either < SMALL_OFFSET).all():

@@ -80,11 +80,7 @@ class GoodMarks:
 
     @classmethod
     def named(cls, name: str) -> GoodMarks:
-        """Parse a :attr:`name`.
-
-        Raises:
-            ValueError: it is not valid.
-        """
+        """Parse a :attr:`name`; raise ValueError for others."""
         shapes, _, colours = name.partition(", ")
         return cls(tuple(map(Shape, shapes.split())), tuple(colours.split()))
 
@@ -144,11 +140,7 @@ def _of_text(text: str) -> BestMarks:
 
 
 def by_hand() -> Choice | None:
-    """Return the mark that the environment variable names, if it is set.
-
-    Raises:
-        BestMarkError: invalid name.
-    """
+    """Return the mark that the environment variable names, if it is set."""
     named = os.environ.get(BY_HAND)
     try:
         return Choice.named(named) if named else None

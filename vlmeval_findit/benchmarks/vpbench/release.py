@@ -179,11 +179,7 @@ def is_at(path: Path) -> bool:
 
 
 def rows_of(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file.
-
-    Raises:
-        TableError: a column is missing, or the file cannot be read.
-    """
+    """Yield the rows of a file."""
     return parquet_rows(path, NEEDED, USED) if path.suffix == ".parquet" else _tsv_rows(path)
 
 
@@ -250,11 +246,7 @@ class Release:
         self._pictures: dict[int, str] = {}
 
     def queries(self) -> Iterator[VPQuery]:
-        """Yield the questions and write images; rows that share a later row's image come last.
-
-        Raises:
-            TableError: naming file, row and column.
-        """
+        """Yield the questions and write images; rows that share a later row's image come last."""
         seen: set[int] = set()
         waiting: list[tuple[VPQuery, int]] = []
         for row in (row for path in self._files for row in rows_of(path)):
@@ -305,11 +297,7 @@ class Release:
 
 
 def query_of(row: Row) -> VPQuery:
-    """Convert a row to a question without its image.
-
-    Raises:
-        TableError: naming file, row and column.
-    """
+    """Convert a row to a question without its image."""
 
     def bad(column: str, why: str) -> TableError:
         return TableError(f"{row.where}, column {column}: {why}")

@@ -190,11 +190,7 @@ class MarkedPicture:
 
 
 def draw_missing(wanted: Iterable[MarkedPicture], folder: Folder) -> None:
-    """Draw the images that are missing and whose sources can be read.
-
-    Raises:
-        PlaceError: the folder is not writable.
-    """
+    """Draw the images that are missing and whose sources can be read."""
     unread: list[ImageFileError] = []
     for one in wanted:
         if (folder.path / one.name).is_file():

@@ -87,11 +87,7 @@ def parts_in(place: Path) -> list[Path]:
 
 
 def read_release(parts: Sequence[Path], folder: Path) -> tuple[list[Stage2Row], dict[str, str]]:
-    """Read all rows and store their images; also return the reading of each source's boxes.
-
-    Raises:
-        TableError: naming file, row and column.
-    """
+    """Read all rows and store their images; also return the reading of each source's boxes."""
     found: list[tuple[str, Stage2Row]] = []
     for path in parts:
         for where, cells in parquet_rows(path, COLUMNS, COLUMNS):
@@ -171,7 +167,7 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(bare if len(bare) == len(given) else given)
 
 
-# --- pictures and regions -------------------------------------------------------------------------
+# --- images and regions ---------------------------------------------------------------------------
 
 
 def _parsed(cell: object) -> Any:
