@@ -55,7 +55,7 @@ class Host(Protocol):
         """Return all that decides who answers, as JSON values; load and ask nothing."""
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        """Return what answers depend on besides messages: part of every call's key."""
+        """Return what answers depend on besides messages; part of every key."""
 
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         """Return who answers, and in which space, as far as known before loading."""
@@ -214,7 +214,6 @@ class Engine:
         return self.open_journal()
 
     def check(self) -> None:
-        """Refuse models that cannot be asked, once."""
         while self._unchecked:
             entry = self._unchecked.pop(0)
             self.hosts[entry.name].check(entry)
@@ -242,15 +241,7 @@ class Engine:
         return answer(job, self.cancel)
 
     def run_model(self, entry: ModelEntry, cells: Sequence[Output | Result]) -> list[Result]:
-        """Make the calls of one model's cells; write each cell after its last call.
-
-        Finished cells are only reported.
-
-        Raises:
-            ModelStoppedError: the model must not be called any more.
-            JournalError: replies cannot be written any more.
-            StoppedError: a stop was requested.
-        """
+        """Make the calls of one model's cells; raises as :func:`answer`, and ModelStoppedError."""
         outputs, known = left_of(cells), [one for one in cells if isinstance(one, Result)]
         if not outputs:
             if known:
@@ -271,11 +262,7 @@ class Engine:
         return result
 
     def submit(self, entry: ModelEntry, outputs: Sequence[Output]) -> None:
-        """Submit a model's calls in batches without waiting for answers.
-
-        Raises:
-            ValueError: some are pending in other batches.
-        """
+        """Submit a model's calls in batches; ValueError if some are pending in other batches."""
         backend = self.hosts[entry.name].backend(entry)
         if isinstance(backend, BatchBackend):
             is_left = unanswered(self.journal, outputs[0].cell.confidences)

@@ -143,8 +143,7 @@ def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
 class LocalBackend:
     """One model in this process, loaded with the first item.
 
-    It runs on the loop's own thread: CUDA's current device and torch's grad mode belong to a
-    thread.
+    It runs on the loop's own thread, as CUDA's device and torch's grad mode belong to a thread.
     """
 
     def __init__(self, load: Loader) -> None:

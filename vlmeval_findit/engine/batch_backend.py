@@ -53,12 +53,10 @@ class Ledger:
 
     @property
     def open(self) -> frozenset[str]:
-        """Keys of all pending calls."""
         return frozenset().union(*(one.open for one in self._batches.values()))
 
     @property
     def ids(self) -> frozenset[str]:
-        """The services' ids of all batches that were created."""
         return frozenset(one.id for one in self._batches.values())
 
     def with_any(self, keys: Set[str]) -> list[Batch]:
@@ -66,24 +64,19 @@ class Ledger:
         return [one for one in self._batches.values() if one.open & keys]
 
     def intend(self, how: Mapping[str, Any], keys: Iterable[str]) -> Batch:
-        """Note that a batch is about to be submitted."""
         own = sorted(keys)
         # The number gives a batch whose calls all failed a new name when it is repeated.
         name = sha256_of("\n".join([str(len(self._batches)), *own]).encode())[:32]
         return self._note({"batch": name, **how, "at": round(time.time(), 3), "keys": own})
 
     def note(self, batch: Batch, **step: Any) -> Batch:
-        """Note a step of a batch: requests ``uploaded`` as a file, created with ``id``, results of
-        some keys ``collected``, or ``ended`` without any.
+        """Note a step: requests ``uploaded``, ``id`` created, keys ``collected``, or ``ended``
+        without.
         """
         return self._note({"batch": batch.name, **step})
 
     def refuse_open(self, keys: Set[str], how: Mapping[str, Any] | None = None) -> None:
-        """Refuse calls that are pending in batches asked with other options.
-
-        Raises:
-            ValueError: some are.
-        """
+        """Refuse calls that are pending in batches with other options, with a ValueError."""
         for one in self.with_any(keys):
             if one.how != how:
                 as_said = "with" if one.how["confidences"] else "without"
@@ -111,10 +104,7 @@ class Ledger:
 
 
 class BatchBackend:
-    """One model through a batch service.
-
-    A run ends with :attr:`.Stop.LATER` if the service cannot be reached; the next run goes on.
-    """
+    """One model through a batch service; a run ends with Stop.LATER if that cannot be reached."""
 
     ledger: Ledger  # of the run's journal; set before anything is asked
 
@@ -124,11 +114,7 @@ class BatchBackend:
         self.capacity: Mapping[str, int] = {}
 
     async def submit(self, items: Iterable[WorkItem], cancel: CancelToken) -> None:
-        """Submit calls without waiting; errors are left to :meth:`answer`.
-
-        Raises:
-            ValueError: calls are pending in other batches.
-        """
+        """Submit calls without waiting; ValueError if some are pending in other batches."""
         if (run := self._run(items, cancel)) is not None:
             with suppress(CancelledError, SpendingError, CallError):
                 async for _ in run.submitted():
@@ -151,10 +137,7 @@ class BatchBackend:
 
 @dataclass(slots=True)
 class _Run:
-    """One run of the backend.
-
-    Calls are not stored, as there may be a million: they are built from ``items`` again as needed.
-    """
+    """One run of the backend; its calls, perhaps a million, are built again as they are needed."""
 
     service: BatchService
     ledger: Ledger

@@ -43,7 +43,6 @@ class Images:
         self._files = FileHashes({} if path is None else _remembered(path))
 
     def number(self, folder: str, names: Sequence[str]) -> int:
-        """Return the number of a set of files that a message shows."""
         at = (folder, *names)
         if at not in self._numbers:
             self._numbers[at] = len(self.shown)
@@ -51,7 +50,6 @@ class Images:
         return self._numbers[at]
 
     def contents(self, number: int) -> tuple[str, ...]:
-        """Return the hash of each of these files (:meth:`sha256`)."""
         if number not in self._contents:
             self._contents[number] = tuple(map(self.sha256, self.shown[number]))
         return self._contents[number]
@@ -137,7 +135,6 @@ class Prompts:
             yield number(folder, names), hashlib.sha256(said).digest(), parts
 
     def asked(self, rows: tuple[int, ...]) -> Asked:
-        """Return what keys of these rows are made of; every message is built once."""
         if rows not in self._asked:
             images, sha256 = array("I"), bytearray()
 
@@ -184,7 +181,7 @@ class Cell:
         return self.prompts.asked(self.rows)
 
     def key_maker(self) -> Callable[[int], str]:
-        """Return a function from positions in ``rows`` to keys.
+        """Return the function from a row's place to its key.
 
         A key is the SHA-256 of ``[model, settings, prompt, images]`` as JSON.
         """
@@ -201,7 +198,6 @@ class Cell:
         return key
 
     def call_keys(self) -> Iterator[str]:
-        """Yield the keys of its calls, row by row."""
         return map(self.key_maker(), range(len(self.rows)))
 
 
@@ -258,11 +254,9 @@ NO_ANSWER_DEPENDS = frozenset(
 
 
 def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any]:
-    """Return the part of a model's settings that is part of its calls' keys.
+    """Return the part of a model's settings that enters its calls' keys.
 
-    Args:
-        checkpoint: of a local model: a hash of its files, so that it may be moved, or its
-            identifier.
+    ``checkpoint``: a local model's hash of files, so that it may be moved, or identifier.
     """
     kept = {name: value for name, value in given.items() if name not in NO_ANSWER_DEPENDS}
     return kept if checkpoint is None else {**kept, "checkpoint": checkpoint}

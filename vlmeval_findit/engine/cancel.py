@@ -28,7 +28,6 @@ class CancelToken:
 
     @property
     def requested(self) -> bool:
-        """Whether no further call should begin."""
         return self._requested or self._run._requested
 
     @property
@@ -42,11 +41,7 @@ class CancelToken:
             callback()
 
     def interrupt(self) -> None:
-        """Give up calls in flight in the whole run; safe to call in a signal handler.
-
-        Raises:
-            KeyboardInterrupt: the main thread is not shielded from it.
-        """
+        """Give up calls in flight in the whole run; raise KeyboardInterrupt if not shielded."""
         self._run._now = True
         self._run.request()
         if not self._run._shielded:
@@ -56,9 +51,8 @@ class CancelToken:
     def on_request(self, callback: Callable[[], None]) -> Iterator[None]:
         """Call back when a stop is requested, and again on an interruption.
 
-        Args:
-            callback: called at once if a stop was already requested, else perhaps from a signal
-            handler or another thread: use ``loop.call_soon_threadsafe(event.set)`` or the like.
+        ``callback`` is called at once if a stop was already requested, else perhaps from a signal
+        handler or another thread: use ``loop.call_soon_threadsafe(event.set)`` or the like.
         """
         tokens = {self, self._run}
         for token in tokens:
@@ -73,11 +67,7 @@ class CancelToken:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Delay an interruption of the main thread until this is done.
-
-        Raises:
-            KeyboardInterrupt: there was one meanwhile, and no outer shield.
-        """
+        """Delay an interruption, with its KeyboardInterrupt, until this is done."""
         with self._shield(True):
             yield
         if self.now and not self._run._shielded:
@@ -85,11 +75,7 @@ class CancelToken:
 
     @contextmanager
     def exposed(self) -> Iterator[None]:
-        """Let an interruption through, inside a shield.
-
-        Raises:
-            CancelledError: there was an interruption.
-        """
+        """Let an interruption through, inside a shield, as CancelledError."""
         try:
             with self._shield(False):
                 if self.now:
@@ -113,8 +99,7 @@ class CancelToken:
 def cancelled_by_signals(told: Callable[[str], None] = log.warning) -> Iterator[CancelToken]:
     """Yield a token that the first Ctrl-C or SIGTERM requests to stop, and the second interrupts.
 
-    Args:
-        told: takes one line on the first signal; called from the signal handler.
+    ``told`` takes one line on the first signal, inside the signal handler.
     """
     cancel = CancelToken()
 

@@ -51,10 +51,9 @@ _LETTERS = 1 << 20  # characters of replies scored together; one reply may have 
 
 
 def finished_cell(output: Output, journal: JournalView) -> Result:
-    """Write and score the files of a complete cell, holding only a few rows in memory.
+    """Write and score a complete cell, a few rows in memory at a time.
 
-    Raises:
-        OSError: they cannot be written; each file is then complete or unchanged.
+    After an OSError each file is complete or unchanged.
     """
     cell, path = output.cell, output.path
     keys = list(cell.call_keys())
@@ -105,7 +104,6 @@ def _repeatable(rows: Callable[[], Iterator[dict[str, Any]]]) -> Callable[[], It
 
 
 def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
-    """Score a few rows at a time; drop what is written to the details."""
     cell = output.cell
     for replies in _few(map(_reply, rows), benchmark_of(cell.question).at_a_time):
         with _uncollected():
@@ -259,10 +257,6 @@ def _adopted(
 
 
 def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:
-    """Return (row, prompt hash, reply) of every answer of a cell in the journal.
-
-    A reply that is here, but whose call's key is not, was about another image.
-    """
     return frozenset(
         (one["row"], one["prompt_sha256"], one["reply"])
         for one in journal.records()

@@ -44,9 +44,7 @@ class FinishedCells:
     ) -> Result | None:
         """Return the result of a finished cell, else None.
 
-        Args:
-            cell: may lack the settings that only its host knows.
-            answered_by: from :meth:`.Host.answered_by`.
+        ``cell`` may lack settings that only its host knows; ``answered_by`` is the host's.
         """
         made_of = self._made_of[path] = self._hash(cell, settings, answered_by)
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -60,11 +58,7 @@ class FinishedCells:
         return None
 
     def keep(self, output: Output, result: Result) -> None:
-        """Mark a cell as finished in its provenance, if it is and all that decides it is known.
-
-        Raises:
-            OSError: the disk is full.
-        """
+        """Mark a cell in its provenance as finished, if all that decides it is known."""
         made_of, path = self._made_of.get(output.path), RunFiles(output.path).provenance
         if made_of is None or result.failed or not _is_known(output):
             return
@@ -99,7 +93,6 @@ class FinishedCells:
         return sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())
 
     def _rows_of(self, cell: Cell) -> str:
-        """Hash a table's rows, ground truth and images included."""
         queries, folder = cell.task.queries, cell.prompts.folder.path
         sha256 = cell.prompts.images.sha256
         at = id(queries)
@@ -168,7 +161,6 @@ def answered_here(entry: ModelEntry) -> object:
 
 
 def _checkpoints(entry: ModelEntry) -> Iterator[str]:
-    """Yield the weights' folders or identifiers that an entry, or its row of the table, names."""
     row = find_model(entry.like or entry.name)
     local = row.local.checkpoints.values() if row is not None and row.local is not None else ()
     for named in (entry.checkpoint, entry.settings.get("model_path"), *local):
@@ -185,9 +177,7 @@ def _package_state() -> str:
 
 
 class LateHost:
-    """VLMEvalKit, imported when its first model is asked: that takes twenty seconds, and a finished
-    sweep asks none.
-    """
+    """VLMEvalKit, imported with its first model: it takes 20 s, and a finished sweep asks none."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._made = cache(make)

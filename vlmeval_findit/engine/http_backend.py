@@ -71,7 +71,6 @@ class Service:
         return list(named)
 
     def say(self, call: ChatCall) -> None:
-        """Log each warning of a call once."""
         for message in call.warnings:
             if message not in self._shown:
                 self._shown.add(message)
@@ -112,7 +111,6 @@ class HttpBackend:
                     yield WorkResult(*zip(*home, strict=True))
 
     def ask(self, message: Message, question: Question) -> Answer:
-        """Ask one message; callable from any thread."""
         service = self.service
         call = ChatCall(service.model, service.budget, message, question)
 
@@ -126,8 +124,8 @@ class HttpBackend:
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Collect garbage rarely, and leave out loaded modules: collecting took a quarter of a call's
-    processor time, and its objects live until it ends anyway.
+    """Collect garbage rarely, and not in loaded modules: it took a quarter of a call's processor
+    time.
     """
     usual = gc.get_threshold()
     gc.freeze()
@@ -179,7 +177,6 @@ class _Run:
                 log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
     async def answers(self) -> AsyncGenerator[list[tuple[Any, Answer]], None]:
-        """Yield the finished calls of each turn of the loop together."""
         with self._cancel.on_request(self._wake), self._budget.watched_by(self._wake):
             async with self._client, self._ending_tasks():
                 while not self._cancel.now:
@@ -231,7 +228,6 @@ class _Run:
 
     @asynccontextmanager
     async def _ending_tasks(self) -> AsyncIterator[None]:
-        """Cancel what is in flight at the end; such calls did not fail."""
         try:
             yield
         finally:

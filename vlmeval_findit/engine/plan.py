@@ -144,7 +144,7 @@ class Left(NamedTuple):
 
 
 def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) -> Left:
-    """Count the calls that are left, in one pass; ``noted`` are keys to look for.
+    """Count the calls that are left, and find ``noted`` keys.
 
     An answered call is left if log-probabilities are wanted and missing.
     """

@@ -36,11 +36,7 @@ _COMES_BACK = 900.0  # seconds for a replica that died to load its model again
 
 
 class RayBackend:
-    """Replicas of a model as actors of a Ray cluster.
-
-    Raises:
-        ValueError: Ray is not installed.
-    """
+    """Replicas of a model as actors of a Ray cluster; ValueError if Ray is not installed."""
 
     def __init__(self, load: Loader, inference: Inference) -> None:
         try:
@@ -130,7 +126,6 @@ class _Run:
         task.add_done_callback(lambda _: self._woken.set())
 
     def _finished(self) -> list[WorkResult]:
-        """Return finished items, and those that no replica answers."""
         home, self._home = self._home, []
         finished, self._scheduler.finished = self._scheduler.finished, []
         for one in finished:
@@ -175,10 +170,7 @@ class _Run:
             self._scheduler.remove_server(actor.name, self._loop.time(), why)
 
     async def _ask(self, assignment: Assignment) -> None:
-        """Have a replica answer an item, and note the outcome.
-
-        Failed answers are held back until one succeeds, which shows that the replica works.
-        """
+        """Have a replica answer an item; failed answers are held back until one succeeds."""
         item: WorkItem = assignment.item.value
         actor, calls, failed = self._actors[assignment.server.name], item.calls, list[Answer]()
         outcome, reason, died = Outcome.ANSWERED, "", False
@@ -212,10 +204,7 @@ class _Run:
             self._lose(actor, "fails every call and is retired", RuntimeError(reason))
 
     def _all_failed(self, assignment: Assignment, result: WorkResult) -> Outcome:
-        """Decide whose fault it is that all calls of an item fail.
-
-        It is the item's if two replicas fail it, or if there is no other replica to try.
-        """
+        """Blame an item whose calls all fail if two replicas fail it, or no other can try it."""
         name, servers = assignment.server.name, self._scheduler.servers
         others = assignment.item.failed_at - {name}
         if not others and (self._starting or servers.keys() - {name}):
@@ -227,5 +216,4 @@ class _Run:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """Return what an actor raised, without Ray's wrapper."""
     return getattr(error, "cause", None) or error

@@ -70,11 +70,7 @@ def cluster(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]]:
-    """Yield the actors of a model, as many as wanted or as fit; kill them at the end.
-
-    Raises:
-        ValueError: the cluster has GPUs that would not be used.
-    """
+    """Yield a model's actors, as many as wanted or fit; ValueError if GPUs would not be used."""
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -125,11 +121,7 @@ class Replica:
         logging.getLogger().addHandler(self._heard)
 
     async def ready(self, code: str) -> str:
-        """Load the model if needed; return the host name.
-
-        Raises:
-            ValueError: the driver's package has another hash.
-        """
+        """Load the model and return the host name; ValueError if the driver's package differs."""
         machine = socket.gethostname()
         if code != code_sha256():
             raise ValueError(
@@ -158,5 +150,4 @@ class Replica:
         await running
 
     async def stop(self) -> None:
-        """Begin no further call; a cancellable model stops between two tokens."""
         self._stopped = True

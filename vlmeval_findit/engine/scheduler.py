@@ -32,7 +32,6 @@ class Assignment(NamedTuple):
 
     @property
     def first(self) -> bool:
-        """Whether it is the first over its image there, and siblings wait for it."""
         return self.group is not None
 
 
@@ -94,7 +93,6 @@ class Scheduler:
 
     @property
     def capacity(self) -> dict[str, int]:
-        """The most concurrent calls seen per server."""
         return {s.name: s.capacity for s in self.servers.values() if s.capacity}
 
     def _ranked(self, image: str, without: Server | None = None) -> list[Server]:
@@ -113,12 +111,10 @@ class Scheduler:
                 self._homeless.append(group)
 
     def _move_all(self, server: Server) -> None:
-        """Move a server's queue to others if any is up, or if it is lost."""
         if server.lost or any(s.is_up for s in self.servers.values() if s is not server):
             self._place(server.give_all())
 
     def _end_if_lost(self, now: float) -> None:
-        """Give up if no server is worth waiting for."""
         if self.servers_may_come or self.given_up:
             return
         if all(server.is_given_up(now) for server in self.servers.values()):
@@ -251,9 +247,8 @@ class Scheduler:
     ) -> None:
         """Record the outcome of an item.
 
-        Args:
-            retry_after: seconds the server asks to wait with this item.
-            remaining: the item's new value if part of it was answered.
+        The server asks to wait ``retry_after`` seconds with it; ``remaining`` is its new value if a
+        part was answered.
         """
         item, server, group, began = assignment
         server.in_flight -= 1
@@ -301,7 +296,6 @@ class Scheduler:
         *,
         is_own_fault: bool,
     ) -> None:
-        """Schedule the next attempt of an item without an answer, or finish it."""
         if is_own_fault:
             item.attempts += 1
             tries, most = item.attempts, max(self.policy.attempts, len(self.servers))
@@ -328,7 +322,6 @@ class Scheduler:
         heapq.heappush(self._waiting, (now + wait, next(self._number), item, where))
 
     def _wait(self, tries: int, retry_after: float | None) -> float:
-        """Return the seconds before the next attempt, with jitter."""
         if retry_after:
             return retry_after + self._random.uniform(0.0, 0.1 * retry_after + 0.05)
         first, longest = self.policy.backoff
@@ -353,13 +346,11 @@ class Scheduler:
 
     @property
     def left(self) -> int:
-        """Pulled items that wait."""
         queued = sum(server.waiting for server in self.servers.values())
         return queued + len(self._waiting) + sum(len(group.items) for group in self._homeless)
 
     @property
     def done(self) -> bool:
-        """Whether nothing is in flight and nothing waits."""
         return not self.in_flight and self._next is None and not self.left
 
     def wake_at(self, now: float) -> float | None:
@@ -377,7 +368,6 @@ class Scheduler:
 
 
 def _groups(items: Iterator[tuple[str, Any]]) -> Iterator[Group]:
-    """Group neighbours over one image; items without images stay single."""
     for image, same in groupby(items, itemgetter(0)):
         most = _LARGEST_GROUP if image else 1
         while some := deque(Item(image, value) for _, value in islice(same, most)):

@@ -63,11 +63,7 @@ class ServedModel:
         return self.row.local
 
     def chat(self) -> ChatModel:
-        """Return how its servers are asked: greedily, within the row's image bounds if supported.
-
-        Raises:
-            ValueError: bounds are set, and the program takes none.
-        """
+        """Return how its servers are asked, greedily; ValueError for bounds they do not support."""
         own = self.settings
         if any(getattr(own, name) for name in _BOUNDS) and not self.program.takes_bounds:
             raise ValueError(
@@ -104,7 +100,7 @@ class ServedModel:
         return {"mm_processor_kwargs": said} if said else {}
 
     def _space(self, usual: Callable[[Question], Space], question: Question) -> Space:
-        """Return the row's space within the image bounds in force; ``usual`` if none are known."""
+        """Return the row's space within the bounds in force; ``usual`` if none are known."""
         space = self.row.space(question)
         if space.kind != "smart_resize" or self.row.states_space:
             return space
@@ -117,7 +113,6 @@ class ServedModel:
         return known_revision(self.checkpoint, self.settings.revision)
 
     def describe(self, question: Question) -> Described:
-        """Describe a run of it as far as known without asking the hub."""
         found, space = self.chat().describe(question, [])
         more = {"server arguments": list(self.serving.arguments), "dtype": self.settings.dtype}
         settings = {**found.settings, **{k: v for k, v in more.items() if v}}
@@ -133,24 +128,18 @@ class ServedModel:
         return replace(found, revision=_revision_at_hub(self.checkpoint, self.settings.revision))
 
     def key(self) -> dict[str, Any]:
-        """Return its part of the calls' keys, the program included."""
         said = {name: value for name, value in asdict(self.settings).items() if value}
         key = given_key(said, self._known_revision() or self.checkpoint)
         return {**key, "server": self.serving.program}
 
     def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
-        """Start its servers if needed; return a function that lists those that answer.
-
-        Raises:
-            ValueError: the checkpoint does not exist.
-        """
+        """Start its servers if needed; return a function that lists those that answer."""
         refuse_missing(self.checkpoint)
         how = self.settings.revision, self.settings.dtype
         servers = serve(LocalServers(self.serving, self.checkpoint, self.name, log_folder, *how))
         return lambda: [Endpoint(one.url, label=one.name) for one in servers.living()]
 
     def service(self, log_folder: Path, **more: Any) -> Service:
-        """Start its servers; ``more`` are further fields of the service."""
         # Imported late, as a finished sweep asks nothing.
         from .http_backend import Service
 
@@ -168,7 +157,6 @@ def _revision_at_hub(checkpoint: str, wanted: str | None) -> str | None:
 
 
 def _bounds_of_files(checkpoint: Path) -> Bounds:
-    """Return the image bounds in a checkpoint's own files, if any."""
     for name in ("preprocessor_config.json", "processor_config.json"):
         with suppress(OSError, ValueError, AttributeError):
             said = json.loads((checkpoint / name).read_text(encoding="utf-8"))
@@ -180,11 +168,7 @@ def _bounds_of_files(checkpoint: Path) -> Bounds:
 
 
 def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
-    """Return a model of a sweep or a command line as this machine serves it.
-
-    Raises:
-        ValueError: no row says how it is run, its checkpoint is missing, or a setting is invalid.
-    """
+    """Return a model as this machine serves it; ValueError if it cannot."""
     if entry.checkpoint is not None:
         row = row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
         checkpoint = entry.checkpoint

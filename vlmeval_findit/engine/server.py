@@ -91,7 +91,6 @@ class Groups(OrderedDict[Group, None]):
         return group
 
     def take_part(self, most: int) -> Group:
-        """Remove up to ``most`` items of the last group."""
         group = self.take(last=True)
         taken = deque(group.items.pop() for _ in range(min(most, len(group.items))))
         taken.reverse()
@@ -148,7 +147,6 @@ class Server:
 
     @property
     def capacity(self) -> int:
-        """The most concurrent calls seen; 0: no answer so far."""
         return min(self.at_once, self._most)
 
     def has_room(self, now: float) -> bool:
@@ -183,10 +181,7 @@ class Server:
             self._down_since = None
 
     def refused(self, began: float, now: float, retry_after: float | None) -> None:
-        """Lower the limit if many recent calls were refused; pause if most were.
-
-        Calls sent before the last cut do not count.
-        """
+        """Lower the limit if many calls since the last cut were refused; pause if most were."""
         self._close(began)
         if began < self._cut_at:
             return
@@ -241,10 +236,7 @@ class Server:
     # Concurrency limit: additive increase, multiplicative decrease, as in TCP
 
     def _grow(self, seconds: float, in_flight: int) -> None:
-        """Grow by one per round of answers; shrink down to half the ceiling if they are late.
-
-        Not further, because large images are slow too.
-        """
+        """Grow by one per round of answers; if they are late, shrink to half the ceiling."""
         self._most = max(self._most, in_flight)
         share = 1 / min(self.at_once, in_flight)
         before = self._recent or seconds
@@ -267,7 +259,6 @@ class Server:
 
     @property
     def begun(self) -> int:
-        """Items that wait over begun images."""
         return self.ready.items_left + self.reading.items_left
 
     def wants_image(self, siblings: float) -> bool:
@@ -314,7 +305,6 @@ class Server:
                 self.new.add(group, first=True)
 
     def give_all(self) -> list[Group]:
-        """Hand over the queue, to begin again elsewhere."""
         groups = [*self.reading, *self.ready, *self.new]
         # New groups, so that a first call that ends later does not find its own.
         given = [Group(group.image, group.items) for group in groups]
@@ -338,5 +328,4 @@ class Server:
 
 
 def _mean(mean: float, seconds: float) -> float:
-    """Update a running mean; 0: none yet."""
     return mean + (seconds - mean) / 8 if mean else seconds

@@ -79,7 +79,6 @@ class ServersHost:
             self.check_limit(entry)
 
     def check_limit(self, entry: ModelEntry) -> None:
-        """Refuse a spending limit that could not be kept, with a ValueError."""
         chat = chat_of(entry)
         if not math.isinf(self._budget.limit):
             # The cost of a batch is not known beforehand.
@@ -167,9 +166,7 @@ def settings(entry: ModelEntry) -> dict[str, Any]:
 def chat_of(entry: ModelEntry) -> ChatModel:
     """Return how servers are asked for a model; its settings are fields of every request.
 
-    Raises:
-        SpaceError: the coordinate space is not known.
-        ValueError: its token limit is invalid, or its provider's name is not known.
+    Raises SpaceError if its space is not known, ValueError for its token limit or name.
     """
     limit, rest = token_limit(entry.settings)
     rest.pop(_FIELD, None)

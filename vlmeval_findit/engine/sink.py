@@ -20,10 +20,7 @@ from .journal.writer import DiskFullError, Journal, full_disk
 
 
 class Planned(NamedTuple):
-    """How much there is to do for a model.
-
-    Equal calls count once, except in cells that were finished before.
-    """
+    """How much there is to do; equal calls count once, except in cells finished before."""
 
     cells: int
     calls: int
@@ -79,16 +76,11 @@ class ResultSink:
 
     @property
     def ended(self) -> bool:
-        """Whether no further call should be made."""
         return any(one is not None for one in (self.error, self.last, self._problem))
 
     @asynccontextmanager
     async def open(self, cancel: CancelToken) -> AsyncIterator[None]:
-        """Start with the cells that need no call; at the end wait for all complete ones.
-
-        Raises:
-            Exception: a cell could not be finished, for another reason than a full disk.
-        """
+        """Start with the cells that need no call; at the end wait for all complete ones."""
         try:
             self._completed(at for at, calls in enumerate(self._waits) if not calls)
             yield
@@ -101,11 +93,7 @@ class ResultSink:
             raise self._problem
 
     def take(self, result: WorkResult) -> None:
-        """Store answers; calls that were not made have none.
-
-        Raises:
-            OSError: other than a full disk.
-        """
+        """Store answers; calls that were not made have none."""
         both = zip(result.calls, result.answers, strict=True)
         made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
         try:
@@ -121,7 +109,6 @@ class ResultSink:
         self.last = self.last or next(last, None)
 
     def _made(self, calls: Iterable[Call]) -> Iterable[int]:
-        """Yield the cells that needed nothing but these calls."""
         for call in calls:
             for at in call.wanted_by:
                 self._waits[at] -= 1

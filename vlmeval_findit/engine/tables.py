@@ -17,7 +17,7 @@ from .calls import Cell, Images, Prompts, prompts_of, settings_of
 class Tables:
     """Tasks and their usable rows.
 
-    ``skip_missing`` leaves out rows without a usable image; None does not check images.
+    ``skip_missing``: leave out rows without a usable image; None: do not check images.
     """
 
     def __init__(self, skip_missing: bool | None, images: Images | None = None) -> None:
@@ -29,12 +29,7 @@ class Tables:
         self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def task(self, question: Question) -> AnyTask:
-        """Return the task of a question.
-
-        Raises:
-            FileNotFoundError: its table does not exist.
-            TableError: its table cannot be read.
-        """
+        """Return the task of a question; FileNotFoundError or TableError if it has no table."""
         at = _rows_of(question)
         if at not in self._tasks:
             self._tasks[at] = load(question.name)
@@ -70,7 +65,6 @@ class Tables:
         )
 
     def _prompts_for(self, question: Question, model: str) -> Prompts:
-        """Return the messages of a question; models that are asked alike share them."""
         for asked in (model, None):
             if (question, asked) in self._prompts:
                 return self._prompts[question, asked]
@@ -94,6 +88,5 @@ _Rows = tuple[object, ...]
 
 
 def _rows_of(question: Question) -> _Rows:
-    """Return what decides the rows of a question."""
     benchmark = benchmark_of(question)
     return benchmark.name, *benchmark.rows(question)

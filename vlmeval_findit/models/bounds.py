@@ -23,11 +23,7 @@ class Bounds:
         return {k: v for k, v in asdict(self).items() if v not in (None, False)}
 
     def overridden(self, values: Mapping[str, Any]) -> Bounds:
-        """Return these bounds with a run's values that are not None.
-
-        Raises:
-            ValueError: ``min_pixels`` is above ``max_pixels``.
-        """
+        """Return these bounds with a run's values, if not None; ValueError if they contradict."""
         new = replace(self, **{k: v for k, v in values.items() if v is not None})
         if new.min_pixels and new.max_pixels and new.min_pixels > new.max_pixels:
             raise ValueError(f"min_pixels {new.min_pixels} > max_pixels {new.max_pixels}")

@@ -58,7 +58,6 @@ class OwnModel(DescribedModel):
     names: Annotated[Name, Checked(_names)] | None = None  # regular expression of its names
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the keys that are set."""
         return {key: value for key, value in asdict(self).items() if value and key != "line"}
 
 
@@ -67,11 +66,7 @@ Known = Callable[[str, str], ModelRow]
 
 
 def row_of(own: OwnModel, known: Known) -> ModelRow:
-    """Return the row of the model table for a custom model.
-
-    Raises:
-        ValueError: ``like`` is unknown or missing, or the description does not fit it.
-    """
+    """Return the row of the model table for a custom model; ValueError if it does not fit."""
     base = known(own.like, "like") if own.like else None
     if base is None and own.space is None:
         raise ValueError("neither like nor space: nothing says how it answers")
@@ -117,11 +112,7 @@ def _rule(own: OwnModel, base: ModelRow | None) -> SpaceRule:
 
 
 def offers(path: Path, known: Known) -> Sequence[Offer]:
-    """Return the rows of the file for a table; the same object while the file is unchanged.
-
-    Raises:
-        ConfigError, OSError: it cannot be read.
-    """
+    """Return the rows of the file for a table; the same object while the file is unchanged."""
     state = path.stat()
     return _offers(path, known, state.st_mtime_ns, state.st_size, state.st_ino)
 
@@ -147,12 +138,7 @@ def plugin_of(path: Path, at: int, values: object) -> Plugin:
 
 
 def _rows(path: Path) -> Iterator[tuple[object, Callable[[], OwnModel]]]:
-    """Yield the raw value of each row, and a function that reads it.
-
-    Raises:
-        ConfigError: the file has no list of rows.
-        OSError: it cannot be read.
-    """
+    """Yield the raw value of each row, and a function that reads it."""
     try:
         text = YamlText(path.read_text(encoding="utf-8"), str(path))
     except UnicodeDecodeError as error:
@@ -181,8 +167,6 @@ def _read(text: YamlText, values: object, at: tuple[str | int, ...]) -> OwnModel
 def read_models(path: Path) -> list[OwnModel]:
     """Read the models of a file, or those under ``models`` in a sweep's.
 
-    Raises:
-        ConfigError: none, or an invalid one; the message has file and line.
-        OSError: it cannot be read.
+    Raises OSError, and ConfigError with file and line.
     """
     return [read() for _, read in _rows(path)]

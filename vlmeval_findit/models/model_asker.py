@@ -87,7 +87,6 @@ class ModelAsker:
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
     def _together(self, work: Work) -> list[Answer] | None:
-        """Answer all messages at once; None if the model cannot, or failed to."""
         name = "generate_variants" if work.shares_images else "generate_batch"
         ask = self._way(name, work.questions[0], work.confidences)
         if ask is None:

@@ -23,11 +23,7 @@ from .table import MODELS, known_model
 
 
 def kept() -> dict[str, OwnModel]:
-    """Return the custom models by name.
-
-    Raises:
-        ConfigError: a row is invalid.
-    """
+    """Return the custom models by name; ConfigError if a row is invalid."""
     path = own_models_file()
     if not path.is_file():
         return {}
@@ -36,15 +32,9 @@ def kept() -> dict[str, OwnModel]:
 
 
 def add(path: Path, *, replaces: bool) -> list[OwnModel]:
-    """Store all models of a file, or none.
+    """Store all models of a file, or none; ConfigError if one is invalid or its name is taken.
 
-    Args:
-        path: saved by a probe, a sweep's file, or a list of rows.
-        replaces: whether existing custom models may be replaced.
-
-    Raises:
-        ConfigError: a row is invalid, or its name is taken.
-        OSError: a file cannot be read or written.
+    ``replaces``: whether existing custom models may be replaced.
     """
     new = [_with_whole_path(row) for row in read_models(path)]
     with alone(_lock()):
@@ -70,11 +60,7 @@ def add(path: Path, *, replaces: bool) -> list[OwnModel]:
 
 
 def remove(name: str) -> None:
-    """Forget a custom model.
-
-    Raises:
-        ConfigError: there is none of this name.
-    """
+    """Forget a custom model; ConfigError if there is none of this name."""
     with alone(_lock()):
         before = kept()
         if name not in before:

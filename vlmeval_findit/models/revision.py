@@ -90,7 +90,6 @@ def _remembered() -> Mapping[str, Seen]:
 
 
 def _remember(hashes: FileHashes) -> None:
-    """Write the cache, merged with what other processes wrote."""
     seen = {**_remembered(), **hashes.seen}
     kept = {at: one for at, one in sorted(seen.items()) if one.size > _LARGE and os.path.exists(at)}
     if kept:
@@ -99,10 +98,7 @@ def _remember(hashes: FileHashes) -> None:
 
 
 def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:
-    """Return a checkpoint's revision if it is known without asking the hub.
-
-    For a folder, the hash of its files; for an identifier, the ``wanted`` commit or None.
-    """
+    """Return a folder's hash, or the ``wanted`` commit of an identifier if it is one."""
     folder = Path(checkpoint)
     if folder.is_dir():
         return fingerprint(folder)
@@ -110,11 +106,7 @@ def known_revision(checkpoint: str, wanted: str | None = None) -> str | None:
 
 
 def refuse_missing(checkpoint: str) -> None:
-    """Refuse a checkpoint that is neither a model's folder nor a hub identifier.
-
-    Raises:
-        ValueError: before a library spends seconds on it.
-    """
+    """Raise ValueError for a checkpoint that is neither a model's folder nor a hub identifier."""
     folder = Path(checkpoint)
     if folder.is_dir():
         if not (folder / "config.json").is_file():

@@ -77,7 +77,7 @@ class ModelRow:
         return self.name.replace(" ", "-")
 
     def reads(self, asked: ReplyFormat) -> ReplyFormat:
-        """Return how its replies to a format are read."""
+        """Return the format in which its replies are read."""
         scheme = self.schemes.get((asked.output, asked.multilabel))
         if asked.representation != "unconstrained" or scheme is None:
             return asked

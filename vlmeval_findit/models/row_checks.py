@@ -58,7 +58,6 @@ def _whose(row: ModelRow, table: Table[ModelRow]) -> str:
 
 
 def _problem_here(family: LocalFamily) -> str | None:
-    """Return why a family cannot run on this machine."""
     layout = family.layout
     if not (isinstance(layout, type) and issubclass(layout, ImageLayout)):
         return f"its layout is {layout!r:.40}, and should be a subclass of ImageLayout"

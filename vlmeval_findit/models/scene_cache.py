@@ -53,11 +53,7 @@ class CachedScene:
 
 
 def key_of(path: Path, *made: object) -> str:
-    """Return a key of what is ``made`` of a file in its present state.
-
-    Raises:
-        OSError: the file does not exist.
-    """
+    """Return a key of what is ``made`` of a file in its present state; OSError if it is missing."""
     path = path.resolve()
     state = path.stat()
     identity = (str(path), state.st_size, state.st_mtime_ns, *made)
@@ -65,13 +61,7 @@ def key_of(path: Path, *made: object) -> str:
 
 
 def make(scene: CachedScene) -> bytes:
-    """Decode, resize and encode a scene without a cache.
-
-    Pixels are as stored in the file; its profile and orientation are dropped.
-
-    Raises:
-        OSError: the file is no image, or damaged.
-    """
+    """Encode the stored pixels, resized, without profile or orientation; raises OSError."""
     image = decode(scene.path)
     if image.size != scene.size:
         image = image.resize(scene.size, Image.Resampling.LANCZOS)
@@ -86,11 +76,7 @@ LARGE = 16_000_000
 
 
 def encoded(scene: CachedScene, original: tuple[int, int]) -> bytes:
-    """Return an image's bytes, from the cache if the file is large.
-
-    Args:
-        original: the file's own size in pixels.
-    """
+    """Return an image's bytes, from the cache if the file's ``original`` size (w, h) is large."""
     limit = limit_of_runs()
     if limit == 0 or scene.size == original or not is_large(original):
         return make(scene)
@@ -130,11 +116,7 @@ class SceneCache:
         return self.kept(key_of(scene.path, scene.size, scene.format), lambda: make(scene))
 
     def kept(self, key: str, made: Callable[[], bytes]) -> bytes:
-        """Return what is stored under a key (:func:`key_of`), else store what ``made`` returns.
-
-        Raises:
-            Exception: of ``made``; nothing is stored then.
-        """
+        """Return what is stored under a key, else store what ``made`` returns."""
         path = self._path(key)
         known = _used(path)
         if known is not None:
@@ -150,7 +132,7 @@ class SceneCache:
         self._path(key).unlink(missing_ok=True)
 
     def size(self) -> int:
-        """Return the stored bytes."""
+        """Return the bytes stored."""
         return sum(file.size for file in _files(self._folder))
 
     def _path(self, key: str) -> Path:
@@ -167,10 +149,7 @@ class SceneCache:
                 log.warning("FindIt: a large scene cannot be kept in %s: %s", self._folder, error)
 
     def _make_room(self, size: int) -> None:
-        """Delete the least recently used files until ``size`` more bytes fit.
-
-        Under the lock nobody else writes, so temporary files are left-overs.
-        """
+        """Delete the least recently used files until ``size`` more bytes fit, and left-overs."""
         for path in self._folder.glob(f".*{_SUFFIX}.*"):
             path.unlink(missing_ok=True)
         files = sorted(_files(self._folder))

@@ -108,7 +108,6 @@ _MARKED = {"type": "ephemeral"}
 
 
 def _sized(name: str, identifier: str, sizes: str) -> dict[str, str]:
-    """Map names to identifiers, with each size in place of ``#`` in both."""
     return {name.replace("#", s): identifier.replace("#", s) for s in sizes.split()}
 
 
@@ -311,7 +310,6 @@ _ROWS = (
 
 
 def _own() -> Sequence[Offer]:
-    """Return the custom models that :mod:`.described` reads."""
     path = own_models_file()
     if not path.is_file():
         return ()
@@ -342,11 +340,7 @@ def find_model(name: str) -> ModelRow | None:
 
 
 def known_model(name: str, key: str) -> ModelRow:
-    """Return the row of a model that ``key`` of a file or command line names.
-
-    Raises:
-        SpaceError: no row has the name; the message names the nearest.
-    """
+    """Return the row of a model that ``key`` of a file or command names, or raise SpaceError."""
     row = find_model(name)
     if row is None:
         raise SpaceError(f"{key}: no model {name!r} in the model table{nearest(name, MODELS)}")
@@ -354,11 +348,7 @@ def known_model(name: str, key: str) -> ModelRow:
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse settings that cannot be scored with.
-
-    Raises:
-        SpaceError: an unknown space or model; the message names the nearest.
-    """
+    """Raise SpaceError for settings with an unknown space or model."""
     if settings.space is not None:
         space_from(settings.space)
     if settings.reads_like is not None:

@@ -15,14 +15,8 @@ T = TypeVar("T")
 class AddressFile(Generic[T]):
     """The servers of a file: one base URL per line, comments after ``#``.
 
-    An unterminated last line is still being written, and ignored.
-
-    Args:
-        path: the file; it may be created later.
-        endpoint: makes a server from a base URL.
-
-    Raises:
-        ValueError: the folder does not exist, or a line is no base URL.
+    An unterminated last line is still being written, and ignored. The file may be created later;
+    ValueError if its folder is missing or a line is no base URL.
     """
 
     def __init__(self, path: Path, endpoint: Callable[[str], T]) -> None:

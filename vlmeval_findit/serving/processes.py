@@ -43,8 +43,7 @@ class ServingError(RuntimeError):
 class LocalServer:
     """One server below its guard: what ``command`` starts at a base URL.
 
-    Records have its ``name``, not its port. ``devices`` is its CUDA_VISIBLE_DEVICES (None:
-    inherited).
+    Records have its ``name``, not its port; ``devices`` is CUDA_VISIBLE_DEVICES (None: ours).
     """
 
     def __init__(
@@ -142,11 +141,7 @@ class LocalServers:
     _closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
     def start(self) -> None:
-        """Start all without waiting.
-
-        Raises:
-            ValueError: see :meth:`Serving.check`.
-        """
+        """Start all without waiting; raises as :meth:`Serving.check`."""
         program, devices = PROGRAMS[self.serving.program], self.serving.devices()
         served = program.served_name(self.name, self.checkpoint, self.revision)
         more = ["--revision", self.revision] if self.revision and program.names_models else []
@@ -164,11 +159,7 @@ class LocalServers:
             threading.Thread(target=server.watch, args=(served, self._closed), daemon=True).start()
 
     def living(self) -> list[LocalServer]:
-        """Return the servers that answer.
-
-        Raises:
-            ServingError: none does, and none will.
-        """
+        """Return the servers that answer; ServingError if none does, and none will."""
         if not self._closed.is_set() and all(server.failed for server in self._servers):
             said = f"--serve {self.serving.program}: the server of {self.name}"
             raise ServingError(f"{said} {self._servers[-1].failed}")

@@ -31,11 +31,7 @@ class ServerProgram:
 
     @property
     def executable(self) -> str:
-        """Path beside this interpreter, else on PATH.
-
-        Raises:
-            ValueError: it is not installed.
-        """
+        """Path beside this interpreter, else on PATH; ValueError if it is not installed."""
         beside = os.path.dirname(sys.executable)
         path = os.pathsep.join((beside, os.environ.get("PATH", os.defpath)))
         found = shutil.which(self.name, path=path)
@@ -48,14 +44,12 @@ class ServerProgram:
         raise ValueError(f"--serve {self.name}: {why}: {self.install}")
 
     def served_name(self, name: str, checkpoint: str, revision: str | None) -> str:
-        """Return the model name for requests."""
         if self.names_models:
             return name
         return f"{checkpoint}@{revision}" if revision else checkpoint
 
     @property
     def described(self) -> str:
-        """Its name and, if known, version."""
         return " ".join(filter(None, (self.name, _version(self.executable, self.name))))
 
 
@@ -124,25 +118,16 @@ class Serving(Config):
         _known_program(self.program)
 
     def check(self) -> None:
-        """Refuse what cannot be started here.
-
-        Raises:
-            ValueError: the program is not installed, or the GPUs are missing or do not divide.
-        """
+        """Raise ValueError if the program is missing, or the GPUs are or do not divide."""
         _ = PROGRAMS[self.program].executable
         self.devices()
 
     @property
     def calls(self) -> int:
-        """Concurrent calls for all servers together."""
         return PROGRAMS[self.program].calls * len(self.devices())
 
     def devices(self) -> list[str | None]:
-        """Return CUDA_VISIBLE_DEVICES of each server; None without GPUs.
-
-        Raises:
-            ValueError: see :meth:`check`.
-        """
+        """Return each server's CUDA_VISIBLE_DEVICES; None without GPUs. Raises as :meth:`check`."""
         here = _visible_gpus()
         wanted, each = len(here) if self.gpus is None else self.gpus, self.tensor_parallel
         if wanted > len(here):
@@ -157,7 +142,6 @@ class Serving(Config):
 
 
 def _visible_gpus() -> list[str]:
-    """Return the GPUs of this process, as in CUDA_VISIBLE_DEVICES."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [one.strip() for one in named.split(",") if one.strip() not in ("", "-1")]

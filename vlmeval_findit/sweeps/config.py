@@ -110,10 +110,7 @@ class Sweep(SweepOptions):
 
 
 def questions_in(sweep: Sweep, model: str, stage: int, winner: Any = None) -> list[Question]:
-    """Return a model's questions in a stage: cells of the tables, then further questions.
-
-    ``winner`` is a cell in the best format of the stage before.
-    """
+    """Return a model's questions in a stage; ``winner`` is in the best format of the one before."""
     if sweep.chosen:
         return list(sweep.chosen[model])
     cells = cells_of(sweep.tables, formats(sweep.stages[stage].after(winner)), sweep.views)
@@ -132,9 +129,8 @@ def all_questions(sweep: Sweep, model: str) -> list[Question]:
 
 
 def beside_tables(sweep: Sweep) -> dict[Question, bool]:
-    """Return the fully named questions beside tables, and whether their formats are compared.
-
-    They are if they belong to another benchmark than the tables.
+    """Return the questions named beside tables, and whether their formats are compared: those of
+    another benchmark than the tables.
     """
     cells = cells_of(sweep.tables, formats(sweep.stages[0]), sweep.views)
     of_tables = {benchmark_of(cell).name for cell in cells}
@@ -143,11 +139,7 @@ def beside_tables(sweep: Sweep) -> dict[Question, bool]:
 
 
 def in_best_formats(sweep: Sweep, found: BestFormats) -> Sweep:
-    """Return a sweep that asks every model in its own best format.
-
-    Raises:
-        ValueError: a model has none, or it does not fit a table.
-    """
+    """Ask every model in its own best format; ValueError if one has none, or it fits no table."""
     chosen = {
         entry.name: tuple(
             dict.fromkeys(
@@ -199,11 +191,7 @@ def search_sweep(
 
 
 def searched(name: str) -> Table | Question:
-    """Return the grid table or the question that a search names.
-
-    Raises:
-        ValueError: there is none; the message names the nearest.
-    """
+    """Return the grid table or the question that a search names, or raise ValueError."""
     known = grid_tables()
     if name not in known and not begins_with_prefix(name):
         listed = [name for each in benchmarks() for name in each.listed()]
@@ -233,7 +221,6 @@ class _AxesFile(Config):
         return {axis: values for axis, values in said.items() if values is not None}
 
     def axes(self, *, may_win: bool) -> Axes:
-        """Return the axes; ``may_win``: an earlier stage has a winner."""
         return Axes(
             **{axis: axis_from(axis, said, may_win=may_win) for axis, said in self.named().items()}
         )
@@ -261,12 +248,9 @@ def read_sweep(path: Path, work_dir: Path | None = None) -> Sweep:
 
 
 def parse_sweep(text: str, name: str = "sweep", work_dir: Path | None = None) -> Sweep:
-    """Parse the YAML of a sweep, which messages call ``name``.
+    """Parse the YAML of a sweep; ConfigError has its ``name``, line and reason.
 
     ``work_dir`` overrides that of the text, and is the default place of the journal.
-
-    Raises:
-        ConfigError: it is invalid; the message has file, line and reason.
     """
     read = YamlText(text, name)
     try:
@@ -387,7 +371,6 @@ def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
 
 
 def _refuse_unused(sweep: Sweep, file: _SweepFile) -> None:
-    """Refuse a named value that fits no cell."""
     if not sweep.tables and any(axes.has_winner for axes in sweep.stages):
         raise MisplacedError(f"{WINNER}: no table is named whose formats are compared", "datasets")
     cells = _cells_by_stage(sweep)
@@ -426,6 +409,5 @@ def _refuse_race(sweep: Sweep) -> None:
 
 
 def _cells_by_stage(sweep: Sweep) -> list[list[Variant]]:
-    """Return the cells of every stage, as if some format had won before."""
     some = [axes.after_some(sweep.stages[0]) for axes in sweep.stages]
     return [cells_of(sweep.tables, formats(axes), sweep.views) for axes in some]

@@ -53,7 +53,6 @@ class Messages:
         self._known: dict[tuple[Prompts, tuple[int, ...]], Array] = {}
 
     def of(self, cell: Cell) -> Array:
-        """Return the messages of a cell, row by row."""
         at = cell.prompts, cell.rows
         if at not in self._known:
             self._known[at] = np.array(list(self._read(*at)), MESSAGE)
@@ -68,8 +67,7 @@ class Messages:
 def read_images(images: Images, track: Track) -> tuple[Array, int]:
     """Read all images that messages show.
 
-    Returns:
-        By number of images, a number that is equal for equal contents; how many are missing.
+    Return a number by number of images, equal for equal contents; and how many are missing.
     """
     paths = list(dict.fromkeys(chain.from_iterable(images.shown)))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -102,11 +100,7 @@ class Counted:
 class CallCounter:
     """Counts the calls of a model's cells; equal calls once, at the first row.
 
-    Args:
-        messages: of all cells.
-        images: what they show.
-        contents: from :func:`read_images`.
-        finished: the journal (None: nothing is finished).
+    ``contents`` is from :func:`read_images`; ``finished`` is the journal (None: nothing is).
     """
 
     def __init__(
@@ -183,13 +177,11 @@ class Weighing:
         self._alike: dict[tuple[object, ...], _Alike] = {}
 
     def note(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> None:
-        """Note which images calls send."""
         for cell, left, *_ in counted.parts(cells):
             alike = self._sent_alike(cell.question, chat)
             alike.wanted[self._messages.of(cell)["shown"][left]] = True
 
     def encode(self, track: Track) -> None:
-        """Encode and weigh the noted images."""
         asked = [
             (alike, at, alike.images(self._shown[at]))
             for alike in self._alike.values()
@@ -245,11 +237,7 @@ class Weighing:
         return self._alike[key]
 
     def _bare_size(self, kinds: int, question: Question, chat: ChatModel) -> int:
-        """Return the bytes of a request without its texts and images.
-
-        Raises:
-            ValueError: the service does not support the question's schema.
-        """
+        """Return the bytes of a request without its texts and images."""
         message = tuple([Part(kind, "") for kind in self._kinds[kinds]])
         nothing = [_NOTHING] * sum(part.kind is PartKind.IMAGE for part in message)
         asked = chat.request(message, question, nothing)
@@ -257,10 +245,8 @@ class Weighing:
 
 
 def _usd_in(sent: Array, beginning: Array, later: Array, several: Array, prices: Prices) -> float:
-    """Return US dollars for prompts.
-
-    A provider caches the beginning of the first call over images for later ones; nothing is cached
-    for a single call.
+    """Return US dollars for prompts; only the first of several calls over images writes to the
+    cache.
     """
     kept = several & (beginning >= prices.least)
     first = prices.first(int(sent[~later].sum()), int(beginning[~later & kept].sum()))

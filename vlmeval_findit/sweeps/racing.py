@@ -117,10 +117,7 @@ class Racing:
     def _asked(
         self, runners: Runners, number: int, backend: Backend, results: list[Result]
     ) -> Runners:
-        """Ask the formats the additional rows of a round.
-
-        Failed calls are left to the next run of the command.
-        """
+        """Ask the formats the further rows of a round; failed calls are left to the next run."""
         asking: list[Output] = []
         for lane in _lanes(runners):
             rows = set(lane.rounds[number - 1]) - set(lane.rows)
@@ -172,7 +169,6 @@ def _lanes(runners: Runners) -> Iterator[Lane]:
 
 
 def _after(lane: Lane, number: int, begun: Output | None) -> Lane:
-    """Return a cell after a round, with what only the asking machine knew."""
     whole = lane.whole
     if begun is not None:
         whole = replace(whole, identity=replace(begun.identity, rows=whole.identity.rows))
@@ -180,7 +176,6 @@ def _after(lane: Lane, number: int, begun: Output | None) -> Lane:
 
 
 def _share(runners: Runners) -> float:
-    """Return the share of all queries that were asked."""
     of = next(iter(runners.values()))
     return sum(len(lane.rows) for lane in of) / sum(len(lane.rounds[-1]) for lane in of)
 
@@ -192,7 +187,6 @@ def _why(out: Out, number: int, of: Sequence[Lane], front: Question) -> Dropped:
 
 
 def _recorded(lane: Lane) -> set[int]:
-    """Return the rows of the recorded run."""
     recorded = read_identity(lane.whole.path)
     return set((recorded and recorded.rows) or ())
 

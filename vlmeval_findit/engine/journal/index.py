@@ -28,7 +28,6 @@ class Index:
         self._table = array("I", bytes(4 * _LEAST))
 
     def note(self, line: Line) -> None:
-        """Remember where a line is; keys other than SHA-256 are ignored."""
         if (key := _bytes_of(line.key)) is None:
             return
         slot = self._slot(self._table, key)
@@ -48,7 +47,6 @@ class Index:
             self._table = grown
 
     def line(self, key: str) -> Line | None:
-        """Return the line that stands for a call."""
         if not (number := self._number(key)):
             return None
         length, start = self._lengths[number - 1], self._starts[number - 1]

@@ -54,10 +54,7 @@ def _body(record: Record) -> bytes:
 
 
 def record_in(raw: bytes) -> dict[str, Any] | None:
-    """Return the record or event of a line; None if it is damaged or neither.
-
-    Lines of version 0.1 have no checksum: their key is verified.
-    """
+    """Return the record or event of a line, or None; version 0.1 has no checksum, only a key."""
     found = _object(raw)
     if (said := found.pop("crc32", None)) is None:
         if not _is_record(found):
@@ -89,10 +86,7 @@ def _object(raw: bytes) -> dict[str, Any]:
 
 
 def lines(f: BinaryIO, start: int = 0) -> Iterator[tuple[Line, bytes]]:
-    """Yield the lines of a file from a byte on, each with at most ``MAX_LINE`` of its bytes.
-
-    An unterminated last line is yielded if it is complete.
-    """
+    """Yield the lines from byte ``start`` on, each with at most ``MAX_LINE`` of its bytes."""
     f.seek(start)
     while raw := f.readline(MAX_LINE):
         length, ended = len(raw), raw.endswith(b"\n")

@@ -88,7 +88,6 @@ class JournalView:
                     yield _whole(raw)
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Yield the events in order."""
         yield from (_whole(self._raw(line))["event"] for line in self._events)
 
     def _raw(self, line: Line) -> bytes:
@@ -120,11 +119,7 @@ def _whole(raw: bytes) -> dict[str, Any]:
 
 
 def check_journal(path: Path) -> None:
-    """Refuse a file that is no journal; a missing one is fine.
-
-    Raises:
-        JournalError: with the reason.
-    """
+    """Raise JournalError for a file that is no journal; a missing one is fine."""
     segments = path.with_name(f"{path.name}.d")
     if any(segments.glob("*.jsonl.zst")):
         raise JournalError(
@@ -142,12 +137,7 @@ def check_journal(path: Path) -> None:
 
 
 def open_lines(path: Path) -> BinaryIO:
-    """Open the file of a journal; of a compressed one, a nameless copy as it was.
-
-    Raises:
-        FileNotFoundError: there is none.
-        OSError: it cannot be read, or is no regular file.
-    """
+    """Open the file of a journal; of a compressed one, a nameless copy. Raises OSError."""
     packed = packed_path(path)
     if path.exists() or not packed.exists():
         return open_regular(path)
@@ -175,7 +165,7 @@ class JournalTail:
         self._whole = False  # a compressed journal was read to its end
 
     def is_another(self) -> bool:
-        """Whether the journal was replaced or truncated; the next look then starts over."""
+        """Whether the journal was replaced or truncated; the next look starts over."""
         try:
             there = self.path.stat()
         except OSError:
@@ -187,11 +177,7 @@ class JournalTail:
         return True
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Yield the new complete records.
-
-        Raises:
-            JournalError: the file is no journal.
-        """
+        """Yield the new complete records; JournalError if the file is no journal."""
         compressed = not self.path.exists()
         if compressed and self._whole:
             return
@@ -228,11 +214,7 @@ def pack(source: BinaryIO, target: BinaryIO) -> None:
 
 
 def unpack(path: Path, target: BinaryIO) -> None:
-    """Decompress a journal up to where it is damaged, and sync it to disk.
-
-    Raises:
-        JournalError: nothing could be read.
-    """
+    """Decompress a journal up to where it is damaged; JournalError if nothing could be read."""
     with open_regular(path) as packed, zstd.open(packed) as lines_in:
         try:
             while data := lines_in.read1(_PIECE):

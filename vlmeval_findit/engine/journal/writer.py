@@ -135,7 +135,6 @@ class Journal(JournalView):
             self._read_others()
 
     def sync(self) -> None:
-        """Sync to disk what was appended."""
         if self._dirty:
             try:
                 os.fsync(self._file)
@@ -188,7 +187,7 @@ class Journal(JournalView):
             self._end = size + os.write(self._file, b"\n")
 
     def _write(self, data: bytes) -> bool:
-        """Append; False, and unchanged, if it does not fit."""
+        """Append; return False, with nothing written, if it does not fit."""
         left = memoryview(data)
         try:
             while left:

@@ -50,11 +50,7 @@ class Encoder(Protocol):
         ...
 
     def images(self, paths: Sequence[Path]) -> Vectors:
-        """Return the vectors of image files.
-
-        Raises:
-            OSError: a file is missing or no image.
-        """
+        """Return the vectors of image files; OSError if one is missing or no image."""
         ...
 
     def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures: ...

@@ -24,12 +24,7 @@ FOLDER = "findit_features"
 
 
 class KeptFeatures:
-    """Vectors by encoder and SHA-256 of the content.
-
-    Args:
-        made_by: all that a vector depends on besides the content.
-        folder: default: ``<LMUData>/findit_features``.
-    """
+    """Vectors by ``made_by``, all that they depend on besides the content, and its SHA-256."""
 
     def __init__(self, made_by: Mapping[str, str], folder: Path | None = None) -> None:
         self._made_by = json.dumps(dict(made_by), sort_keys=True).encode()

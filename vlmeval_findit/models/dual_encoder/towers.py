@@ -42,9 +42,7 @@ _UNMASKED = ("siglip", "siglip2")
 class Towers:
     """A dual encoder of the hub or of a folder; weights are loaded on first use.
 
-    Raises:
-        EncoderError: the checkpoint is unreadable or no dual encoder.
-        ValueError: it does not exist.
+    Raises EncoderError if it is none or unreadable, ValueError if it does not exist.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -118,7 +116,6 @@ class Towers:
         return [len(ids) for ids in self._tokenizer([*captions], verbose=False).input_ids]
 
     def limit(self, padding: Padding) -> int:
-        """Return the number of tokens at which captions are cut."""
         if padding is Padding.UNPADDED:
             return min(UNPADDED_TOKENS, self.most_tokens)
         return self.most_tokens
@@ -145,7 +142,6 @@ class Towers:
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def _pooled(self, kind: str, given: Mapping[str, Any]) -> Vectors:
-        """Return a tower's vectors, returned directly or in an output object."""
         inputs = {name: value.to(self.device) for name, value in given.items()}
         out = getattr(self._model, f"get_{kind}_features")(**inputs)
         vectors = out if isinstance(out, torch.Tensor) else getattr(out, "pooler_output", None)
@@ -175,13 +171,9 @@ def _revision(checkpoint: str) -> str:
 
 
 def named_encoder(name: str) -> Encoder:
-    """Return a dual encoder by a name of :data:`.encoder.ENCODERS`, the hub, or a folder.
+    """Return a dual encoder by name in ENCODERS, at the hub, or by folder; raises as Towers.
 
     Weights are loaded when a feature is not in the cache.
-
-    Raises:
-        EncoderError: the checkpoint is unreadable or no dual encoder.
-        ValueError: it does not exist.
     """
     return _NamedEncoder(name, Towers(checkpoint_of(name)))
 

@@ -57,7 +57,6 @@ class ChatModel:
 
     @property
     def facts(self) -> ApiFacts | None:
-        """How it is asked, if it is proprietary."""
         return self.row.api if self.row else None
 
     def max_tokens(self, question: Question) -> int:
@@ -133,11 +132,7 @@ class ChatModel:
         return sent + load.tokens_out_at_most * self.prices.answered / 1e6
 
     def check_limit(self, servers: Sequence[Endpoint]) -> None:
-        """Refuse a spending limit if costs are not known.
-
-        Raises:
-            ValueError: there is no price, and a server does not state costs.
-        """
+        """Refuse a spending limit, with a ValueError, if costs are neither known nor stated."""
         if self.prices is not None or (servers and all(map(_states_costs, servers))):
             return
         raise ValueError(
@@ -147,7 +142,6 @@ class ChatModel:
         )
 
     def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
-        """Describe a run of it, for its identity."""
         space = self.space(question)
         said = {
             **self.fields,
@@ -184,7 +178,6 @@ class ChatModel:
         completion: Completion | None,
         call: Mapping[str, Any],
     ) -> Recorded:
-        """Return the record of a call, answered or not."""
         found = completion or Completion("", model={"identifier": self.served})
         return Recorded(
             space=_recorded(self.space(question), question),
@@ -291,13 +284,10 @@ def chat_model(
 def model_key(
     name: str, provider: str | None, served: str | None, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what the key of a call has of its model.
+    """Return what the key of a call has of its model; ValueError if no name for it is known.
 
     Another server program may answer otherwise with the same weights. Through OpenRouter, a model
     without ``served`` is ``fields`` alone.
-
-    Raises:
-        ValueError: the provider's name for the model is not known.
     """
     if provider is None:
         return {**fields, "served": served or served_as(name)}
@@ -307,11 +297,7 @@ def model_key(
 
 
 def own_name(provider: str, name: str, served: str | None) -> str:
-    """Return a provider's name for a model: ``served``, else its row's.
-
-    Raises:
-        ValueError: neither is known.
-    """
+    """Return a provider's name for a model: ``served``, else its row's, else ValueError."""
     known = find_model(name)
     if said := served or (known and known.served):
         return said
@@ -348,8 +334,7 @@ def server_name(model: str) -> tuple[str, str]:
 def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
     """Return the space of a served model by question: the user's, else its row's.
 
-    The rule raises SpaceError for boxes if neither is known, or if the row's space needs resize
-    bounds, which only the server has.
+    It raises SpaceError for boxes if neither is known, or if only the server knows its bounds.
     """
     if said:
         space = space_from(said)
@@ -375,11 +360,7 @@ def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[
 
 
 def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
-    """Split settings into the token limit and the others.
-
-    Raises:
-        ValueError: the limit is invalid, or stated twice differently.
-    """
+    """Split settings into the token limit and the others; ValueError if it is invalid."""
     rest = {name: value for name, value in settings.items() if name not in LIMITS}
     given = {name: settings[name] for name in LIMITS if settings.get(name) is not None}
     for name, value in given.items():
@@ -391,11 +372,7 @@ def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
 
 
 def extra_fields(text: str | None) -> dict[str, Any]:
-    """Parse ``--extra-body``, further fields of a request.
-
-    Raises:
-        ValueError: no JSON object, or a field that is not the user's to set.
-    """
+    """Parse ``--extra-body``; ValueError if it is no JSON object or sets a field of ours."""
     try:
         fields = json.loads(text or "{}")
     except ValueError as error:

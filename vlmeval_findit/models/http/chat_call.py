@@ -49,15 +49,10 @@ class ChatCall:
 
     @property
     def is_held(self) -> bool:
-        """Whether its reply must fit a schema."""
         return self.question.reply_schema is not None
 
     async def attempt(self, server: ModelServer, client: HttpClient, images: EncodedImages) -> None:
-        """Ask a server, and set ``completion``.
-
-        Raises:
-            CallError: there is no answer.
-        """
+        """Ask a server, and set ``completion``, or raise CallError."""
         self.server = server.name
         try:
             request = self.request or await self.made_request(images)
@@ -81,11 +76,7 @@ class ChatCall:
         self.completion = found
 
     async def made_request(self, images: EncodedImages) -> Request:
-        """Build its request, with marks for the images.
-
-        Raises:
-            Exception: of a broken image.
-        """
+        """Build its request, with marks for the images; a broken one may raise anything."""
         shown = await images.all(self.model.wanted_images(self.message, self.question))
         self.request = self.model.request(self.message, self.question, shown, shared=self.shared)
         return self.request
@@ -156,7 +147,6 @@ class ChatCall:
         self.cost = (self.cost or 0.0) + cost
 
     def _guess(self) -> None:
-        """Count an unstated cost as the greatest possible."""
         known = self.at_most()
         guess = self.budget.dearest if known is None else known
         self._pay(guess)
@@ -168,11 +158,8 @@ class ChatCall:
         return self.model.at_most(self.message, self.question, self.request, shared=self.shared)
 
     def answer(self, stop: Stop | None = None, later: str = "") -> Answer:
-        """Return its answer, and set ``warnings``.
-
-        Args:
-            stop: its failure ends the run.
-            later: when its server wants to be asked again, if nobody waits.
+        """Return its answer, and set ``warnings``; ``later`` says when a server wants to be asked
+        again.
         """
         found, error = self.completion, self.error
         if found is None:
@@ -213,7 +200,6 @@ class ChatCall:
         return hints
 
     def fields_in(self, message: str) -> list[str]:
-        """Return the fields of its request that a message names."""
         return [name for name, (it, _) in self._hints().items() if re.search(it, message, re.I)]
 
     def _what_to_leave_out(self, message: str) -> str:

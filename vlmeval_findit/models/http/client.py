@@ -55,11 +55,7 @@ class HttpClient:
         await self._session.close()
 
     async def send(self, request: HttpRequest) -> bytes:
-        """Return the body of a reply with status 200 or 201.
-
-        Raises:
-            CallError: there is none.
-        """
+        """Return the body of a reply with status 200 or 201, or raise CallError."""
         try:
             _is_new.set(False)
             try:

@@ -90,11 +90,7 @@ class Completion:
 
 
 def object_in(body: bytes) -> dict[str, Any]:
-    """Parse the body of a reply as a JSON object.
-
-    Raises:
-        CallError: it is none.
-    """
+    """Parse the body of a reply as a JSON object, or raise CallError."""
     try:
         reply = json.loads(body)
     except (ValueError, RecursionError):
@@ -106,11 +102,7 @@ def object_in(body: bytes) -> dict[str, Any]:
 
 
 def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = False) -> Completion:
-    """Return the answer in a chat reply of status 200; ``confidences`` were requested.
-
-    Raises:
-        CallError: it is not JSON, reports an error, or has no choice.
-    """
+    """Return the answer in a chat reply of status 200, or raise the CallError that it reports."""
     if isinstance(reply, bytes):
         reply = object_in(reply)
     usage = mapping(reply.get("usage"))
@@ -199,7 +191,6 @@ def _is_hopeless(status: int, said: str) -> bool:
 
 
 def _reported(error: object, cost: float | None) -> CallError:
-    """Return an error reported with status 200."""
     code = str(mapping(error).get("code"))
     status = int(code) if re.fullmatch("[45][0-9]{2}", code) else 0
     said = f"HTTP {status}: " if status else ""

@@ -83,10 +83,7 @@ class Endpoint:
     def request_headers(
         self, key_header: str = "", more: Mapping[str, str] = MappingProxyType({})
     ) -> dict[str, str]:
-        """Return the headers of a request, secrets included.
-
-        The user's override ours and ``more``; ``key_header`` replaces Authorization for the key.
-        """
+        """Return a request's headers with secrets; the user's override ours and ``more``."""
         # An uncompressed reply cannot be a zip bomb.
         ours = {
             "Content-Type": "application/json",
@@ -144,7 +141,6 @@ def _secrets_of(parts: SplitResult) -> Iterator[str]:
 
 
 def _credentials_in(header: str) -> list[str]:
-    """Return the words of a header's value without its scheme, and cookie values."""
     words = header.replace(";", " ").split()
     return [*(words[1:] or words), *(word.partition("=")[2] for word in words)]
 

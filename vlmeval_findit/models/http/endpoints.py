@@ -25,11 +25,7 @@ def lasting(servers: Endpoints) -> Sequence[Endpoint]:
 
 
 def header_lines(given: Headers) -> dict[str, str]:
-    """Return headers by name.
-
-    Raises:
-        ValueError: one is invalid; the message hides its value.
-    """
+    """Return headers by name; the ValueError of an invalid one hides its value."""
     if isinstance(given, Mapping):
         return dict(given)
     headers = {}
@@ -42,11 +38,7 @@ def header_lines(given: Headers) -> dict[str, str]:
 
 
 def server_headers(given: Headers = ()) -> dict[str, str]:
-    """Return the headers of servers: the environment's, overridden by ``given``.
-
-    Raises:
-        ValueError: one is invalid; the message hides its value.
-    """
+    """Return the headers of servers: the environment's, overridden by ``given``."""
     try:
         headers = json.loads(os.environ.get(HEADERS_VARIABLE) or "{}")
     except ValueError:

@@ -82,11 +82,7 @@ ImageRule = Callable[[Path, int | None], SentImage]
 
 
 def for_provider(path: Path, limit: int | None = None) -> SentImage:
-    """Apply the paper's API rule: at most 4096 pixels, JPEG of quality 95 from 2048 on, else PNG.
-
-    Raises:
-        OSError: the file is no image.
-    """
+    """Apply the paper's API rule: at most 4096 pixels, JPEG (quality 95) from 2048 on, else PNG."""
     original = header(path).size
     # Scoring divides by this very size.
     width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
@@ -98,9 +94,6 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
     """Send the file's bytes if servers decode the same pixels from them, else a PNG.
 
     The server's processor resizes it as a local one would.
-
-    Raises:
-        OSError: the file is no image.
     """
     found = header(path)
     size = as_sent(Space("grid1000", scene_max_size=limit), *found.size)
@@ -125,7 +118,6 @@ class WantedImage(NamedTuple):
     limit: int | None  # of the longer side, in pixels
 
     def encoded(self) -> SentImage:
-        """Return the image as sent; OSError if the file is no image."""
         return self.rule(Path(self.path), self.limit)
 
 
@@ -156,11 +148,6 @@ class EncodedImages:
         self._known: OrderedDict[WantedImage, asyncio.Future[SentImage]] = OrderedDict()
 
     async def all(self, wanted: Sequence[WantedImage]) -> tuple[SentImage, ...]:
-        """Return images as sent, in order.
-
-        Raises:
-            Exception: of a broken image.
-        """
         return tuple([await self._one(image) for image in wanted])
 
     async def _one(self, image: WantedImage) -> SentImage:

@@ -28,10 +28,9 @@ def refuses_logprobs(status: int, message: str) -> bool:
 
 
 def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) -> TokenLogprobs:
-    """Return those of the stored part of a reply with text ``content``, thought included.
+    """Return those of the stored part of a reply, or raise LogprobsError.
 
-    Raises:
-        LogprobsError: there are none, or they are of another text.
+    ``content`` is its text, with the thought.
     """
     entries = _entries(choice)
     said, ends = ends_of_bytes(map(_bytes, entries))

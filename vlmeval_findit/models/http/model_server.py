@@ -64,11 +64,7 @@ class ModelServer:
     async def reply(
         self, client: HttpClient, body: Mapping[str, Any], images: Sequence[SentImage]
     ) -> bytes | Mapping[str, Any]:
-        """Return the chat reply to a chat body with marks for its images.
-
-        Raises:
-            CallError: there is none.
-        """
+        """Return the chat reply to a chat body with marks for its images, or raise CallError."""
         wire, provider = self._chat, self._provider
         if provider is not None and body.get("logprobs") and not provider.gives_logprobs:
             raise CallError(f"{provider.name} has no logprobs", 501)
@@ -90,10 +86,7 @@ class ModelServer:
     def note_refusal(
         self, error: CallError, began: float, now: float, *, held: bool, names_field: bool
     ) -> None:
-        """Make the error hopeless if all first calls of its kind got it and none an answer.
-
-        A server that does not support such requests says the same to every call.
-        """
+        """Make an error hopeless that all first calls of its kind got, and none an answer."""
         if (first := self._first[held]) is None:
             return
         words = _OWN_TO_A_CALL.sub("#", str(error).lower())

@@ -24,11 +24,7 @@ _ANSWER = "answer"  # key of the list, for services that need an object
 
 
 def response_format(schema: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
-    """Return the request field that enforces a schema.
-
-    Raises:
-        ValueError: the service does not support it.
-    """
+    """Return the request field that enforces a schema; ValueError if the service cannot."""
     whole = dict(schema) if root is SchemaRoot.LIST else _object(_ANSWER, _without_lengths(schema))
     named = {"name": "boxes", "strict": True, "schema": whole}
     return {"type": "json_schema", "json_schema": named}
@@ -101,11 +97,7 @@ def first_question(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
 
 
 def check_held(completion: Completion, question: Question) -> None:
-    """Refuse a reply to the check that was not enforced; a truncated one shows nothing.
-
-    Raises:
-        CallError: the server does not enforce schemas.
-    """
+    """Raise CallError for a reply to the check that was not enforced; ignore a truncated one."""
     if completion.finish_reason == "length":
         return
     with suppress(ValueError, RecursionError):

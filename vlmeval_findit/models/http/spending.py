@@ -44,7 +44,6 @@ class Load:
         return Load(*map(add, astuple(self), astuple(other)))
 
     def paid(self, share: float) -> Load:
-        """Return the load at a share of its price."""
         out = self.usd_out_at_most * share
         return replace(self, usd_in=self.usd_in * share, usd_out_at_most=out)
 
@@ -115,10 +114,8 @@ class Budget:
         return self.refused > 0
 
     def begin(self) -> bool:
-        """Count an attempt that starts now; False: wait for the cost of others.
-
-        Raises:
-            SpendingError: it could exceed the limit.
+        """Count an attempt; False: wait for others' costs; SpendingError: it could exceed the
+        limit.
         """
         with self._lock:
             fits = self._fits()
@@ -133,7 +130,6 @@ class Budget:
             return fits
 
     def take_back(self) -> None:
-        """Uncount an attempt that did not start."""
         with self._lock:
             self._in_flight -= 1
 
@@ -159,11 +155,7 @@ class Budget:
             self._watchers.remove(watcher)
 
     def commit(self, at_most: float | None) -> None:
-        """Reserve the greatest cost of a batch (None: unknown).
-
-        Raises:
-            SpendingError: it could exceed the limit; send nothing.
-        """
+        """Reserve a batch's greatest cost (None: unknown), or raise SpendingError."""
         with self._lock:
             if math.isinf(self.limit):
                 return

@@ -38,7 +38,6 @@ class BatchLimit:
         return max(1, min(self.most, int(self.padded // longest)))
 
     def did_not_fit(self, items: int, longest: float) -> None:
-        """Remember a batch that ran out of memory."""
         self.padded = min(self.padded, items // 2 * longest)
         log.warning("FindIt: out of memory with %d at once, going on with %d", items, items // 2)
 
@@ -97,10 +96,7 @@ def in_batches(
 def _try(
     answer: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequence[Item]
 ) -> tuple[Sequence[Result] | None, str]:
-    """Return the results, or None and the reason.
-
-    The error's traceback would keep the tensors of the batch alive.
-    """
+    """Return the results, or None and the reason: a traceback would keep tensors alive."""
     try:
         return answer(batch), ""
     except Exception as error:

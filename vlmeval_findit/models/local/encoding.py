@@ -40,12 +40,7 @@ class Encoded:
 
 
 class Encoder:
-    """A processor with a family's switches.
-
-    Args:
-        processor: of transformers, with tokenizer and chat template.
-        switches: of the chat template; they override the family's.
-    """
+    """A transformers processor with a family's options; ``switches`` override its template's."""
 
     def __init__(
         self, processor: Any, family: LocalFamily, switches: Mapping[str, Any] | None = None
@@ -102,10 +97,7 @@ class Encoder:
         return Pictures(bounds, large.get)
 
     def encode_like(self, first: Encoded, message: Message) -> Encoded | None:
-        """Encode a message that differs from an encoded one only after its last image.
-
-        Returns None if it differs before that, or if the ending's tokens cannot be separated.
-        """
+        """Encode a message that differs from another only after its last image, else None."""
         text = self.chat(message)
         head, ending = self._ending(text)
         first_head, first_ending = self._ending(first.text)
@@ -128,7 +120,6 @@ class Encoder:
 
     @cached_property
     def _hidden(self) -> frozenset[int]:
-        """Tokens that are not in a reply's text."""
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
@@ -142,7 +133,6 @@ class Encoder:
         return text
 
     def stop_ids(self, checkpoint_says: Sequence[int]) -> list[int]:
-        """Return the end tokens of the checkpoint, the tokenizer and the family."""
         tokenizer = self.processor.tokenizer
         vocabulary = tokenizer.get_vocab()
         named = [vocabulary.get(token) for token in self.family.stops]
@@ -152,12 +142,10 @@ class Encoder:
 
     @property
     def gives_types(self) -> bool:
-        """Whether the model needs to know which tokens are image features."""
         return "mm_token_type_ids" in self.processor.model_input_names
 
     @property
     def pad_id(self) -> int:
-        """The token for padding on the left."""
         pad = self.processor.tokenizer.pad_token_id
         return int(self.processor.tokenizer.eos_token_id if pad is None else pad)
 
@@ -172,7 +160,6 @@ class Encoder:
         layout: ImageLayout,
         more: Mapping[str, Any] = MappingProxyType({}),
     ) -> Mapping[str, Any]:
-        """Run the processor; ``more`` are options of its image side."""
         inputs = self.processor(
             text=[text],
             images=[[picture.pixels for picture in shown]] if shown else None,
@@ -192,7 +179,6 @@ class Encoder:
             )
 
     def _ending(self, text: str) -> tuple[str, str]:
-        """Split a text after its last image."""
         at = text.rfind(self._placeholder) + len(self._placeholder)
         return text[:at], text[at:]
 

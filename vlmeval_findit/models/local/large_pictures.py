@@ -56,11 +56,7 @@ class LargePictures:
         self._processor = processor
 
     def get(self, path: str) -> Picture | None:
-        """Return a large image as the processor resizes it; None if not large or not cacheable.
-
-        Raises:
-            OSError: the file is missing or broken.
-        """
+        """Return a large image as the processor resizes it; None if not large or not cacheable."""
         if not is_large(stored_size(path)) or self._cache is None:
             return None
         key = key_of(Path(path), self._identity)
@@ -78,7 +74,6 @@ class LargePictures:
 
     @cached_property
     def _identity(self) -> str:
-        """All that decides the pixels besides the file."""
         says = {
             "layout": _LAYOUT,
             "processors": [str(self._processor), str(type(self._layout.image_processor))],
@@ -122,14 +117,9 @@ def _same(first: Features, second: Features) -> bool:
 
 
 def resized(whole: Picture, features: Features, layout: ImageLayout) -> Picture | None:
-    """Rebuild an image as the processor has resized it.
+    """Rebuild an image from its RAW ``features``, as the processor has resized it.
 
-    Args:
-        whole: the image that it was given.
-        features: what it returned for it with :data:`RAW`.
-
-    Returns:
-        None if the features are not 8-bit, or not in the family's layout.
+    None if the features are not 8-bit, or not in the family's layout.
     """
     if features["pixel_values"].dtype != torch.uint8:
         return None
@@ -146,7 +136,6 @@ def _image(pixels: Any) -> Image.Image:
 
 
 def _packed(picture: Picture | None) -> bytes:
-    """Serialise an image; None means that it cannot be cached."""
     arrays = {}
     if picture is not None:
         arrays = {"pixels": np.asarray(picture.pixels), "original": np.array(picture.original)}

@@ -72,8 +72,7 @@ class ImageLayout:
     def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
         """Return pixels (rows, columns, 3) of one resized image, and of its thumbnail or None.
 
-        Raises:
-            LayoutError, RuntimeError: the features are laid out otherwise.
+        Raises LayoutError or RuntimeError if the features are laid out otherwise.
         """
         raise LayoutError(f"{type(self).__name__} does not say how features become pixels")
 
@@ -85,11 +84,7 @@ class ImageLayout:
 
 
 def _of(features: Features, name: str) -> Any:
-    """Return a tensor of a processor's output.
-
-    Raises:
-        LayoutError: there is none of this name.
-    """
+    """Return a tensor of a processor's output, or raise LayoutError."""
     if name not in features:
         raise LayoutError(f"the processor returned no {name}, by which its family lays out images")
     return features[name]
@@ -108,7 +103,6 @@ class Grid(ImageLayout):
 
     @property
     def _area(self) -> dict[str, int]:
-        """Least and greatest area in pixels."""
         own = self.image_processor.size
         return {
             "min_pixels": self.bounds.min_pixels or own["shortest_edge"] // self.counted,
@@ -180,10 +174,7 @@ class Tiles(ImageLayout):
     def with_thumbnails(
         self, features: Features, shown: Sequence[Picture], more: Mapping[str, Any]
     ) -> Features:
-        """Replace thumbnails by stored ones.
-
-        A thumbnail is made of the original image; one of the resized image would differ.
-        """
+        """Replace thumbnails by stored ones: one made of a resized image would differ."""
         grids = [columns * rows for columns, rows in (self._canvas(one.sent) for one in shown)]
         # A thumbnail follows its tiles, if there are several.
         ends = accumulate(tiles + (tiles > 1) for tiles in grids)
@@ -196,7 +187,6 @@ class Tiles(ImageLayout):
         return features
 
     def _canvas(self, sent: Size) -> Size:
-        """Return the columns and rows of tiles for an image size."""
         from transformers.models.got_ocr2 import image_processing_got_ocr2 as tiles
 
         width, height = sent
@@ -208,7 +198,6 @@ class Tiles(ImageLayout):
 
     @property
     def _patches(self) -> int:
-        """Most tiles."""
         return int(self.bounds.patches or self.image_processor.max_patches)
 
     @property

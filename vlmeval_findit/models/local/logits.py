@@ -21,12 +21,9 @@ SPACE = r"[ \n\r\t]{1,32}"
 
 
 def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> Any:
-    """Build llguidance's tokenizer; cache it, as large vocabularies take seconds.
+    """Build llguidance's tokenizer, or raise ValueError; large vocabularies take seconds.
 
     ``vocabulary`` is the width of the model's logits, which may exceed the tokenizer's.
-
-    Raises:
-        ValueError: llguidance is not installed, or cannot use the tokenizer.
     """
     try:
         from llguidance import hf
@@ -45,11 +42,8 @@ def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> 
 class HeldTo:
     """Masks all tokens with which a reply could not fit a schema.
 
-    Args:
-        schema: a JSON schema.
-        tokenizer: makes :func:`grammar_tokenizer` for a width of logits.
-        stops: tokens that end a reply.
-        prompt: length of the prompt in tokens.
+    ``tokenizer`` makes :func:`grammar_tokenizer` for a width of logits; ``prompt`` is the prompt's
+    length in tokens.
     """
 
     def __init__(
@@ -62,9 +56,8 @@ class HeldTo:
         self._matchers: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Mask the logits (rows, vocabulary) of a step.
-
-        ``input_ids`` (rows, tokens) end with the token of the previous step.
+        """Mask a step's logits (rows, vocabulary); ``input_ids`` (rows, tokens) end with the last
+        token.
         """
         rows, width = scores.shape
         if not self._matchers:
@@ -113,9 +106,8 @@ class ChosenLogprobs:
         self._known: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Record a step's logits (rows, vocabulary), in 32 bits, and return them unchanged.
-
-        ``input_ids`` (rows, tokens) end with the token of the previous step.
+        """Record a step's 32-bit logits (rows, vocabulary) and return them; ``input_ids`` as in
+        HeldTo.
         """
         self._note(input_ids[:, -1])
         # On a CPU half the time of logsumexp, and safe from masking in place.

@@ -39,11 +39,7 @@ class Picture:
 
 
 class RecentPixels:
-    """An LRU cache of decoded images: large scenes serve many queries.
-
-    Args:
-        most: bytes of pixels (3 per pixel); larger images are not cached.
-    """
+    """An LRU cache of decoded images, of at most ``most`` bytes (3 per pixel)."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -51,11 +47,7 @@ class RecentPixels:
         self._lock = Lock()
 
     def get(self, path: str) -> Image.Image:
-        """Return the stored pixels of a file as RGB.
-
-        Raises:
-            OSError: the file is missing or broken.
-        """
+        """Return the stored pixels of a file as RGB; OSError if it is missing or broken."""
         state = Path(path).stat()
         key = (path, state.st_mtime_ns, state.st_size)
         with self._lock:
@@ -79,10 +71,7 @@ _RECENT = RecentPixels(most=512 * 2**20)
 
 
 def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
-    """Apply the run's own limits: the first of the two resizes of Qwen's chat interface.
-
-    The filter is Pillow's default (bicubic), as in that interface.
-    """
+    """Apply the run's own limits: the first of two resizes of Qwen's chat interface (bicubic)."""
     original = pixels.size
     if bounds.two_step:
         size = chat_resize(original)
@@ -92,11 +81,9 @@ def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
 
 
 class Pictures:
-    """The images of one group of queries; each file is decoded and limited once.
+    """The images of a group of queries within a run's bounds, each file decoded once.
 
-    Args:
-        bounds: the run's limits.
-        kept: returns images cached on disk by path, None for others.
+    ``kept`` returns images cached on disk by path, None for others.
     """
 
     def __init__(
@@ -107,7 +94,6 @@ class Pictures:
         self._known: dict[str, Picture] = {}
 
     def get(self, path: str) -> Picture:
-        """Return an image by path; raises as :meth:`RecentPixels.get`."""
         if path not in self._known:
             self._known[path] = self._kept(path) or limited(_RECENT.get(path), self._bounds)
         return self._known[path]

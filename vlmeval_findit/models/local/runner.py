@@ -96,11 +96,7 @@ def plan(
 def describe(
     row: ModelRow, checkpoint: str, question: Question, settings: RunSettings
 ) -> Described:
-    """Describe a run of a checkpoint without torch or network.
-
-    Raises:
-        ValueError: see :func:`plan`; or constrained decoding is not installed.
-    """
+    """Describe a run of a checkpoint without torch or network; raises as :func:`plan`."""
     how = plan(row, question, settings)
     if how.schema is not None and find_spec(GRAMMARS) is None:
         raise ValueError(f"{question.name} needs {GRAMMARS}: {install('local')}")
@@ -127,11 +123,7 @@ def describe(
 
 
 def on_this_machine(found: Answering, settings: RunSettings) -> Answering:
-    """Add what torch and the hub know, without loading the model.
-
-    Raises:
-        OSError: the checkpoint does not exist.
-    """
+    """Add what torch and the hub know, without loading the model."""
     from .device import choose, this_machine
     from .transformer import checkpoint_revision
 
@@ -191,11 +183,7 @@ class LocalRunner:
     def answer_batch(
         self, messages: Sequence[Message], question: Question, *, confidences: bool = False
     ) -> list[LocalReply]:
-        """Answer messages of one question, in order.
-
-        If an image is unreadable, or a message does not fit into memory alone, its reply is a
-        failed call.
-        """
+        """Answer messages of one question; what is unreadable or too large is a failed call."""
         how = plan(self._row, question, self._settings, confidences=confidences)
         return in_batches(
             messages,
@@ -209,9 +197,8 @@ class LocalRunner:
     def answer_variants(
         self, messages: Sequence[Message], question: Question, *, confidences: bool = False
     ) -> list[LocalReply]:
-        """Answer messages that share their images, which are prefilled once.
-
-        Falls back to :meth:`answer_batch` if they share none, or differ before the last image.
+        """Answer messages that share their images with one prefill, or else as
+        :meth:`answer_batch`.
         """
         from .shared_prefix import common_length, continue_variants, covers_images, prefill
 
@@ -251,7 +238,6 @@ class LocalRunner:
         return [] if None in others else [first, *others]
 
     def _answer(self, batch: Sequence[Message], how: GenerationPlan) -> list[LocalReply]:
-        """Answer one batch; a message that cannot be encoded fails alone."""
         from .transformer import generate
 
         pictures = self._loaded.encoder.pictures(how.bounds)
@@ -337,11 +323,7 @@ def free_memory() -> None:
 
 
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
-    """Load a checkpoint for this machine.
-
-    Raises:
-        OSError: the checkpoint does not exist.
-    """
+    """Load a checkpoint for this machine; OSError if it does not exist."""
     from .device import choose, this_machine
     from .encoding import Encoder
     from .transformer import load, load_processor
@@ -362,9 +344,7 @@ class NotHereError(ValueError):
 def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> Encoded:
     """Encode a message (images as file paths) as the model would get it; download nothing.
 
-    Raises:
-        NotHereError: the checkpoint's processor is not here.
-        OSError: an image cannot be read.
+    Raises NotHereError without the processor, OSError for an unreadable image.
     """
     how = plan(row, question, RunSettings())
     return _encoder(how.family, checkpoint).encode(message, Pictures(how.bounds), how.bounds)

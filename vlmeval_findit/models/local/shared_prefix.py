@@ -61,10 +61,8 @@ def prefill(loaded: Loaded, one: Encoded, length: int) -> Prefix:
 
 
 def can_repeat(state: Any) -> bool:
-    """Whether a cache may be repeated for rows with padding after it.
-
-    It may if every layer keeps all keys and values, as masked positions then do not matter. A
-    sliding window would count the padding, a recurrent state absorb it.
+    """Whether a cache may be repeated for rows with padding after it: all layers must keep all keys
+    and values. A sliding window would count the padding, a recurrent state absorb it.
     """
     from transformers.cache_utils import DynamicLayer
 
@@ -99,7 +97,6 @@ def _as_one_batch(
 
 
 def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:
-    """Return token rows and mask: prefix, padding, the rest of each variant."""
     length = len(prefix.ids)
     own = [one.ids[length:] for one in variants]
     longest = max(map(len, own))
@@ -113,7 +110,6 @@ def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str
 
 @cache
 def _say_copies(model: str) -> None:
-    """Warn once per model."""
     log.warning(
         "FindIt: the cache of %s has sliding windows or linear attention, so variants go on from "
         "copies of the shared prefix one after the other, not as one batch",

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Generated(NamedTuple):
-    """The new tokens of one reply, without its end token, and why it ended.
+    """The new tokens of one reply, without its end token.
 
     ``logprobs`` are natural logarithms, the end token's last; None if not requested.
     """
@@ -55,11 +55,7 @@ class Loaded:
 
 
 def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -> Any:
-    """Load the processor of a checkpoint; ``where`` are transformers' options.
-
-    Raises:
-        OSError: it does not exist.
-    """
+    """Load the processor of a checkpoint; ``where`` are transformers' options."""
     from transformers import AutoProcessor
 
     return AutoProcessor.from_pretrained(checkpoint, revision=revision, **where)
@@ -68,10 +64,7 @@ def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -
 def load(
     checkpoint: str, encoder: Encoder, placement: Placement, revision: str | None = None
 ) -> Loaded:
-    """Load a checkpoint for greedy inference.
-
-    Its generation settings (sampling, penalties) are ignored, except for its end tokens.
-    """
+    """Load a checkpoint; of its generation settings only the end tokens are used."""
     from transformers import AutoModelForImageTextToText, GenerationConfig
 
     model = AutoModelForImageTextToText.from_pretrained(
@@ -100,11 +93,7 @@ def load(
 
 
 def checkpoint_revision(checkpoint: str, wanted: str | None = None) -> str:
-    """Return the revision at which a checkpoint would be loaded now, without its weights.
-
-    Raises:
-        OSError: the checkpoint does not exist.
-    """
+    """Return the revision at which a checkpoint would be loaded; OSError if it does not exist."""
     return _revision(checkpoint, wanted, "config.json")
 
 
@@ -125,8 +114,8 @@ class Decoding(NamedTuple):
     told: Callable[[], bool] | None = None  # asked after every token whether to cancel
 
 
-class _Cancelled(StoppingCriteria):
-    """type: ignore[misc]"""
+class _Cancelled(StoppingCriteria):  # type: ignore[misc]
+    """Ends all rows of a batch once the run is cancelled."""
 
     def __init__(self, told: Callable[[], bool]) -> None:
         self._told = told

@@ -92,11 +92,7 @@ class BatchService:
         return made
 
     async def request_line(self, key: str, call: ChatCall) -> tuple[bytes, float | None]:
-        """Return the request of a call, and its greatest cost in US dollars (None: unknown).
-
-        Raises:
-            Exception: of a broken image.
-        """
+        """Return the request of a call, and its greatest cost in US dollars (None: unknown)."""
         asked = await call.made_request(self._images)
         fields = {**asked.body, **(FIELDS if call.confidences else {})}
         fields[self._endpoint.takes] = fields.pop("max_tokens")
@@ -123,12 +119,10 @@ class BatchService:
 
     @staticmethod
     def line(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Frame a chat body as one request."""
         return {"custom_id": key, "method": "POST", "url": _URL, "body": dict(body)}
 
     @staticmethod
     def completion(result: Mapping[str, Any], confidences: bool) -> Completion:
-        """Return the completion in a result, or raise CallError."""
         response = mapping(result.get("response"))
         if response.get("body"):
             status, body = response.get("status_code"), json.dumps(response["body"]).encode()
@@ -139,14 +133,11 @@ class BatchService:
         return _no_completion(result.get("error"))
 
     async def upload(self, batch: Batch, lines: BinaryIO) -> str:
-        """Upload a file of requests; return its id."""
         fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
         return await self._made("files", lines, fields)
 
     async def submit(self, batch: Batch, lines: BinaryIO) -> str:
-        """Create a batch; return its id. After an error without a status, or from 500 on, it may
-        exist.
-        """
+        """Create a batch; return its id. After an error without status or with 5xx it may exist."""
         wanted = {
             "input_file_id": batch.uploaded,
             "endpoint": _URL,
@@ -156,9 +147,8 @@ class BatchService:
         return await self._made("batches", BytesIO(json.dumps(wanted).encode()))
 
     async def find(self, batch: Batch, known: Container[str]) -> tuple[str, str]:
-        """Return the service's id of a batch that may exist, or "", and of one that may be it.
-
-        ``known`` ids are other batches.
+        """Return the id of a batch that may exist, or "", and of an un-``known`` one that may be
+        it.
         """
         async for one in self._listed("batches", "after", batch.at):
             if mapping(one.get("metadata")).get(_NAME) == batch.name:
@@ -178,7 +168,6 @@ class BatchService:
         return BatchStatus(said, done, results, refused)
 
     async def results(self, places: tuple[str, ...]) -> Results:
-        """Fetch the results of an ended batch; to be closed."""
         file = TemporaryFile()  # noqa: SIM115 (closed with the results)
         try:
             for path in places:
@@ -213,10 +202,7 @@ class BatchService:
         return found
 
     async def _listed(self, path: str, after: str, at: float) -> AsyncIterator[dict[str, Any]]:
-        """Yield the account's batches created from about ``at`` on, newest first.
-
-        ``after`` is the paging field.
-        """
+        """Yield the account's batches since about ``at``, newest first; ``after`` is for paging."""
         query = "limit=100"
         while True:
             page = await self._object("GET", f"{path}?{query}")
@@ -298,7 +284,6 @@ def _anthropic_results(id: str) -> tuple[str]:
 
 
 def _no_completion(error: object) -> Completion:
-    """Raise the CallError of a result without a reply."""
     return read_completion({"error": error or {"message": "no reply"}})
 
 

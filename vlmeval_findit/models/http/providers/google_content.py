@@ -66,11 +66,7 @@ _FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", 
 
 
 def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a reply of ``generateContent``.
-
-    Raises:
-        CallError: the prompt was blocked.
-    """
+    """Translate a reply of ``generateContent``; CallError if the prompt was blocked."""
     candidates = reply.get("candidates")
     blocked = mapping(reply.get("promptFeedback")).get("blockReason")
     if blocked and not candidates:

@@ -131,11 +131,7 @@ PROVIDERS: Table[Provider] = Table(
 
 
 def find_provider(name: str) -> Provider:
-    """Return the row of a provider.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
+    """Return the row of a provider, or raise ValueError."""
     if name not in PROVIDERS:
         known = ", ".join(PROVIDERS)
         raise ValueError(
