@@ -1,4 +1,4 @@
-"""Divide what a score lacks to 100 among causes, each point to exactly one.
+"""Divide what a score lacks to 100 among causes.
 
 The *events* of a row are sums by cause, so they add up over rows, slices and images. Points are of
 the metric in which failed calls count as wrong (``with_failures``).
@@ -19,7 +19,7 @@ from .scored_row import RowTable, ScoredRow
 
 
 def lost(what: str) -> str:
-    """The key of the sum that counts the events of a cause.
+    """Return the key of the sum that counts the events of a cause.
 
     >>> lost("wrong label")
     'lost: wrong label'
@@ -31,7 +31,7 @@ def lost(what: str) -> str:
 class Cause:
     """Why points were lost."""
 
-    key: str  # The sum that counts its events
+    key: str  # Of the sum that counts its events
     name: str  # For people
     meaning: str  # One line
 
@@ -46,25 +46,25 @@ class Anatomy(Protocol):
 
     causes: tuple[Cause, ...]  # In display order
     score: Metric  # What lost the points
-    cuts: tuple[str, ...] = ("label",)  # What :meth:`parts` divides by beside the slices of rows
+    cuts: tuple[str, ...] = ("label",)  # For :meth:`parts`, beside the slices of rows
 
     @abstractmethod
     def events(self, row: ScoredRow) -> Mapping[str, float]:
-        """What went wrong in a row, by the keys of causes, and what prices need beside it."""
+        """Return a row's events by the keys of causes, with any sums that :meth:`points` needs."""
 
     @abstractmethod
     def points(self, sums: Sums) -> Mapping[str, Any]:
-        """The percentage points that every cause took, by its key; they add up to :meth:`lost`."""
+        """Return each cause's percentage points by its key; they add up to :meth:`lost`."""
 
     def lost(self, sums: Sums) -> float:
-        """What the score lacks to 100; nothing where there is nothing that could be lost."""
+        """Return what the score lacks to 100; 0 where nothing could be lost."""
         score = self.score.value(sums)
         if score is None or not any(weighted(sums, one.whole) for one in self.score.ratios(sums)):
             return 0.0
         return score if self.score.better is Better.LOWER else 100.0 - score
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
-        """Yield a row's events by the parts it falls in; ``by`` is a kind of slices or a cut."""
+        """Yield a row's events by part; ``by`` is a kind of slices or a cut."""
         part = row.slices.get(by)
         if part is None and by == LABEL:
             part = row.details.get(by)
@@ -72,7 +72,7 @@ class Anatomy(Protocol):
             yield str(part), self.events(row)
 
 
-LABEL = "label"  # What was to be found or told, as the details of a row have it
+LABEL = "label"  # In a row's details: what was to be found or told
 
 FAILED = cause("failed call", "the call failed: there is no answer")
 UNREADABLE = cause("not readable", "the answer could not be taken as it stands")
@@ -81,7 +81,7 @@ WRONG = cause("wrong answer", "the answer was taken, and is wrong")
 
 @dataclass(frozen=True)
 class WrongAnswers(Anatomy):
-    """Divide the loss of a plain ratio by why each row lacks what it lacks.
+    """Divide the loss of a plain ratio by the reason of each row.
 
     Where lower is better, the loss is the metric itself.
 
@@ -94,8 +94,7 @@ class WrongAnswers(Anatomy):
     """
 
     score: Metric
-    # Reasons of rows that are causes of their own; others count as not readable
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  # Those that are causes; others count as not readable
 
     @property
     def causes(self) -> tuple[Cause, ...]:  # type: ignore[override]
@@ -134,7 +133,7 @@ def _evaluated(metric: Metric, sums: Sums) -> Any:
     return metric.value(sums)
 
 
-# --- what points rest on --------------------------------------------------------------------------
+# --- estimates ------------------------------------------------------------------------------------
 
 
 def with_events(anatomy: Anatomy, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
@@ -145,10 +144,10 @@ def with_events(anatomy: Anatomy, rows: Sequence[ScoredRow]) -> Sequence[ScoredR
 
 
 def evidence_of_losses(anatomy: Anatomy, given: Clustered) -> Evidence:
-    """Estimate the points of every cause as shares of 1, with each image's influence.
+    """Estimate the points of each cause as shares of 1, with each image's influence.
 
-    Points are no ratio of sums, so the influence is what leaving an image out changes (jackknife).
-    The names of the metrics are the keys of the causes.
+    Points are no ratio of sums, so an image's influence is the change without it (jackknife).
+    The metrics' names are the causes' keys.
     """
     pictures = len(given.pictures)
     by_picture = _by_picture(given, anatomy.score.over)
@@ -161,7 +160,7 @@ def evidence_of_losses(anatomy: Anatomy, given: Clustered) -> Evidence:
     there = int((np.asarray(weighted(by_picture, anatomy.score.whole)) > 0).sum())
     enough = there >= FEWEST
     scale = np.sqrt((there - 1) / there) if enough else 0.0
-    # Around the figure itself: a picture that counts for nothing moves nothing.
+    # Around the value itself, so that an image without weight has no influence.
     influence = scale * (values - others)
     return Evidence(
         metrics=tuple(Metric(key, {key: 1}, anatomy.score.whole) for key in keys),

@@ -1,4 +1,4 @@
-"""Our command: its name here, the extras that it needs, and how it ends."""
+"""Our command: its name, the extras it needs, its exit statuses."""
 
 from __future__ import annotations
 
@@ -12,26 +12,24 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def clone() -> Path | None:
-    """Return the clone that the package is imported from; None where it was installed."""
-    # Folders beside an installed package belong to other packages.
+    """Return the clone that the package is imported from; None if it was installed."""
+    # Folders beside an installed package are other packages.
     beside = _PACKAGE.parent
     return beside if (beside / "run_findit.py").is_file() else None
 
 
 def as_called(text: str) -> str:
-    """A text that names our command, with the name that it has here: ``findit`` outside a clone."""
+    """Name our command in a text as it is called here: ``findit`` outside a clone."""
     if clone() is not None:
         return text
     return text.replace("python run_findit.py", "findit").replace("run_findit.py", "findit")
 
 
 def config_here_or_shipped(path: Path) -> Path:
-    """Return a configuration that exists, else the one of that name shipped with the package.
-
-    ``configs/smoke.yaml`` is found from any folder; a path in another folder is only itself.
+    """Return a configuration that exists, else the package's own for ``configs/<name>``.
 
     Raises:
-        FileNotFoundError: there is neither; the message lists those that come with the package.
+        FileNotFoundError: there is neither; the message lists the package's.
     """
     if path.is_file():
         return path
@@ -63,7 +61,7 @@ EXTRAS = {
 
 
 def install(extra: str) -> str:
-    """Return the command that adds an extra, to the clone if there is one.
+    """Return the command that installs an extra, in the clone if there is one.
 
     >>> install("run").endswith("[run]'")
     True
@@ -76,7 +74,7 @@ def install(extra: str) -> str:
 
 
 def missing(error: ImportError) -> str | None:
-    """One line for an import that failed for want of an extra; None for any other.
+    """Return one line for an import that lacks an extra; None for other errors.
 
     >>> str(missing(ModuleNotFoundError("No module named 'cv2'", name="cv2")))[:34]
     'cv2 is not installed: pip install '
@@ -88,7 +86,7 @@ def missing(error: ImportError) -> str | None:
 
 
 def installed(packages: Sequence[str]) -> dict[str, str]:
-    """The versions of those packages that are installed, found without importing any."""
+    """Return the versions of those packages that are installed, without importing them."""
     found = {package: _version(package) for package in packages}
     return {package: version for package, version in found.items() if version is not None}
 

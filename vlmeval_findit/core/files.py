@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, their names and their checksums."""
+"""Atomic writes, safe file names and checksums."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error says that there is no room, in its ``errno``."""
+    """Return whether an error's ``errno`` says that there is no room."""
     return getattr(error, "errno", None) in _FULL
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file to read it; refuse a FIFO, whose opening would wait for a writer.
+    """Open a file for reading, but never a FIFO, which would wait for a writer.
 
     Raises:
-        OSError: it cannot be read, or is a folder, a queue or a device.
+        OSError: it cannot be read, or is no regular file.
     """
     mode = path.stat().st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a folder is refused by the system
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # the system refuses folders
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return path.open("rb")
 
 
 def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with open_regular(path) as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def sha256_of(*contents: bytes) -> str:
-    """The SHA-256 of contents, one behind the other, in hexadecimal."""
+    """Return the SHA-256 of joined contents, in hexadecimal."""
     digest = hashlib.sha256()
     for content in contents:
         digest.update(content)
@@ -54,11 +54,11 @@ def sha256_of(*contents: bytes) -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield an empty temporary file beside ``path`` that replaces it at the end of the block.
 
-    After an error the old file stands. Each writer has its own temporary file, as no library has
-    it: boltons' ``atomic_save`` has one name for all, and ``atomicwrites`` is archived.
+    After an error the old file stays. Each writer has its own temporary file: boltons'
+    ``atomic_save`` has one name for all, and ``atomicwrites`` is archived.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    # Made here and not by tempfile, which makes files for their owner alone: the umask decides.
+    # Not by tempfile, whose files only their owner may read: the umask decides.
     os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield temporary
@@ -72,13 +72,13 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}", re.DOTALL)
 
 
 def left_behind(path: Path) -> str | None:
-    """The name of the file that was being written when a process was killed; None of others."""
+    """Return the name of the file that a killed writer's temporary file was for; else None."""
     found = _TEMPORARY.fullmatch(path.name)
     return found[1] if found else None
 
 
 def remove_left_behind(path: Path) -> None:
-    """Remove what killed processes left; only for who alone may write the file."""
+    """Remove what killed writers left; only for a file's sole writer."""
     if path.parent.is_dir():
         for beside in path.parent.iterdir():
             if left_behind(beside) == path.name:
@@ -87,8 +87,8 @@ def remove_left_behind(path: Path) -> None:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[TextIO]:
-    """Open a UTF-8 text that appears as a whole or not at all."""
-    # A label may hold half a surrogate pair, which UTF-8 cannot: \udXXX is what JSON would write.
+    """Open a UTF-8 file for writing that replaces ``path`` at the end of the block."""
+    # A label may hold a lone surrogate, which UTF-8 cannot: \udXXX is what JSON would write.
     with (
         replacing(path) as temporary,
         temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="") as f,
@@ -97,7 +97,7 @@ def atomic_write(path: Path) -> Iterator[TextIO]:
 
 
 def holds_text(path: Path, parts: Iterable[str]) -> bool:
-    """Whether a file has just this text, written as :func:`atomic_write` writes it."""
+    """Return whether a file has just this text, as :func:`atomic_write` writes it."""
     try:
         with path.open("rb") as f:
             for part in parts:
@@ -110,12 +110,12 @@ def holds_text(path: Path, parts: Iterable[str]) -> bool:
 
 
 def write_text_once(path: Path, text: str) -> None:
-    """:func:`write_once` for a text, written as :func:`atomic_write` writes it."""
+    """Write a text by :func:`write_once`, encoded as by :func:`atomic_write`."""
     write_once(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_once(path: Path, data: bytes) -> None:
-    """Leave exactly ``data`` at ``path``; a file that already holds it is not touched."""
+    """Write a file atomically, unless it already holds just this."""
     if path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,12 +125,11 @@ def write_once(path: Path, data: bytes) -> None:
 
 # --- names from outside ---------------------------------------------------------------------------
 
-_NO_CHARACTERS = ("Cc", "Cs")
-"""Unicode's categories of control characters and of halves of a surrogate pair."""
+_NO_CHARACTERS = ("Cc", "Cs")  # Unicode's categories of control characters and surrogates
 
 
 def unsafe(name: str) -> str | None:
-    """Say why a name must not be joined to a folder; None: it stays below it.
+    """Say why a name must not be joined to a folder; None if it stays below it.
 
     Backslashes count as slashes and drive letters as absolute on every system.
 
@@ -149,15 +148,15 @@ def unsafe(name: str) -> str | None:
     return None
 
 
-# --- hashes that are remembered -------------------------------------------------------------------
+# --- cached hashes --------------------------------------------------------------------------------
 
-# Times would not tell of a file that was changed in the very moment in which it was read, so only
-# files that were at least two seconds old are remembered: the coarsest clock of file systems.
+# Only files at least this old are remembered: times may not show a change at the moment of reading,
+# and the coarsest clock of file systems ticks every two seconds.
 SETTLED_NS = 2_000_000_000
 
 
 class Seen(NamedTuple):
-    """A file as it was when it was read; times in nanoseconds."""
+    """A file's state when it was read; times in nanoseconds."""
 
     size: int
     modified: int
@@ -167,16 +166,13 @@ class Seen(NamedTuple):
 
 
 class FileHashes:
-    """SHA-256 of files, cached while size, times and inode stay (as git's index does).
-
-    ``seen`` is what is remembered, by absolute path.
-    """
+    """SHA-256 of files, cached in ``seen`` while size, times and inode stay (as in git's index)."""
 
     def __init__(self, seen: Mapping[str, Seen] | None = None) -> None:
         self.seen = dict(seen or {})
 
     def known(self, path: Path) -> str | None:
-        """Return the hash of a file that did not change since it was read, else None."""
+        """Return the cached hash of a file that did not change, else None."""
         before = self.seen.get(os.path.abspath(path))
         return before.sha256 if before is not None and before[:-1] == _state(path) else None
 

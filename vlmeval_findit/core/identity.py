@@ -1,7 +1,7 @@
-"""What a run is: one frozen record beside the predictions, written before its first call.
+"""The identity of a run: one frozen record beside the predictions, written before its first call.
 
-It is the same whoever runs the calls; resuming, scoring, leaderboard, report and export use it
-alone. What contradicts it is refused with both values, or recorded as forced with ``--force``.
+It does not depend on who makes the calls, and all later stages rest on it alone. What contradicts
+it is refused with both values, or recorded as forced with ``--force``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .files import write_text_once
 from .question import rows_from, rows_text
 from .run_files import RunFiles, checked
 
-ENGINES = ("torch", "transformers")  # Answers of models on this machine depend on their versions
-SPACE = "coordinate space"  # What messages call the space of a run's answers
-PROVIDER = "provider "  # How the ``kind`` of a model begins that is asked in a provider's protocol
-PLUGIN = "plug-in "  # How what is compared of a plug-in begins; its name follows
-SOURCE = "source of the class"  # What messages call the files that a model's class is written in
+ENGINES = ("torch", "transformers")  # Local answers depend on their versions
+SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
+PROVIDER = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
+PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
+SOURCE = "source of the class"  # Key in :meth:`Identity.compared`
 
 
 class IdentityError(ValueError):
@@ -30,15 +30,14 @@ class IdentityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Who answers: everything that an answer depends on beside the question. None is not known."""
+    """Who answers: all that an answer depends on beside the question (None: not known)."""
 
     kind: str | None = None  # Class of the model
     row: str | None = None  # Its row of the model table
     checkpoint: str | None = None  # Folder or identifier
     revision: str | None = None  # Its commit, or a hash of its files
     endpoint: str | None = None  # Address of a service
-    # Program that serves it on this machine, with its version where known
-    server: str | None = None
+    server: str | None = None  # Program that serves it on this machine, with its version if known
     settings: Mapping[str, Any] = field(default_factory=dict)  # All else that was set
     source: str | None = None  # Hash of the files of a class that is not ours
     runs_here: bool = False  # On this machine: the versions of :data:`ENGINES` matter
@@ -46,7 +45,7 @@ class Answering:
 
 
 class Described(NamedTuple):
-    """Who answers, and the settings of the coordinate space of the replies (None: not known)."""
+    """Who answers, and the coordinate space of the replies (None: not known)."""
 
     answering: Answering
     space: Mapping[str, Any] | None
@@ -54,16 +53,14 @@ class Described(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One run: a model over a variant. None is not known, and contradicts nothing."""
+    """One run: a model over a variant. None means not known, and contradicts nothing."""
 
     model: str
     dataset: str
     answering: Answering = field(default_factory=Answering)
     prompts: str | None = None
-    # Over all rows, as all models share them: makes runs over other rows comparable
-    prompt_hash: str | None = None
-    # What was settled for this model (:class:`.Task`)
-    chosen: Mapping[str, str] = field(default_factory=dict)
+    prompt_hash: str | None = None  # Over all rows of the shared task, whichever are asked
+    chosen: Mapping[str, str] = field(default_factory=dict)  # As in :class:`.Task`
     table: str | None = None
     table_sha256: str | None = None
     rows: tuple[int, ...] | None = None  # The indices that are asked
@@ -72,20 +69,19 @@ class Identity:
     reads_like: str | None = None
     host: Mapping[str, str] = field(default_factory=dict)  # At inference, as are the versions
     versions: Mapping[str, str] = field(default_factory=dict)
-    # Versions of the plug-ins whose rows it uses
-    plugins: Mapping[str, str] = field(default_factory=dict)
+    plugins: Mapping[str, str] = field(default_factory=dict)  # Versions of those it uses
     forced: tuple[str, ...] = ()  # What ``--force`` overrode
-    asked_at: str | None = None  # When it was begun (UTC, ISO 8601); resuming keeps it
+    asked_at: str | None = None  # Of its beginning (UTC, ISO 8601)
 
     @property
     def digest(self) -> str:
-        """Return twelve hexadecimal digits that runs without a contradiction share."""
+        """Return twelve hexadecimal digits of a hash over all compared values and rows."""
         text = json.dumps([self.compared(), self.rows], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
     def made_by(self) -> dict[str, Any]:
-        """Return what an answer depends on that is no part of its call's key."""
+        """Return what an answer depends on beside its call's key."""
         who = self.answering
         named = {"endpoint": who.endpoint, "server": who.server}
         found: dict[str, Any] = {name: value for name, value in named.items() if value}
@@ -97,19 +93,19 @@ class Identity:
         return found | (dict(self.host) if who.hosts_own else {})
 
     def has_made(self, made_by: Mapping[str, Any]) -> bool:
-        """Whether an answer with this :attr:`made_by` is of this run; old ones say no source."""
+        """Return whether an answer with this :attr:`made_by` (old ones lack a source) is ours."""
         own = self.made_by
         return {SOURCE: own.get(SOURCE), **made_by} == {SOURCE: None, **own}
 
     def compared(self) -> dict[str, Any]:
-        """Everything in which two records must agree to be of one run, by its name in messages."""
+        """Return all in which records of one run must agree, by its name in messages."""
         who = self.answering
         values: dict[str, Any] = {
             "model": self.model,
             "dataset": self.dataset,
             "class": who.kind,
             "row of the model table": who.row,
-            # The same files under another path are the same checkpoint.
+            # A fingerprint identifies files under any path.
             "checkpoint": None if _is_fingerprint(who.revision) else who.checkpoint,
             "revision": who.revision,
             "endpoint": who.endpoint,
@@ -140,13 +136,13 @@ def _is_fingerprint(revision: str | None) -> bool:
 
 
 def write_identity(path: Path, run: Identity) -> None:
-    """Write it, whole or not at all; a file that says the same is not touched."""
+    """Write an identity atomically, unless the file already says the same."""
     text = json.dumps(as_values(run), indent=1, ensure_ascii=False, default=str, allow_nan=False)
     write_text_once(path, text + "\n")
 
 
 def as_values(run: Identity) -> dict[str, Any]:
-    """A run as plain values; :func:`from_values` reads them back."""
+    """Return a run as plain values; :func:`from_values` reads them back."""
     values = asdict(replace(run, rows=None, left_out=())) | {
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
@@ -158,7 +154,7 @@ def as_values(run: Identity) -> dict[str, Any]:
 
 
 def from_values(values: Mapping[str, Any]) -> Identity:
-    """The run that plain values say; a TypeError, KeyError or ValueError where they say none."""
+    """Make a run of plain values; a TypeError, KeyError or ValueError if they are invalid."""
     known = dict(checked(values, _SHAPE), answering=Answering(**values["answering"]))
     for name in ("rows", "left_out"):
         if known[name] is not None:
@@ -185,12 +181,12 @@ _SHAPE = {
 
 
 def read_identity(predictions: Path) -> Identity | None:
-    """Read the identity of a prediction file; None for predictions of others.
+    """Read the identity of a prediction file; None for predictions of other programs.
 
-    The record lies beside them or, as VLMEvalKit has folders of runs, one folder up.
+    It lies beside them or, as VLMEvalKit has folders of runs, one folder up.
 
     Raises:
-        IdentityError: there is one that cannot be read.
+        IdentityError: it cannot be read.
     """
     above = predictions.parent.parent / predictions.name
     path = next((p for at in (predictions, above) if (p := RunFiles(at).identity).is_file()), None)
@@ -202,12 +198,12 @@ def read_identity(predictions: Path) -> Identity | None:
         raise IdentityError(f"{path}: not the record of a run: {error}") from None
 
 
-# --- what contradicts it --------------------------------------------------------------------------
+# --- contradictions -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """One thing that a run recorded and that is otherwise now."""
+    """A recorded value that differs now."""
 
     what: str
     recorded: Any
@@ -219,7 +215,7 @@ class Contradiction:
 
     @property
     def of_two_runs(self) -> str:
-        """What differs between a run and another one, with both values."""
+        """Describe it as a difference between two runs."""
         return f"{self.what} (here {_shown(self.recorded)}, there {_shown(self.now)})"
 
     def __str__(self) -> str:
@@ -240,7 +236,7 @@ _NOT_SET = object()
 
 
 def contradictions(recorded: Identity, now: Identity) -> list[Contradiction]:
-    """List where a run that starts or resumes differs from the record; more rows are allowed."""
+    """List where a run that resumes differs from the record; more rows are allowed."""
     before, after = recorded.compared(), now.compared()
     known = recorded.answering.kind is not None and now.answering.kind is not None
     found = []
@@ -251,7 +247,7 @@ def contradictions(recorded: Identity, now: Identity) -> list[Contradiction]:
         absent = _NOT_SET if is_setting or what.startswith(PLUGIN) else None
         old, new = before.get(what, absent), after.get(what, absent)
         if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
-            continue  # the revision says more, and is compared itself
+            continue  # the revision is compared instead
         if None not in (old, new) and _plain(old) != _plain(new):
             found.append(Contradiction(what, old, new))
     lost = sorted(set(recorded.rows or ()) - set(now.rows or recorded.rows or ()))
@@ -266,11 +262,11 @@ def _plain(value: Any) -> Any:
 
 
 def overruled(against: Sequence[Contradiction], forced: bool, where: str, else_: str) -> list[str]:
-    """Return what ``--force`` overrules, as a result says it.
+    """Return what ``--force`` overrules, as results say it.
 
     Raises:
-        IdentityError: something is ``against`` going on, and it was not ``forced``; the message
-            begins with ``where``, and has what ``else_`` the user can do.
+        IdentityError: there are contradictions, not ``forced``; the message begins with ``where``
+            and ends with what ``else_`` the user can do.
     """
     if against and not forced:
         shown = [f"  {one}" for one in against[:_SHOWN]]
@@ -286,7 +282,7 @@ def continued(recorded: Identity | None, now: Identity, forced: bool, where: Pat
     """Return the identity of a run that resumes or begins.
 
     Raises:
-        IdentityError: what is ``recorded`` contradicts ``now``, and it was not ``forced``.
+        IdentityError: ``recorded`` contradicts ``now``, not ``forced``.
     """
     if recorded is None:
         return now

@@ -1,4 +1,4 @@
-"""Read objects in JSON or Python's spelling, with the usual mistakes of language models.
+"""Lenient JSON: objects in JSON or Python's spelling, with usual mistakes of language models.
 
 An unescaped quote ends a string only before a comma, colon, closing bracket or the end. Nothing is
 evaluated; time is linear.
@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-DEEPEST = 16  # Brackets within brackets; what is nested deeper is none of ours
+DEEPEST = 16  # Brackets within brackets; deeper nesting is not read
 
 _BLANK = re.compile(r"\s*+")
 _QUOTE = re.compile(r"""(?<!\\)(?:\\\\)*+(["'])(?=\s*+(?:[,:}\]]|\Z))""")
@@ -23,7 +23,7 @@ _ITSELF = "\"'\\/"
 
 
 def objects_in(text: str) -> list[dict[str, Any]]:
-    """Return every outermost object of a text in order; of equal keys the later one counts.
+    """Return the outermost objects of a text in order; of equal keys the last counts.
 
     >>> objects_in("So: {'left': 'a dog isn't there', 'n': [1, None],} and {\\"right\\": \\"x\\"}")
     [{'left': "a dog isn't there", 'n': [1.0, None]}, {'right': 'x'}]
@@ -37,7 +37,7 @@ class _String(NamedTuple):
 
 
 class _Members(NamedTuple):
-    """Members from one on, as a linked list."""
+    """A linked list of members."""
 
     key: Any  # None in a list
     value: Any  # A scalar, a :class:`_String` or a :class:`_Nested`
@@ -49,14 +49,14 @@ class _Nested(NamedTuple):
     members: _Members | None
 
 
-# The members up to the closing bracket, and the place behind it
+# Members up to the closing bracket, and the place after it
 _Ending = tuple[_Members | None, int]
 
 _Value = tuple[Any, int]
 
 
 class _Scanner:
-    """Reads each place of a text once in each of its roles, remembering failures: linear time."""
+    """Reads each place once in each role and remembers failures: linear time."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -146,7 +146,7 @@ class _Scanner:
             return [one for _, one in made]
         found: dict[str, Any] = {}
         for key, one in made:
-            found.pop(str(key), None)  # a later key stands behind those before it
+            found.pop(str(key), None)  # a repeated key moves to the end
             found[str(key)] = one
         return found
 
@@ -171,7 +171,7 @@ def _meaning(word: str) -> Any:
 
 
 def unescaped(text: str) -> str:
-    """Unescape the text of a string; lone halves of surrogate pairs are lost.
+    """Unescape the text of a string; lone surrogates are replaced.
 
     >>> unescaped(r"a \\"b\\" \\u00e9 \\_")
     'a "b" é \\\\_'
@@ -185,5 +185,5 @@ def _escaped(found: re.Match[str]) -> str:
     said = found[1]
     if len(said) > 1:
         return chr(int(said[1:], 16))
-    # What is no escape is left as it is, as Python does.
+    # Unknown escapes stay, as in Python.
     return said if said in _ITSELF else _ESCAPES.get(said, f"\\{said}")

@@ -1,6 +1,6 @@
-"""Metrics as ratios of additive sums, evaluated alike for a query, a run, or arrays by image.
+"""Metrics as ratios of additive sums, for a query, a run, or arrays by image.
 
-A *slice* is sums of a part of the queries (a size, a class) under a key of its own:
+The sums of a *slice* of the queries (a size, a class) have keys of their own:
 
     >>> sliced("tp", "size", "small")
     'tp[size=small]'
@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from .spelling import is_one_line
 
-Sums = Mapping[str, Any]  # Sums by name: numbers, or arrays of numbers that all have one shape
+Sums = Mapping[str, Any]  # By name: numbers, or arrays that all have one shape
 Weights = Mapping[str, float]  # How often each sum counts
 
 Array = NDArray[np.float64]
 
 
 def sliced(name: str, kind: str, value: str) -> str:
-    """The key of a sum over the queries of one slice."""
+    """Return the key of a sum over the queries of one slice."""
     return f"{name}[{kind}={value}]"
 
 
 def slice_problem(kind: str, value: str) -> str | None:
-    """Say why sums cannot be sliced so; None when they can.
+    """Say why sums cannot be sliced so; None if they can.
 
     >>> slice_problem("time", "night"), slice_problem("time", "[0, 6]")
     (None, "'[0, 6]' has one of [ ] =, by which slices are told apart")
@@ -46,12 +46,12 @@ def slice_problem(kind: str, value: str) -> str | None:
 
 
 def is_sliced(name: str) -> bool:
-    """Whether a key is that of a slice."""
+    """Return whether a key is a slice's."""
     return "[" in name
 
 
 def unsliced(name: str) -> tuple[str, str, str]:
-    """Split a slice's key into sum, kind and value; of another key the last two are empty.
+    """Split a slice's key into sum, kind and value; for other keys the last two are empty.
 
     >>> unsliced("tp[size=small]"), unsliced("tp")
     (('tp', 'size', 'small'), ('tp', '', ''))
@@ -70,7 +70,7 @@ class Ratio:
 
 
 class Better(Enum):
-    """Which of two figures is the better one."""
+    """Which values are better."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -96,31 +96,30 @@ class Metric:
     part: Weights
     whole: Weights
     over: str = ""  # Kind of slices to average over, unweighted, where they have a whole
-    empty: float | None = 0.0  # Value where there is no whole; None: no value
-    in_short_tables: bool = True  # Whether tables with little room show it
-    key: str = ""  # Name in files for programs ("": the same)
-    better: Better = Better.HIGHER  # How models are ranked
-    unit: str = "%"  # "%" of a share (part of the whole, 0 to 1), else the unit of a mean, or ""
+    empty: float | None = 0.0  # Value without a whole; None: no value
+    in_short_tables: bool = True
+    key: str = ""  # Name in files ("": the same)
+    better: Better = Better.HIGHER
+    unit: str = "%"  # "%": a share (part of the whole, 0 to 1); else the unit of a mean, or ""
 
     @property
     def share(self) -> bool:
-        """Whether its part is a part of its whole."""
+        """Return whether its part is a part of its whole."""
         return self.unit == "%"
 
     @property
     def title(self) -> str:
-        """Its name, its unit where that is not percent, which way is better where not plain."""
+        """Return its name with its unit if not percent, and whether lower is better."""
         said = [self.unit or "not in percent"] * (not self.share)
         said += ["lower is better"] * (self.better is Better.LOWER)
         return f"{self.name} ({', '.join(said)})" if said else self.name
 
     @property
     def scale(self) -> float:
-        """Return 100 for percent, else 1."""
         return 100.0 if self.share else 1.0
 
     def ratios(self, names: Iterable[str]) -> list[Ratio]:
-        """The ratios whose mean it is, given the names of the sums that there are."""
+        """Return the ratios whose mean it is, given the names of all sums."""
         if not self.over:
             return [Ratio(self.part, self.whole)]
         begin = f"[{self.over}="
@@ -134,7 +133,7 @@ class Metric:
         ]
 
     def value(self, sums: Sums) -> float | None:
-        """The figure of sums that are numbers."""
+        """Return the metric's value for sums that are numbers."""
         found = []
         for ratio in self.ratios(sums):
             whole = weighted(sums, ratio.whole)
@@ -145,7 +144,7 @@ class Metric:
         return found[0] if len(found) == 1 else float(np.mean(found))
 
     def values(self, sums: Sums) -> Array:
-        """The figures of sums that are arrays of one shape; NaN for None."""
+        """Return the metric's values for sums that are arrays of one shape; NaN for None."""
         parts = [
             (weighted(sums, ratio.part), weighted(sums, ratio.whole)) for ratio in self.ratios(sums)
         ]
@@ -154,7 +153,7 @@ class Metric:
         if not parts:
             return np.full(shape, empty)
         part, whole = (
-            # What is not there is 0, a number among arrays.
+            # Missing sums are the number 0 among arrays.
             np.stack([np.broadcast_to(np.asarray(x, dtype=float), shape) for x in xs])
             for xs in zip(*parts, strict=True)
         )
@@ -165,7 +164,7 @@ class Metric:
 
 
 def weighted(sums: Sums, weights: Weights) -> Any:
-    """The sum of sums, each as often as it counts; what is not there is 0."""
+    """Add up sums by their weights; missing ones are 0."""
     total: Any = 0
     for name, weight in weights.items():
         if name in sums:
@@ -174,5 +173,5 @@ def weighted(sums: Sums, weights: Weights) -> Any:
 
 
 def figures(metrics: Iterable[Metric], sums: Sums) -> dict[str, float | None]:
-    """The figures of a run by the names of its metrics."""
+    """Return the values of metrics by their names."""
     return {metric.name: metric.value(sums) for metric in metrics}

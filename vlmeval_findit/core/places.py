@@ -1,4 +1,4 @@
-"""Where tables and images lie: VLMEvalKit's data folder, a configuration, the environment."""
+"""Find tables and images: VLMEvalKit's data folder, a configuration, the environment."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def lmu_data_root() -> Path:
-    """VLMEvalKit's data folder, found as VLMEvalKit finds it but without importing or making it."""
+    """Find VLMEvalKit's data folder as VLMEvalKit does, but without creating it."""
     named = os.environ.get("LMUData")  # noqa: SIM112 (the host's own spelling)
-    if named and os.path.exists(named):  # asked for with every name; a Path takes longer
+    if named and os.path.exists(named):  # called often; a Path is slower
         return Path(named)
     return Path.home() / "LMUData"
 
 
 def advice(error: OSError) -> str:
-    """What to do where a folder cannot be made or written to; empty for other errors."""
+    """Say what to do if a folder cannot be written to; "" for other errors."""
     if error.filename is None:
         return ""
     path, root = Path(os.fsdecode(error.filename)), lmu_data_root()
@@ -57,11 +57,11 @@ def own_models_file() -> Path:
     return lmu_data_root() / OWN_MODELS
 
 
-# --- datasets of one's own: a file of them --------------------------------------------------------
+# --- custom datasets ------------------------------------------------------------------------------
 
 
 class DatasetFileError(ValueError):
-    """The file of one's own datasets cannot be read; the message names file, name and key."""
+    """The file of custom datasets cannot be read; the message names file, name and key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def own_rows() -> Mapping[str, OwnRow]:
     """Return the custom datasets by name; none without the file.
 
     Raises:
-        DatasetFileError: the file is not one that ``import`` wrote.
+        DatasetFileError: the file cannot be read.
     """
     path = own_datasets_file()
     try:
@@ -92,7 +92,7 @@ def own_rows() -> Mapping[str, OwnRow]:
 
 @lru_cache(maxsize=8)
 def _read(path: Path, mtime: int, size: int) -> Mapping[str, OwnRow]:
-    """``mtime`` and ``size`` are there for the cache: a changed file is read again."""
+    """Read the file; ``mtime`` and ``size`` are keys of the cache."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         return MappingProxyType(config_from(dict[str, OwnRow], values))
@@ -103,7 +103,7 @@ def _read(path: Path, mtime: int, size: int) -> Mapping[str, OwnRow]:
 
 
 def _at(error: MisplacedError) -> list[str]:
-    """The keys that lead to a value; the last one stands in the message already."""
+    """Return the keys that lead to a value, without one that the message names."""
     at = [str(key) for key in error.at if key != "[key]"]
     return at[:-1] if error.is_key or (at and str(error).startswith(f"{at[-1]}: ")) else at
 
@@ -113,7 +113,7 @@ class PlaceError(ValueError):
 
 
 def table_folders() -> list[Path]:
-    """Where tables are looked for, in order."""
+    """Return the folders that are searched for tables, in order."""
     named = os.environ.get("FINDIT_TABLES")
     first = [Path(named)] if named else []
     beside = clone()
@@ -122,10 +122,10 @@ def table_folders() -> list[Path]:
 
 
 def find_table(table: str, how_to_make: str) -> Path:
-    """Return the TSV of the first folder that has the table; warn where another folder has another.
+    """Return the table's first TSV in :func:`table_folders`; warn if another one differs.
 
     Raises:
-        FileNotFoundError: it is nowhere; the message says ``how_to_make`` it.
+        FileNotFoundError: there is none; the message says ``how_to_make`` it.
     """
     folders = table_folders()
     found = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
@@ -146,13 +146,13 @@ def _say_once(warning: str) -> None:
 
 
 def is_looked_in(folder: Path) -> bool:
-    """Return whether tables in a folder are found without naming it."""
+    """Return whether a folder is one of :func:`table_folders`."""
     return folder.resolve() in [known.resolve() for known in table_folders()]
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The image folder of a dataset, and what says so."""
+    """The image folder of a dataset, and where it is configured."""
 
     key: str
     path: Path
@@ -160,7 +160,7 @@ class Folder:
 
 
 def config_file() -> Path | None:
-    """``configs/datasets.yaml``: the one that FINDIT_CONFIG names, here, or of the clone."""
+    """Find ``configs/datasets.yaml``: by FINDIT_CONFIG, here, or in the clone."""
     named = os.environ.get("FINDIT_CONFIG")
     if named:
         return Path(named)
@@ -176,7 +176,7 @@ def image_folder(key: str) -> Folder:
 
     Raises:
         PlaceError: the configuration cannot be read.
-        DatasetFileError: the file of one's own datasets cannot be read.
+        DatasetFileError: the file of custom datasets cannot be read.
     """
     for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
         name, _, folder = pair.partition("=")
@@ -197,7 +197,7 @@ def image_folder(key: str) -> Folder:
 
 
 def keep_below(folder: Folder, name: str, data: bytes) -> Path:
-    """Store an image that we make of the folder's own ones, below it.
+    """Store an image that we made from the folder's images.
 
     Raises:
         PlaceError: the folder cannot be written to; the message says how to name another.
@@ -205,7 +205,7 @@ def keep_below(folder: Folder, name: str, data: bytes) -> Path:
     path = folder.path / name
     try:
         write_once(path, data)
-        os.utime(path)  # one that was right all along is newer than its source from now on
+        os.utime(path)  # newer than its source, even if unchanged
     except OSError as error:
         raise PlaceError(
             f"{path} cannot be written ({error.strerror}): marked pictures are kept below the "
@@ -239,7 +239,7 @@ class PlacesConfig(Config):
 
 
 def read_config(path: Path) -> PlacesConfig:
-    """What a configuration file says; a PlaceError where it cannot be read as such."""
+    """Read a configuration file; a PlaceError where that fails."""
     try:
         return _config(path.read_text(encoding="utf-8"))
     except MisplacedError as error:

@@ -1,7 +1,7 @@
 """Prediction files of VLMEvalKit runs: ``<model>_<dataset>.<json|tsv|xlsx>``.
 
-Columns are ``index``, ``prediction`` and perhaps ``extra_records``; ground truth is never taken
-from them. Values are read as they stand: "None" and "NA" are replies, an empty cell an empty reply.
+Columns are ``index``, ``prediction`` and perhaps ``extra_records``; ground truth is never read from
+them. Values stay as they are: "None" and "NA" are replies, an empty cell is an empty reply.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from .files import atomic_write, holds_text, write_once, write_text_once
 from .question import is_index
 from .replies import RECORD_KEY, Reply, record_in, recorded
 
-# Characters that a cell holds; VLMEvalKit's default format cuts replies there
-XLSX_CELL_LIMIT = 32_767
+XLSX_CELL_LIMIT = 32_767  # Characters; VLMEvalKit's default format cuts replies there
 
 
 class PredictionError(ValueError):
@@ -34,8 +33,8 @@ def read_predictions(path: Path) -> list[Reply]:
     """Read the replies of a prediction file, in its order.
 
     Raises:
-        PredictionError: unknown format, a damaged file, a missing column or cell, an index that is
-            no whole number, below 0 or stands twice, a coordinate space that is none.
+        PredictionError: unknown format, damaged file, missing column or cell, an index that is
+            invalid or stands twice, an invalid coordinate space.
         OSError: the file cannot be opened.
     """
     check_format(path)
@@ -53,7 +52,7 @@ PREDICTION_FORMATS = (".json", ".tsv", ".xlsx")  # What ``PRED_FORMAT`` may name
 
 
 def check_format(path: Path) -> None:
-    """Refuse a file that is none of predictions by its name, with a :class:`PredictionError`."""
+    """Refuse other suffixes than those of prediction files, with a :class:`PredictionError`."""
     if path.suffix not in PREDICTION_FORMATS:
         raise PredictionError(
             f"{path}: {path.suffix or 'no suffix'} is no format of prediction files; there are: "
@@ -62,7 +61,7 @@ def check_format(path: Path) -> None:
 
 
 def check_model_name(name: str) -> str:
-    """A model's name; a PredictionError where no file below the work folder can have it."""
+    """Return a model's name; a PredictionError where it cannot be in a file's name."""
     why = None
     if name in ("", ".", ".."):
         why = "is none"
@@ -77,7 +76,7 @@ def check_model_name(name: str) -> str:
     return name
 
 
-_LONGEST_NAME = 100  # Bytes; file systems take 255, and a variant's name stands behind it
+_LONGEST_NAME = 100  # Bytes; file systems take 255, and a variant's name follows
 
 
 def _reply(where: str, row: Mapping[str, Any]) -> Reply:
@@ -86,12 +85,12 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
             raise PredictionError(f"{where}: no column {column!r}, only {list(row)}")
     index = _index(where, row["index"])
     if isinstance(row["prediction"], dict):
-        # VLMEvalKit's --api-mode leaves a reply and its record together in one cell.
+        # VLMEvalKit's --api-mode puts a reply and its record into one cell.
         row = {"prediction": None, **row["prediction"]}
     found = recorded(row.get("extra_records"))
     said = record_in(row.get("extra_records")).get("space")
     if said and found.space is None:
-        # Without it, boxes would be read in another space than the run's, and nobody would know.
+        # Without it, boxes would silently be read in another space than the run's.
         raise PredictionError(
             f"{where}, column extra_records: {reprlib.repr(said)} are no settings of a "
             "coordinate space"
@@ -105,7 +104,7 @@ STATED = ("label", "width", "height")
 
 
 def _index(where: str, value: object) -> int:
-    """A row's number; sheets hold it as 3.0, some writers as text."""
+    """Read a row's number, which sheets hold as 3.0 and some programs as text."""
     number = _whole(value)
     if number is None or not is_index(number):
         why = "a whole number" if number is None else "the number of a row: they begin at 0"
@@ -122,7 +121,7 @@ def _whole(value: object) -> int | None:
 
 
 def _text(value: object) -> str:
-    """A reply as it stands; a cell without one (None, or the NaN of pandas) is an empty reply."""
+    """Return a reply as it stands; None and pandas' NaN are an empty one."""
     if isinstance(value, str):
         return value
     if value is None or (isinstance(value, float) and isnan(value)):
@@ -148,7 +147,7 @@ def _json_rows(path: Path) -> Iterable[Mapping[str, Any]]:
 def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     csv.field_size_limit(2**31 - 1)
     with path.open(encoding="utf-8-sig", newline="") as f:
-        # Strict: a file that was cut off within a reply must not read as a shorter reply.
+        # Strict: a file cut off within a reply must not give a shorter reply.
         lines = csv.reader(f, delimiter="\t", strict=True)
         try:
             header = _header(path, next(lines, []))
@@ -170,20 +169,19 @@ def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
         if f.read(len(_OLE)) == _OLE:
             raise PredictionError(f"{path}: is encrypted, or an old .xls file: save it as .xlsx")
         try:
-            # Not data_only: a reply that begins with "=" may lie there as a formula without a
-            # value.
+            # Not data_only: a reply that begins with "=" may be a formula without a value.
             book = load_workbook(f, read_only=True)
             lines = list(book.worksheets[0].iter_rows(values_only=True))
-        except Exception as error:  # zip, XML and openpyxl raise whatever they meet
+        except Exception as error:  # zip, XML and openpyxl raise anything
             said = " ".join(str(error).split()) or type(error).__name__
             raise PredictionError(f"{path}: not a sheet that can be read: {said}") from None
     header = _header(path, [str(name) for name in (lines or [()])[0]])
-    # Empty cells at the end of a row may not be there, and empty rows at the end of a sheet may.
+    # Rows may lack their last empty cells, and sheets may end with empty rows.
     rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
     return [row for row in rows if any(value is not None for value in row.values())]
 
 
-_OLE = b"\xd0\xcf\x11\xe0"  # How older Office files, and encrypted newer ones, begin
+_OLE = b"\xd0\xcf\x11\xe0"  # Begins old and encrypted Office files
 
 
 def _header(path: Path, names: list[str]) -> list[str]:
@@ -203,10 +201,10 @@ PredictionRow = Mapping[str, Any]  # One row of a prediction file, by column
 
 
 def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
-    """Write a prediction file in the format of its name, whole or not at all, if it changed.
+    """Write a prediction file in the format of its suffix, atomically, if it changed.
 
-    Sheets cut a reply at 32,767 characters, with a warning; TSV, as the host reads it, takes "NA"
-    for nothing. Each call of ``rows`` makes them again, so that JSON never holds all in memory.
+    Sheets cut replies at 32,767 characters, and the host reads "NA" in TSV as nothing. Each call of
+    ``rows`` makes them again, so that JSON never holds all in memory.
     """
     check_format(path)
     if path.suffix == ".json":
@@ -232,7 +230,7 @@ def _as_json(rows: Iterable[PredictionRow]) -> Iterator[str]:
         if any(isinstance(value, dict | list | tuple) for value in row.values()):
             yield ("\n" + json.dumps(row, indent=4, ensure_ascii=False)).replace("\n", "\n    ")
         else:
-            # The same text; JSON's writer in C does not indent.
+            # The same text, but faster: JSON's writer in C does not indent.
             yield f"\n    {{\n        {_FLAT.encode(row)[1:-1]}\n    }}"
         before = ","
     yield "[]" if before == "[" else "\n]"
@@ -242,7 +240,7 @@ _FLAT = json.JSONEncoder(ensure_ascii=False, separators=(",\n        ", ": "))
 
 
 def holds_rows(path: Path, rows: Iterable[PredictionRow]) -> bool:
-    """Whether a JSON file has just these rows, as :func:`write_rows` writes them."""
+    """Return whether a JSON file has just these rows, as :func:`write_rows` writes them."""
     return holds_text(path, _as_json(rows))
 
 
@@ -282,7 +280,7 @@ def _write_sheet(path: Path, rows: Sequence[PredictionRow]) -> None:
 
 
 def _with_fitting_record(row: PredictionRow) -> PredictionRow:
-    """A row whose record is whole in a cell: one that was cut could not be read at all."""
+    """Shorten a row's record to fit a cell: a record that is cut off cannot be read."""
     text = row.get("extra_records")
     record = dict(record_in(text))
     if not isinstance(text, str) or len(text) <= XLSX_CELL_LIMIT or not record:
@@ -294,7 +292,7 @@ def _with_fitting_record(row: PredictionRow) -> PredictionRow:
 
 
 def _for_cell(text: str) -> str:
-    """What a cell can hold of a text: what XML has no sign for is written as its number."""
+    """Cut a text to fit a cell, and escape characters that XML cannot hold."""
     shown = re.sub(
         "[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]",
         lambda found: f"\\u{ord(found[0]):04x}",

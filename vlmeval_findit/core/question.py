@@ -1,6 +1,6 @@
 """What is asked: a :class:`Question` is one way of asking one table, a :class:`Query` one row.
 
-A question's name is what people type after ``--data``. Benchmarks bring classes of their own.
+A question's name is what users type after ``--data``. Benchmarks have classes of their own.
 """
 
 from __future__ import annotations
@@ -12,33 +12,29 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class QuestionError(ValueError):
-    """A dataset name that cannot be parsed; the message says why and what is nearest."""
+    """A dataset name cannot be parsed; the message says why, with the nearest valid one."""
 
 
 class Question(Protocol):
     """One way of asking one table: frozen, hashable, picklable.
 
-    ``name`` is canonical; ``column`` is its dataset on a leaderboard, where runs differ in
-    ``format`` alone ("" where there is one). ``images`` is the key of its image folder;
-    ``has_references``: images of the object come before the scene; ``frames`` counts the others.
-    ``in_boxes``: answers need a coordinate space. ``reply_schema`` constrains decoding (None:
-    free); who cannot, refuses.
+    ``reply_schema`` constrains decoding; a backend that cannot do so must refuse.
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str: ...  # Canonical
     @property
-    def column(self) -> str: ...
+    def column(self) -> str: ...  # Its dataset on a leaderboard
     @property
-    def format(self) -> str: ...
+    def format(self) -> str: ...  # In which runs of a column differ; "": there is one
     @property
     def format_place(self) -> tuple[int, ...]:
-        """The place of the format in the benchmark's order of formats; it settles ties."""
+        """Place in the benchmark's order of formats; it settles ties."""
         ...
 
     @property
     def format_cell(self) -> tuple[str, str]:
-        """Row and column of the format in a heat map of formats."""
+        """Row and column in a heat map of formats."""
         ...
 
     @property
@@ -46,15 +42,15 @@ class Question(Protocol):
     @property
     def table(self) -> str: ...
     @property
-    def images(self) -> str: ...
+    def images(self) -> str: ...  # Key of its image folder
     @property
-    def has_references(self) -> bool: ...
+    def has_references(self) -> bool: ...  # Images of the object come before the scene
     @property
-    def frames(self) -> int: ...
+    def frames(self) -> int: ...  # Number of images without references
     @property
     def max_new_tokens(self) -> int: ...
     @property
-    def in_boxes(self) -> bool: ...
+    def in_boxes(self) -> bool: ...  # Answers need a coordinate space
     @property
     def reply_schema(self) -> Mapping[str, Any] | None: ...
 
@@ -62,9 +58,7 @@ class Question(Protocol):
 class Query(Protocol):
     """One row of a table, without the truth.
 
-    ``images`` (scene or frames) and ``support`` (references) are relative to the image folder;
-    ``width`` and ``height`` pixels of each scene or frame (0: not stated). Queries of one
-    ``cluster``, such as one photograph, are not independent.
+    Images are relative to the image folder.
     """
 
     @property
@@ -72,25 +66,25 @@ class Query(Protocol):
     @property
     def label(self) -> str: ...
     @property
-    def width(self) -> int: ...
+    def width(self) -> int: ...  # Of each scene or frame in pixels; 0: not stated
     @property
     def height(self) -> int: ...
     @property
-    def images(self) -> tuple[str, ...]: ...
+    def images(self) -> tuple[str, ...]: ...  # Scene or frames
     @property
-    def support(self) -> tuple[str, ...]: ...
+    def support(self) -> tuple[str, ...]: ...  # References
     @property
-    def cluster(self) -> str: ...
+    def cluster(self) -> str: ...  # Queries of one, such as a photograph, are not independent
 
 
 def is_index(number: int) -> bool:
-    """Whether a row may be numbered so: what journals, sheets and details hold, and read back."""
+    """Return whether a number may be an index: journals, sheets and details can hold it."""
     return 0 <= number < 10**18
 
 
 @dataclass(frozen=True, slots=True)
 class PlainQuestion:
-    """A question of a benchmark that asks in one way, without formats.
+    """A question without formats.
 
     >>> PlainQuestion("Hues_Few", table="HuesFew", images="Hues", family_name="letters").column
     'HuesFew'
@@ -126,15 +120,14 @@ class Task(Generic[Asked, Row]):
     question: Asked
     table: Path
     queries: Mapping[int, Row]
-    # What the table leaves open and how it was settled ("mark": "oval-red")
-    chosen: Mapping[str, str] = field(default_factory=dict)
+    chosen: Mapping[str, str] = field(default_factory=dict)  # Settled options ("mark": "oval-red")
     before: Task[Asked, Row] | None = None  # The task before :meth:`.Benchmark.for_model`
 
     def __post_init__(self) -> None:
-        """Refuse rows that a run could not be read back with.
+        """Refuse rows whose index could not be read back.
 
         Raises:
-            QuestionError: an index is none.
+            QuestionError: an index is invalid.
         """
         wrong = next((index for index in self.queries if not is_index(index)), None)
         if wrong is not None:
@@ -144,18 +137,18 @@ class Task(Generic[Asked, Row]):
 
     @property
     def of_all(self) -> Task[Asked, Row]:
-        """Return the task as all models share it, by which runs of several are compared."""
+        """Return the task that all models share, by which runs are compared."""
         return self.before or self
 
 
-AnyTask = Task[Question, Query]  # A task of whatever benchmark
+AnyTask = Task[Question, Query]  # Of any benchmark
 
 
 # --- rows as ranges, in files and messages --------------------------------------------------------
 
 
 def rows_text(rows: Iterable[int]) -> str:
-    """Rows as ranges: "0-3, 7"."""
+    """Format rows as ranges: "0-3, 7"."""
     ranges: list[list[int]] = []
     for row in sorted(rows):
         if ranges and row == ranges[-1][1] + 1:
@@ -166,7 +159,7 @@ def rows_text(rows: Iterable[int]) -> str:
 
 
 def rows_from(text: str) -> tuple[int, ...]:
-    """The rows that a text of ranges says; a ValueError where it says none."""
+    """Parse :func:`rows_text`; a ValueError where that fails."""
     rows: list[int] = []
     for part in filter(None, text.split(", ")):
         first, _, last = part.partition("-")

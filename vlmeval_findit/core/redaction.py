@@ -1,6 +1,6 @@
-"""Secrets of this process, and texts without them.
+"""Remove this process's secrets from texts.
 
-Servers quote keys in errors and replies: texts of others pass here before they are logged, shown or
+Servers quote keys in errors and replies, so their texts pass here before they are logged, shown or
 written. A reply that quotes one is not stored at all (:func:`.work.refused_if_it_quotes`).
 """
 
@@ -18,7 +18,7 @@ from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
 
-SHORTEST = 8  # Characters: anything shorter could be a word or number of an answer
+SHORTEST = 8  # Characters; a shorter one could be a word or number of an answer
 
 # Environment variables that hold a secret
 _NAMES = re.compile(
@@ -37,13 +37,13 @@ _forms: tuple[str, ...] = ()
 
 
 def remember(*secrets: str) -> None:
-    """Hide these from now on, beside the keys that the environment holds."""
+    """Hide these secrets from now on, beside those in the environment."""
     with _lock:
         _remembered.update(secret for secret in secrets if len(secret) >= SHORTEST)
 
 
 def scrub(text: str) -> str:
-    """Remove this process's secrets in every encoding, even one that the end of the text cuts."""
+    """Remove secrets in every encoding, even one that is cut off by the end of the text."""
     forms = _forms_now()
     for form in forms:
         if form in text:
@@ -52,7 +52,7 @@ def scrub(text: str) -> str:
 
 
 def credential_in(text: str) -> str:
-    """Which secret of this process a text quotes, as a user knows it; empty: none."""
+    """Say which secret a text quotes, in the user's terms; "" if none."""
     if scrub(text) == text:
         return ""
     for name, secret in _of_environment():
@@ -62,7 +62,7 @@ def credential_in(text: str) -> str:
 
 
 def scrubbed(value: Any) -> Any:
-    """A nested JSON value without secrets, keys of objects included."""
+    """Remove secrets from a nested JSON value, keys included."""
     if isinstance(value, str):
         return scrub(value)
     try:
@@ -71,18 +71,18 @@ def scrubbed(value: Any) -> Any:
         if isinstance(value, list | tuple):
             return [scrubbed(one) for one in value]
     except RecursionError:
-        # Nobody writes what is nested so deeply down: JSON's writer could not either.
+        # JSON's writer could not write it either.
         return HIDDEN
     return value
 
 
 def quoted(text: str, limit: int) -> str:
-    """What somebody else said, on one line: scrubbed first, then cut."""
+    """Quote others' text on one line: scrubbed first, then cut."""
     return " ".join(scrub(of_whole_characters(text)).split())[:limit]
 
 
 def of_whole_characters(text: str) -> str:
-    """A text that any file can hold: half a surrogate pair is no character."""
+    """Replace lone surrogates, which files cannot hold."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -90,14 +90,14 @@ def of_whole_characters(text: str) -> str:
     return text
 
 
-# --- what is looked for ---------------------------------------------------------------------------
+# --- encodings of secrets -------------------------------------------------------------------------
 
 
 def _forms_now() -> tuple[str, ...]:
-    """All forms of all secrets, the longest first: one may hold another."""
+    """Return all forms of all secrets, longest first, as one may contain another."""
     global _looked_at, _known, _forms
     with _lock:
-        # As the environment holds it: to decode it, for every reply, takes longer than all else.
+        # Undecoded: to decode it for every reply would take longer than all else.
         environment = getattr(os.environ, "_data", os.environ)
         if (_remembered, environment) == _looked_at:
             return _forms
@@ -121,7 +121,7 @@ _QUOTED_BYTE = re.compile("%[0-9A-F]{2}")
 
 
 def _forms_of(secret: str) -> Iterator[str]:
-    """A secret as it is, in a URL, in JSON, in HTML and in base64."""
+    """Yield a secret as it is, in a URL, in JSON, in HTML and in base64."""
     data = secret.encode("utf-8", "surrogatepass")
     yield secret
     for in_url in (quote(data, safe=""), quote(data), quote_plus(data)):
@@ -136,10 +136,10 @@ def _forms_of(secret: str) -> Iterator[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """What base64 makes of it, wherever in a longer text it stands (as in basic authentication)."""
+    """Yield it in base64, at any offset in a longer text (as in basic authentication)."""
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + data).decode("ascii")
-        # Characters at the ends are made of the neighbours' bits too.
+        # Characters at the ends also depend on the neighbours' bits.
         whole = encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
         yield whole
         yield whole.replace("+", "-").replace("/", "_")

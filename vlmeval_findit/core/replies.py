@@ -1,4 +1,4 @@
-"""Replies, what a run records with each, and the thoughts that are taken out of them."""
+"""Replies, what a run records with each, and their thoughts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from .token_logprobs import TokenLogprobs, token_logprobs
 
 # --- thoughts -------------------------------------------------------------------------------------
 
-# The answer is what stands behind the last mark that closes a thought; the mark that opens it may
-# be missing, since chat templates write it into the prompt.  Where a thought opens behind that, the
-# reply was cut off inside it and holds no answer.
+# The answer follows the last mark that closes a thought. The opening mark may be missing, since
+# chat templates write it into the prompt. If a thought opens after that, the reply was cut off
+# inside it and has no answer.
 
 
 @dataclass(frozen=True, slots=True)
 class ThoughtMarks:
-    """What stands around a thought; ``title`` is a word that the model writes at its start."""
+    """Marks around a thought; ``title`` is a word that the model writes at its start."""
 
     opens: str
     closes: str
     title: str = ""
 
 
-THINK = ThoughtMarks("<think>", "</think>")  # What most models write
-CHANNEL = ThoughtMarks("<|channel>", "<channel|>", "thought")  # What Gemma 4 writes
+THINK = ThoughtMarks("<think>", "</think>")  # Most models
+CHANNEL = ThoughtMarks("<|channel>", "<channel|>", "thought")  # Gemma 4
 
 _ALL = (
     THINK,
@@ -60,14 +60,14 @@ class Spoken(NamedTuple):
 
 
 def split_thought(text: str) -> Spoken:
-    """Take every thought out of a text (with :func:`opened_by` before it).
+    """Take all thoughts out of a text (prefixed with :func:`opened_by`).
 
     >>> split_thought("<think>hm</think>\\n[]")
     Spoken(answer='[]', thought='hm', ends_inside=False)
     >>> split_thought("[] <think>hm [1, 2, 3, 4]")
     Spoken(answer='', thought='[]\\n\\nhm [1, 2, 3, 4]', ends_inside=True)
     """
-    # Nearly every reply, and rewards are taken of millions.
+    # The usual case, made fast: rewards read millions of replies.
     if not any(sign in text for sign in _SIGNS):
         return Spoken(text)
     begin = 0
@@ -82,38 +82,35 @@ def split_thought(text: str) -> Spoken:
 
 
 def opened_by(prompt: str, marks: ThoughtMarks) -> str:
-    """The end of a prompt that a chat template left inside a thought; else nothing."""
+    """Return the end of a prompt that leaves a thought open; else ""."""
     at = prompt.rfind(marks.opens)
     return prompt[at:] if at >= 0 and marks.closes not in prompt[at:] else ""
 
 
-FAILED = "Failed to obtain answer"
-"""What VLMEvalKit stores in place of an answer when a call failed: not a reply of the model."""
+FAILED = "Failed to obtain answer"  # VLMEvalKit stores it in place of an answer
 
-
-RECORD_KEY = "findit"
-"""Under this key of ``extra_records`` lies what our models record (:class:`Recorded`)."""
+RECORD_KEY = "findit"  # Of :class:`Recorded` in ``extra_records``
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """What a model's run recorded with one reply.
 
-    ``images`` say of each image (w, h) in pixels: ``original``, as ``sent`` (the run's limits) and
-    as ``processed`` (the model's processor), and the ``bounds`` in force.
+    ``images`` have each image's (w, h) in pixels: ``original``, as ``sent`` (the run's limits) and
+    as ``processed`` (by the model's processor), and the ``bounds`` in force.
     """
 
     space: Mapping[str, Any] | None = None  # Settings of :func:`..boxes.spaces.space_from`
     finish_reason: str = ""  # ``stop`` or ``length``
     images: tuple[Mapping[str, Any], ...] = ()
     thought: str = ""  # Never read for boxes
-    ends_in_thought: bool = False  # There is no answer
+    ends_in_thought: bool = False  # And so has no answer
     tokens: Mapping[str, int] = field(default_factory=dict)  # Of the prompt and the reply
-    # Identifier, revisions or provider, and row of the model table
-    model: Mapping[str, str] = field(default_factory=dict)
-    # Of HTTP: id and ``cost`` in US dollars, or error and status
-    call: Mapping[str, Any] = field(default_factory=dict)
-    token_logprobs: TokenLogprobs | None = None  # None: not asked for or not had
+    model: Mapping[str, str] = field(default_factory=dict)  # Identifier, revisions, provider, row
+    call: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # HTTP: id, ``cost`` in USD, error, status
+    token_logprobs: TokenLogprobs | None = None  # None: not asked for, or not available
 
     def as_json(self) -> str:
         """Return the value for the column ``extra_records``; :func:`recorded` reads it back."""
@@ -132,11 +129,11 @@ class Recorded:
         return json.dumps({RECORD_KEY: said})
 
 
-NOTHING_RECORDED = Recorded()  # What most models of others record: one for all their replies
+NOTHING_RECORDED = Recorded()  # Shared by replies of other models
 
 
 def call_failed(text: str, record: Recorded) -> bool:
-    """Return whether a call failed: by its record or, without one, as VLMEvalKit's message."""
+    """Return whether a call failed, by its record or else by VLMEvalKit's message."""
     if record.call.get("error"):
         return True
     if record.finish_reason or record.tokens:
@@ -144,12 +141,12 @@ def call_failed(text: str, record: Recorded) -> bool:
     return _MESSAGE.fullmatch(text.strip()) is not None
 
 
+# VLMEvalKit's message, alone or followed by the error
 _MESSAGE = re.compile(
     rf"{FAILED}(?: via API)?[.:]?"
     r"(?:\s*(?:<class '[\w.]+'>|\w+(?:Error|Exception|Timeout)\b|HTTP \d{3}\b|never asked$).*)?",
     re.DOTALL,
 )
-"""VLMEvalKit's message, alone or with the error behind it, as it and our runs write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,29 +154,27 @@ class Reply:
     """One row of a prediction file."""
 
     index: int
-    text: str  # As it stands, with thoughts that other programs leave in it
+    text: str  # With thoughts that other programs leave in it
     recorded: Recorded = field(default_factory=Recorded)
-    # What the row says of its query; the table is the truth
-    stated: Mapping[str, Any] = field(default_factory=dict)
+    stated: Mapping[str, Any] = field(default_factory=dict)  # Columns that repeat the table's
 
     @property
     def failed(self) -> bool:
-        """Whether this row is a failed call and no answer."""
         return call_failed(self.text, self.recorded)
 
     @property
     def answer(self) -> str:
-        """The text without its thought: what a benchmark reads."""
+        """Return the text without its thought: what a benchmark reads."""
         return split_thought(self.text).answer
 
     @property
     def ends_in_thought(self) -> bool:
-        """Whether it was cut off inside its thought, and holds no answer."""
+        """Return whether it was cut off inside its thought, and so has no answer."""
         return self.recorded.ends_in_thought or split_thought(self.text).ends_inside
 
     @property
     def cut(self) -> bool:
-        """Whether the reply was stopped at its token limit, as far as the run recorded it."""
+        """Return whether the reply was cut at its token limit, if the run recorded that."""
         return self.recorded.finish_reason == "length"
 
 
@@ -189,14 +184,14 @@ class ParseFailure(NamedTuple):
     reason: str
 
 
+# Reasons of :func:`read_reply`, beside a benchmark's and the failed call
 UNREAD = ("empty", "truncated", "truncated while thinking")
-"""Reasons of :func:`read_reply`, beside those of a benchmark and the failed call."""
 
 Answer = TypeVar("Answer")
 
 
 def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> Answer | ParseFailure:
-    """Return what a reply answers, or why it is none.
+    """Return the answer in a reply, or why there is none.
 
     ``read`` is given the text without its thought, never a failed call or an empty text.
     """
@@ -210,7 +205,7 @@ def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> An
 
 
 def recorded(value: object) -> Recorded:
-    """Read what our models put into ``extra_records``; drop wrong types and what is not finite."""
+    """Read our record in ``extra_records``; drop wrong types and what is not finite."""
     record = record_in(value)
     if not record:
         return NOTHING_RECORDED
@@ -230,14 +225,14 @@ def recorded(value: object) -> Recorded:
 
 
 def with_error(value: object, why: str) -> str:
-    """What ``extra_records`` hold of a failed call, with its error where they do not say it yet."""
+    """Return ``extra_records`` of a failed call, with its error unless it is there."""
     before = recorded(value)
     call = {**before.call, "error": before.call.get("error") or why}
     return json.dumps({**_object_in(value), **json.loads(replace(before, call=call).as_json())})
 
 
 def record_in(value: object) -> Mapping[str, Any]:
-    """What our models record under our own key; of other models', or of what is none, nothing."""
+    """Return our record in ``extra_records``; empty if there is none."""
     record = _object_in(value).get(RECORD_KEY)
     return record if isinstance(record, dict) else {}
 
@@ -252,7 +247,7 @@ def _object_in(value: object) -> dict[str, Any]:
 
 
 def _space(value: object) -> Mapping[str, Any] | None:
-    """Settings of a space: taken whole or not at all, since every one of them moves boxes."""
+    """Return all settings of a space or none, since each of them moves boxes."""
     if not isinstance(value, dict) or not value:
         return None
     plain = all(
@@ -265,7 +260,7 @@ def _space(value: object) -> Mapping[str, Any] | None:
 
 
 def _images(value: object) -> tuple[Mapping[str, Any], ...]:
-    """The images of a message: all or none, since they are told apart by their place."""
+    """Return all images of a message or none, since they are known by their place."""
     if not isinstance(value, list) or not all(isinstance(image, dict) for image in value):
         return ()
     return tuple(_plain_object(image) for image in value)
@@ -279,7 +274,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-_DEPTH = 8  # Objects within objects that a record may have; ours have three
+_DEPTH = 8  # Nested objects that a record may have; ours have three
 
 
 def _plain_object(value: object) -> dict[str, Any]:
@@ -291,7 +286,7 @@ _ODD = object()
 
 
 def _plain(value: object, depth: int) -> object:
-    """A value without what JSON cannot say (NaN, infinity), and not deeper than we write it."""
+    """Drop what JSON cannot hold (NaN, infinity) or is nested too deeply."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, (int, float)):
@@ -300,11 +295,11 @@ def _plain(value: object, depth: int) -> object:
         inside = ((str(key), _plain(one, depth - 1)) for key, one in value.items())
         return {key: one for key, one in inside if one is not _ODD}
     if isinstance(value, (list, tuple)) and depth:
-        # What is told apart by its place keeps it.
+        # Places in a list have a meaning: they stay.
         return [None if one is _ODD else one for one in (_plain(v, depth - 1) for v in value)]
     return _ODD
 
 
 def _is_number(value: float) -> bool:
-    """Finite, and not a whole number of hundreds of digits, which no float can hold."""
+    """Return whether it is finite, and no int that a float cannot hold."""
     return abs(value) < 2**63 if isinstance(value, int) else isfinite(value)

@@ -1,4 +1,4 @@
-"""One query of a run after scoring, alone and in tables: what every benchmark gives others."""
+"""Scored queries of a run, as rows and as tables of columns."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Sums = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """One query with its score."""
+    """A scored query."""
 
     index: int
-    source: str  # Cluster of its query; queries of one are not independent
-    sums: Sums  # Additive sums, without those of slices (:func:`totals` makes ``tp[size=small]``)
-    failed: bool = False  # The call failed: no answer
-    reason: str | None = None  # Why the answer could not be taken as it stands
+    source: str  # Its query's cluster
+    sums: Sums  # Without those of slices (:func:`totals` makes ``tp[size=small]``)
+    failed: bool = False  # The call failed
+    reason: str | None = None  # Why the answer could not be read
     slices: Mapping[str, str] = field(default_factory=dict)  # Value by kind
     details: Mapping[str, Any] = field(default_factory=dict)  # For the details file
-    # Sums by (kind, value) of one kind, as classes of an image
+    # Sums by (kind, value), all of one kind, such as an image's classes
     parts: Mapping[tuple[str, str], Sums] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what could not be added up, written and read back; the error names row and key.
+        """Refuse what could not be added up, written and read back.
 
         Raises:
             ValueError: naming row and key.
         """
-        # There are many rows: one look at all sums and names is enough where nothing is wrong.
+        # Rows are many: check all at once, and one by one only where something is wrong.
         if not _is_plain(self.sums):
             self._check_sums(self.sums)
         if (
@@ -79,7 +79,7 @@ class ScoredRow:
         return ValueError(f"row {self.index}: {what}")
 
     def part_rows(self) -> Iterator[ScoredRow]:
-        """Its parts as rows of their own, in its slices and the one that they name."""
+        """Yield its parts as rows, in its slices and their own."""
         for (kind, value), sums in self.parts.items():
             yield replace(self, sums=sums, slices={**self.slices, kind: value}, parts={})
 
@@ -94,12 +94,12 @@ def _is_plain(sums: Sums) -> bool:
         return False
     try:
         return isfinite(sum(sums.values()))
-    except OverflowError:  # a whole number too large for a fraction
+    except OverflowError:  # an int too large for a float
         return False
 
 
 def totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
-    """The sums of all rows, and of every slice under keys of its own."""
+    """Return the sums of all rows, and of every slice under keys of its own."""
     rows = list(rows)
     found = _totals(rows)
     parts = [part for row in rows if row.parts for part in row.part_rows()]
@@ -124,7 +124,7 @@ _ALL = ("", "")
 
 
 def add_up(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The sums of many, name by name."""
+    """Add up sums by name."""
     total: dict[str, float] = {}
     for sums in rows:
         for name, value in sums.items():
@@ -134,18 +134,17 @@ def add_up(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 # --- rows in columns ------------------------------------------------------------------------------
 
-# A row is some four kilobytes as an object and about a hundred bytes here, so that a leaderboard
-# can hold those of a thousand runs.
+# Some 100 bytes per row instead of 4 kB, so that a leaderboard can hold a thousand runs.
 
 Number = int | float
-_EXACT = 2**53  # Above it a fraction's type cannot hold every whole number
+_EXACT = 2**53  # Above it a float cannot hold every int
 
 _NONE, _WHOLE, _FRACTION = range(3)
 _KINDS = {type(None): _NONE, int: _WHOLE, float: _FRACTION}
 
 
 class Column(NamedTuple):
-    """One number of every row: its value (0 where there is none), and which kind of one it is."""
+    """One number per row: its value (0 where there is none) and its kind."""
 
     values: NDArray[Any]
     kinds: NDArray[np.uint8]
@@ -154,11 +153,10 @@ class Column(NamedTuple):
         return Column(self.values[inside], self.kinds[inside])
 
     def said(self) -> list[Number | None]:
-        """The numbers as they were put in."""
         made: list[Any] = self.values.tolist()
         first = self.kinds[0] if made else _NONE
         same = first != _NONE and (self.kinds == first).all()
-        # Whole numbers may lie among fractions, of rows that are not here.
+        # Ints may be stored as floats because of rows that are not here.
         if same and (first == _FRACTION or self.values.dtype.kind != "f"):
             return made
         of: tuple[Callable[[Any], Number | None], ...] = (lambda _: None, int, float)
@@ -166,7 +164,7 @@ class Column(NamedTuple):
 
 
 def column(said: Sequence[Number | None]) -> Column:
-    """A column of the smallest type that holds its numbers exactly."""
+    """Make a column of the smallest type that holds its numbers exactly."""
     kinds = np.array([_KINDS[type(one)] for one in said], dtype=np.uint8)
     numbers = [0 if one is None else one for one in said]
     whole = [one for one in numbers if isinstance(one, int)]
@@ -174,7 +172,7 @@ def column(said: Sequence[Number | None]) -> Column:
     kind: Any = object
     if not (kinds == _FRACTION).any():
         kind = np.result_type(np.min_scalar_type(lowest), np.min_scalar_type(highest))
-        # What holds both -1 and 2**63 is a fraction to numpy.
+        # numpy's type for both -1 and 2**63 is a float.
         kind = object if kind == np.float64 else kind
     elif max(-lowest, highest) <= _EXACT:
         kind = np.float64
@@ -184,28 +182,27 @@ def column(said: Sequence[Number | None]) -> Column:
 
 
 class Texts(NamedTuple):
-    """One text of every row: alphabetical values, and each row's place in them (-1: none)."""
+    """One text per row: alphabetical values, and each row's place in them (-1: none)."""
 
     values: tuple[str, ...]
     of: NDArray[np.signedinteger[Any]]
 
     def where(self, inside: NDArray[np.bool_]) -> Texts:
-        """The texts of some rows, without values that none of them has."""
+        """Select rows, and drop values that none of them has."""
         of = self.of[inside]
         used = np.unique(of[of >= 0])
-        # The last one is what -1 finds: a row without a text still has none.
+        # The last entry is for -1, no text.
         place = np.full(len(self.values) + 1, -1, dtype=self.of.dtype)
         place[used] = np.arange(len(used))
         return Texts(tuple(self.values[at] for at in used.tolist()), place[of])
 
     def said(self) -> list[str | None]:
-        """The texts as they were put in."""
         values = (*self.values, None)
         return [values[at] for at in self.of.tolist()]
 
 
 def texts(said: Sequence[str | None]) -> Texts:
-    """The texts of rows; runs that have the same ones share them."""
+    """Make the texts of rows; equal strings are shared between runs."""
     values = tuple(sorted({sys.intern(one) for one in said if one is not None}))
     place: dict[str | None, int] = {one: at for at, one in enumerate(values)}
     kind = np.result_type(np.int8, np.min_scalar_type(-len(values) - 1))
@@ -222,16 +219,15 @@ class RowTable(Sequence[ScoredRow]):
     reason: Texts
     sums: Mapping[str, Column]
     slices: Mapping[str, Texts]
-    counted: Mapping[str, Column] | None = None  # Sums with an anatomy's events (None: the same)
+    counted: Mapping[str, Column] | None = None  # Sums with events (None: the same)
     goodness: NDArray[np.float64] | None = None  # Query scores in percent (None: not stored)
     parts: RowTable | None = None  # Parts as rows; their index is their row's place
 
     def with_events(self) -> RowTable:
-        """The rows with their events counted."""
         return replace(self, sums=self.sums if self.counted is None else self.counted)
 
     def where(self, inside: NDArray[np.bool_]) -> RowTable:
-        """Some of the rows, by one truth value a row."""
+        """Select rows by a mask."""
         counted, parts = self.counted, self.parts
         if parts is not None:
             at = parts.indices.values
@@ -283,7 +279,7 @@ def table_of(
     counted: Sequence[ScoredRow] = (),
     goodness: Sequence[float] | None = None,
 ) -> RowTable:
-    """Rows as a table; ``counted`` are the same rows with the events of their anatomy counted."""
+    """Make a table of rows; ``counted`` are the same rows with events counted."""
     more = counted and any(one.sums != row.sums for one, row in zip(counted, rows, strict=True))
     parts = [replace(part, index=at) for at, row in enumerate(rows) for part in row.part_rows()]
     kinds = dict.fromkeys(kind for row in rows for kind in row.slices)
@@ -309,11 +305,11 @@ def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:
     return {name: said[at] for name, said in columns.items() if said[at] is not None}
 
 
-# --- what is asked of rows, whether they are a table or not --------------------------------------
+# --- of rows, whether they are a table or not -----------------------------------------------------
 
 
 def totals_of(rows: Sequence[ScoredRow]) -> dict[str, float]:
-    """:func:`.scored_row.totals`, to the last bit: added up row by row."""
+    """Return :func:`totals`, identical to the last bit: added up row by row."""
     if not isinstance(rows, RowTable):
         return totals(rows)
     found: dict[str, float] = {}
@@ -329,7 +325,7 @@ def totals_of(rows: Sequence[ScoredRow]) -> dict[str, float]:
 def _added_up(
     said: Sequence[Number | None], places: Sequence[int], keys: Sequence[str]
 ) -> dict[str, float]:
-    """The sum at each place by its key; without one where no row there has such a number."""
+    """Add up by place, under each place's key; no sum where no row has a number."""
     found: list[Number | None] = [None] * len(keys)
     for value, at in zip(said, places, strict=True):
         if value is not None and at >= 0:
@@ -339,21 +335,21 @@ def _added_up(
 
 
 def indices(rows: Sequence[ScoredRow]) -> list[int]:
-    """The indices of rows, in their order."""
+    """Return the indices of rows, in order."""
     if isinstance(rows, RowTable):
         return [int(index) for index in rows.indices.values.tolist()]
     return [row.index for row in rows]
 
 
 def failures(rows: Sequence[ScoredRow]) -> int:
-    """How many calls failed."""
+    """Count failed calls."""
     if isinstance(rows, RowTable):
         return int(rows.failed.sum())
     return sum(row.failed for row in rows)
 
 
 def sources(rows: Sequence[ScoredRow]) -> int:
-    """How many pictures or videos rows show."""
+    """Count the images or videos of rows."""
     if isinstance(rows, RowTable):
         return len(rows.source.values)
     return len({row.source for row in rows})

@@ -1,4 +1,4 @@
-"""What a user says about the scoring of a run, by flags, host arguments or the environment."""
+"""User settings for scoring a run, from flags, host arguments or the environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class SettingsError(ValueError):
 
 
 class ChosenEncoder(NamedTuple):
-    """The dual encoder that a user says scores captions, and where it was said."""
+    """The dual encoder chosen to score captions, and where it was chosen."""
 
     name: str
     source: str = "setting"
@@ -22,13 +22,13 @@ class ChosenEncoder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user says about the scoring of a run."""
+    """User settings for scoring a run."""
 
     space: str | Mapping[str, Any] | None = None  # A name or the fields of :class:`.Space`
-    reads_like: str | None = None  # Model table row whose replies to ``unconstrained`` it shares
+    reads_like: str | None = None  # Row of a model that replies alike to ``unconstrained``
     force: bool = False  # Overrides what the run recorded
-    source: str = "setting"  # Of the space: an environment variable never overrides a record
-    encoder: ChosenEncoder | None = None  # Where a score needs one (None: the dataset's own)
+    source: str = "setting"  # Of the space; a variable never overrides a record
+    encoder: ChosenEncoder | None = None  # None: the dataset's own
 
 
 SPACE_VARIABLE = "FINDIT_SPACE"
@@ -36,7 +36,7 @@ FORCE_VARIABLE = "FINDIT_FORCE"
 CONFIDENCES_VARIABLE = "FINDIT_CONFIDENCES"
 ENCODER_VARIABLE = "FINDIT_ENCODER"
 
-# Our keys of ``--judge-args``; other keys are the host's
+# Our keys of ``--judge-args``; others are the host's
 NAMES = ("space", "reads_like", "encoder", "force")
 
 
@@ -44,7 +44,7 @@ def judge_args(text: str | None) -> dict[str, Any]:
     """Parse ``--judge-args``.
 
     Raises:
-        SettingsError: it is no JSON object; the message says what to type.
+        SettingsError: not a JSON object; the message says what to type.
     """
     try:
         values = json.loads(text or "{}")
@@ -62,7 +62,7 @@ def judge_args(text: str | None) -> dict[str, Any]:
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:
-    """Make settings of ``--judge-args`` or flags, then of ``FINDIT_…`` environment variables."""
+    """Make settings from ``--judge-args`` or flags, else from ``FINDIT_…`` variables."""
     space, source = values.get("space"), "setting"
     if not space and os.environ.get(SPACE_VARIABLE):
         space, source = os.environ[SPACE_VARIABLE], SPACE_VARIABLE
@@ -91,7 +91,7 @@ def _encoder(said: object) -> ChosenEncoder | None:
 
 
 def wants_confidences() -> bool:
-    """Whether ``FINDIT_CONFIDENCES`` says that runs under VLMEvalKit record log-probabilities."""
+    """Return whether ``FINDIT_CONFIDENCES`` asks runs under VLMEvalKit for logprobs."""
     return _is_on(CONFIDENCES_VARIABLE)
 
 

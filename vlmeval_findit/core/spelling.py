@@ -1,4 +1,4 @@
-"""Words that people write, and words that they are shown."""
+"""Suggest names, and format text, numbers and CSV for people."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from io import StringIO
 from itertools import takewhile
 from typing import Any
 
-_LISTED = 40  # Lists longer than this help nobody in an error message
+_LISTED = 40  # Longer lists do not help in an error message
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
-    """The word that was probably meant; None where none is near."""
+    """Return the word that was probably meant; None if none is near."""
     return _closest(word, tuple(words))
 
 
@@ -23,7 +23,7 @@ def closest(word: str, words: Iterable[str]) -> str | None:
 def _closest(word: str, words: tuple[str, ...]) -> str | None:
     def likeness(candidate: str) -> tuple[float, int]:
         ratio = difflib.SequenceMatcher(None, word.lower(), candidate.lower()).ratio()
-        # Of two that are equally like it, the one that begins alike: xyxx is nearer xyxy than yxyx.
+        # Ties: the longer common beginning. xyxx is nearer to xyxy than to yxyx.
         pairs = zip(word.lower(), candidate.lower(), strict=False)
         return ratio, len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
@@ -32,7 +32,7 @@ def _closest(word: str, words: tuple[str, ...]) -> str | None:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """``: did you mean xyxy?`` when a word is near, else the list of what there is."""
+    """Return ``: did you mean xyxy?`` if a word is near, else the list of all."""
     words = list(words)
     best = closest(word, words)
     if best is not None:
@@ -40,26 +40,25 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f" (there are: {', '.join(words)})" if 0 < len(words) <= _LISTED else ""
 
 
-# Unicode's categories of control characters, halves of a surrogate pair, and ends of lines.
+# Unicode's categories of control characters, lone surrogates and ends of lines
 _NOT_SHOWN = ("Cc", "Cs", "Zl", "Zp")
 
 
 def is_one_line(text: str) -> bool:
-    """Whether text has neither ends of lines nor signs that cannot be shown or written."""
+    """Return whether text has no ends of lines, control characters or lone surrogates."""
     return not any(unicodedata.category(sign) in _NOT_SHOWN for sign in text)
 
 
-# --- text that came from outside, as it is shown --------------------------------------------------
+# --- formatting -----------------------------------------------------------------------------------
 
-# Whoever writes names or labels into a page, a sheet or a terminal escapes the marks of that
-# language himself; what no reader should meet anywhere is taken out here.
+# Callers escape for HTML, sheets and so on; here goes what should not be shown anywhere.
 
-# How a spreadsheet knows a formula, in both widths
+# Beginnings of a spreadsheet's formula, in both widths
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def visible(text: str) -> str:
-    """Escape control characters, line breaks, direction marks and halves of surrogate pairs.
+    """Escape control characters, line breaks, direction marks and lone surrogates.
 
     >>> visible("a\\tb\\u202ec")
     'a\\\\x09b\\\\u202ec'
@@ -69,7 +68,7 @@ def visible(text: str) -> str:
     return "".join(sign if _shown(sign) else _escape(sign) for sign in text)
 
 
-_JOINERS = "\u200c\u200d"  # Of letters in Persian and of parts of emoji: they stay
+_JOINERS = "\u200c\u200d"  # In Persian and in emoji: they stay
 
 
 def _shown(sign: str) -> bool:
@@ -84,7 +83,7 @@ def _escape(sign: str) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """Text of at most so many characters: both ends, because names differ at either."""
+    """Shorten text in the middle, because names differ at either end."""
     if len(text) <= most:
         return text
     tail = (most - 1) // 2
@@ -92,12 +91,12 @@ def short(text: str, most: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: "1 run", "1,200 runs"."""
+    """Format a count: "1 run", "1,200 runs"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as people read them: ``1 h 02 min``, ``3 min 05 s``, ``7 s``."""
+    """Format seconds: ``1 h 02 min``, ``3 min 05 s``, ``7 s``."""
     if seconds is None:
         return "?"
     whole = round(seconds)
@@ -107,7 +106,7 @@ def duration(seconds: float | None) -> str:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Format rows as CSV: four decimals, nothing for no value, text formulas disarmed (OWASP)."""
+    """Format rows as CSV: four decimals, empty for None, formulas disarmed (OWASP)."""
     out = StringIO()
     writer = csv.DictWriter(out, list(next(iter(rows), {})), lineterminator="\n")
     writer.writeheader()

@@ -1,4 +1,4 @@
-"""PNG files with the same bytes everywhere: zlib versions differ, so pixels are not compressed."""
+"""PNG files with the same bytes everywhere: uncompressed, since zlib versions differ."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LONGEST_BLOCK = 0xFFFF
 
 
 def png(pixels: Pixels) -> bytes:
-    """A PNG with 8 bits a channel."""
+    """Encode pixels as a PNG with 8 bits per channel."""
     height, width, _ = pixels.shape
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    # Every line begins with its filter: 0, none.
+    # Each line begins with its filter (0: none).
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
     parts = [b"\x89PNG\r\n\x1a\n"]
     for name, data in ((b"IHDR", header), (b"IDAT", _stored(lines)), (b"IEND", b"")):
@@ -27,7 +27,7 @@ def png(pixels: Pixels) -> bytes:
 
 
 def _stored(data: bytes) -> bytes:
-    """A zlib stream of stored blocks (RFC 1950, RFC 1951)."""
+    """Make a zlib stream of stored blocks (RFC 1950, RFC 1951)."""
     out = [b"\x78\x01"]
     for first in range(0, len(data), _LONGEST_BLOCK):
         block = data[first : first + _LONGEST_BLOCK]

@@ -1,4 +1,4 @@
-"""Tables as files: the fields of a frozen dataclass are the columns, one codec reads and writes.
+"""Tables as TSV files, whose columns are the fields of a frozen dataclass.
 
 Text and enums stand in a cell as they are, all else as JSON. An empty cell or missing column is the
 field's default; a field without one must be filled. ``<name>.meta.json`` has the checksum.
@@ -28,7 +28,7 @@ class TableError(ValueError):
 
 
 class CellError(ValueError):
-    """A cell that does not go with the others of its row: raised where queries are made of rows."""
+    """A cell that contradicts others of its row, found when queries are made of rows."""
 
     def __init__(self, column: str, why: str) -> None:
         super().__init__(why)
@@ -39,7 +39,7 @@ class CellError(ValueError):
 
 
 def image_path(name: str) -> str:
-    """A path below an image folder; a ValueError where it leaves the folder, or names no file."""
+    """Return a path below an image folder; a ValueError for any other."""
     if why := unsafe(name):
         raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
     return name
@@ -51,7 +51,7 @@ def _pixels(side: int) -> int:
     return side
 
 
-# The ``__pydantic_config__`` of dataclasses that cells hold
+# ``__pydantic_config__`` of dataclasses in cells
 NESTED: Any = {"allow_inf_nan": False, "extra": "forbid"}
 
 ImagePath = Annotated[str, Checked(image_path)]
@@ -62,7 +62,7 @@ AsQuery = TypeVar("AsQuery", bound=Query)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainQuery:
-    """The columns that every benchmark's table has, for one to add its own; see :class:`.Query`."""
+    """The columns of every benchmark's table, to be extended; see :class:`.Query`."""
 
     index: int
     images: Paths
@@ -113,7 +113,7 @@ def _cell(column: _Column, value: Any) -> str:
 
 
 def json_cell(value: Any) -> str:
-    """A value as the JSON of a cell.
+    """Format a value as the JSON of a cell.
 
     >>> json_cell(("a", "ü"))
     '["a","ü"]'
@@ -145,7 +145,7 @@ def write_table(
         writer = csv.writer(f, delimiter="\t", lineterminator="\n")
         writer.writerow([one.name for one in columns])
         writer.writerows([_cell(one, getattr(row, one.name)) for one in columns] for row in rows)
-        # Before the table, so that a kill between the two leaves none beside the facts of another.
+        # First: after a kill no new table may stand beside old facts.
         meta_path(path).unlink(missing_ok=True)
     said = {"table": path.stem, **origin, "table_sha256": file_sha256(path), **facts()}
     with atomic_write(meta_path(path)) as f:
@@ -161,13 +161,12 @@ def read_table(
     how_to_make: str,
     query: Callable[[Any], AsQuery] | None = None,
 ) -> list[AsQuery]:
-    """Read the queries of a table; the last tables are cached by content, since a run rereads them.
+    """Read the queries of a table; tables are cached by content, since a run rereads them.
 
-    ``query`` makes a query of a row (None: the row is one); its :class:`CellError` names a column.
+    ``query`` makes a query of a row (None: rows are queries) and may raise :class:`CellError`.
 
     Raises:
-        TableError: naming file, line and column; or the table is not the one that its
-            ``.meta.json`` describes.
+        TableError: naming file, line and column; or the checksum in ``.meta.json`` differs.
     """
     data = path.read_bytes()
     sha256 = sha256_of(data)
@@ -193,8 +192,7 @@ def read_table(
 _TABLES_KEPT = 32  # More than FindIt's release has
 
 _READ: dict[tuple[Path, str], tuple[Any, ...]] = {}
-# Programs that ask several models at once read tables in several threads
-_READ_LOCK = threading.Lock()
+_READ_LOCK = threading.Lock()  # Several models may be asked at once, in threads
 
 
 def _lines(
@@ -261,22 +259,22 @@ def _why(error: ValueError) -> str:
     return f"{at + ' ' if at else ''}{said}: {first['input']!r:.60}"
 
 
-# --- what is known of a table ---------------------------------------------------------------------
+# --- facts about a table --------------------------------------------------------------------------
 
 
 def meta_path(table: Path) -> Path:
-    """Where the facts about a table lie."""
+    """Return the file with the facts about a table."""
     return table.with_suffix(".meta.json")
 
 
 def is_users_table(name: str) -> bool:
-    """Return whether VLMEvalKit's user has a table ``<name>.tsv`` that we did not make."""
+    """Return whether LMUData has a table ``<name>.tsv`` that we did not make."""
     table = lmu_data_root() / f"{name}.tsv"
     return table.is_file() and not meta_path(table).is_file()
 
 
 def made_of(table: Path) -> str | None:
-    """Return the checksum of a table's source; None where it is unknown or damaged."""
+    """Return the checksum of a table's source; None if unknown."""
     try:
         values = json.loads(meta_path(table).read_text(encoding="utf-8"))
         return str(values["source_sha256"]) if table.is_file() else None
@@ -285,7 +283,7 @@ def made_of(table: Path) -> str | None:
 
 
 def contradiction(table: Path, sha256: str) -> str | None:
-    """Say why a table's content with this checksum is not what its facts describe; else None."""
+    """Say how a table's checksum contradicts its facts; else None."""
     facts = meta_path(table)
     try:
         recorded = json.loads(facts.read_text(encoding="utf-8"))["table_sha256"]

@@ -1,4 +1,4 @@
-"""How probable a model found each token of its reply: what ``--confidences`` records."""
+"""Logprobs of a reply's tokens, as ``--confidences`` records them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class TokenLogprobs:
     """The tokens of a reply as stored: stripped, without its thought.
 
     Token i ends before character ``ends[i]``; one that ends within a character, or was stripped,
-    shares its end with the one before. ``logprobs[i]`` is natural, under the model's own
+    shares its end with the one before. ``logprobs[i]`` is a natural logarithm under the model's own
     distribution (temperature 1, before grammar mask or penalty), rounded to 4 decimals.
 
     Raises:
-        ValueError: lengths that differ, ends that go back, or a logarithm that is not finite.
+        ValueError: lengths that differ, ends that go back, a logprob that is not finite.
 
     >>> TokenLogprobs.of([2, 5], [-0.00001, float("-inf")])
     TokenLogprobs(ends=(2, 5), logprobs=(0.0, -9999.0))
@@ -41,8 +41,8 @@ class TokenLogprobs:
 
     @classmethod
     def of(cls, ends: Iterable[int], logprobs: Iterable[float]) -> TokenLogprobs:
-        """As they are recorded: rounded, and :data:`LEAST` for a probability of nought."""
-        # Adding nought makes -0.0 plain.
+        """Round logprobs, with :data:`LEAST` for a probability of 0."""
+        # Adding 0.0 turns -0.0 into 0.0.
         rounded = (round(max(one, LEAST), _DECIMALS) + 0.0 for one in logprobs)
         return cls(tuple(ends), tuple(rounded))
 
@@ -58,12 +58,12 @@ class TokenLogprobs:
         return TokenLogprobs(tuple(end - begin for end, _ in left), tuple(one for _, one in left))
 
     def as_json(self) -> dict[str, Any]:
-        """As it stands in a record; :func:`token_logprobs` reads it back."""
+        """Return plain values for a record; :func:`token_logprobs` reads them back."""
         return {"ends": list(self.ends), "logprobs": list(self.logprobs)}
 
 
 def token_logprobs(value: object) -> TokenLogprobs | None:
-    """What a record says of a reply's tokens: all of it, or None where any of it is odd."""
+    """Read a reply's tokens from a record; None if anything is invalid."""
     if not isinstance(value, dict):
         return None
     ends, logprobs = value.get("ends"), value.get("logprobs")

@@ -27,14 +27,14 @@ class RunnerError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """The program that runs datasets; ``what`` names it for people."""
+    """The program that runs datasets; ``what`` is its name in messages."""
 
     path: Path
     what: str
 
 
 def package_folder() -> Path | None:
-    """The folder of the package ``vlmeval`` that an import would take; None where there is none."""
+    """Return the folder of the package ``vlmeval``; None if there is none."""
     spec = importlib.util.find_spec("vlmeval")
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     return Path(places[0]) if places else None
@@ -42,7 +42,7 @@ def package_folder() -> Path | None:
 
 @cache
 def host_version() -> Mapping[str, str]:
-    """The name of this VLMEvalKit with its version, or the commit of its clone."""
+    """Return this VLMEvalKit's distribution and version, or its clone's git revision."""
     folder = package_folder()
     if folder is None:
         return {}
@@ -57,7 +57,7 @@ def host_version() -> Mapping[str, str]:
 
 
 def git_revision(clone: Path) -> str | None:
-    """The commit of the clone whose top folder this is, in 12 digits; None where git has none."""
+    """Return the git revision of a clone in 12 digits; None if it has none."""
     command = ["git", f"--git-dir={clone / '.git'}", "rev-parse", "--verify", "--quiet", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -67,7 +67,7 @@ def git_revision(clone: Path) -> str | None:
 
 
 def find_runner(arguments: Sequence[str]) -> Runner:
-    """The runner of this VLMEvalKit; a RunnerError with the ``arguments`` where there is none."""
+    """Find this VLMEvalKit's runner; a RunnerError that shows ``arguments`` if there is none."""
     folder = package_folder()
     if folder is None:
         raise RunnerError(
@@ -89,7 +89,7 @@ def find_runner(arguments: Sequence[str]) -> Runner:
 
 @dataclass(frozen=True, slots=True)
 class HostFlag:
-    """A flag of the runner: its names, and of argparse's settings those that are literals."""
+    """A flag of the runner: its names and those argparse settings that are literals."""
 
     names: tuple[str, ...]
     settings: Mapping[str, Any]
@@ -99,7 +99,7 @@ _TYPES = {"int": int, "float": float, "str": str}
 
 
 def host_flags(runner: Path) -> list[HostFlag]:
-    """The flags of the runner, from its source; empty where it says them in another way."""
+    """Read the flags of the runner from its source; empty without ``add_argument``."""
     tree = ast.parse(runner.read_text(encoding="utf-8", errors="replace"))
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     found = [_flag(call) for call in calls if getattr(call.func, "attr", None) == "add_argument"]
@@ -144,29 +144,29 @@ def _is_quoted(name: str, text: str) -> bool:
 
 
 def may_have_model(name: str) -> bool:
-    """Whether VLMEvalKit's list of models names a model."""
+    """Return whether VLMEvalKit's list of models names a model."""
     return _is_quoted(name, _text("config.py"))
 
 
 def model_names() -> list[str]:
-    """The models that VLMEvalKit's list names, for messages."""
+    """Return the models in VLMEvalKit's list, for messages."""
     return re.findall(r"""["']([^"'\n]+)["']\s*:\s*partial\b""", _text("config.py"))
 
 
 def may_have_dataset(name: str) -> bool:
-    """Return whether VLMEvalKit's source names a dataset, or its beginning up to ``_`` or ``-``."""
-    # Some names are put together: ``VSI-Bench`` with ``_128frame``.
+    """Return whether VLMEvalKit's source names a dataset or its beginning up to ``_`` or ``-``."""
+    # Some names are composed: ``VSI-Bench`` with ``_128frame``.
     text = _text("dataset")
     ends = [match.start() for match in re.finditer("[_-]", name)]
     return any(_is_quoted(name[:end], text) for end in (len(name), *ends))
 
 
 def has_dataset(name: str) -> bool:
-    """Whether VLMEvalKit's source names a dataset in full."""
+    """Return whether VLMEvalKit's source names a dataset in full."""
     return _is_quoted(name, _text("dataset"))
 
 
 def dataset_names() -> list[str]:
-    """Datasets that VLMEvalKit's source names with an address or settings, for messages."""
+    """List datasets that VLMEvalKit's source names with an address or settings, for messages."""
     address = r"""["']([\w.+-]+)["']\s*:\s*(?:\(?\s*["'](?:https?:|hf:)|partial\()"""
     return list(dict.fromkeys(re.findall(address, _text("dataset"))))

@@ -1,4 +1,4 @@
-"""YAML with its lines, so that a message can say where something stands."""
+"""YAML with line numbers for error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class YamlText:
-    """A YAML text: its ``value`` and the lines of everything in it; ``name`` is its file's.
+    """A YAML text: its ``value`` and the lines of all parts; ``name`` is the file's.
 
     Raises:
         ConfigError: it is not YAML, empty, or says a key twice.
@@ -37,10 +37,10 @@ class YamlText:
         self._top = top
 
     def read(self, kind: type[T], *at: str | int) -> T:
-        """Return the value at a place, as a :class:`.config.Config`.
+        """Return the value at a place as a :class:`.config.Config`.
 
         Raises:
-            ConfigError: it is none; the message names file, line, and what to write.
+            ConfigError: it is invalid; the message names file, line, and what to write.
         """
         value = self.value
         for key in at:
@@ -51,20 +51,19 @@ class YamlText:
             raise self.error(str(error), *at, *error.at, is_key=error.is_key) from None
 
     def error(self, why: str, *at: str | int, is_key: bool = False) -> ConfigError:
-        """An error about what stands at a place, or about the key of it."""
+        """Make an error about the value at a place, or about its key."""
         return ConfigError(f"{self._name}, line {self.line(*at, is_key=is_key)}: {why}")
 
     def line(self, *at: str | int, is_key: bool = False) -> int:
-        """Where the value of a place begins, or its key: counted from 1."""
+        """Return the line of the value at a place, or of its key, from 1."""
         node = key_node = self._top
         for key in at:
-            # A value alone stands for a list of one, and pydantic names branches of unions.
+            # A single value may stand for a list, and pydantic names branches of unions.
             key_node, node = _child(node, key) or (key_node, node)
         return 1 + int((key_node if is_key else node).start_mark.line)
 
 
 def _child(node: yaml.Node, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """(where a child of a node is named, the child)."""
     if isinstance(node, yaml.MappingNode):
         return next((pair for pair in node.value if pair[0].value == str(key)), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
@@ -73,7 +72,7 @@ def _child(node: yaml.Node, key: str | int) -> tuple[yaml.Node, yaml.Node] | Non
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only, and no key twice."""
+    """Refuses repeated keys."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
