@@ -14,7 +14,7 @@ OPEN_IMAGES = 0.6  # share of the limit: most images begun at a time, as prefix 
 
 _DENIALS = 3  # successive denials after which a server is lost; gateways deny for a moment
 _WINDOW = 32  # calls over which the share of refusals is taken
-_TOLERATED = 0.1  # share of refusals that does not lower the limit, as random ones do not get fewer
+_TOLERATED = 0.1  # tolerated share of refusals: fewer calls do not avoid random ones
 
 _PATIENCE, _FIRST_PATIENCE = 600.0, 60.0
 """Seconds a server may be down: long enough to restart a large model; less for one that never
@@ -116,7 +116,7 @@ class Server:
 
     first_seconds: float = 0.0  # duration of an image's first call; 0: unknown
     later_seconds: float = 0.0  # duration of the others
-    silent_since: float = 0.0  # when the last call ended, if calls are in flight
+    silent_since: float = 0.0  # since when nothing has ended, if calls are in flight
 
     on_trial: bool = False  # the breaker is open: from back_at on, one call tests it
     back_at: float = 0.0
