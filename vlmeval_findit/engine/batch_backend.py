@@ -70,9 +70,7 @@ class Ledger:
         return self._note({"batch": name, **how, "at": round(time.time(), 3), "keys": own})
 
     def note(self, batch: Batch, **step: Any) -> Batch:
-        """Note a step: requests ``uploaded``, ``id`` created, keys ``collected``, or ``ended``
-        without.
-        """
+        """Note: requests ``uploaded``, batch ``id``, keys ``collected``, or ``ended`` why."""
         return self._note({"batch": batch.name, **step})
 
     def refuse_open(self, keys: Set[str], how: Mapping[str, Any] | None = None) -> None:

@@ -234,7 +234,7 @@ def _adopted(
         call = Call(keys[at], cell, at)
         said = reply.index, call.prompt_sha256, reply.text
         known = journal.get(call.key) if call.key in journal else None
-        # An answer without log-probabilities may have said it.
+        # The reply may be an earlier answer, without log-probabilities.
         is_same = known is not None and (known["reply"] == reply.text or said in asked_before())
         with_logprobs = reply.recorded.token_logprobs is not None
         says_more = with_logprobs and not journal.serves(call.key, confidences=True)

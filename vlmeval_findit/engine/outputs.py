@@ -129,7 +129,7 @@ def _made_otherwise(
 def record_of(call: Call, answer: Answer, run: Identity, confidences: bool) -> dict[str, Any]:
     """Return the journal's record of a call; ``confidences``: log-probabilities were asked for."""
     cell = call.cell
-    # Models of plug-ins have not done it.
+    # Our own models have done this already, those of plug-ins have not.
     answer = refused_if_it_quotes(answer)
     extra, error = scrubbed([as_json_value(answer.extra), answer.error])
     return {
