@@ -70,7 +70,7 @@ class Ledger:
         return self._note({"batch": name, **how, "at": round(time.time(), 3), "keys": own})
 
     def note(self, batch: Batch, **step: Any) -> Batch:
-        """Note: requests ``uploaded``, batch ``id``, keys ``collected``, or ``ended`` why."""
+        """Note ``uploaded`` requests, a created ``id``, ``collected`` keys, or why it ``ended``."""
         return self._note({"batch": batch.name, **step})
 
     def refuse_open(self, keys: Set[str], how: Mapping[str, Any] | None = None) -> None:
