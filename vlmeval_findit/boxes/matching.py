@@ -53,10 +53,7 @@ def match(
     maps: Sequence[ToPixels] | None = None,
     judged: Judging = Judging.BY_OVERLAP,
 ) -> list[Matched]:
-    """Match each reading, in units of the reply, with its ground truth in pixels.
-
-    ``maps`` turn units of the reply into pixels, per query (None: they are pixels).
-    """
+    """Match readings with truths in pixels; ``maps`` convert readings to pixels, per query."""
     if maps is None:
         maps = [ToPixels()] * len(readings)
     pairs = [len(one.boxes) * len(of.boxes) for one, of in zip(readings, truths, strict=True)]

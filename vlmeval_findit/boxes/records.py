@@ -91,7 +91,6 @@ class Matched(NamedTuple):
 
     @property
     def counted(self) -> int:
-        """Return how many boxes count, as hits or as false positives."""
         return len(self.boxes) - len(self.ignored)
 
     @property

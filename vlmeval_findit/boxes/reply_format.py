@@ -10,7 +10,6 @@ from .representation import CLASS_KEY as CLASS_KEY
 OUTPUTS = ("text", "json")
 
 DEFAULT_KEY = BOX_KEYS[0]
-# Of all representations
 KEYS = tuple(dict.fromkeys((*BOX_KEYS, *POINT_KEYS)))
 
 

@@ -76,7 +76,6 @@ class Space:
             raise SpaceError(f"min_pixels {self.min_pixels} > max_pixels {self.max_pixels}")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings that are set; :func:`space_from` reads them back."""
         values = ((one.name, getattr(self, one.name)) for one in dataclasses.fields(self))
         return {name: value for name, value in values if value not in (None, False)}
 
@@ -106,11 +105,7 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 
 @lru_cache(maxsize=65536)
 def reference(space: Space, width: int, height: int) -> Reference:
-    """Return where a width x height image lies in the numbers of a reply.
-
-    Raises:
-        SpaceError: a plug-in's space gives something unusable.
-    """
+    """Return where a width x height image lies in a reply; a SpaceError if a plug-in is wrong."""
     found = KINDS[space.kind].reference(as_sent(space, width, height), space)
     if space.kind not in KINDS.ours:
         _check(space.kind, found)

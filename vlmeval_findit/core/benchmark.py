@@ -128,11 +128,7 @@ class Benchmark(ABC):
 
     @abstractmethod
     def parse(self, name: str) -> Question:
-        """Parse a dataset name.
-
-        Raises:
-            QuestionError: the message names the wrong part and the nearest valid one.
-        """
+        """Parse a dataset name; a QuestionError names the wrong part and the nearest valid one."""
 
     @abstractmethod
     def listed(self) -> Sequence[str]:
@@ -153,11 +149,7 @@ class Benchmark(ABC):
         return (question,)
 
     def in_format(self, question: Any, name: str) -> Question:
-        """Return the same table in the format of a name.
-
-        Raises:
-            QuestionError: there is none; the message names the nearest.
-        """
+        """Return the same table in a format by name; a QuestionError names the nearest."""
         known = {one.format: one for one in self.formats(question)}
         if name not in known:
             raise QuestionError(f"{question.name} has no format {name!r}{nearest(name, known)}")
@@ -193,11 +185,7 @@ class Benchmark(ABC):
         return ""
 
     def check(self, question: Question, settings: Settings) -> None:
-        """Refuse settings that replies cannot be scored with, before a model is asked.
-
-        Raises:
-            ValueError: they cannot be used.
-        """
+        """Refuse unusable settings with a ValueError, before a model is asked."""
         return None
 
     def read(self, text: str, query: Any) -> Any:

@@ -40,10 +40,7 @@ def refuse_twice(values: Sequence[Any], *at: str) -> None:
 
 
 class Config:
-    """A dataclass whose fields are the only keys allowed.
-
-    A field ``line`` is no key: the reader sets it to the line in the file.
-    """
+    """A dataclass whose fields are the only keys allowed; ``line`` is set by the reader instead."""
 
     __slots__ = ()
     __pydantic_config__: ClassVar[Any] = {"arbitrary_types_allowed": True}
@@ -130,11 +127,7 @@ SeveralOrAll = Annotated[tuple[T, ...] | Literal["all"], Checked(_as_list_or_all
 
 
 def config_from(kind: type[T], values: Any, said: Callable[[str], str] = lambda key: key) -> T:
-    """Make a :class:`Config` of values by name; ``said`` spells a name as its user wrote it.
-
-    Raises:
-        MisplacedError: one cannot be used.
-    """
+    """Make a :class:`Config`, or raise a MisplacedError; ``said`` spells names as users do."""
     from pydantic import ValidationError
 
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]

@@ -80,7 +80,6 @@ class Evidence:
         return [one.name for one in self.metrics].index(metric)
 
     def figure(self, metric: str) -> float | None:
-        """Return a metric's value; None where there is none."""
         value = 100 * float(self.values[self.place(metric)])
         return None if np.isnan(value) else value
 
@@ -196,7 +195,6 @@ def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
 
 
 def _ratio(part: Array, whole: Array) -> Array:
-    """Divide; an empty denominator gives 0."""
     made: Array = np.divide(
         part, whole, out=np.zeros(np.shape(part), dtype=float), where=whole != 0
     )

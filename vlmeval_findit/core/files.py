@@ -25,11 +25,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file for reading, but never a FIFO, which would wait for a writer.
-
-    Raises:
-        OSError: it cannot be read, or is no regular file.
-    """
+    """Open a regular file for reading; an OSError for others: a FIFO would wait for a writer."""
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # the system refuses folders
         raise OSError(errno.EINVAL, "not a regular file", str(path))

@@ -215,7 +215,6 @@ class Contradiction:
 
     @property
     def of_two_runs(self) -> str:
-        """Describe it as a difference between two runs."""
         return f"{self.what} (here {_shown(self.recorded)}, there {_shown(self.now)})"
 
     def __str__(self) -> str:
@@ -279,11 +278,7 @@ _SHOWN = 5
 
 
 def continued(recorded: Identity | None, now: Identity, forced: bool, where: Path) -> Identity:
-    """Return the identity of a run that resumes or begins.
-
-    Raises:
-        IdentityError: ``recorded`` contradicts ``now``, not ``forced``.
-    """
+    """Return the identity of a run that resumes or begins; see :func:`overruled` for errors."""
     if recorded is None:
         return now
     against = contradictions(recorded, now)

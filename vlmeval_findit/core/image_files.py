@@ -74,11 +74,7 @@ def from_bytes(data: bytes) -> Image.Image:
 
 
 def rgb(image: Image.Image) -> Image.Image:
-    """Copy an image that the user opened with Pillow, as RGB.
-
-    Raises:
-        ImageFileError: it is not decoded yet, and of a format that is not accepted.
-    """
+    """Copy a user's Pillow image as RGB; an ImageFileError for undecoded files not in FORMATS."""
     from PIL import ImageFile
 
     if isinstance(image, ImageFile.ImageFile) and image.format not in (*FORMATS, "MPO"):

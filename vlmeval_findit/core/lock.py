@@ -93,7 +93,6 @@ class Lock:
 
     @property
     def token(self) -> str:
-        """A random name of this hold."""
         return str(self._lease.token)
 
     def release(self) -> None:
@@ -177,7 +176,6 @@ class _Holder:
         return not _is_of_another_process(_content(self._path) or b"")
 
     def evict(self) -> None:
-        """Remove the lease of a dead holder, and of nobody else."""
         # A faster waiter may hold it by now: move the file aside, which only one process can, and
         # put it back if it is not the dead holder's.
         aside = self._path.with_name(f".{self._path.name}.{secrets.token_hex(4)}")

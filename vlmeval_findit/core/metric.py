@@ -104,7 +104,6 @@ class Metric:
 
     @property
     def share(self) -> bool:
-        """Return whether its part is a part of its whole."""
         return self.unit == "%"
 
     @property
@@ -133,7 +132,6 @@ class Metric:
         ]
 
     def value(self, sums: Sums) -> float | None:
-        """Return the metric's value for sums that are numbers."""
         found = []
         for ratio in self.ratios(sums):
             whole = weighted(sums, ratio.whole)
@@ -144,7 +142,7 @@ class Metric:
         return found[0] if len(found) == 1 else float(np.mean(found))
 
     def values(self, sums: Sums) -> Array:
-        """Return the metric's values for sums that are arrays of one shape; NaN for None."""
+        """Evaluate it for sums that are arrays of one shape; NaN for None."""
         parts = [
             (weighted(sums, ratio.part), weighted(sums, ratio.whole)) for ratio in self.ratios(sums)
         ]

@@ -77,11 +77,7 @@ class OwnRow(Config):
 
 
 def own_rows() -> Mapping[str, OwnRow]:
-    """Return the custom datasets by name; none without the file.
-
-    Raises:
-        DatasetFileError: the file cannot be read.
-    """
+    """Return the custom datasets by name; a DatasetFileError if their file is damaged."""
     path = own_datasets_file()
     try:
         state = path.stat()
@@ -197,11 +193,7 @@ def image_folder(key: str) -> Folder:
 
 
 def keep_below(folder: Folder, name: str, data: bytes) -> Path:
-    """Store an image that we made from the folder's images.
-
-    Raises:
-        PlaceError: the folder cannot be written to; the message says how to name another.
-    """
+    """Store an image made from the folder's own; a PlaceError if that is not allowed."""
     path = folder.path / name
     try:
         write_once(path, data)

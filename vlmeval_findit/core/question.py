@@ -16,10 +16,7 @@ class QuestionError(ValueError):
 
 
 class Question(Protocol):
-    """One way of asking one table: frozen, hashable, picklable.
-
-    ``reply_schema`` constrains decoding; a backend that cannot do so must refuse.
-    """
+    """One way of asking one table: frozen, hashable, picklable."""
 
     @property
     def name(self) -> str: ...  # Canonical
@@ -28,15 +25,9 @@ class Question(Protocol):
     @property
     def format(self) -> str: ...  # In which runs of a column differ; "": there is one
     @property
-    def format_place(self) -> tuple[int, ...]:
-        """Place in the benchmark's order of formats; it settles ties."""
-        ...
-
+    def format_place(self) -> tuple[int, ...]: ...  # In the order of formats; settles ties
     @property
-    def format_cell(self) -> tuple[str, str]:
-        """Row and column in a heat map of formats."""
-        ...
-
+    def format_cell(self) -> tuple[str, str]: ...  # Row and column in a heat map of formats
     @property
     def family_name(self) -> str: ...
     @property
@@ -52,14 +43,11 @@ class Question(Protocol):
     @property
     def in_boxes(self) -> bool: ...  # Answers need a coordinate space
     @property
-    def reply_schema(self) -> Mapping[str, Any] | None: ...
+    def reply_schema(self) -> Mapping[str, Any] | None: ...  # Backends must enforce it or refuse
 
 
 class Query(Protocol):
-    """One row of a table, without the truth.
-
-    Images are relative to the image folder.
-    """
+    """One row of a table, without the truth; images are relative to the image folder."""
 
     @property
     def index(self) -> int: ...
@@ -124,11 +112,7 @@ class Task(Generic[Asked, Row]):
     before: Task[Asked, Row] | None = None  # The task before :meth:`.Benchmark.for_model`
 
     def __post_init__(self) -> None:
-        """Refuse rows whose index could not be read back.
-
-        Raises:
-            QuestionError: an index is invalid.
-        """
+        """Refuse an invalid index with a QuestionError."""
         wrong = next((index for index in self.queries if not is_index(index)), None)
         if wrong is not None:
             raise QuestionError(

@@ -191,10 +191,7 @@ Answer = TypeVar("Answer")
 
 
 def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> Answer | ParseFailure:
-    """Return the answer in a reply, or why there is none.
-
-    ``read`` is given the text without its thought, never a failed call or an empty text.
-    """
+    """Return a reply's answer or failure; ``read`` gets its text without thought, never empty."""
     if reply.failed:
         return ParseFailure("failed call")
     text = reply.answer

@@ -31,11 +31,7 @@ class ScoredRow:
     parts: Mapping[tuple[str, str], Sums] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what could not be added up, written and read back.
-
-        Raises:
-            ValueError: naming row and key.
-        """
+        """Refuse what cannot be added up or stored, with a ValueError that names row and key."""
         # Rows are many: check all at once, and one by one only where something is wrong.
         if not _is_plain(self.sums):
             self._check_sums(self.sums)
@@ -227,7 +223,6 @@ class RowTable(Sequence[ScoredRow]):
         return replace(self, sums=self.sums if self.counted is None else self.counted)
 
     def where(self, inside: NDArray[np.bool_]) -> RowTable:
-        """Select rows by a mask."""
         counted, parts = self.counted, self.parts
         if parts is not None:
             at = parts.indices.values

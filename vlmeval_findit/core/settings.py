@@ -41,11 +41,7 @@ NAMES = ("space", "reads_like", "encoder", "force")
 
 
 def judge_args(text: str | None) -> dict[str, Any]:
-    """Parse ``--judge-args``.
-
-    Raises:
-        SettingsError: not a JSON object; the message says what to type.
-    """
+    """Parse ``--judge-args``; a SettingsError says what to type instead."""
     try:
         values = json.loads(text or "{}")
     except ValueError:

@@ -17,7 +17,6 @@ from .metric import Array
 LEVEL = 0.95  # Of intervals
 ALPHA = 0.05  # Corrected p-values below it are significant
 
-# As files describe them
 INTERVALS = f"95 % over pictures; none where fewer than {FEWEST} pictures count"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
@@ -95,11 +94,7 @@ def mean_bounds(value: float, variance: float, pictures: float) -> Interval | No
 
 
 def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
-    """Return the interval of every value; None where it rests on too few images.
-
-    Raises:
-        ValueError: a share does not lie between 0 and 100 %.
-    """
+    """Return all intervals (None: too few images); a ValueError if a share is not 0 to 100 %."""
     variances = (found.influence**2).sum(axis=0)
     for metric, value, pictures in zip(found.metrics, found.values, found.counted, strict=True):
         if metric.share and pictures and not -_ROUNDING <= value <= 1 + _ROUNDING:

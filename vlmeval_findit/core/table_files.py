@@ -135,10 +135,7 @@ def write_table(
     origin: Mapping[str, Any],
     facts: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
-    """Write a table with its ``.meta.json``, both atomically.
-
-    ``origin`` says where rows came from; ``facts`` is called once all are written.
-    """
+    """Write a table, then its ``.meta.json`` with ``origin`` and ``facts()``, both atomically."""
     columns = _columns(kind)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:

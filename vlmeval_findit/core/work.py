@@ -51,7 +51,6 @@ class Answer(NamedTuple):
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """Return what our models record under our own key; nothing for other models."""
         return record_in(self.extra)
 
 

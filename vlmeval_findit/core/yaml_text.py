@@ -37,11 +37,7 @@ class YamlText:
         self._top = top
 
     def read(self, kind: type[T], *at: str | int) -> T:
-        """Return the value at a place as a :class:`.config.Config`.
-
-        Raises:
-            ConfigError: it is invalid; the message names file, line, and what to write.
-        """
+        """Return the value at a place as a Config; a ConfigError names file and line."""
         value = self.value
         for key in at:
             value = value[key]
@@ -51,7 +47,6 @@ class YamlText:
             raise self.error(str(error), *at, *error.at, is_key=error.is_key) from None
 
     def error(self, why: str, *at: str | int, is_key: bool = False) -> ConfigError:
-        """Make an error about the value at a place, or about its key."""
         return ConfigError(f"{self._name}, line {self.line(*at, is_key=is_key)}: {why}")
 
     def line(self, *at: str | int, is_key: bool = False) -> int:
