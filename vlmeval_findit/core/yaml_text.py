@@ -59,6 +59,7 @@ class YamlText:
 
 
 def _child(node: yaml.Node, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return a child's key (of a list: itself) and the child."""
     if isinstance(node, yaml.MappingNode):
         return next((pair for pair in node.value if pair[0].value == str(key)), None)
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
