@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from toy_benchmark import Letters
 
+from vlmeval_findit.benchmarks.findit.anatomy import event_sums
+from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
+from vlmeval_findit.boxes.anatomy import Event, Kind
 from vlmeval_findit.core.scored_row import ScoredRow
 
 PLAIN = {"asked": 1, "answered": 1, "readable": 1}
@@ -39,3 +42,11 @@ def test_rows_as_they_should_be_pass() -> None:
             ScoredRow(1, "a.png", {"asked": 1, "answered": 0, "readable": 0}, failed=True),
         ]
     )
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize(("box", "thing"), [(None, None), (0, None), (None, 0), (0, 0)])
+def test_events_of_boxes_have_known_sums_whatever_they_lack(
+    kind: Kind, box: int | None, thing: int | None
+) -> None:
+    assert event_sums([Event(kind, box, thing)]).keys() <= set(BENCHMARK.anatomy.keys)

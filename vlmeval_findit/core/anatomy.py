@@ -7,7 +7,7 @@ the metric in which failed calls count as wrong (``with_failures``).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -47,6 +47,11 @@ class Anatomy(Protocol):
     causes: tuple[Cause, ...]  # In display order
     score: Metric  # What lost the points
     cuts: tuple[str, ...] = ("label",)  # For :meth:`parts`, beside the slices of rows
+
+    @property
+    def keys(self) -> Collection[str]:
+        """Return the keys that events may have."""
+        return {one.key for one in self.causes}
 
     @abstractmethod
     def events(self, row: ScoredRow) -> Mapping[str, float]:

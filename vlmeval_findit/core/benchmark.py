@@ -235,7 +235,7 @@ class Benchmark(ABC):
                 the message names row and key.
         """
         needed: set[str] = set()
-        known = {*_STANDARD, *self.counts.values(), *(one.key for one in self.anatomy.causes)}
+        known = {*_STANDARD, *self.counts.values(), *self.anatomy.keys}
         for metric in self.all_metrics:
             own = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
             known |= own

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,10 @@ class F1Anatomy(Anatomy):
     causes = tuple(CAUSES.values())
     score = F1_FAILED_MISSED
     cuts = (SIZE, OBJECTS, LABEL)
+
+    @property
+    def keys(self) -> Collection[str]:
+        return _KEYS
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
         return {name: count for name, count in row.sums.items() if name in _KEYS}
