@@ -86,10 +86,11 @@ def write_images(folder: Path) -> Path:
 
 
 def prepared(lmu: Path, parquet: Path) -> Path:
-    """LMUData with the pictures and the tables that ``prepare`` makes of the Parquet files."""
+    """LMUData with the pictures and the tables that ``data get`` makes of the Parquet files."""
     write_images(lmu / "images" / "RefL4")
     write_parquet(parquet)
-    arguments = ["prepare", "--ref-l4", str(parquet), "--force"]
+    names = [f"RefL4Full_{split}" for split in ("val", "test", "all")]
+    arguments = ["data", "get", *names, "--from", str(parquet), "--no-images", "--force"]
     done = run(RUN_FINDIT, arguments, parquet, environment(lmu))
     assert done.returncode == 0, done.stdout
     return lmu

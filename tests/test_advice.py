@@ -50,7 +50,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert ended.value.code == 0
     return capsys.readouterr().out
 
@@ -63,8 +63,9 @@ def test_commands_in_messages_are_commands_with_their_flags(
     helps = {"": f"{USAGE} --judge-args"}
     wrong = []
     for where, command in found:
-        first = command.split()[0].strip(".,:)'\"")
-        name = "" if first.startswith(("-", "_")) else first
+        words = [word.strip(".,:)'\"") for word in command.split()[:2]]
+        name = words[0] if words[0] in COMMANDS else " ".join(words)
+        name = "" if name.startswith(("-", "_")) else name
         if name not in COMMANDS and name:
             wrong.append(f"{where}: no command {command!r}")
             continue

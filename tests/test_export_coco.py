@@ -33,7 +33,7 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     data_folder(tmp_path, monkeypatch)
     images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
     given = ["--coco", str(instances), "--images", str(images), "--name", "MyData"]
-    assert main(["import", *given]) == 0
+    assert main(["data", "import", *given]) == 0
     return instances
 
 
@@ -201,7 +201,7 @@ def test_a_table_that_changed_after_the_scoring_is_named(
     values = coco_values()
     values["annotations"][0]["bbox"][0] += 1
     given = ["--coco", str(write_coco(tmp_path, values)), "--images", str(tmp_path / "pictures")]
-    assert main(["import", *given, "--name", "MyData", "--replace"]) == 0
+    assert main(["data", "import", *given, "--name", "MyData", "--replace"]) == 0
     again = ["export", f"Model_{DATASETS[0]}.json", "--to", "coco", "--out", "coco"]
     assert main(again) == 2
     assert "is not the table that" in capsys.readouterr().err

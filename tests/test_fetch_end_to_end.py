@@ -61,7 +61,7 @@ def test_fetch_pascal_and_run_it(tmp_path: Path, web: Web) -> None:
     web.folders = {"/subsets/": SHARED / "findit-subsets", "/voc/": mirror}
     config = tmp_path / "mirror.yaml"
     config.write_text(f"sources: {{findit: '{web.url}subsets', voc2007: '{web.url}voc'}}\n")
-    fetched = run(tmp_path, "fetch", "Pascal", FINDIT_CONFIG=str(config))
+    fetched = run(tmp_path, "data", "get", "Pascal", FINDIT_CONFIG=str(config))
     assert fetched.returncode == 1, fetched.stderr  # the mirror has 13 photographs of 1,740
     assert "in none of VOCtest_06-Nov-2007.tar" in fetched.stdout
     assert len(list((tmp_path / "lmu" / "images" / "Pascal").glob("*.jpg"))) == len(photographs)
@@ -76,7 +76,7 @@ def test_fetch_pascal_and_run_it(tmp_path: Path, web: Web) -> None:
 def test_import_run_export(tmp_path: Path) -> None:
     images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
     given = ["--coco", str(instances), "--images", str(images), "--name", "MyData"]
-    assert run(tmp_path, "import", *given).returncode == 0
+    assert run(tmp_path, "data", "import", *given).returncode == 0
     name = "FindIt_MyData_multilabel_xyxy_json"
     done = run(tmp_path, "--data", name, "--model", "FullImage", "--work-dir", "outputs")
     assert done.returncode == 0, done.stderr[-2000:]

@@ -389,8 +389,8 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
     """Thirteen photographs are there: the run is refused, or leaves rows out and says so."""
     tables = tmp_path / "tables"
     env = environment(lmu, FINDIT_TABLES=str(tables))
-    subsets = ["--subsets", str(shared / "findit-subsets"), "--only", "Pascal"]
-    done = run(RUN_FINDIT, ["prepare", *subsets, "--out", str(tables)], tmp_path, env)
+    command = ["data", "get", "Pascal", "--from", str(shared / "findit-subsets"), "--no-images"]
+    done = run(RUN_FINDIT, [*command, "--out", str(tables)], tmp_path, env)
     assert done.returncode == 0, done.stdout
 
     data = ["--data", "FindIt_Pascal_xyxy_json", "FindIt_Pascal_multilabel_xyxy_json"]

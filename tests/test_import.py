@@ -45,7 +45,7 @@ def images(tmp_path: Path) -> Path:
 
 def import_coco(folder: Path, images: Path, name: str = "MyData", *more: str) -> int:
     path = str(folder / "instances.json")
-    return main(["import", "--coco", path, "--images", str(images), "--name", name, *more])
+    return main(["data", "import", "--coco", path, "--images", str(images), "--name", name, *more])
 
 
 def rounded(box: tuple[float, ...]) -> tuple[float, ...]:
@@ -83,7 +83,7 @@ EXPECTED = [
 def test_every_format_makes_the_same_queries(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "source"
     folder.mkdir()
-    assert main(["import", *arguments(kind, folder), "--name", "MyData"]) == 0
+    assert main(["data", "import", *arguments(kind, folder), "--name", "MyData"]) == 0
     # Of YOLO's folders the picture without objects asks for a class, with nothing to find.
     empty = [("cat", 100, 100, ("three.jpg",), ())] if kind == "yolo" else []
     assert sorted(queries_of("MyData")) == sorted([*EXPECTED, *empty])
@@ -324,7 +324,7 @@ def test_damaged_files_name_the_place(
     text = (folder / file).read_text()
     assert old in text
     (folder / file).write_text(text.replace(old, new, 1))
-    assert main(["import", *given, "--name", "MyData"]) == 2
+    assert main(["data", "import", *given, "--name", "MyData"]) == 2
     assert why in capsys.readouterr().err
 
 

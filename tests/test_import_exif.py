@@ -94,7 +94,9 @@ def import_csv(tmp_path: Path, rows: Sequence[Sequence[object]], *flags: str) ->
         writer.writerow(["image", "label", "x1", "y1", "x2", "y2", "width", "height"])
         writer.writerows(rows)
     pictures = str(tmp_path / "pictures")
-    return main(["import", "--csv", str(path), "--images", pictures, "--name", "Mine", *flags])
+    return main(
+        ["data", "import", "--csv", str(path), "--images", pictures, "--name", "Mine", *flags]
+    )
 
 
 def imported() -> list[tuple[object, ...]]:
@@ -258,7 +260,7 @@ def test_every_format_asks_and_brings_boxes_back(
     orientation: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    given = ["import", *write(tmp_path, orientation, drawn), "--name", "Mine"]  # type: ignore[operator]
+    given = ["data", "import", *write(tmp_path, orientation, drawn), "--name", "Mine"]  # type: ignore[operator]
     assert main(given) == 2
     assert "--exif stored or --exif turned" in capsys.readouterr().err
     assert main([*given, "--exif", drawn.value]) == 0
@@ -349,5 +351,15 @@ def test_pixels_that_are_no_fractions_are_refused_as_such(
 
 def test_units_are_for_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["import", *coco(tmp_path, 1, Drawn.STORED), "--name", "Mine", "--units", "pixels"])
+        main(
+            [
+                "data",
+                "import",
+                *coco(tmp_path, 1, Drawn.STORED),
+                "--name",
+                "Mine",
+                "--units",
+                "pixels",
+            ]
+        )
     assert "--units is for --csv" in capsys.readouterr().err

@@ -276,7 +276,7 @@ def test_flags_that_contradict(
     tmp_path: Path, flags: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main(["import", *flags, "--images", str(tmp_path), "--name", "Mine"])
+        main(["data", "import", *flags, "--images", str(tmp_path), "--name", "Mine"])
     assert why in capsys.readouterr().err
 
 

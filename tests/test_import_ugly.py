@@ -60,7 +60,16 @@ def test_a_wrong_file(
     folder = tmp_path / "given"
     make_wrong(folder)
     pictures = make_images(tmp_path / "pictures")
-    command = ["import", flag, str(folder / name), "--images", str(pictures), "--name", "Mine"]
+    command = [
+        "data",
+        "import",
+        flag,
+        str(folder / name),
+        "--images",
+        str(pictures),
+        "--name",
+        "Mine",
+    ]
     assert main(command) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ")
@@ -229,7 +238,7 @@ def test_deep_nesting_is_no_traceback(
 ) -> None:
     path = tmp_path / "deep.json"
     path.write_text(opened * 100_000)
-    command = ["import", "--coco", str(path), "--images", str(tmp_path), "--name", "Mine"]
+    command = ["data", "import", "--coco", str(path), "--images", str(tmp_path), "--name", "Mine"]
     assert main(command) == 2
     assert capsys.readouterr().err == f"error: {path}: is nested too deeply for a COCO file\n"
 
@@ -253,7 +262,7 @@ def test_names_of_pictures_stay_below_the_folder(
     values = coco_values()
     values["images"][0]["file_name"] = name
     path = own_data.write_coco(tmp_path, values)
-    command = ["import", "--coco", str(path), "--images", str(tmp_path / "pictures")]
+    command = ["data", "import", "--coco", str(path), "--images", str(tmp_path / "pictures")]
     assert main([*command, "--name", "Mine"]) == 2
     assert f"{name!r} {why}, so it does not lie below" in capsys.readouterr().err
 
@@ -266,7 +275,7 @@ def test_a_picture_that_cannot_be_used_is_counted(
     (pictures / "sub" / "two.png").unlink()
     (pictures / "sub" / "two.png").mkdir()
     path = own_data.write_coco(tmp_path)
-    command = ["import", "--coco", str(path), "--images", str(pictures), "--name", "Mine"]
+    command = ["data", "import", "--coco", str(path), "--images", str(pictures), "--name", "Mine"]
     assert main(command) == 2
     said = capsys.readouterr().err
     assert "2 of 2 images cannot be used; the first: " in said
@@ -460,7 +469,7 @@ def test_what_is_no_size(size: tuple[str, str]) -> None:
 
 def test_a_good_import_still_reads(tmp_path: Path) -> None:
     folder = yolo(tmp_path, "names: [dog]")
-    assert main(["import", "--yolo", str(folder), "--name", "Mine"]) == 0
+    assert main(["data", "import", "--yolo", str(folder), "--name", "Mine"]) == 0
     (query,) = [query for query in read_table(find_table("Mine")) if query.truth.boxes]
     assert query.truth.boxes == ((45.0, 30.0, 75.0, 50.0),)
 
@@ -535,7 +544,7 @@ def test_pictures_without_objects_ask_for_one_class_each(
         "val/empty.one.JPG",
         "val/three.jpg",
     )
-    assert main(["import", "--yolo", str(folder), "--name", "Mine", "--split", "val"]) == 0
+    assert main(["data", "import", "--yolo", str(folder), "--name", "Mine", "--split", "val"]) == 0
     said = capsys.readouterr().out
     assert "left out: 3 label files that are not of the split val" in said
     assert said.count("(2 with nothing to find)") == 2
@@ -548,5 +557,5 @@ def test_pictures_without_objects_ask_for_one_class_each(
         ]
         assert task.question.data.has_negatives
     with pytest.raises(SystemExit):
-        main(["import", "--coco", "x.json", "--name", "Mine", "--split", "val"])
+        main(["data", "import", "--coco", "x.json", "--name", "Mine", "--split", "val"])
     assert "--split is for --yolo" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def bring(name: str, folder: Path, *more: str) -> int:
-    return main(["import", "--set", name, "--from", str(folder), *more])
+    return main(["data", "import", "--set", name, "--from", str(folder), *more])
 
 
 def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
@@ -119,7 +119,7 @@ def test_odinw_13(tmp_path: Path, split: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_list_counts_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["import", "--sets"]) == 0
+    assert main(["data", "import", "--sets"]) == 0
     said = capsys.readouterr().out
     assert "3 datasets, 277 queries" in said
     assert "13 datasets, 4,575 images" in said
@@ -508,7 +508,7 @@ def test_arguments_that_contradict_each_other(
     arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
-        status: object = main(["import", *arguments])
+        status: object = main(["data", "import", *arguments])
     except SystemExit as stopped:
         status = stopped.code
     assert status == 2
@@ -529,7 +529,7 @@ def test_one_dataset_has_nothing_to_choose(
 def test_the_list_fits_a_terminal_and_names_every_licence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["import", "--sets"]) == 0
+    assert main(["data", "import", "--sets"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     said = " ".join(" ".join(lines).split())
@@ -556,7 +556,7 @@ def test_readers_are_imported_when_they_are_used() -> None:
     code = (
         "import sys\n"
         "from vlmeval_findit.cli import main\n"
-        "assert main(['import', '--sets']) == 0\n"
+        "assert main(['data', 'import', '--sets']) == 0\n"
         "late = ('roboflow', 'groundingme', 'refcoco_m', 'coco_val2017')\n"
         "assert not [n for n in sys.modules if n.rpartition('.')[2] in (*late, 'pyarrow', 'torch')]"
     )
@@ -586,7 +586,7 @@ def test_a_plug_in_adds_a_set(
     monkeypatch.setenv(FILES_VARIABLE, str(plugin))
     folder = tmp_path / "drawer"
     published.write_coco(folder / "boxes.json", folder, published.subset("emu"))
-    assert main(["import", "--sets"]) == 0
+    assert main(["data", "import", "--sets"]) == 0
     assert "added by zoo" in capsys.readouterr().out
     assert bring("Zoo", folder) == 0
     assert run(tmp_path, "FindIt_Zoo_xyxy_json", lambda query: True).figures["F1@0.5"] == 100

@@ -157,7 +157,7 @@ def test_uninstalling_takes_the_hook_along(source: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "command", [["-h"], ["score", "-h"], ["models"], ["prepare", "-h"], ["probe", "-h"]]
+    "command", [["-h"], ["score", "-h"], ["models"], ["data", "get", "-h"], ["probe", "-h"]]
 )
 def test_light_commands_import_neither_torch_nor_the_host(command: list[str]) -> None:
     code = (

@@ -298,7 +298,10 @@ def test_show_prints_what_a_model_sees(
     env = environment(tmp_path / "lmu")
     source = f"Qwen3-VL={checkpoints['Qwen3-VL']}"
     done = run(
-        RUN_FINDIT, ["show", "--data", DATA, "--index", "3", "--model", source], tmp_path, env
+        RUN_FINDIT,
+        ["data", "show", "--data", DATA, "--index", "3", "--model", source],
+        tmp_path,
+        env,
     )
     assert done.returncode == 0, done.stdout
     assert "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>Find every" in done.stdout
@@ -306,7 +309,7 @@ def test_show_prints_what_a_model_sees(
     assert "bounds {'min_pixels': 200704, 'max_pixels': 1605632}" in done.stdout
     elsewhere = run(
         RUN_FINDIT,
-        ["show", "--data", DATA, "--model", "Gemma4"],
+        ["data", "show", "--data", DATA, "--model", "Gemma4"],
         tmp_path,
         {**env, "HF_HUB_OFFLINE": "1"},
     )

@@ -79,10 +79,7 @@ def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) 
         find_table("Pascal")
     said = str(error.value)
     assert all(str(folder) in said for folder in table_folders())
-    assert said.endswith(
-        "make it with: python run_findit.py fetch Pascal, "
-        "or python run_findit.py prepare --subsets DIR --only Pascal"
-    )
+    assert said.endswith("make it with: python run_findit.py data get Pascal [--from DIR]")
 
 
 @pytest.mark.parametrize(
@@ -102,19 +99,19 @@ def test_prepared_tables_go_where_every_runner_finds_them(
     world: Path, subsets: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("FINDIT_TABLES")
-    command = ["prepare", "--subsets", str(subsets), "--only", "SVG,D3"]
+    command = ["data", "get", "SVG", "D3", "--from", str(subsets), "--no-images"]
     assert main(command) == 0
     lmu = world / "lmu"
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"2 tables in {lmu}, where every run finds them"
+    said = capsys.readouterr().out.splitlines()
+    assert f"2 tables in {lmu}, where every run finds them" in said
     assert find_table("SVG") == lmu / "SVG.tsv"
     monkeypatch.chdir(world)
     assert find_table("D3") == lmu / "D3.tsv"
 
     out = world / "mine"
     assert main([*command, "--out", str(out)]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"2 tables in {out}, where no run looks: set FINDIT_TABLES={out}"
+    said = capsys.readouterr().out.splitlines()
+    assert f"2 tables in {out}, where no run looks: set FINDIT_TABLES={out}" in said
     monkeypatch.setenv("FINDIT_TABLES", str(out))
     assert find_table("SVG") == out / "SVG.tsv"
 
@@ -124,17 +121,14 @@ def test_a_table_that_another_one_hides_is_said_when_it_is_made(
     world: Path, subsets: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     put(world / "here" / "datasets_tsv", "old", "SVG")
-    assert main(["prepare", "--subsets", str(subsets), "--only", "SVG"]) == 0
+    assert main(["data", "get", "SVG", "--from", str(subsets), "--no-images"]) == 0
     assert len(caplog.messages) == 1
     assert "two tables SVG: datasets_tsv/SVG.tsv is taken" in caplog.messages[0]
 
 
-@pytest.mark.parametrize("command", ["prepare", "fetch"])
-def test_the_help_says_where_tables_are_looked_for(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_help_says_where_tables_are_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main([command, "--help"])
+        main(["data", "get", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert "default: LMUData" in said
     assert "FINDIT_TABLES" in said

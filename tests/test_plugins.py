@@ -392,11 +392,11 @@ def test_its_set_is_imported(
     monkeypatch.setenv("LMUData", str(tmp_path))
     with known_here(site):
         import_module("findit_plates.__main__").main(tmp_path / "data")
-        assert main(["import", "--sets"]) == 0
+        assert main(["data", "import", "--sets"]) == 0
         assert "AcmePlates" in capsys.readouterr().out
         for more in ([], ["--replace"]):
             given = ["--set", "AcmePlates", "--from", str(tmp_path / "data"), *more]
-            assert main(["import", *given]) == 0
+            assert main(["data", "import", *given]) == 0
     # What was imported is a dataset of one's own, with or without the package.
     question = parse("FindIt_AcmePlates_xyxy_json")
     assert len(load(question.name).queries) == 4

@@ -1,4 +1,4 @@
-"""``score --convert`` and ``score --reviewed``, ``prepare --ref-l4`` and ``fetch RefL4Full_…``."""
+"""``score --convert`` and ``score --reviewed``, ``data get RefL4Full_…`` with and without files."""
 
 from __future__ import annotations
 
@@ -62,31 +62,30 @@ def written(path: Path, values: object) -> Path:
     return path
 
 
-# --- prepare --------------------------------------------------------------------------------------
+TABLES = ("RefL4Full_val", "RefL4Full_test", "RefL4Full_all")
+
+# --- of files at hand -----------------------------------------------------------------------------
 
 
-def test_prepare_refuses_other_annotations_unless_it_is_forced(
+def test_files_of_other_annotations_are_refused_unless_forced(
     parquet: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert main(["prepare", "--ref-l4", str(parquet)]) == 2
+    command = ["data", "get", *TABLES, "--from", str(parquet), "--no-images"]
+    assert main(command) == 2
     said = capsys.readouterr().err
     assert "ref-l4-val.parquet: 8 expressions of val, the release has 13420" in said
     assert "(unlike_release)" in said
     assert not list((tmp_path / "lmu").iterdir())
-    assert main(["prepare", "--ref-l4", str(parquet), "--force"]) == 0
+    assert main([*command, "--force"]) == 0
     assert "not the authors' annotations" in capsys.readouterr().out
-    assert sorted(path.stem for path in (tmp_path / "lmu").glob("*.tsv")) == [
-        "RefL4Full_all",
-        "RefL4Full_test",
-        "RefL4Full_val",
-    ]
+    assert {path.stem for path in (tmp_path / "lmu").glob("*.tsv")} == set(TABLES)
 
 
 @pytest.mark.usefixtures("as_released")
-def test_prepare_takes_what_is_asked_for_and_is_the_same_twice(
+def test_files_give_what_is_asked_for_and_is_the_same_twice(
     parquet: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    command = ["prepare", "--ref-l4", str(parquet), "--only", "RefL4Full_all"]
+    command = ["data", "get", "--no-images", "--from", str(parquet), "RefL4Full_all"]
     assert main(command) == 0
     (table,) = (tmp_path / "lmu").glob("*.tsv")
     first = table.read_bytes()
@@ -96,7 +95,7 @@ def test_prepare_takes_what_is_asked_for_and_is_the_same_twice(
     assert "did you mean RefL4Full_val?" in capsys.readouterr().err
 
 
-# --- fetch ----------------------------------------------------------------------------------------
+# --- from the network -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -117,16 +116,16 @@ def test_fetch_leaves_a_split_ready_and_the_second_run_asks_nothing(
     config = tmp_path / "datasets.yaml"
     config.write_text(f"sources:\n  refl4: {web.url}refl4\n")
     monkeypatch.setenv("FINDIT_CONFIG", str(config))
-    assert main(["fetch", "RefL4Full_val"]) == 0
+    assert main(["data", "get", "RefL4Full_val"]) == 0
     said = capsys.readouterr().out
     assert "Ref-L4 by its authors" in said
     assert re.search(r"RefL4Full_val +4 +0 +4 +0", said)
     assert len(list((tmp_path / "lmu" / "images" / "RefL4").glob("*.jpg"))) == 4
     before = web.requests
-    assert main(["fetch", "--check", "RefL4Full_val"]) == 0
-    assert main(["fetch", "RefL4Full_val"]) == 0
+    assert main(["data", "check", "RefL4Full_val"]) == 0
+    assert main(["data", "get", "RefL4Full_val"]) == 0
     assert web.requests == before
-    assert main(["fetch", "RefL4Full_vall"]) == 2
+    assert main(["data", "get", "RefL4Full_vall"]) == 2
 
 
 def test_fetch_keeps_no_annotations_of_another_number_of_rows(
@@ -136,7 +135,7 @@ def test_fetch_keeps_no_annotations_of_another_number_of_rows(
     config = tmp_path / "datasets.yaml"
     config.write_text(f"sources:\n  refl4: {web.url}refl4\n")
     monkeypatch.setenv("FINDIT_CONFIG", str(config))
-    assert main(["fetch", "RefL4Full_val"]) == 1
+    assert main(["data", "get", "RefL4Full_val"]) == 1
     assert "8 rows, the release has 13420" in capsys.readouterr().out
     assert not list((tmp_path / "lmu").rglob("*.parquet"))
 
@@ -158,7 +157,8 @@ def figures_of(path: Path, name: str = ALL) -> dict[str, Any]:
 
 @pytest.fixture
 def prepared(parquet: Path) -> None:
-    assert main(["prepare", "--ref-l4", str(parquet), "--force"]) == 0
+    flags = ["--from", str(parquet), "--no-images", "--force"]
+    assert main(["data", "get", *TABLES, *flags]) == 0
 
 
 @pytest.mark.usefixtures("prepared")
@@ -227,7 +227,7 @@ def test_what_a_conversion_needs(parquet: Path, tmp_path: Path, capsys: Capture)
     assert main(["score", "--convert", str(path)]) == 2
     assert "theirs.json: say with --dataset what it is about" in capsys.readouterr().err
     assert convert(path) == 2
-    how = "fetch RefL4Full_all, or python run_findit.py prepare --ref-l4 DIR"
+    how = "data get RefL4Full_all [--from DIR]"
     assert how in capsys.readouterr().err
     write_table(tmp_path / "lmu", "Pascal", [Query(0, "cat", 9, 9, ("a",), Truth((), ()))], {})
     assert convert(path, "FindIt_Pascal_xyxy_json") == 2
@@ -313,7 +313,7 @@ def test_a_table_without_one_box_a_row_is_refused(
 def test_scoring_before_preparing_says_how(tmp_path: Path, parquet: Path, capsys: Capture) -> None:
     path = written(tmp_path / "m_FindIt_RefL4Full_val_xyxy_json.json", answers(VAL))
     assert main(["score", "--space", "pixels", str(path)]) == 2
-    assert "prepare --ref-l4 DIR --only RefL4Full_val" in capsys.readouterr().err
+    assert "data get RefL4Full_val [--from DIR]" in capsys.readouterr().err
 
 
 # --- cleaned lists --------------------------------------------------------------------------------

@@ -118,5 +118,5 @@ def test_without_a_table_nothing_is_asked(tmp_path: Path) -> None:
     env = environment(tmp_path / "lmu")
     done = run(RUN_FINDIT, ["--data", DATA, "--model", "FullImage"], tmp_path, env)
     assert done.returncode == 2
-    assert "prepare --ref-l4 DIR --only RefL4Full_val" in done.stdout
+    assert "data get RefL4Full_val [--from DIR]" in done.stdout
     assert "Infer" not in done.stdout

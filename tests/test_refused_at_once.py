@@ -352,7 +352,7 @@ def test_what_the_host_may_know_is_passed_on(
 
 
 def test_a_table_of_ours_is_no_dataset_of_theirs(blocked: Path, tmp_path: Path) -> None:
-    """Once ``prepare`` has made Scenes_mini.tsv, the name without prefix is still refused."""
+    """Once ``data get`` has made Scenes_mini.tsv, the name without prefix is still refused."""
     for suffix, text in ((".tsv", "index\tquestion\n"), (".meta.json", "{}")):
         (tmp_path / f"Scenes_mini{suffix}").write_text(text)
     done = findit(blocked, tmp_path, tmp_path, ["--data", "Scenes_mini", "--model", "FindIt-Nano"])

@@ -178,7 +178,7 @@ def test_replies_to_another_table_are_refused(predicted) -> None:
 
 
 def test_a_missing_table_says_how_to_make_it(predicted) -> None:
-    with pytest.raises(FileNotFoundError, match=r"prepare --subsets DIR --only PhraseCut"):
+    with pytest.raises(FileNotFoundError, match=r"data get PhraseCut"):
         score_file(predicted("FindIt_PhraseCut_xyxy_text", [RIGHT]))
 
 

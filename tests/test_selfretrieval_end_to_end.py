@@ -103,7 +103,7 @@ def test_leaderboard_and_report_say_what_scored(finished: Path, lmu: Path, tmp_p
     [
         (
             ["--data", "SelfRetrieval", "--model", "FindIt-Nano"],
-            "prepare --self-retrieval dataset.json",
+            "data get SelfRetrieval --from dataset.json",
         ),
         (["--data", "FindIt_Scenes_mini_xyxy_json", "--model", MODEL], "cannot answer"),
         (

@@ -101,7 +101,7 @@ def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def prepare(tmp_path: Path, values: object, *flags: str) -> int:
     path = tmp_path / "dataset.json"
     path.write_text(values if isinstance(values, str) else json.dumps(values))
-    return main(["prepare", "--self-retrieval", str(path), *flags])
+    return main(["data", "get", "SelfRetrieval", "--from", str(path), *flags])
 
 
 def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -151,7 +151,7 @@ def test_other_pairs_can_be_forced_and_are_said_to_be_others(
 
 
 def test_without_a_table_the_message_says_what_makes_it(lmu: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"prepare --self-retrieval dataset\.json"):
+    with pytest.raises(FileNotFoundError, match=r"data get SelfRetrieval --from dataset\.json"):
         load_task("SelfRetrieval")
 
 

@@ -58,7 +58,7 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_part(folder / "parts", 0, rows(Layout.JSON), Layout.JSON)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(folder))
-        assert cli.main(["prepare", "--vp-bench", str(folder / "parts")]) == 0
+        assert cli.main(["data", "get", "VPBench", "--from", str(folder / "parts")]) == 0
     write_table(folder, STAGE_1, stage_1(), {"source": "a test"})
     (folder / "images" / STAGE_1).mkdir()
     Image.new("RGB", (80, 60), (90, 140, 90)).save(folder / "images" / STAGE_1 / "one.png")

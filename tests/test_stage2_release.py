@@ -277,10 +277,10 @@ def test_a_table_that_was_changed_names_line_and_column(
         stage2_rows(path)
 
 
-def test_prepare_takes_both_stages_or_the_one_that_is_there(
+def test_files_give_both_stages_or_the_one_that_is_there(
     lmu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["prepare", "--vp-bench"]
+    words = ["data", "get", "VPBench", "--from"]
     part = write_part(tmp_path / "both", 0, rows(Layout.LISTS), Layout.LISTS)
     for place in (part, part.parent):
         assert cli.main([*words, str(place)]) == 0

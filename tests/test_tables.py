@@ -308,17 +308,17 @@ def test_a_table_that_was_changed_after_it_was_made_is_refused(tmp_path: Path) -
         read_table(path)
     assert str(error.value) == (
         f"{path}: SHA-256 is {file_sha256(path)}, but Pascal.meta.json records {recorded}: the "
-        "table was changed after it was made; make it again with: python run_findit.py fetch "
-        "Pascal, or python run_findit.py prepare --subsets DIR --only Pascal"
+        "table was changed after it was made; make it again with: python run_findit.py data get "
+        "Pascal [--from DIR]"
     )
 
 
 @pytest.mark.parametrize(
     ("table", "how"),
     [
-        ("Demo_refexp", "prepare --demo"),
+        ("Demo_refexp", "data get Demo"),
         ("Scenes_mini_multilabel", "deleting Scenes_mini_multilabel.tsv"),
-        ("Pascal_multilabel", "fetch Pascal_multilabel"),
+        ("Pascal_multilabel", "data get Pascal_multilabel"),
     ],
 )
 def test_how_a_table_is_made_anew(tmp_path: Path, table: str, how: str) -> None:
@@ -378,7 +378,7 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("\tboxes\t", "\tboxen\t"))
     with pytest.raises(TableError, match=r"T\.tsv: columns are .*\(missing: boxes\); make it") as e:
         read_table(path)
-    assert "prepare --subsets" in str(e.value)
+    assert "data get" in str(e.value)
 
 
 @pytest.mark.parametrize("content", ["", "\n", "index\tquestion\tanswer\n0\tA?\tB\n"])

@@ -51,12 +51,12 @@ def own(data_root: Path, tmp_path: Path) -> str:
     listing = tmp_path / "boxes.csv"
     listing.write_text("\n".join(lines) + "\n")
     args = ["--csv", str(listing), "--images", str(folder), "--units", "pixels"]
-    assert main(["import", *args, "--name", "Yard"]) == 0
+    assert main(["data", "import", *args, "--name", "Yard"]) == 0
     return "Yard"
 
 
 def ask(source: str, name: str, *more: str) -> int:
-    return main(["import", "--vp-questions", source, "--name", name, *more])
+    return main(["data", "import", "--vp-questions", source, "--name", name, *more])
 
 
 def bytes_of(root: Path, name: str) -> dict[str, str]:
@@ -162,7 +162,7 @@ def test_flags_of_another_import(
     capsys: pytest.CaptureFixture[str], args: tuple[str, ...], why: str
 ) -> None:
     with pytest.raises(SystemExit):
-        main(["import", *args, "--name", "Marks"])
+        main(["data", "import", *args, "--name", "Marks"])
     assert why in capsys.readouterr().err
 
 

@@ -109,7 +109,7 @@ def test_the_original_layout_is_a_column_of_its_own() -> None:
 
 
 def test_without_a_table_it_says_how_to_make_it(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="prepare --vp-bench FILE"):
+    with pytest.raises(FileNotFoundError, match="data get VPBench --from FILE"):
         benchmarks.load("VPBench_Stage1_original")
 
 

@@ -26,7 +26,8 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     require_host()
     folder = tmp_path_factory.mktemp("lmu")
     source = write_tsv(folder / "vp_bench_stage_1.tsv", ROWS)
-    done = run(RUN_FINDIT, ["prepare", "--vp-bench", str(source)], folder, environment(folder))
+    command = ["data", "get", "VPBench", "--from", str(source)]
+    done = run(RUN_FINDIT, command, folder, environment(folder))
     assert done.returncode == 0, done.stdout
     return folder
 
@@ -111,4 +112,4 @@ def test_without_a_table_nothing_is_asked(tmp_path: Path) -> None:
     env = environment(tmp_path / "lmu")
     done = run(RUN_FINDIT, ["--data", DATA, "--model", "FirstOption"], tmp_path, env)
     assert done.returncode == 2
-    assert "prepare --vp-bench FILE" in done.stdout
+    assert "data get VPBench --from FILE" in done.stdout

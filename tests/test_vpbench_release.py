@@ -180,7 +180,8 @@ def test_the_authors_own_file_is_known_by_its_checksum(
 
 
 def test_the_command_says_what_it_made(lmu: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prepare", "--vp-bench", str(write_tsv(lmu / "vp_bench_stage_1.tsv"))]) == 0
+    source = write_tsv(lmu / "vp_bench_stage_1.tsv")
+    assert main(["data", "get", "VPBench", "--from", str(source)]) == 0
     out = capsys.readouterr().out
     assert "8 queries" in out
     assert "kinds: reference 4, counting 1, localisation 1, existence 1, unknown 1" in out

@@ -178,7 +178,8 @@ def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> N
     here = light.here
     make_images(here / "pictures")
     write_coco(here)
-    said = ok(light, "import", "--coco", "instances.json", "--images", "pictures", "--name", "Mine")
+    flags = ("--images", "pictures", "--name", "Mine")
+    said = ok(light, "data", "import", "--coco", "instances.json", *flags)
     assert "FindIt_Mine_xyxy_json" in said
     table = (light.home / "LMUData" / "Mine.tsv").read_text(encoding="utf-8")
     rows = len(table.strip().splitlines()) - 1
@@ -215,7 +216,7 @@ def test_folders_beside_an_installation_are_not_ours(light: FreshVenv) -> None:
     others = site / "configs" / "datasets.yaml"
     others.parent.mkdir()
     others.write_text("- not ours\n")
-    done = light.findit("show", "--data", "FindIt_Pascal_xyxy_json", "--index", "0")
+    done = light.findit("data", "show", "--data", "FindIt_Pascal_xyxy_json", "--index", "0")
     assert done.returncode == 2
     assert "no table Pascal.tsv in " in done.stderr
     assert "make it with: findit fetch Pascal" in done.stderr
@@ -227,7 +228,7 @@ def test_a_home_that_cannot_be_written_to(light: FreshVenv) -> None:
     here = light.home / "elsewhere"
     make_images(here / "pictures")
     write_coco(here)
-    command = ["import", "--coco", str(here / "instances.json"), "--name", "Other"]
+    command = ["data", "import", "--coco", str(here / "instances.json"), "--name", "Other"]
     command += ["--images", str(here / "pictures")]
     done = light.findit(*command, HOME="/dev/null", LMUData="")
     assert done.returncode == 2

@@ -16,16 +16,17 @@ from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED
 from .plugin_files import without_plugins
 
 COMMANDS = {
-    "fetch": ("fetch", "get annotations and the images that they name"),
-    "prepare": ("prepare", "turn the release's Parquet subsets into tables"),
-    "import": ("import_data", "make a dataset of files of your own, or of a published set"),
+    "data list": ("data_list", "the datasets: what is on disk, and their licences"),
+    "data get": ("data_get", "bring a dataset: annotations, and the images that they name"),
+    "data import": ("import_data", "make a dataset of files of your own, or of a published set"),
+    "data show": ("show", "print what a query asks, and the sizes of its images"),
+    "data check": ("data_check", "look whether annotations and images are there, and whole"),
     "score": ("score", "score prediction files again, without the model"),
     "doctor": ("doctor", "say in which coordinates a run's answers really are"),
     "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
     "compare": ("compare", "what differs between two runs: metrics, intervals, queries"),
     "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
     "confidences": ("confidences", "average precision and calibration by the model's own tokens"),
-    "show": ("show", "print what a query asks, and the sizes of its images"),
     "search": ("search", "find the format that a model answers best in"),
     "sweep": ("sweep", "run models x datasets x formats from a file"),
     "check": ("check", "try a benchmark, a model, a space … of your own before its first run"),
@@ -39,6 +40,10 @@ COMMANDS = {
 }
 
 RENAMED = {
+    "fetch": "data get",
+    "prepare": "data get",
+    "import": "data import",
+    "show": "data show",
     "push": "export --to hub",
     "track": "export --to mlflow",
     "export-coco": "export --to coco",
@@ -116,8 +121,12 @@ def _run(arguments: list[str]) -> int:
             return _main_of("version", arguments[1:])
         if first.startswith("-"):
             return _main_of("run", arguments)
-        if first in COMMANDS:
-            return _main_of(COMMANDS[first][0], arguments[1:])
+        for words in (2, 1):
+            module, _ = COMMANDS.get(" ".join(arguments[:words] or [first]), ("", ""))
+            if module:
+                return _main_of(module, arguments[words:])
+        if any(name.startswith(f"{first} ") for name in COMMANDS):
+            return _group(first, arguments[1:])
         if first in RENAMED:
             now = RENAMED[first]
             raise ValueError(f"{first} is {now} now: python run_findit.py {now} --help")
@@ -144,6 +153,19 @@ def _run(arguments: list[str]) -> int:
         # Ours derive from ValueError: what was given cannot be used, and the message says why.
         print(f"error: {scrub(said_of(error))}", file=sys.stderr)
         return NO_MORE if is_disk_full(error) else REFUSED
+
+
+def _group(first: str, rest: Sequence[str]) -> int:
+    """Print the commands of a group, or refuse one that there is not."""
+    names = {name: what for name, (_, what) in COMMANDS.items() if name.startswith(f"{first} ")}
+    if rest and rest[0] not in ("-h", "--help"):
+        from ..core.spelling import nearest
+
+        said = f"{first} {rest[0]}"
+        raise ValueError(f"no command {said!r}{nearest(said, names)}")
+    for name, what in names.items():
+        print(f"  {name:<17}{what}")
+    return 0
 
 
 def said_of(error: ValueError | OSError) -> str:

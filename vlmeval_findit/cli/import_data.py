@@ -1,4 +1,4 @@
-"""``run_findit.py import``: a dataset of one's own, or questions about marks on a dataset."""
+"""``run_findit.py data import``: a dataset of one's own, or questions about marks on a dataset."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     if is_meant(argv):
         return main_of_sets(argv)
     parser = Parser(
-        prog="run_findit.py import",
+        prog="run_findit.py data import",
         description=__doc__,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

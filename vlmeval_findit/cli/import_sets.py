@@ -1,4 +1,4 @@
-"""``run_findit.py import --set``: published sets as datasets, and the list of them."""
+"""``run_findit.py data import --set``: published sets as datasets, and the list of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_meant(argv: Sequence[str]) -> bool:
 
 def main(argv: Sequence[str]) -> int:
     """Make datasets of a published set, or list the sets."""
-    parser = Parser(prog="run_findit.py import", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="run_findit.py data import", description=__doc__, allow_abbrev=False)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--sets", action="store_true", help="list the published sets")
     which.add_argument("--set", metavar="NAME", help="a published set")
@@ -58,7 +58,9 @@ def _show() -> int:
     """Print the table."""
     for row in IMPORTERS.values():
         print(f"{row.name}\n{textwrap.indent(_description(row), '    ')}")
-    print("\nimport --set NAME --from DIR\nLicences are as published; the owners' pages decide.")
+    print(
+        "\ndata import --set NAME --from DIR\nLicences are as published; the owners' pages decide."
+    )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What ``run_findit.py show`` prints of a model over an API: its request, without the pictures."""
+"""What ``data show`` prints of a model over an API: its request, without the images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``run_findit.py show``: what a query asks, and what a model is shown of it."""
+"""``run_findit.py data show``: what a query asks, and what a model is shown of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .parsing import Parser
 
 def main(argv: Sequence[str]) -> int:
     """What a query asks: its message with images at their places, its sizes, its boxes."""
-    parser = Parser(prog="run_findit.py show", description=__doc__)
+    parser = Parser(prog="run_findit.py data show", description=__doc__)
     parser.add_argument("--data", required=True, help="a dataset's name")
     parser.add_argument("--index", type=int, default=0, help="the row (default 0)")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""``run_findit.py import --vp-questions``: questions about marks on the pictures of a dataset."""
+"""``data import --vp-questions``: questions about marks on the images of a dataset."""
 
 from __future__ import annotations
 

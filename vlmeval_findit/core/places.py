@@ -188,7 +188,7 @@ def image_folder(key: str) -> Folder:
             return Folder(key, base / Path(values.root).expanduser() / key, str(config))
     own = own_rows().get(key)
     if own is not None:
-        return Folder(key, Path(own.folder), "run_findit.py import")
+        return Folder(key, Path(own.folder), "run_findit.py data import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
 
 

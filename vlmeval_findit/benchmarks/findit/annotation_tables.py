@@ -185,6 +185,7 @@ class Prepared:
     size: int
     oddities: tuple[Oddity, ...]
     ignored: int = 0
+    notes: tuple[str, ...] = ()  # what else a user should know of it
 
 
 def write_table(

@@ -1,6 +1,7 @@
 """FindIt's datasets (protocol section 2), with the counts of the release's Parquet subsets.
 
-Custom datasets (``run_findit.py import``) are read from a file when an unknown name is looked up.
+Custom datasets (``data import``) are rows of the same table, read from a small file when an unknown
+name is looked up.
 """
 
 from __future__ import annotations
@@ -50,10 +51,7 @@ class Subset:
 
 
 # The command that makes a table of the release.
-OF_THE_RELEASE = (
-    "python run_findit.py fetch {table}, "
-    "or python run_findit.py prepare --subsets DIR --only {table}"
-)
+OF_THE_RELEASE = "python run_findit.py data get {table} [--from DIR]"
 
 
 def _same(name: str) -> str:
@@ -100,9 +98,9 @@ class Dataset:
     def how_to_make(self) -> str:
         """Return the command that makes its tables; ``{table}`` stands for a table's name."""
         if self.folder is not None:
-            return f"python run_findit.py import --replace --name {self.name} …"
+            return f"python run_findit.py data import --replace --name {self.name} …"
         if self.maker == "demo":
-            return "python run_findit.py prepare --demo"
+            return "python run_findit.py data get Demo"
         if self.maker is not None:
             return "deleting {table}.tsv (it is made when it is asked for)"
         return OF_THE_RELEASE

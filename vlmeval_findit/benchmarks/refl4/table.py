@@ -41,12 +41,12 @@ from .annotations import (
 IMAGES = "RefL4"  # image folder: FindIt's subset of Ref-L4 shares it, with the same names
 
 
-_BEGIN = "RefL4Full_"  # of dataset names, before a split or a dataset of FindIt
+BEGIN = "RefL4Full_"  # of dataset names, before a split or a dataset of FindIt
 
 
 def table_name(split: Split) -> str:
     """Name the annotation table of a split."""
-    return f"{_BEGIN}{split.value}"
+    return f"{BEGIN}{split.value}"
 
 
 DATASETS: Mapping[str, Dataset] = MappingProxyType(  # the tables as FindIt datasets
@@ -63,7 +63,7 @@ def _dataset(name: str) -> Dataset:
     """Find a dataset by name; FindIt's are limited to one box per expression."""
     if name in DATASETS:
         return DATASETS[name]
-    row = FINDIT_DATASETS[name.removeprefix(_BEGIN)]
+    row = FINDIT_DATASETS[name.removeprefix(BEGIN)]
     return replace(row, name=name, has_multilabel=False, has_points=False)
 
 
@@ -76,7 +76,7 @@ class RefL4Variant(Variant):
 
     @property
     def table(self) -> str:
-        return self.dataset if self.dataset in DATASETS else self.dataset.removeprefix(_BEGIN)
+        return self.dataset if self.dataset in DATASETS else self.dataset.removeprefix(BEGIN)
 
     @property
     def column(self) -> str:
@@ -98,7 +98,7 @@ def parse(name: str) -> RefL4Variant:
     if said is None:
         why = f"no split and no dataset of one box {parts.part()!r}{nearest(parts.part(), known)}"
         raise VariantError(f"{name}: {why}")
-    made, why = parse_format(parts.text, _dataset(f"{_BEGIN}{said}"), RefL4Variant)
+    made, why = parse_format(parts.text, _dataset(f"{BEGIN}{said}"), RefL4Variant)
     if name.endswith("_") and parts.text:
         made, why = None, "a name does not end in '_'"
     if not isinstance(made, RefL4Variant):
@@ -120,8 +120,7 @@ def split_of(table: str) -> Split:
 def how_to_make(split: Split) -> str:
     """Return the command that makes a split's table."""
     name = table_name(split)
-    prepare = f"python run_findit.py prepare --ref-l4 DIR --only {name}"
-    return f"python run_findit.py fetch {name}, or {prepare}"
+    return f"python run_findit.py data get {name} [--from DIR]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +191,6 @@ def load_task(name: str) -> RefL4Task:
     return Task(name, variant, table, {row.index: row for row in read_table(table)})
 
 
-def splits_in(folder: Path) -> tuple[Split, ...]:
-    """List the splits whose tables a folder's files can make, or raise FileNotFoundError."""
-    there = [s for s in (Split.VAL, Split.TEST) if (folder / file_name(s)).is_file()]
-    if not there:
-        names = f"{file_name(Split.VAL)} or {file_name(Split.TEST)}"
-        raise FileNotFoundError(f"{folder}: no {names} there (JierunChen/Ref-L4 on Hugging Face)")
-    return tuple(there) if len(there) == 1 else tuple(Split)
-
-
 @dataclass(frozen=True, slots=True)
 class Release:
     """The authors' files of a split, and where they differ from what was published."""
@@ -230,7 +220,7 @@ def read_release(folder: Path, split: Split, force: bool = False) -> Release:
             Code.UNLIKE_RELEASE,
             made.names,
             f"{'; '.join(made.unlike)}. Scores on other annotations are not Ref-L4 scores; "
-            "to make tables all the same: prepare --force",
+            "to make tables all the same: --force",
         )
     return made
 
@@ -253,4 +243,6 @@ def prepare(release: Release, out: Path) -> Prepared:
         "unlike_release": release.unlike,
     }
     path = out / f"{table_name(release.split)}.tsv"
-    return write_rows(path, Annotation, release.annotations, expressions, origin)
+    made = write_rows(path, Annotation, release.annotations, expressions, origin)
+    unlike = f"not the authors' annotations: {'; '.join(release.unlike)}"
+    return replace(made, notes=(unlike,)) if release.unlike else made

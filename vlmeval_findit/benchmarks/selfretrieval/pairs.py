@@ -88,7 +88,9 @@ _RENDERED = "nothing: it is made when it is first asked for"
 SETS = {  # table by name, also the key of its image folder
     row.name: row
     for row in (
-        PairSet(PREFIX, "SigLIP", "python run_findit.py prepare --self-retrieval dataset.json"),
+        PairSet(
+            PREFIX, "SigLIP", "python run_findit.py data get SelfRetrieval --from dataset.json"
+        ),
         PairSet(f"{PREFIX}_Scenes", "FindIt-Nano-SigLIP", _RENDERED, "rendered"),
         PairSet(f"{PREFIX}_Scenes_mini", "FindIt-Nano-SigLIP", _RENDERED, "rendered"),
     )
@@ -160,7 +162,7 @@ def prepare(path: Path, out: Path, force: bool) -> tuple[Path, int, tuple[str, .
     if unlike and not force:
         raise TableError(
             f"{path}: {'; '.join(unlike)}. Scores on other pairs are not those of "
-            "D3 self-retrieval; to make the table all the same: prepare --force"
+            "D3 self-retrieval; to make the table all the same: --force"
         )
     facts = {"source": path.name, "source_sha256": file_sha256(path), "unlike_release": unlike}
     notes = tuple(f"not the authors' pairs: {why}" for why in unlike)

@@ -119,7 +119,7 @@ def is_absent(question: str, right: str) -> bool:
 
 # --- stage 2 --------------------------------------------------------------------------------------
 
-HOW_TO_MAKE_STAGE_2 = "python run_findit.py prepare --vp-bench DIR"
+HOW_TO_MAKE_STAGE_2 = "python run_findit.py data get VPBench --from DIR"
 
 
 class Role(Enum):

@@ -60,8 +60,8 @@ def own_tables() -> list[str]:
 def how_to_make(table: str) -> str:
     """Return the command that makes a table."""
     if table == STAGE_1:
-        return "python run_findit.py prepare --vp-bench FILE"
-    return "python run_findit.py import --vp-questions FROM --name NAME"
+        return "python run_findit.py data get VPBench --from FILE"
+    return "python run_findit.py data import --vp-questions FROM --name NAME"
 
 
 def ensure(table: KnownTable) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ...benchmarks.findit.annotation_tables import find_table, read_table
+from ...benchmarks.findit.annotation_tables import Prepared, find_table, read_table
 from ...benchmarks.findit.datasets import Dataset
 from ...benchmarks.findit.query import Query
 from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ...benchmarks.refl4 import table as ref_l4
 from ...benchmarks.refl4.annotations import RELEASE, Split, file_name, unlike_release
-from ...benchmarks.refl4.table import DATASETS as REF_L4
+from ...benchmarks.refl4.table import BEGIN as REF_L4_TABLES
 from ...benchmarks.refl4.table import IMAGES as REF_L4_IMAGES
 from ...benchmarks.refl4.table import table_name
 from ...core import places
@@ -56,8 +56,8 @@ class Fetched(Protocol):
     def ready(self, out: Path | None) -> Path | None:
         """The table, if it is there and made of the owners' files; ``out``: look there alone."""
 
-    def make(self, parquet: Path, out: Path | None) -> Path:
-        """Make it of a folder of Parquet files."""
+    def make(self, parquet: Path, out: Path, force: bool) -> Prepared:
+        """Make it of a folder of Parquet files; by ``force`` also of other annotations."""
 
     def queries(self, table: Path) -> Sequence[Query]:
         """Its rows."""
@@ -74,7 +74,7 @@ def fetched_tables(names: Sequence[str] | None) -> list[Fetched]:
         return [SubsetTable(*table) for table in tables_of(None)]
     found: list[Fetched] = []
     for name in names:
-        if name in REF_L4:
+        if name.startswith(REF_L4_TABLES):
             found.append(RefL4Table(ref_l4.split_of(name)))
         else:
             found += [SubsetTable(*table) for table in tables_of([name])]
@@ -154,8 +154,8 @@ class SubsetTable:
             return None
         return path
 
-    def make(self, parquet: Path, out: Path | None) -> Path:
-        return prepare_subset(parquet, out or lmu_data_root(), self.dataset, self.multilabel).path
+    def make(self, parquet: Path, out: Path, force: bool) -> Prepared:
+        return prepare_subset(parquet, out, self.dataset, self.multilabel)
 
     def queries(self, table: Path) -> Sequence[Query]:
         return read_table(table)
@@ -203,9 +203,8 @@ class RefL4Table:
             return None
         return None if unlike_release([row.annotation for row in rows], self.split) else path
 
-    def make(self, parquet: Path, out: Path | None) -> Path:
-        release = ref_l4.read_release(parquet, self.split)
-        return ref_l4.prepare(release, out or lmu_data_root()).path
+    def make(self, parquet: Path, out: Path, force: bool) -> Prepared:
+        return ref_l4.prepare(ref_l4.read_release(parquet, self.split, force), out)
 
     def queries(self, table: Path) -> Sequence[Query]:
         return ref_l4.read_table(table)

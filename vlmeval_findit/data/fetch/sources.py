@@ -229,7 +229,7 @@ _ROWS = (
         steps="Follow the links in the README of https://github.com/Jaraxxus-Me/VoxDet and unpack "
         "so that {folder}/test/<scene>/rgb/NNNNN.png and "
         "{folder}/test_video/<object>/rgb/NNNNNN.png exist. From videos named <scene>.mp4 and "
-        "<object>.mp4 the named frames are cut: fetch RoboTools --videos DIR.",
+        "<object>.mp4 the named frames are cut: data get RoboTools --videos DIR.",
         frame=_robotools_frame,
     ),
     Source(
@@ -239,7 +239,8 @@ _ROWS = (
         typical=30_000,
         origins=(),
         steps="Get the videos that https://github.com/EvanKazakos/iground names (from HowTo100M, "
-        "<video>.mp4) into one folder; then the named frames are cut: fetch iGround --videos DIR. "
+        "<video>.mp4) into one folder; then the named frames are cut: "
+        "data get iGround --videos DIR. "
         "Or put the frames themselves into {folder} as <video>_f<number>.jpg, the number counted "
         "from 0 in six digits.",
         frame=_iground_frame,

@@ -1,0 +1,84 @@
+"""``data``: its commands, the list of datasets, and what is refused before anything is fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stand_ins import set_up_release
+from web import web_server
+
+from vlmeval_findit.cli import COMMANDS, RENAMED, data_list, main
+
+GROUP = [name for name in COMMANDS if name.startswith("data ")]
+
+
+@pytest.mark.parametrize("flags", [[], ["-h"], ["--help"]])
+def test_the_group_names_its_commands(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", *flags]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [" ".join(line.split()[:2]) for line in lines] == GROUP
+
+
+def test_a_command_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "gett", "Pascal"]) == 2
+    assert "no command 'data gett': did you mean data get?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("old", "now"), RENAMED.items())
+def test_an_old_name_says_the_new_one(
+    old: str, now: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([old, "anything"]) == 2
+    assert f"{old} is {now} now: " in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main([*now.split(), "--help"])
+    assert ended.value.code == 0
+
+
+def test_the_list_says_what_is_on_disk_and_its_licence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    (tmp_path / "lmu").mkdir()
+    assert main(["data", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    named = {line.split()[0].rstrip(","): line for line in lines[1:]}
+    assert "–" in named["Pascal"]
+    assert "under Flickr's terms of use; research use (VOC 2007)" in named["Pascal"]
+    assert "made" in named["Scenes"]
+    assert {"RefL4Full_val", "VPBench_Stage1", "SelfRetrieval"} <= named.keys()
+
+
+def test_the_list_counts_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with web_server() as web:
+        mini = set_up_release(tmp_path, monkeypatch, web)
+        assert main(["data", "get", "Mini", "--no-images"]) == 0
+        assert (tmp_path / "lmu" / "Mini.tsv").is_file()
+        assert not (tmp_path / "lmu" / "images").exists()
+        assert main(["data", "get", "Mini"]) == 0
+        gone = next((tmp_path / "lmu" / "images" / "COCO_train2014").glob("*.jpg"))
+        gone.unlink()
+        monkeypatch.setattr(data_list, "DATASETS", {"Mini": mini})
+        capsys.readouterr()
+        assert main(["data", "list"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("Mini "))
+    assert line.split()[1:3] == ["yes", "4/5"]
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["VPBench"], "python run_findit.py data get VPBench --from PATH"),
+        (["SelfRetrieval"], "the dataset.json of D3 self-retrieval"),
+        (["VPBench", "Pascal"], "VPBench is made of files of its own: ask for it alone"),
+    ],
+)
+def test_what_is_not_fetched_says_what_to_get(
+    names: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "get", *names]) == 2
+    assert says in capsys.readouterr().err

@@ -1,0 +1,279 @@
+"""``run_findit.py data get``: datasets ready to run, from the network or from files at hand."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from ..benchmarks.findit.annotation_tables import Prepared
+from ..benchmarks.selfretrieval import pairs as self_retrieval
+from ..benchmarks.vpbench import release as vp_bench
+from ..benchmarks.vpbench.stage2_release import parts_in
+from ..benchmarks.vpbench.stage2_release import prepare as prepare_stage_2
+from ..core.command import INTERRUPTED, SOME_FAILED
+from ..core.lock import Lock
+from ..core.places import lmu_data_root
+from ..core.table_files import meta_path
+from ..data.fetch.annotations import AnnotationFile, Fetched, has_file, parquet_folder
+from ..data.fetch.sources import Source, bases
+from ..data.fetch.store import Store
+from .data_check import (
+    ANNOTATIONS,
+    TableLine,
+    by_source,
+    line_of,
+    print_lines,
+    steps,
+    store_of,
+    tables_named,
+)
+from .parsing import Parser
+from .printing import TABLES_EPILOG, where_tables_are
+
+
+class Made(NamedTuple):
+    """A table that was made; ``more`` is what it has beside queries, ``notes`` are printed."""
+
+    path: Path
+    queries: int
+    more: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class FromFiles(NamedTuple):
+    """A benchmark whose files the user brings: what they are, and what makes tables of them."""
+
+    what: str
+    make: Callable[[Path, Path, bool], Iterator[Made]]  # files, folder for tables, force
+
+
+def main(argv: Sequence[str]) -> int:
+    """Get datasets ready to run: annotations, tables, and only the images that queries name.
+
+    Returns 1 if something is missing at the end, 130 when it was interrupted.
+    """
+    args = _arguments(argv)
+    own = [name for name in args.datasets if name in FROM_FILES]
+    if own:
+        made = list(FROM_FILES[own[0]].make(args.folder, args.out or lmu_data_root(), args.force))
+        _print_made(made)
+        return 0
+    tables = tables_named(args.datasets)
+    try:
+        lines = _get(tables, args)
+    except KeyboardInterrupt:
+        print("interrupted; what has arrived is kept: the same command goes on from there")
+        return INTERRUPTED
+    print_lines(lines)
+    return SOME_FAILED if any(line.failed for line in lines) else 0
+
+
+def _arguments(argv: Sequence[str]) -> argparse.Namespace:
+    files = "\n".join(f"  {name:<15}{row.what}" for name, row in FROM_FILES.items())
+    parser = Parser(
+        prog="run_findit.py data get",
+        description=main.__doc__,
+        epilog=f"of files that you have (--from PATH), without the network:\n{files}\n\n"
+        "What is there and whole is not fetched again. Addresses can be replaced under `sources`\n"
+        f"in configs/datasets.yaml.\n{TABLES_EPILOG}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "datasets",
+        nargs="+",
+        metavar="NAME",
+        help="Pascal, RefL4Full_val … (names: data list); all: those of FindIt",
+    )
+    parser.add_argument(
+        "--from",
+        type=Path,
+        dest="folder",
+        metavar="PATH",
+        help="the annotations as published: a folder of Parquet files, or the file named below",
+    )
+    parser.add_argument("--no-images", action="store_true", help="make the tables only")
+    parser.add_argument("--out", type=Path, help="folder for tables (default: LMUData)")
+    parser.add_argument("--videos", type=Path, help="folder of videos to cut named frames from")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="also of annotations that differ from the authors'; the .meta.json says how",
+    )
+    args = parser.parse_args(argv)
+    own = [name for name in args.datasets if name in FROM_FILES]
+    if own and len(args.datasets) > 1:
+        raise ValueError(f"{own[0]} is made of files of its own: ask for it alone")
+    if own and own[0] != DEMO and args.folder is None:
+        raise ValueError(
+            f"{own[0]} is not fetched. Get {FROM_FILES[own[0]].what}, then type: "
+            f"python run_findit.py data get {own[0]} --from PATH"
+        )
+    return args
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _get(tables: Sequence[Fetched], args: argparse.Namespace) -> list[TableLine]:
+    paths, line = _annotations(tables, args)
+    lines = [line]
+    for source, group in by_source(paths).items() if not args.no_images else ():
+        store = store_of(group, paths)
+        missing = store.look()
+        failed = _bring(source, store, missing, args.videos) if missing else {}
+        lines += [line_of(table, paths[table], missing, failed) for table in group]
+    return lines
+
+
+def _annotations(
+    tables: Sequence[Fetched], args: argparse.Namespace
+) -> tuple[dict[Fetched, Path], TableLine]:
+    """Every table that can be had, and what became of the others."""
+    ready = {table: table.ready(args.out) for table in tables if args.folder is None}
+    there = {table: path for table, path in ready.items() if path is not None}
+    lacking = [table for table in tables if table not in there]
+    whys = _fetch_files(lacking) if args.folder is None else {}
+    failed = {
+        table.name: whys[file.name]
+        for table in lacking
+        for file in table.files
+        if file.name in whys
+    }
+    folder, out = args.folder or parquet_folder(), args.out or lmu_data_root()
+    made = {
+        table: table.make(folder, out, args.force) for table in lacking if table.name not in failed
+    }
+    if made:
+        _print_made([_with_boxes(one) for one in made.values()])
+    found = {**there, **{table: one.path for table, one in made.items()}}
+    paths = {table: found[table] for table in tables if table in found}
+    return paths, TableLine(ANNOTATIONS, len(tables), len(there), failed)
+
+
+def _print_made(made: Sequence[Made]) -> None:
+    for one in made:
+        size = one.path.stat().st_size
+        print(f"{one.path.stem:<24}{one.queries:>6} queries{one.more}{size:>10} bytes")
+    for one in made:
+        for note in one.notes:
+            print(f"{one.path.stem}: {note}")
+    print(where_tables_are([one.path for one in made]))
+
+
+def _with_boxes(one: Prepared) -> Made:
+    odd = Counter(oddity.what for oddity in one.oddities)
+    notes = [
+        f"{count} boxes {what}, left as they are: {meta_path(one.path)}"
+        for what, count in sorted(odd.items())
+    ]
+    return Made(one.path, one.queries, f"{one.boxes:>8} boxes", (*one.notes, *notes))
+
+
+def _fetch_files(tables: Sequence[Fetched]) -> dict[str, str]:
+    """Bring the Parquet files of tables; returns why not, by the name of the file."""
+    wanted: dict[str, AnnotationFile] = {file.name: file for t in tables for file in t.files}
+    lacking = [file for file in wanted.values() if not has_file(file)]
+    if not lacking:
+        return {}
+    from ..data.fetch.annotations import fetch_file_of
+    from ..data.fetch.download import Client, DownloadError
+    from .meter import meter
+
+    known = bases()
+    for terms, base in dict.fromkeys((file.terms, file.base) for file in lacking):
+        print(f"Annotations: {terms}.\n  from {known[base]}")
+    failed = {}
+    parquet_folder().mkdir(parents=True, exist_ok=True)
+    with meter(ANNOTATIONS, len(lacking), _TYPICAL_SUBSET) as progress:
+        client = Client(got=progress.got)
+        for file in lacking:
+            try:
+                fetch_file_of(client, known[file.base] or "", file)
+            except DownloadError as error:
+                failed[file.name] = f"{error} (sources.{file.base} in configs/datasets.yaml)"
+            progress.finished(file.name)
+    return failed
+
+
+_TYPICAL_SUBSET = 60_000
+"""Bytes of a Parquet file of images; those of videos have more."""
+
+
+def _bring(
+    source: Source, store: Store, missing: Mapping[str, str], videos: Path | None
+) -> dict[str, str]:
+    """Bring what is missing below one image folder; returns what failed."""
+    from ..data.fetch.download import Client
+    from ..data.fetch.images import BY_HAND, Errand, bring
+    from .meter import meter
+
+    print(
+        f"{source.images}: {len(missing)} of {len(store.sizes)} images are missing in "
+        f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
+    )
+    known = bases()
+    if videos is None or source.frame is None:
+        for base in source.over_plain_http(missing, known):
+            print(
+                f"  {base} is plain http: nothing proves that what comes is its owner's; "
+                "checked is only that an image decodes and has the annotated size"
+            )
+    with _locked(store), meter(source.images, len(missing), source.typical) as progress:
+        errand = Errand(Client(got=progress.got), known, store, progress)
+        failed = bring(errand, source, list(missing), videos)
+    store.tidy()
+    if BY_HAND in failed.values() or (failed and source.steps):
+        print(steps(source, store.folder))
+    # What lies there already and is wrong is the better reason than that it is not fetched.
+    return {
+        name: missing[name] if why == BY_HAND and missing[name] != "is missing" else why
+        for name, why in failed.items()
+    }
+
+
+@contextmanager
+def _locked(store: Store) -> Iterator[None]:
+    """One fetch at a time in a folder: two would write the same partial files."""
+    with Lock(store.parts() / "lock", "another fetch is at work there"):
+        yield
+
+
+# --- of files that the user has -------------------------------------------------------------------
+
+
+def _vp_bench(files: Path, out: Path, _force: bool) -> Iterator[Made]:
+    """Make stage 2, where a part of it is there, and stage 1, where it is, or nothing is."""
+    parts = parts_in(files)
+    if parts:
+        path, queries, notes = prepare_stage_2(parts, out)
+        yield Made(path, queries, notes=notes)
+    if not parts or vp_bench.is_at(files):
+        path, queries, notes = vp_bench.prepare(files, out)
+        yield Made(path, queries, notes=notes)
+
+
+def _self_retrieval(file: Path, out: Path, force: bool) -> Iterator[Made]:
+    path, pairs, notes = self_retrieval.prepare(file, out, force)
+    yield Made(path, pairs, notes=notes)
+
+
+def _demo(_files: Path, _out: Path, _force: bool) -> Iterator[Made]:
+    from ..data.demo.tables import prepare_demo
+
+    return map(_with_boxes, prepare_demo())
+
+
+DEMO = "Demo"
+
+FROM_FILES: Mapping[str, FromFiles] = {
+    "VPBench": FromFiles(
+        "jinpeng0528/VP-Bench of Hugging Face: a TSV or Parquet files, of both stages", _vp_bench
+    ),
+    "SelfRetrieval": FromFiles("the dataset.json of D3 self-retrieval", _self_retrieval),
+    DEMO: FromFiles("nothing: the demonstration's tables", _demo),
+}
+"""By its name every benchmark whose tables are made of files that are not fetched."""

@@ -1,0 +1,111 @@
+"""``run_findit.py data list``: every dataset, what of it is on disk, and its licence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..benchmarks import benchmarks
+from ..benchmarks.findit.datasets import BENCHMARK, DATASETS, Dataset
+from ..core.command import as_called
+from ..core.places import image_folder, table_folders
+from ..core.question import Question
+from ..core.table_files import TableError
+from ..data.fetch.annotations import fetched_tables, wanted_images
+from ..data.fetch.sources import SOURCES
+from ..data.importers.table import IMPORTERS
+from .parsing import Parser
+from .printing import console
+
+_NONE = "–"
+_OURS = "this package's"
+
+_TERMS = {
+    "SelfRetrieval": "its authors' terms; COCO 2014: photographs under Flickr's terms",
+    "VPBench_Stage1": "terms of jinpeng0528/VP-Bench",
+    "VPBench_Stage2": "terms of jinpeng0528/VP-Bench",
+    **dict.fromkeys(("SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"), _OURS),
+    **dict.fromkeys(("VPBench_Demo", "VPBench_Scenes", "VPBench_Scenes_mini"), _OURS),
+}
+
+
+class Row(NamedTuple):
+    """A dataset: whether its table is on disk, how many of its images are, and its licence."""
+
+    name: str
+    table: str
+    images: str
+    licence: str
+
+
+def main(argv: Sequence[str]) -> int:
+    """List the datasets: what of each is on disk, and under which licence its images are."""
+    from rich.table import Table
+    from rich.text import Text
+
+    Parser(prog="run_findit.py data list", description=main.__doc__).parse_args(argv)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("dataset", no_wrap=True)
+    table.add_column("table", no_wrap=True)
+    table.add_column("images", justify="right", no_wrap=True)
+    table.add_column("licence of the images", overflow="fold")
+    for row in (*_findit(), *_others()):
+        table.add_row(*map(Text, row))
+    console().print(table)
+    sets = ", ".join(IMPORTERS)
+    print(as_called("bring one: python run_findit.py data get NAME"))
+    print(as_called(f"read a published one: python run_findit.py data import --set NAME ({sets})"))
+    return 0
+
+
+def _findit() -> Iterator[Row]:
+    """Yield FindIt's datasets; those that this package makes are one row for each image folder."""
+    made = {row.images for row in BENCHMARK.values() if row.maker is not None}
+    for row in DATASETS.values():
+        if row.images not in made:
+            yield Row(row.name, *_on_disk(row), _licence(row))
+        elif row.name == row.images:
+            yield Row(f"{row.name}, {row.name}_…", "made", "when asked for", _OURS)
+
+
+def _licence(row: Dataset) -> str:
+    return "yours" if row.folder is not None else SOURCES[row.images].licence
+
+
+def _on_disk(row: Dataset) -> tuple[str, str]:
+    """Say whether the table of a dataset is there, and how many of the images that it names are."""
+    if row.folder is not None:
+        return _yes(row.name), "yours"
+    table = fetched_tables([row.name])[0]
+    try:
+        path = table.ready(None)
+    except (OSError, TableError):
+        path = None
+    if path is None:
+        return _NONE, _NONE
+    folder = image_folder(table.folder).path
+    wanted = wanted_images(table.queries(path))
+    there = sum((folder / name).is_file() for name in wanted)
+    return "yes", f"{there:,}/{len(wanted):,}"
+
+
+def _others() -> Iterator[Row]:
+    """Yield the tables of the other benchmarks, plug-ins' too."""
+    for benchmark in benchmarks():
+        questions = [benchmark.parse(name) for name in benchmark.listed()]
+        for question in questions:
+            if question.table not in DATASETS and not question.table.endswith("_multilabel"):
+                yield _other(question)
+
+
+def _other(question: Question) -> Row:
+    source = SOURCES.get(question.images)
+    licence = _TERMS.get(question.table, _NONE) if source is None else source.licence
+    folder = image_folder(question.images).path
+    return Row(question.table, _yes(question.table), "yes" if folder.is_dir() else _NONE, licence)
+
+
+def _yes(table: str) -> str:
+    there = any(Path(folder, f"{table}.tsv").is_file() for folder in table_folders())
+    return "yes" if there else _NONE
