@@ -1,4 +1,4 @@
-"""Downloads from servers that misbehave, and ``run_findit.py fetch`` from end to end."""
+"""Downloads from servers that misbehave, and ``data get`` from end to end."""
 
 from __future__ import annotations
 

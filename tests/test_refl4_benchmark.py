@@ -159,7 +159,7 @@ def test_a_row_that_nobody_could_be_asked_is_refused(
 def test_without_a_table_it_says_how_to_make_one() -> None:
     with pytest.raises(
         FileNotFoundError,
-        match=r"fetch RefL4Full_val, or .* --ref-l4 DIR",
+        match=r"data get RefL4Full_val",
     ):
         load_task(NAME)
 
