@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from toy_benchmark import Letters
 
+from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit.anatomy import event_sums
-from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
+from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK, FindIt
+from vlmeval_findit.benchmarks.findit.metrics import Outcome
 from vlmeval_findit.boxes.anatomy import Event, Kind
 from vlmeval_findit.core.scored_row import ScoredRow
 
@@ -42,6 +44,12 @@ def test_rows_as_they_should_be_pass() -> None:
             ScoredRow(1, "a.png", {"asked": 1, "answered": 0, "readable": 0}, failed=True),
         ]
     )
+
+
+@pytest.mark.parametrize("of", [BENCHMARK, benchmark_of("FindIt_Demo_refexp_point_json")])
+@pytest.mark.parametrize("outcome", Outcome)
+def test_all_outcomes_of_a_query_without_objects_are_known(of: FindIt, outcome: Outcome) -> None:
+    of.check_sums([ScoredRow(0, "a.png", {outcome.sum: 1}, failed=outcome.name == "FAILED")])
 
 
 @pytest.mark.parametrize("kind", Kind)

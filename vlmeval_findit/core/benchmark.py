@@ -100,6 +100,7 @@ class Benchmark(ABC):
     with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
     salvaged: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
     counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
+    other_sums: tuple[str, ...] = ()  # Of rows, beside those of metrics, counts and causes
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
     at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
     prompts_version: int = 1  # Raise it when what is asked changes
@@ -235,7 +236,7 @@ class Benchmark(ABC):
                 the message names row and key.
         """
         needed: set[str] = set()
-        known = {*_STANDARD, *self.counts.values(), *self.anatomy.keys}
+        known = {*_STANDARD, *self.counts.values(), *self.other_sums, *self.anatomy.keys}
         for metric in self.all_metrics:
             own = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
             known |= own

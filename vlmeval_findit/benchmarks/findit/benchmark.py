@@ -65,6 +65,7 @@ class FindIt(Benchmark):
     name = "FindIt"
     metrics, ranking = BOXES.metrics, BOXES.ranking
     with_failures, salvaged, counts = BOXES.with_failures, BOXES.salvaged, BOXES.counts
+    other_sums = (Outcome.FAILED.sum,)
     anatomy: Anatomy = F1Anatomy()
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
