@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.vpbench.query import VPQuery
 from vlmeval_findit.benchmarks.vpbench.tables import write_table
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.cli import RENAMED, main
+from vlmeval_findit.cli import main
 
 LETTERS = VPQuery(
     index=1,
@@ -184,14 +184,6 @@ def test_boxes_are_those_of_the_scoring(capsys: pytest.CaptureFixture[str]) -> N
     assert main(again) == 2
     assert "not scored yet" in capsys.readouterr().err
     assert written("results", dataset) == other
-
-
-@pytest.mark.parametrize("old", RENAMED)
-def test_commands_that_are_called_otherwise_now_say_so(
-    old: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([old, "runs"]) == 2
-    assert f"error: {old} is export --to " in capsys.readouterr().err
 
 
 def test_a_table_that_changed_after_the_scoring_is_named(
