@@ -219,7 +219,7 @@ def test_folders_beside_an_installation_are_not_ours(light: FreshVenv) -> None:
     done = light.findit("data", "show", "--data", "FindIt_Pascal_xyxy_json", "--index", "0")
     assert done.returncode == 2
     assert "no table Pascal.tsv in " in done.stderr
-    assert "make it with: findit fetch Pascal" in done.stderr
+    assert "make it with: findit data get Pascal" in done.stderr
     assert "site-packages" not in done.stderr
 
 
