@@ -58,7 +58,7 @@ def coco_values() -> dict[str, Any]:
                 "id": number,
                 "image_id": IMAGE_IDS[image],
                 "category_id": category,
-                "bbox": box,
+                "bbox": [*box],
                 "area": box[2] * box[3],
                 "iscrowd": 0,
             }

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from stand_ins import SIZE, errand, files_of, info, jpeg, tar_of, zip_of
-from test_fetch_command import child
+from test_data_get import child
 from web import Answer, Web, web_server
 
 from vlmeval_findit.data.fetch import archives
