@@ -128,6 +128,8 @@ def load(how: Mapping[str, str], marks: Path) -> ModelAsker:
             raise RuntimeError("CUDA error: an illegal memory access")
         if kind == "slow":
             until(lambda: count(calls) > 60)
+        if kind == "is gone for good" and number > 40:
+            until(lambda: False)  # the run cannot end before its machine is killed
         if kind == "dies" and number == 6 and not (marks / "died").exists():
             (marks / "died").touch()
             time.sleep(1)  # what is before it in its item has come home
@@ -277,7 +279,12 @@ def test_where_no_replica_is_left_the_end_is_clear(
         monkeypatch.setattr(ray_backend, "code_sha256", lambda: "another")
     if kind == "is gone for good":
         monkeypatch.setattr(ray_backend, "_COMES_BACK", 1.0)
-        run.when(calls=20, then=lambda: machines.kill(one))
+
+        def kill() -> None:
+            until(lambda: len(run.watcher.answers) > 0)
+            machines.kill(one)
+
+        run.when(calls=20, then=kill)
     with pytest.raises(UnfinishedError, match=f"it cannot be loaded: .*{why}"):
         run.go()
     keys = answered_keys(tmp_path / "calls.jsonl")
