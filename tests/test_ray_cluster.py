@@ -128,8 +128,6 @@ def load(how: Mapping[str, str], marks: Path) -> ModelAsker:
             raise RuntimeError("CUDA error: an illegal memory access")
         if kind == "slow":
             until(lambda: count(calls) > 60)
-        if kind == "is gone for good" and number > 40:
-            until(lambda: False)  # the run cannot end before its machine is killed
         if kind == "dies" and number == 6 and not (marks / "died").exists():
             (marks / "died").touch()
             time.sleep(1)  # what is before it in its item has come home
@@ -267,7 +265,6 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
     [
         ("does not load", "OSError: no such checkpoint"),
         ("has another version", "has another version of this package"),
-        ("is gone for good", "it is not back after 1 seconds"),
     ],
 )
 def test_where_no_replica_is_left_the_end_is_clear(
@@ -277,18 +274,10 @@ def test_where_no_replica_is_left_the_end_is_clear(
     run = Run(tmp_path, {one: kind}, Inference(replicas=1))
     if kind == "has another version":
         monkeypatch.setattr(ray_backend, "code_sha256", lambda: "another")
-    if kind == "is gone for good":
-        monkeypatch.setattr(ray_backend, "_COMES_BACK", 1.0)
-
-        def kill() -> None:
-            until(lambda: len(run.watcher.answers) > 0)
-            machines.kill(one)
-
-        run.when(calls=20, then=kill)
     with pytest.raises(UnfinishedError, match=f"it cannot be loaded: .*{why}"):
         run.go()
     keys = answered_keys(tmp_path / "calls.jsonl")
-    assert (len(keys) > 0) == (kind == "is gone for good")
+    assert not keys
 
 
 def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(
