@@ -43,13 +43,13 @@ def look_at(name: str, private: bool) -> Repository:
             public and should be private.
         ExportError: the hub refused, or could not be reached.
     """
-    import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+    from huggingface_hub.utils import validate_repo_id
 
     if name.count("/") != 1:
         raise NotExportableError(f"--upload {name}: should be OWNER/NAME")
     try:
-        hub.utils.validate_repo_id(name)
+        validate_repo_id(name)
     except HFValidationError as error:
         raise NotExportableError(f"--upload {name}: {error}") from None
     with _client(name) as api:
