@@ -157,6 +157,7 @@ setup(
         "openpyxl>=3.1",
         "pyarrow>=15",
         "rich>=13",
+        "click>=8.2",
         "requests>=2.31",
         "filelock>=4",
         # The zstd of Python 3.14, for older ones: a complete journal.

@@ -17,7 +17,7 @@ GROUP = [name for name in COMMANDS if name.startswith("data ")]
 def test_the_group_names_its_commands(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", *flags]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [" ".join(line.split()[:2]) for line in lines] == GROUP
+    assert [" ".join(line.split()[:2]) for line in lines if line.startswith("  data ")] == GROUP
 
 
 def test_a_command_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,9 +31,7 @@ def test_an_old_name_says_the_new_one(
 ) -> None:
     assert main([old, "anything"]) == 2
     assert f"{old} is {now} now: " in capsys.readouterr().err
-    with pytest.raises(SystemExit) as ended:
-        main([*now.split(), "--help"])
-    assert ended.value.code == 0
+    assert main([*now.split(), "--help"]) == 0
 
 
 def test_the_list_says_what_is_on_disk_and_its_licence(

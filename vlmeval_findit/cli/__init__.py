@@ -1,101 +1,188 @@
 """The command line: the only place that prints.
 
-One row of :data:`COMMANDS` is one command: its module in this folder, with a ``main(argv)``, and a
-line of help.  Only the command that is called is imported.  Without a command this is VLMEvalKit's
-runner: every flag of ``run.py`` is handed over.  Without any argument it is the demonstration.
+A command is a row of :data:`GROUPS` and a module of this folder with a Click command called
+``command``, which returns the exit status.  Only the module of the command that is called is
+imported.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
 from importlib import import_module
+from types import ModuleType
 
-from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED
-from .plugin_files import without_plugins
+import click
+from click.shell_completion import CompletionItem, shell_complete
 
-COMMANDS = {
-    "data list": ("data_list", "the datasets: what is on disk, and their licences"),
-    "data get": ("data_get", "bring a dataset: annotations, and the images that they name"),
-    "data import": ("import_data", "make a dataset of files of your own, or of a published set"),
-    "data show": ("show", "print what a query asks, and the sizes of its images"),
-    "data check": ("data_check", "look whether annotations and images are there, and whole"),
-    "score": ("score", "score prediction files again, without the model"),
-    "doctor": ("doctor", "say in which coordinates a run's answers really are"),
-    "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
-    "compare": ("compare", "what differs between two runs: metrics, intervals, queries"),
-    "anatomy": ("anatomy", "say what cost a run's score its points, and where"),
-    "confidences": ("confidences", "average precision and calibration by the model's own tokens"),
-    "search": ("search", "find the format that a model answers best in"),
-    "sweep": ("sweep", "run models x datasets x formats from a file"),
-    "check": ("check", "try a benchmark, a model, a space … of your own before its first run"),
-    "models": ("models", "list the models: names, checkpoints, coordinate spaces, image bounds"),
-    "plugins": ("plugins", "list the rows that other packages and files add, and what is broken"),
-    "marks": ("marks", "list the visual marks that are drawn into pictures, or show them all"),
-    "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
-    "report": ("report", "one page with plots and every answer on its picture"),
-    "export": ("export", "scored runs for COCO tools, the hub, FiftyOne, MLflow, W&B, trackio"),
-    "demo": ("demo", "the demonstration"),
+from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED, as_called, clone
+from .options import HELP, Command, is_verbose
+
+GROUPS = {
+    "Ask models": {
+        "run": ("run", "ask models, and score: also every flag of VLMEvalKit's runner"),
+        "search": ("search", "find the format that a model answers best in"),
+        "sweep": ("sweep", "run models x datasets x formats from a file"),
+        "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
+        "demo": ("demo", "the demonstration: two small models, no network, no GPU"),
+    },
+    "Get data": {
+        "data list": ("data_list", "the datasets: what is on disk, and their licences"),
+        "data get": ("data_get", "bring a dataset: annotations, and the images they name"),
+        "data import": ("import_data", "make a dataset of your own files, or a published set"),
+        "data show": ("show", "print what a query asks, and the sizes of its images"),
+        "data check": ("data_check", "check that annotations and images are complete"),
+    },
+    "Look at results": {
+        "score": ("score", "score prediction files again, without the model"),
+        "leaderboard": ("leaderboard", "models x datasets with intervals, from scored runs"),
+        "compare": ("compare", "how two runs differ: metrics, intervals, queries"),
+        "errors": ("anatomy", "which error types cost a run its points, and where"),
+        "calibration": ("confidences", "average precision and calibration by token probabilities"),
+        "coords": ("doctor", "in which coordinates a run's answers really are"),
+        "report": ("report", "one page with plots and every answer on its image"),
+        "export": ("export", "for COCO tools, the hub, FiftyOne, MLflow, W&B, trackio"),
+    },
+    "What is known": {
+        "models": ("models", "the models: names, checkpoints, coordinate spaces, image bounds"),
+        "plugins": ("plugins", "rows that other packages and files add, and what is broken"),
+        "check": ("check", "try your own benchmark, model, space … before its first run"),
+    },
 }
+"""Heading -> command -> its module and a line of help."""
+
+COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 RENAMED = {
     "fetch": "data get",
     "prepare": "data get",
     "import": "data import",
     "show": "data show",
+    "doctor": "coords",
+    "anatomy": "errors",
+    "confidences": "calibration",
     "push": "export --to hub",
     "track": "export --to mlflow",
     "export-coco": "export --to coco",
     "export-fiftyone": "export --to fiftyone",
 }
-"""Commands of 0.2 that are called otherwise now."""
+"""Commands of 0.2 and their names now."""
 
-USAGE = f"""\
-usage: run_findit.py                          the demonstration, without a network or weights
-       run_findit.py --data FindIt_… --model … [any flag of VLMEvalKit's run.py]
-       run_findit.py COMMAND …
+_COMPLETE = "_FINDIT_COMPLETE"
+"""The variable by which a shell asks for completions."""
 
-commands:
-{chr(10).join(f"  {name:<17}{what}" for name, (_, what) in COMMANDS.items())}
+_ROOT_OPTIONS = ("-h", "--help", "--version")
 
-  --version        what is installed: of this package, VLMEvalKit, Python, torch
+_EPILOG = """\
+\b
+Examples:
+  python run_findit.py run --data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano
+  python run_findit.py search --model Qwen3-VL-8B --serve vllm
+  python run_findit.py compare outputs/model-a outputs/model-b
 
-of every command:
-  --plugin FILE.py        models, spaces, benchmarks … of a file of your own (docs/plugins.md)
+\b
+"run" may be left out before --data. A dataset's name:
+  FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
+         [_<key>][_<structure>][_cx-<definitions|formula>][_vp-<mark>]
+         [_constrained]
 
-flags of ours, with --data:
-  --images KEY=DIR        image folder of a dataset (keys: configs/datasets.yaml)
-  --skip-missing-images   leave out rows without a usable image; the result says so
-  --prompts CLONE         ask in the release's own words, from a clone of it
-  --model Replay=PATH     answer from a recorded prediction file or a folder of such files
-  --model NAME=PATH       answer from a checkpoint: a folder or an identifier (names: models)
-  --like Qwen3-VL         with --model my-ft=PATH: known model whose prompts and coordinates this
-                          checkpoint shares
-  --force                 go on although something contradicts what a run recorded
-  --confidences           record how probable the tokens of every reply were
-  --dry-run               count calls, images, bytes and tokens of models over an API; ask nothing
-  --max-usd DOLLARS       stop before models over an API cost more than this
-  --serve vllm            start the model as servers on this machine's GPUs, and ask those
-  --base-url URL[,URL]    ask OpenAI-compatible servers; --model NAME, or NAME=THE_SERVERS_NAME
-                          (key, if any: FINDIT_SERVER_KEY; also --timeout, --header, --extra-body)
-  --provider NAME         ask the model at openai, anthropic, google or openrouter, with its key
+\b
+Exit status: 0; 1 something failed (run again to go on); 2 refused;
+3 spending limit or full disk; 4 no batch service was reached; 130 stopped.
 
-exit status: 0; 1 something failed (run again to go on); 2 refused; 3 spending limit or full disk;
-             4 no batch service was reached; 130 stopped; probe has its own (probe --help)
+\b
+Completion in bash (likewise zsh, fish):
+  eval "$(_FINDIT_COMPLETE=bash_source findit)"
+"""
 
-a dataset name: FindIt_<Dataset>[_multilabel][_caption][_f<N>]_<representation>_<text|json>
-                [_<key>][_<structure>][_cx-<definitions|formula>][_vp-<mark>][_constrained]"""
+
+class Commands(click.Group):
+    """Commands whose modules are imported when they are called.
+
+    Args:
+        prefix: words before each name in :data:`COMMANDS`, with a blank behind.
+    """
+
+    def __init__(self, name: str, prefix: str = "", help: str = "", epilog: str = "") -> None:
+        super().__init__(name, help=help, epilog=epilog, context_settings=HELP)
+        self.prefix = prefix
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        names = [name.removeprefix(self.prefix) for name, _ in self._rows()]
+        return list(dict.fromkeys(name.partition(" ")[0] for name in names))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        name = f"{self.prefix}{cmd_name}"
+        if name in COMMANDS:
+            return _command(import_module(f"{__name__}.{COMMANDS[name][0]}"), cmd_name)
+        if cmd_name in self.list_commands(ctx):
+            return Commands(cmd_name, f"{name} ", help=f"Commands of {name}.")
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in self.list_commands(ctx):
+            from ..core.spelling import nearest
+
+            full = f"{self.prefix}{name}"
+            if full in RENAMED:
+                now = RENAMED[full]
+                raise ValueError(f"{full} is {now} now: python run_findit.py {now} --help")
+            raise ValueError(f"no command {full!r}{nearest(full, COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, rows in GROUPS.items():
+            mine = [(name, row[1]) for name, row in rows.items() if name.startswith(self.prefix)]
+            if mine:
+                with formatter.section(heading):
+                    formatter.write_dl(mine)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # Click's own imports every command for its line of help.
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        helps = {name: COMMANDS.get(f"{self.prefix}{name}", ("", ""))[1] for name in names}
+        return [CompletionItem(name, help=helps[name]) for name in names]
+
+    def _rows(self) -> Iterator[tuple[str, tuple[str, str]]]:
+        return ((name, row) for name, row in COMMANDS.items() if name.startswith(self.prefix))
+
+
+def _command(module: ModuleType, name: str) -> click.Command:
+    """Transitional: modules that are not converted yet have a ``main(argv)``."""
+    if hasattr(module, "command"):
+        command: click.Command = module.command
+        command.name = name
+        return command
+
+    def call(args: tuple[str, ...]) -> int:
+        try:
+            status: int = module.main(args)
+        except SystemExit as ended:  # argparse
+            return int(ended.code or 0)
+        return status
+
+    return Command(
+        name,
+        callback=call,
+        params=[click.Argument(["args"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True, "help_option_names": []},
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status.
-
-    1: something failed; 2: refused, nothing was run; 3: stopped at the spending limit, or the disk
-    is full; 4: no batch service was reached; 130: interrupted.
-    """
+    """Run the command line; returns the exit status, as ``--help`` lists them."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        arguments = ["--help"]
+    elif arguments[0].startswith("-") and arguments[0] not in _ROOT_OPTIONS:
+        arguments = ["run", *arguments]
     try:
-        status = _run(list(sys.argv[1:] if argv is None else argv))
+        status = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read has seen enough (`| head`); Python writes what is left when it ends.
@@ -104,36 +191,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        from .version import print_versions
+
+        print_versions()
+        ctx.exit()
+
+
+def _root() -> Commands:
+    root = Commands(
+        "findit",
+        help="Measure where a multimodal model puts its boxes: FindIt and other benchmarks, "
+        "on VLMEvalKit.",
+        epilog=as_called(_EPILOG),
+    )
+    version = click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_version,
+        help="What is installed: this package, VLMEvalKit, Python, torch.",
+        show_default=False,
+    )
+    root.params.append(version)
+    return root
+
+
 def _run(arguments: list[str]) -> int:
+    program = "findit" if clone() is None else "python run_findit.py"
     try:
-        arguments = without_plugins(arguments)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return REFUSED
-    first = arguments[0] if arguments else "demo"
-    if {"-h", "--help"} & {first, *(arguments if first.startswith("-") else ())}:
-        from ..core.command import as_called
-
-        print(as_called(USAGE))
+        return _invoke(_root(), program, arguments)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
         return 0
-    try:
-        if first == "--version":
-            return _main_of("version", arguments[1:])
-        if first.startswith("-"):
-            return _main_of("run", arguments)
-        for words in (2, 1):
-            module, _ = COMMANDS.get(" ".join(arguments[:words] or [first]), ("", ""))
-            if module:
-                return _main_of(module, arguments[words:])
-        if any(name.startswith(f"{first} ") for name in COMMANDS):
-            return _group(first, arguments[1:])
-        if first in RENAMED:
-            now = RENAMED[first]
-            raise ValueError(f"{first} is {now} now: python run_findit.py {now} --help")
-        from ..core.spelling import nearest
-
-        raise ValueError(f"no command {first!r}{nearest(first, COMMANDS)}")
-    except KeyboardInterrupt:
+    except click.UsageError as error:
+        where = f"{error.ctx.command_path} --help" if error.ctx else f"{program} --help"
+        print(f"error: {error.format_message()} Type: {where}", file=sys.stderr)
+        return REFUSED
+    except (KeyboardInterrupt, click.Abort):
         print("stopped", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
@@ -155,27 +254,21 @@ def _run(arguments: list[str]) -> int:
         return NO_MORE if is_disk_full(error) else REFUSED
 
 
-def _group(first: str, rest: Sequence[str]) -> int:
-    """Print the commands of a group, or refuse one that there is not."""
-    names = {name: what for name, (_, what) in COMMANDS.items() if name.startswith(f"{first} ")}
-    if rest and rest[0] not in ("-h", "--help"):
-        from ..core.spelling import nearest
-
-        said = f"{first} {rest[0]}"
-        raise ValueError(f"no command {said!r}{nearest(said, names)}")
-    for name, what in names.items():
-        print(f"  {name:<17}{what}")
-    return 0
+def _invoke(root: Commands, program: str, arguments: list[str]) -> int:
+    if instruction := os.environ.get(_COMPLETE):
+        return shell_complete(root, {}, program, _COMPLETE, instruction)
+    with root.make_context(program, arguments) as context:
+        try:
+            status: int = root.invoke(context)
+        except (ValueError, OSError):
+            if is_verbose():
+                traceback.print_exc()
+            raise
+    return status
 
 
 def said_of(error: ValueError | OSError) -> str:
     """The message of an error, and what to do about it where it is of the machine's making."""
-    from ..core.command import as_called
     from ..core.places import advice
 
     return as_called(f"{error}{advice(error) if isinstance(error, OSError) else ''}")
-
-
-def _main_of(module: str, argv: Sequence[str]) -> int:
-    status: int = import_module(f"{__name__}.{module}").main(argv)
-    return status

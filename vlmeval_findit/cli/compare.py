@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from ..core.files import atomic_write
 from ..core.spelling import counted, visible
 from ..core.statistics import ALPHA, INTERVALS, Difference, Interval, correct
 from ..runs.comparison import FOUND, Finders, compare, finders, pairs_of, query_scores
 from ..runs.scored_run import Keep, Run, load_runs
-from .parsing import Parser
+from .options import Command
 from .printing import console
 
 if TYPE_CHECKING:
@@ -26,46 +27,49 @@ _INDICES = 12
 """How many queries are named on the terminal, of those that one run finds only."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """The difference of every metric, A minus B, and the queries that only one of them finds.
+@click.command(
+    cls=Command, examples=["python run_findit.py compare outputs/FindIt-Nano outputs/FullImage"]
+)
+@click.argument("left", metavar="A", type=click.Path(path_type=Path))
+@click.argument("right", metavar="B", type=click.Path(path_type=Path))
+@click.option(
+    "--show",
+    type=click.Path(path_type=Path),
+    is_flag=False,
+    flag_value=_PAGE,
+    metavar="[FILE]",
+    help=f"Write a report of both ({_PAGE}) and open it, the queries that differ most first.",
+)
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write it there."
+)
+def command(left: Path, right: Path, show: Path | None, json_file: Path | None) -> int:
+    """Print the difference of every metric, A minus B, and the queries only one of them finds.
 
-    A and B are runs over the same rows: two models, two formats of one, or the same twice. Folders
-    with several datasets are paired dataset by dataset.
+    A and B are scored prediction files, or folders, over the same rows: two models, two formats of
+    one, or the same twice. Folders with several datasets are paired dataset by dataset.
     """
-    parser = Parser(prog="run_findit.py compare", description=main.__doc__)
-    parser.add_argument("left", type=Path, metavar="A", help="scored prediction file, or a folder")
-    parser.add_argument("right", type=Path, metavar="B", help="what is subtracted, likewise")
-    parser.add_argument(
-        "--show",
-        type=Path,
-        nargs="?",
-        const=_PAGE,
-        metavar="FILE",
-        help=f"write a report of both ({_PAGE}) and open it, the queries that differ most first",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    args = parser.parse_args(argv)
-    sides = (load_runs([path], keep=Keep.GOODNESS) for path in (args.left, args.right))
+    sides = (load_runs([path], keep=Keep.GOODNESS) for path in (left, right))
     pairs = list(pairs_of(*sides))
-    found = [compare(left, right) for left, right in pairs]
+    found = [compare(*pair) for pair in pairs]
     for line in _print_pair(*pairs[0], found[0]) if len(pairs) == 1 else _print_pairs(pairs, found):
         print(visible(line))
-    if args.json is not None:
+    if json_file is not None:
         told = [_as_dict(*pair, one) for pair, one in zip(pairs, found, strict=True)]
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(args.json) as f:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(json_file) as f:
             json.dump(told, f, indent=1)
-    return 0 if args.show is None else _show(args)
+    return 0 if show is None else _show(left, right, show)
 
 
-def _show(args: argparse.Namespace) -> int:
+def _show(left: Path, right: Path, page: Path) -> int:
     """Write the report of both with this pair first, and open it where there is a browser."""
     from . import report  # It brings the plots
 
-    sides = [_side(load_runs([path], keep=Keep.SUMS)) for path in (args.left, args.right)]
-    runs = [str(args.left), str(args.right)]
-    status = report.main([*runs, "--out", str(args.show), "--compare", *sides])
-    webbrowser.open(args.show.resolve().as_uri())
+    sides = [_side(load_runs([path], keep=Keep.SUMS)) for path in (left, right)]
+    runs = [str(left), str(right)]
+    status = report.main([*runs, "--out", str(page), "--compare", *sides])
+    webbrowser.open(page.resolve().as_uri())
     return status
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import click
 
 from ..benchmarks import benchmarks
 from ..benchmarks.findit.datasets import BENCHMARK, DATASETS, Dataset
@@ -15,7 +17,7 @@ from ..core.table_files import TableError
 from ..data.fetch.annotations import fetched_tables, wanted_images
 from ..data.fetch.sources import SOURCES
 from ..data.importers.table import IMPORTERS
-from .parsing import Parser
+from .options import Command
 from .printing import console
 
 _NONE = "–"
@@ -39,12 +41,12 @@ class Row(NamedTuple):
     licence: str
 
 
-def main(argv: Sequence[str]) -> int:
-    """List the datasets: what of each is on disk, and under which licence its images are."""
+@click.command(cls=Command)
+def command() -> int:
+    """List the datasets: what of each is on disk, and the licence of its images."""
     from rich.table import Table
     from rich.text import Text
 
-    Parser(prog="run_findit.py data list", description=main.__doc__).parse_args(argv)
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("dataset", no_wrap=True)
     table.add_column("table", no_wrap=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from textwrap import wrap
+
+import click
 
 from ..core.plugins import Broken, Plugin, reported, unreported
 from ..core.redaction import scrub
 from ..runs.plugins import tables
-from .parsing import Parser
+from .options import Command
 
 BROKEN = 1
 """The exit status where something cannot be used."""
@@ -17,14 +18,12 @@ _WIDTH = 80
 _GROUP, _ROW = 16, 24
 
 
-def main(argv: Sequence[str]) -> int:
-    """List the rows of plug-ins by table, each with what it is of; then what is left out."""
-    parser = Parser(
-        prog="run_findit.py plugins",
-        description=__doc__,
-        epilog="How to write one: docs/plugins.md. Exit status: 1 where one is broken.",
-    )
-    parser.parse_args(argv)
+@click.command(cls=Command)
+def command() -> int:
+    """List the rows that plug-ins add, by table, and what cannot be used.
+
+    docs/plugins.md says how to write a plug-in. Exit status 1: something is broken.
+    """
     with unreported():
         found = [
             (group.value, name, added.plugin)

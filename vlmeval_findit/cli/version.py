@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__
@@ -12,14 +11,8 @@ from ..core.identity import ENGINES
 from ..core.vlmevalkit import host_version, package_folder
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print the versions of this package, VLMEvalKit, Python and the engines.
-
-    Raises:
-        ValueError: something stands behind ``--version``.
-    """
-    if argv:
-        raise ValueError(f"--version stands alone: leave {argv[0]} out")
+def print_versions() -> None:
+    """Print the versions of this package, VLMEvalKit, Python and the engines."""
     print(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
     folder = package_folder()
     for name, number in host_version().items():
@@ -29,4 +22,3 @@ def main(argv: Sequence[str]) -> int:
     print(f"Python {platform.python_version()}")
     for name, number in installed(ENGINES).items():
         print(f"{name} {number}")
-    return 0

@@ -1,0 +1,113 @@
+"""What all commands share: how their help is written, and the options that each of them has."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..core.command import as_called
+
+_QUIET, _VERBOSE = "vlmeval_findit.quiet", "vlmeval_findit.verbose"
+
+
+class Command(click.Command):
+    """A command with ``--plugin``, ``--verbose`` and ``--quiet``.
+
+    Its help is its callback's docstring, followed by ``examples``, a command a line.
+    """
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+        settings["context_settings"] = {**HELP, **settings.get("context_settings", {})}
+        super().__init__(*args, **settings)
+        self.help = as_called(self.help or "")
+        self.examples = examples
+        self.params += [
+            click.Option(
+                ["--plugin"],
+                type=click.Path(path_type=Path),
+                multiple=True,
+                expose_value=False,
+                is_eager=True,
+                callback=_use_plugins,
+                metavar="FILE.py",
+                help="Models, spaces, benchmarks … from a file of yours (docs/plugins.md).",
+            ),
+            _switch("-v", "--verbose", _VERBOSE, "Log more; show where an error was raised."),
+            _switch("-q", "--quiet", _QUIET, "Print results and errors only."),
+        ]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{as_called(example)}\n")
+        super().format_epilog(ctx, formatter)
+
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_default": True}
+"""Settings of every command's context."""
+
+
+def _switch(short: str, long: str, key: str, text: str) -> click.Option:
+    def remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.find_root().meta[key] = ctx.find_root().meta.get(key, False) or value
+        if value:
+            logging.basicConfig(level=logging.INFO if key == _VERBOSE else logging.ERROR)
+
+    return click.Option(
+        [short, long],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=remember,
+        help=text,
+        show_default=False,
+    )
+
+
+def is_quiet() -> bool:
+    """Whether ``--quiet`` was given: no progress, no notes."""
+    return _meta(_QUIET)
+
+
+def is_verbose() -> bool:
+    """Whether ``--verbose`` was given."""
+    return _meta(_VERBOSE)
+
+
+def _meta(key: str) -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().meta.get(key))
+
+
+# --- plug-ins -------------------------------------------------------------------------------------
+
+
+def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...]) -> None:
+    """Make the rows of files known, here and in the processes that are started.
+
+    Raises:
+        PluginError: a file is not there, or something of it cannot be used.
+    """
+    if not paths:
+        return
+    from ..core.plugins import FILES_VARIABLE, PluginError, named_files, reported, unreported
+    from ..runs.plugins import tables
+
+    for path in paths:
+        if not path.is_file():
+            raise PluginError(f"--plugin {path}: no such file")
+        if os.pathsep in str(path.resolve()):
+            raise PluginError(f"--plugin {path}: no {os.pathsep!r} may be in its path")
+    given = [str(path.resolve()) for path in paths]
+    os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*named_files(), *given]))
+    with unreported():
+        for table in tables().values():
+            table.added()
+    if broken := [str(row) for row in reported() if row.plugin.origin in given]:
+        raise PluginError("\n".join(broken))
