@@ -30,7 +30,7 @@ from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
 from vlmeval_findit.data.rendered.pairs import PLACES, described, scene_pair  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES, SPLITS, Scene, Thing, scene  # noqa: E402
-from vlmeval_findit.data.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
+from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
 from vlmeval_findit.marks.style import COLOURS, Shape  # noqa: E402
 
 FIRST = SPLITS["train"].start

@@ -17,8 +17,8 @@ from vlmeval_findit.benchmarks.vpbench.tables import read_table
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.table_files import meta_path
-from vlmeval_findit.data.vp_questions import sets
-from vlmeval_findit.data.vp_questions.sources import LONGEST_SIDE
+from training.vp_questions import sets
+from training.vp_questions.sources import LONGEST_SIDE
 
 LABELS = ("cup", "dog", "car", "tree", "sign")
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from training.vp_questions.marking import Cover
 from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.query import Query
@@ -35,7 +36,6 @@ from vlmeval_findit.data.rendered.scene import (
     scene,
     shot,
 )
-from vlmeval_findit.data.vp_questions.marking import Cover
 from vlmeval_findit.marks.style import Shape
 from vlmeval_findit.models.row import ModelRow
 from vlmeval_findit.models.table import MODELS, NANO, NANO_PX

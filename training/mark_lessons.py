@@ -1,6 +1,6 @@
 """Questions about marks on rendered scenes, as VP-Bench's own tables ask them, and right letters.
 
-What is drawn, asked and offered comes from ``data/vp_questions``; the request is the text that a
+What is drawn, asked and offered comes from ``vp_questions``; the request is the text that a
 run of ``VPBench_Scenes`` would send.  A lesson asks several questions about one marked picture,
 where a table marks a picture anew for each.  Nothing here needs torch.
 """
@@ -14,27 +14,27 @@ from itertools import count as count_from
 from typing import NamedTuple
 
 from training.lessons import Lesson, Mark, Named, Placed, Turn
-from vlmeval_findit.benchmarks.vpbench import question as asking
-from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.question import parse
-from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
-from vlmeval_findit.data.rendered.scene import Owners, Scene, Stream, rng_of, scene_and_owners
-from vlmeval_findit.data.vp_questions.annotated import (
+from training.vp_questions.annotated import (
     AnnotatedPicture,
     Classes,
     Labelled,
     Object,
     Seen,
 )
-from vlmeval_findit.data.vp_questions.asking import Choice, Posed, Shown, choices, marker_of, posed
-from vlmeval_findit.data.vp_questions.building import rows
-from vlmeval_findit.data.vp_questions.fields import NAMES, Fields, field_of
-from vlmeval_findit.data.vp_questions.making import easier_ways, options_of
-from vlmeval_findit.data.vp_questions.marking import Marked, Marker
-from vlmeval_findit.data.vp_questions.plan import Absence, Form, Slot, plan
-from vlmeval_findit.data.vp_questions.sources import outlines
-from vlmeval_findit.data.vp_questions.wording import ABSENT
+from training.vp_questions.asking import Choice, Posed, Shown, choices, marker_of, posed
+from training.vp_questions.building import rows
+from training.vp_questions.fields import NAMES, Fields, field_of
+from training.vp_questions.making import easier_ways, options_of
+from training.vp_questions.marking import Marked, Marker
+from training.vp_questions.plan import Absence, Form, Slot, plan
+from training.vp_questions.sources import outlines
+from training.vp_questions.wording import ABSENT
+from vlmeval_findit.benchmarks.vpbench import question as asking
+from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.question import parse
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
+from vlmeval_findit.data.rendered.scene import Owners, Scene, Stream, rng_of, scene_and_owners
 from vlmeval_findit.marks.style import Shape
 
 QUESTION = parse("VPBench_Scenes")

@@ -33,9 +33,9 @@ TABLES = MappingProxyType(  # by name
         row.name: row
         for row in (
             KnownTable(STAGE_1, "VPBench"),
-            KnownTable(f"{PREFIX}Demo", "VPBench_Demo", "vp_questions.sets"),
-            KnownTable(f"{PREFIX}Scenes", "VPBench_Scenes", "vp_questions.sets"),
-            KnownTable(f"{PREFIX}Scenes_mini", "VPBench_Scenes_mini", "vp_questions.sets"),
+            KnownTable(f"{PREFIX}Demo", "VPBench_Demo", "rendered.marked_tables"),
+            KnownTable(f"{PREFIX}Scenes", "VPBench_Scenes", "rendered.marked_tables"),
+            KnownTable(f"{PREFIX}Scenes_mini", "VPBench_Scenes_mini", "rendered.marked_tables"),
         )
     }
 )
@@ -61,7 +61,9 @@ def how_to_make(table: str) -> str:
     """Return the command that makes a table."""
     if table == STAGE_1:
         return "python run_findit.py data get VPBench --from FILE"
-    return "python run_findit.py data import --vp-questions FROM --name NAME"
+    if table in TABLES:
+        return f"deleting {table}.tsv (it is made when it is asked for)"
+    return "writing it again (columns: docs/vp-bench.md)"
 
 
 def ensure(table: KnownTable) -> None:

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...benchmarks.vpbench.query import LETTERS, Kind
-from ...marks.style import CONTRAST, STYLES, Shape, Style, default_style
-from .annotated import AnnotatedPicture, Classes, Rng
-from .asking import FEWEST_CLASSES, Posed, Shown, choices, marker_of, posed
-from .fields import NAMES
-from .marking import Marker
-from .plan import KINDS, WIDTHS, Slot, plan, spread
-from .sources import Source
+from training.vp_questions.annotated import AnnotatedPicture, Classes, Rng
+from training.vp_questions.asking import FEWEST_CLASSES, Posed, Shown, choices, marker_of, posed
+from training.vp_questions.fields import NAMES
+from training.vp_questions.marking import Marker
+from training.vp_questions.plan import KINDS, WIDTHS, Slot, plan, spread
+from training.vp_questions.sources import Source
+from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind
+from vlmeval_findit.marks.style import CONTRAST, STYLES, Shape, Style, default_style
 
 _MOST_READ = 12
 """Pictures that are read before a question is put in an easier way."""

@@ -1,4 +1,4 @@
-"""The datasets that questions are made of: tables of object detection, and rendered scenes."""
+"""What questions are made of: the demonstration's photographs, and rendered scenes."""
 
 from __future__ import annotations
 
@@ -10,72 +10,36 @@ from pathlib import Path
 
 import numpy as np
 
-from ...benchmarks.findit.annotation_tables import load_task
-from ...benchmarks.findit.datasets import DATASETS, Dataset, Family
-from ...benchmarks.findit.query import Query
-from ...boxes.representation import Corners
-from ...core.image_checks import refusal, unusable
-from ...core.image_files import Size, decode
-from ...core.places import image_folder
-from ...core.spelling import nearest
-from ...marks.region import Polygon
-from ...marks.style import Shape
-from ..rendered.scene import Owners, seen_pixels
-from ..rendered.tables import SETS, Shown, shown_scenes
-from .annotated import AnnotatedPicture, Labelled, Object, Pixels, Seen
-from .plan import NEED_OUTLINES
-
-LONGEST_SIDE = 640
-"""Pixels of a picture that is asked about, as in COCO: a larger one is made smaller."""
-
-
-class SourceError(ValueError):
-    """A dataset that no questions can be made of; the message says why."""
+from training.vp_questions.annotated import AnnotatedPicture, Labelled, Object, Pixels, Seen
+from training.vp_questions.plan import NEED_OUTLINES
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.core.image_files import Size, decode
+from vlmeval_findit.core.places import image_folder
+from vlmeval_findit.data.rendered.marked_tables import shrunk
+from vlmeval_findit.data.rendered.scene import Owners, seen_pixels
+from vlmeval_findit.data.rendered.tables import SETS, Shown, shown_scenes
+from vlmeval_findit.marks.region import Polygon
+from vlmeval_findit.marks.style import Shape
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Annotated pictures, the shapes that can be drawn on them, and what is to be said of them."""
+    """Annotated pictures, and the shapes that can be drawn on them."""
 
     name: str
     pictures: tuple[AnnotatedPicture, ...]
     shapes: tuple[Shape, ...]
-    notes: tuple[str, ...] = ()
 
 
 def source_of(name: str, most: int) -> Source:
-    """The pictures of a dataset.
-
-    Args:
-        name: of the dataset, with or without ``_multilabel``.
-        most: so many rendered scenes will do.
-
-    Raises:
-        SourceError: there is no such dataset, or it is none of objects in pictures.
-        FileNotFoundError: its table is nowhere.
-        ImageError: its images are not there.
-    """
-    dataset = _dataset(name)
-    if dataset.images in SETS:
-        return Source(dataset.name, tuple(_scenes(dataset.images, most)), tuple(Shape))
-    needing = ", ".join(shape.value for shape in Shape if shape in NEED_OUTLINES)
+    """The pictures of rendered scenes, so many will do, or of the demonstration."""
+    if name in SETS:
+        return Source(name, tuple(_scenes(name, most)), tuple(Shape))
     from_boxes = tuple(shape for shape in Shape if shape not in NEED_OUTLINES)
-    note = f"{needing} need outlines; {dataset.name} has boxes only"
-    return Source(dataset.name, tuple(_pictures(dataset)), from_boxes, (note,))
-
-
-def _dataset(name: str) -> Dataset:
-    plain = name.removesuffix("_multilabel")
-    known = [row.name for row in DATASETS.values() if row.family is Family.OBJDET]
-    if plain not in DATASETS:
-        raise SourceError(f"no dataset {name!r}{nearest(plain, known)}")
-    dataset = DATASETS[plain]
-    if dataset.family is not Family.OBJDET:
-        raise SourceError(
-            f"{plain} is of the family {dataset.family.value}; questions about marks need one of "
-            f"{Family.OBJDET.value}: {', '.join(known)}"
-        )
-    return dataset
+    return Source(name, tuple(_pictures(DATASETS[name])), from_boxes)
 
 
 # --- rendered scenes ------------------------------------------------------------------------------
@@ -121,13 +85,8 @@ def outlines(owners: Owners, count: int) -> tuple[tuple[Polygon, ...], ...]:
 def _pictures(dataset: Dataset) -> Iterator[AnnotatedPicture]:
     """Every picture once: with the objects of all classes where a table tells of them."""
     folder = image_folder(dataset.images)
-    rows = _rows(dataset)
-    queries = [query for _, some in rows for query in some]
-    bad = unusable(queries, folder.path)
-    if bad:
-        raise refusal(bad, len(queries), folder)
     done: set[str] = set()
-    for labelled, some in rows:
+    for labelled, some in _rows(dataset):
         by_picture: dict[str, list[Query]] = {}
         for query in some:
             by_picture.setdefault(query.images[0], []).append(query)
@@ -146,7 +105,7 @@ def _rows(dataset: Dataset) -> list[tuple[Labelled, list[Query]]]:
 
 def _picture(folder: Path, about: list[Query], labelled: Labelled) -> AnnotatedPicture:
     first = about[0]
-    size = smaller((first.width, first.height))
+    size = shrunk((first.width, first.height))
     scale = (size[0] / first.width, size[1] / first.height)
     objects: dict[Object, None] = {}
     for query in about:
@@ -159,16 +118,6 @@ def _picture(folder: Path, about: list[Query], labelled: Labelled) -> AnnotatedP
         return Seen(_pixels(path, size), ((),) * len(objects))
 
     return AnnotatedPicture(first.images[0], *size, tuple(objects), labelled, read)
-
-
-def smaller(size: Size) -> Size:
-    """(width, height) with no side longer than :data:`LONGEST_SIDE`.
-
-    >>> smaller((1280, 3)), smaller((500, 375))
-    ((640, 2), (500, 375))
-    """
-    factor = min(1.0, LONGEST_SIDE / max(size))
-    return max(1, round(size[0] * factor)), max(1, round(size[1] * factor))
 
 
 def _scaled(box: Corners, scale: tuple[float, float]) -> Corners:

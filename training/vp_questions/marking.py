@@ -11,13 +11,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ...boxes.representation import Corners
-from ...marks.region import Polygon, Region
-from ...marks.render import draw_marks
-from ...marks.shapes import SHAFT
-from ...marks.style import Shape, Style
-from .annotated import Pixels
-from .plan import NEED_OUTLINES
+from training.vp_questions.annotated import Pixels
+from training.vp_questions.plan import NEED_OUTLINES
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.marks.region import Polygon, Region
+from vlmeval_findit.marks.render import draw_marks
+from vlmeval_findit.marks.shapes import SHAFT
+from vlmeval_findit.marks.style import Shape, Style
 
 Cover = npt.NDArray[np.bool_]
 """height x width: where a mark was drawn."""
@@ -84,7 +84,7 @@ class Marker:
         self, pixels: Pixels, regions: Sequence[Region], style: Style, hidden: Hidden
     ) -> None:
         self._pixels = pixels
-        self._regions = regions
+        self.regions = regions
         self._style = style
         self._hidden = hidden
         self._covers: dict[int, Cover | None] = {}
@@ -104,7 +104,7 @@ class Marker:
             covers.append(cover)
         if not _apart(covers):
             return None
-        drawn = draw_marks(self._pixels, [self._regions[i] for i in places], self._style, colours)
+        drawn = draw_marks(self._pixels, [self.regions[i] for i in places], self._style, colours)
         if drawn.notes:
             return None
         first = drawn.colours_used[0]
@@ -119,7 +119,7 @@ class Marker:
         """What a mark covers; None where it does not do for its region."""
         if place not in self._covers:
             height, width, _ = self._pixels.shape
-            args = (self._regions[place], self._style, width, height)
+            args = (self.regions[place], self._style, width, height)
             self._covers[place] = _cover(*args) if _does(*args, self._hidden) else None
         return self._covers[place]
 

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from ...benchmarks.vpbench.query import Kind
-from ...marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
-from .annotated import Rng
-from .fields import Fields
+from training.vp_questions.annotated import Rng
+from training.vp_questions.fields import Fields
+from vlmeval_findit.benchmarks.vpbench.query import Kind
+from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
 
 KINDS = (Kind.EXISTENCE, Kind.COUNTING, Kind.LOCALISATION, Kind.REFERENCE)
 WIDTHS = (2, 3, 4, 6)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...marks.style import COLOURS, Shape, Style, default_style
-from .annotated import Rng
-from .wording import Name
+from training.vp_questions.annotated import Rng
+from training.vp_questions.wording import Name
+from vlmeval_findit.marks.style import COLOURS, Shape, Style, default_style
 
 LOOK_ALIKE = frozenset(
     {

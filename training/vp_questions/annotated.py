@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...boxes.representation import Corners
-from ...marks.region import Polygon
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.marks.region import Polygon
 
 Pixels = npt.NDArray[np.uint8]
 """height x width x 3, RGB."""

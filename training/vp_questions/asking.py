@@ -10,16 +10,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...benchmarks.vpbench.query import Kind
-from ...boxes.representation import Corners
-from ...marks.style import CONTRAST, Shape
-from . import wording
-from .annotated import AnnotatedPicture, Classes, Labelled, Object, Pixels, Rng, Seen, told_apart
-from .fields import NAMES, field_of
-from .marking import Hidden, Marked, Marker, lies_under, region_of
-from .other_marks import not_drawn, other_colour, others
-from .plan import MOST_MARKS, Absence, Form, Slot
-from .wording import ABSENT, NO, YES, Name
+from training.vp_questions import wording
+from training.vp_questions.annotated import (
+    AnnotatedPicture,
+    Classes,
+    Labelled,
+    Object,
+    Pixels,
+    Rng,
+    Seen,
+    told_apart,
+)
+from training.vp_questions.fields import NAMES, field_of
+from training.vp_questions.marking import Hidden, Marked, Marker, lies_under, region_of
+from training.vp_questions.other_marks import not_drawn, other_colour, others
+from training.vp_questions.plan import MOST_MARKS, Absence, Form, Slot
+from training.vp_questions.wording import ABSENT, NO, YES, Name
+from vlmeval_findit.benchmarks.vpbench.query import Kind
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.marks.region import Region
+from vlmeval_findit.marks.style import CONTRAST, Shape
 
 LEAST_SIDE = 14.0
 """Pixels of an object that can be marked."""
@@ -58,10 +68,12 @@ class Posed:
 
 
 class Shown(NamedTuple):
-    """A question with its picture, marks drawn."""
+    """A question with its picture, marks drawn: where, and in which colours."""
 
     posed: Posed
     pixels: Pixels
+    regions: tuple[Region, ...]
+    colours: tuple[str, ...]
 
 
 # --- what to mark ---------------------------------------------------------------------------------
@@ -198,7 +210,8 @@ def posed(
         choice.field,
         tuple(targets),
     )
-    return Shown(question, found.pixels)
+    regions = tuple(marker.regions[place] for place in choice.places)
+    return Shown(question, found.pixels, regions, tuple(colours))
 
 
 def _said(colour: str) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...benchmarks.vpbench.query import Kind
-from ...marks.style import STYLES, Shape, Style, words_of
-from .fields import Fields
-from .plan import Form
+from training.vp_questions.fields import Fields
+from training.vp_questions.plan import Form
+from vlmeval_findit.benchmarks.vpbench.query import Kind
+from vlmeval_findit.marks.style import STYLES, Shape, Style, words_of
 
 ABSENT = "There is no such mark in the image."
 """The option that says so."""

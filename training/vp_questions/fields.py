@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from ...boxes.representation import Corners
+from vlmeval_findit.boxes.representation import Corners
 
 
 class Fields(Enum):
