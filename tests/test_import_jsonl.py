@@ -269,7 +269,6 @@ def test_the_lines_of_the_page_can_be_read(tmp_path: Path) -> None:
         (["--jsonl", "f", "--frames", "0"], "--frames 0: at least 1"),
         (["--jsonl", "f", "--frames", "-3"], "--frames -3: at least 1"),
         (["--jsonl", "f", "--csv", "g"], "not allowed with argument"),
-        (["--jsonl", "f", "--count", "9"], "--count is for --vp-questions"),
     ],
 )
 def test_flags_that_contradict(

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery, is_absent, kind_of  # noqa: E402  # noqa: E402
 from training.vp_questions.annotated import (  # noqa: E402
     AnnotatedPicture,
     Classes,
@@ -32,6 +31,7 @@ from training.vp_questions.marking import Hidden, Marker, region_of  # noqa: E40
 from training.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan  # noqa: E402
 from training.vp_questions.sources import Source, source_of  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery, is_absent, kind_of  # noqa: E402  # noqa: E402
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style  # noqa: E402
 
 # --- the plan -------------------------------------------------------------------------------------

@@ -210,8 +210,7 @@ def posed(
         choice.field,
         tuple(targets),
     )
-    regions = tuple(marker.regions[place] for place in choice.places)
-    return Shown(question, found.pixels, regions, tuple(colours))
+    return Shown(question, found.pixels, found.regions, tuple(colours))
 
 
 def _said(colour: str) -> str | None:

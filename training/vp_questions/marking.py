@@ -48,11 +48,12 @@ _AROUND = (Shape.BOX, Shape.OVAL, Shape.CONTOUR)
 
 
 class Marked(NamedTuple):
-    """A picture with marks: the colour of the first, and what every mark covers."""
+    """A picture with marks: the colour of the first, what every mark covers, and where it is."""
 
     pixels: Pixels
     colour: str
     covers: tuple[Cover, ...]
+    regions: tuple[Region, ...]
 
 
 def region_of(box: Corners, outlines: tuple[Polygon, ...], width: int, height: int) -> Region:
@@ -84,7 +85,7 @@ class Marker:
         self, pixels: Pixels, regions: Sequence[Region], style: Style, hidden: Hidden
     ) -> None:
         self._pixels = pixels
-        self.regions = regions
+        self._regions = regions
         self._style = style
         self._hidden = hidden
         self._covers: dict[int, Cover | None] = {}
@@ -104,7 +105,8 @@ class Marker:
             covers.append(cover)
         if not _apart(covers):
             return None
-        drawn = draw_marks(self._pixels, [self.regions[i] for i in places], self._style, colours)
+        regions = tuple(self._regions[i] for i in places)
+        drawn = draw_marks(self._pixels, regions, self._style, colours)
         if drawn.notes:
             return None
         first = drawn.colours_used[0]
@@ -113,13 +115,13 @@ class Marker:
             self._is_seen(drawn.pixels, cover, colour)
             for cover, colour in zip(covers, named, strict=True)
         )
-        return Marked(drawn.pixels, first, tuple(covers)) if shows else None
+        return Marked(drawn.pixels, first, tuple(covers), regions) if shows else None
 
     def _cover(self, place: int) -> Cover | None:
         """What a mark covers; None where it does not do for its region."""
         if place not in self._covers:
             height, width, _ = self._pixels.shape
-            args = (self.regions[place], self._style, width, height)
+            args = (self._regions[place], self._style, width, height)
             self._covers[place] = _cover(*args) if _does(*args, self._hidden) else None
         return self._covers[place]
 

@@ -1,4 +1,4 @@
-"""``run_findit.py data import``: a dataset of one's own, or questions about marks on a dataset."""
+"""``run_findit.py data import``: a dataset of one's own."""
 
 from __future__ import annotations
 
@@ -33,9 +33,6 @@ EPILOG = """\
               a published set in the format in which it is published, checked against what is
               known of it; --sets lists them with their licences, --only takes some subsets of
               one, --partial takes one that is not as published, --name calls it otherwise
---vp-questions FROM
-              VP-Bench questions about marks that are drawn on the pictures of FROM, a dataset of
-              object detection: Scenes, Demo, Pascal, OpenImages or one of your own
 
 Images stay where they are. Every one is decoded, every box is checked. Tables count the pixels of
 a picture as it is stored. Where EXIF tells viewers to turn it and the stated size does not show
@@ -62,11 +59,8 @@ def main(argv: Sequence[str]) -> int:
     # For help and messages: main_of_sets reads them.
     source.add_argument("--set", metavar="NAME")
     source.add_argument("--sets", action="store_true")
-    source.add_argument("--vp-questions", metavar="FROM")
     parser.add_argument("--images", type=Path, metavar="DIR", help="folder of the images")
-    parser.add_argument(
-        "--name", required=True, help="the dataset will be FindIt_NAME_…, questions VPBench_NAME"
-    )
+    parser.add_argument("--name", required=True, help="the dataset will be FindIt_NAME_…")
     parser.add_argument("--replace", action="store_true", help="replace your dataset of that name")
     parser.add_argument(
         "--units",
@@ -82,17 +76,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--exif", choices=[one.value for one in Drawn], help="what boxes of such pictures count"
     )
-    parser.add_argument("--count", type=int, metavar="N", help="of questions (400)")
-    parser.add_argument("--seed", type=int, metavar="N", help="of questions (0)")
     args = parser.parse_args(argv)
-    asks = args.vp_questions is not None
-    for flag, is_of_questions in _FLAGS.items():
-        if getattr(args, flag) is not None and asks is not is_of_questions:
-            parser.error(f"--{flag} is {'' if is_of_questions else 'not '}for --vp-questions")
-    if asks:
-        from .vp_questions import make
-
-        return make(args.vp_questions, args.name, args.count, args.seed, args.replace)
     if args.units is not None and args.csv is None and args.jsonl is None:
         parser.error("--units is for --csv and --jsonl; the other formats have units of their own")
     if args.frames is not None and args.jsonl is None:
@@ -106,18 +90,6 @@ def main(argv: Sequence[str]) -> int:
     built = build_asked(args.name, [_read(args, folder)], folder, args.replace, drawn)
     print(described(built, folder))
     return 0
-
-
-_FLAGS = {
-    "count": True,
-    "seed": True,
-    "images": False,
-    "units": False,
-    "exif": False,
-    "frames": False,
-    "split": False,
-}
-"""Flags that are for questions about marks only, or for all but them."""
 
 
 def _images(args: argparse.Namespace) -> Path:

@@ -1,4 +1,4 @@
 """Scenes that are rendered from seeds, with exact boxes: a benchmark that needs no download.
 
-``drawing`` → ``scene`` → ``asking`` → ``tables``; ``picture`` writes the files.
+``drawing`` → ``scene`` → ``questions``, ``pairs`` → the tables.
 """

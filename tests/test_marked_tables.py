@@ -1,0 +1,81 @@
+"""Questions about marks that ship with the package: made when asked for, as training makes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+
+from training.vp_questions import ship
+from training.vp_questions.making import questions
+from training.vp_questions.sources import source_of
+from vlmeval_findit.benchmarks import load
+from vlmeval_findit.benchmarks.vpbench.query import is_absent, kind_of
+from vlmeval_findit.core.image_files import decode
+from vlmeval_findit.core.table_files import meta_path
+from vlmeval_findit.data.rendered import marked_tables
+
+MINI = "VPBench_Scenes_mini"
+
+
+@pytest.fixture
+def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    return tmp_path
+
+
+def bytes_of(root: Path, name: str) -> dict[str, str]:
+    files = [root / f"{name}.tsv", meta_path(root / f"{name}.tsv")]
+    files += sorted((root / "images" / name).glob("*"))
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.mark.parametrize("name", [MINI, "VPBench_Demo"])
+def test_what_ships_is_what_training_makes(name: str, data_root: Path) -> None:
+    ship.ship(name, data_root / f"{name}.tsv")
+    made = (data_root / f"{name}.tsv").read_bytes()
+    assert made == marked_tables.shipped(name).read_bytes()
+
+
+def test_pictures_are_those_that_were_looked_at(data_root: Path) -> None:
+    source, count = ship.SETS[MINI]
+    task = load(MINI)
+    shown = questions(source_of(source, count), count, ship.SEED)
+    for query, one in zip(task.queries.values(), shown, strict=True):
+        path = data_root / "images" / MINI / query.images[0]
+        assert (np.asarray(decode(path)) == one.pixels).all(), query.images
+        assert path.stat().st_size > one.pixels.size, "stored, not compressed: the same everywhere"
+
+
+@pytest.mark.parametrize("name", ship.SETS)
+def test_every_row_says_what_its_words_say(name: str, data_root: Path) -> None:
+    rows = marked_tables.read_table(marked_tables.shipped(name), marked_tables.MarkedRow, "")
+    assert len(rows) == ship.SETS[name].questions
+    for row in rows:
+        options = dict(row.options)
+        assert kind_of(row.question) is row.kind
+        assert is_absent(row.question, options[row.answer]) is row.absent
+        assert (row.style[0],) == row.shapes
+        assert len(row.marks) == int(row.amount)
+
+
+def test_a_set_is_made_when_asked_for_and_again_when_its_recipe_changed(data_root: Path) -> None:
+    task = load(MINI)
+    recipe = marked_tables.recipe_sha256(MINI)
+    table, facts = data_root / f"{MINI}.tsv", meta_path(data_root / f"{MINI}.tsv")
+    assert json.loads(facts.read_text())["source_sha256"] == recipe
+    folder = data_root / "images" / MINI
+    assert all((folder / query.images[0]).is_file() for query in task.queries.values())
+    made = table.stat().st_mtime_ns, bytes_of(data_root, MINI)
+    load(MINI)
+    assert table.stat().st_mtime_ns == made[0]
+
+    facts.write_text(facts.read_text().replace(recipe, "0" * 64))
+    marked_tables.ensure(MINI)
+    assert table.stat().st_mtime_ns != made[0]
+    assert bytes_of(data_root, MINI) == made[1]
