@@ -144,7 +144,7 @@ setup(
     package_data={
         "vlmeval_findit": ["py.typed"],
         "vlmeval_findit.data.demo": ["*.yaml"],
-        "vlmeval_findit.data.rendered": ["*.tsv"],
+        "vlmeval_findit.data.rendered": ["shipped/*.tsv"],
         "vlmeval_findit.models": ["findit_nano*/*"],
         "vlmeval_findit.report": ["templates/*"],
     },

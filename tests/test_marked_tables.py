@@ -19,6 +19,7 @@ from vlmeval_findit.benchmarks.vpbench.query import is_absent, kind_of
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import marked_tables
+from vlmeval_findit.data.rendered.tables import shipped
 
 MINI = "VPBench_Scenes_mini"
 
@@ -39,7 +40,7 @@ def bytes_of(root: Path, name: str) -> dict[str, str]:
 def test_what_ships_is_what_training_makes(name: str, data_root: Path) -> None:
     ship.ship(name, data_root / f"{name}.tsv")
     made = (data_root / f"{name}.tsv").read_bytes()
-    assert made == marked_tables.shipped(name).read_bytes()
+    assert made == shipped(name).read_bytes()
 
 
 def test_pictures_are_those_that_were_looked_at(data_root: Path) -> None:
@@ -54,7 +55,7 @@ def test_pictures_are_those_that_were_looked_at(data_root: Path) -> None:
 
 @pytest.mark.parametrize("name", ship.SETS)
 def test_every_row_says_what_its_words_say(name: str, data_root: Path) -> None:
-    rows = marked_tables.read_table(marked_tables.shipped(name), marked_tables.MarkedRow, "")
+    rows = marked_tables.read_table(shipped(name), marked_tables.MarkedRow, "")
     assert len(rows) == ship.SETS[name].questions
     for row in rows:
         options = dict(row.options)

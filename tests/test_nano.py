@@ -17,6 +17,7 @@ pytest.importorskip("transformers")
 from grids import grid  # noqa: E402
 
 from training import architecture, lessons, saving, train  # noqa: E402
+from training import questions as asking  # noqa: E402
 from training.architecture import TOKEN_SIDE  # noqa: E402
 from training.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, Room  # noqa: E402
 from training.lessons import SPEAKERS, Lesson, Numbers, Shares  # noqa: E402
@@ -29,7 +30,6 @@ from vlmeval_findit.benchmarks.findit.variant import Variant  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.stored_png import png  # noqa: E402
-from vlmeval_findit.data.rendered import questions as asking  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
 from vlmeval_findit.models.bounds import Bounds  # noqa: E402
 from vlmeval_findit.models.local.encoding import Encoder  # noqa: E402

@@ -143,9 +143,9 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
 ) -> None:
     made: list[str] = []
 
-    def prepare(dataset: object, multilabel: bool) -> None:
+    def prepare(dataset: object, table: str) -> None:
         made.append("table")
-        origin = {"source_sha256": rendered.recipe_sha256()}
+        origin = {"source_sha256": rendered.recipe_sha256(table)}
         write_table(world / "lmu", "Scenes_refexp", [], origin)
 
     monkeypatch.setattr(rendered, "prepare", prepare)
@@ -159,7 +159,7 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
     assert made == ["table"] * 2
     for content in ("damaged", "[]", "{}", '{"source_sha256": "of other code"}'):
         table.with_suffix(".meta.json").write_text(content)
-        assert made_of(table) != rendered.recipe_sha256()
+        assert made_of(table) != rendered.recipe_sha256("Scenes_refexp")
         rendered.ensure(dataset)
     assert made == ["table"] * 6
 
@@ -188,7 +188,7 @@ def test_the_demonstration_is_made_again(
 
 
 def test_a_rendered_table_that_was_edited_is_refused(world: Path) -> None:
-    origin = {"source_sha256": rendered.recipe_sha256()}
+    origin = {"source_sha256": rendered.recipe_sha256("Scenes_mini")}
     path = write_table(world / "lmu", "Scenes_refexp", [], origin).path
     path.write_text(path.read_text() + "\n")
     rendered.ensure(DATASETS["Scenes_refexp"])

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from training import questions as asking
+from training import scene_tables
+from training.questions import ATTRIBUTES, RELATIONS
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, read_table
 from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK
 from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import drawing, tables
-from vlmeval_findit.data.rendered import questions as asking
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place
-from vlmeval_findit.data.rendered.questions import ATTRIBUTES, RELATIONS
 from vlmeval_findit.data.rendered.scene import (
     HALVES,
     SHOT_SIZE,
@@ -256,7 +257,38 @@ def test_clips_are_rows_of_eight_frames(lmu: Path) -> None:
 
 def test_tables_hold_what_was_pinned(lmu: Path) -> None:
     """The same questions everywhere: scores of two machines can be compared."""
-    row = BENCHMARK["Scenes_mini"]
-    made = tables.prepare(row, multilabel=True)
+    made = tables.prepare(BENCHMARK["Scenes_mini"], "Scenes_mini_multilabel")
     assert sha256(made.path.read_bytes()) == "65fe35301bdec5cb"
     assert len(read_table(made.path)) == 50
+
+
+@pytest.mark.parametrize(
+    ("name", "multilabel"),
+    [
+        ("Scenes_mini", False),
+        ("Scenes_mini", True),
+        ("Scenes_mini_refexp", False),
+        ("Scenes_mini_described", False),
+        ("Scenes_mini_insdet", False),
+        ("Scenes_mini_video", False),
+    ],
+)
+def test_what_ships_is_what_training_makes(name: str, multilabel: bool, tmp_path: Path) -> None:
+    row = BENCHMARK[name]
+    made = scene_tables.ship(row, multilabel, tmp_path)
+    assert made.read_bytes() == tables.shipped(row.table_name(multilabel)).read_bytes()
+
+
+def test_every_table_ships() -> None:
+    names = {row.table_name(several) for row, several in scene_tables.shipped_tables()}
+    there = {path.stem for path in tables.shipped("").parent.glob("Scenes*.tsv")}
+    assert names == there
+    assert len(names) == 12
+
+
+def test_a_row_is_about_what_is_rendered(lmu: Path) -> None:
+    for query in load_task("FindIt_Scenes_mini_insdet_xyxy_json").queries.values():
+        seed = int(Path(query.cluster).stem)
+        texture, colour, shape = query.label.split()
+        assert query.sightings[0].box == shot(seed, Look(shape, colour, texture)).things[0].box
+        assert {*query.truth.boxes} <= {thing.box for thing in scene(seed).things}

@@ -12,6 +12,7 @@ from grids import grid
 
 from training import wild_words
 from training.lessons import SPEAKERS, Lesson, Numbers, Shares
+from training.questions import RELATIONS
 from training.wild_lessons import (
     nothing,
     wild_clip_lesson,
@@ -25,7 +26,6 @@ from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.core import messages
 from vlmeval_findit.data.demo.build import load_annotations
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
-from vlmeval_findit.data.rendered.questions import RELATIONS
 
 SHARES = Shares(
     numbers=Numbers.THOUSANDTHS,

@@ -20,8 +20,8 @@ import torch
 import transformers as hf
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from training.questions import ANY_SHAPE, RELATIONS
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
-from vlmeval_findit.data.rendered.questions import ANY_SHAPE, RELATIONS
 from vlmeval_findit.data.rendered.scene import HALVES
 
 PATCH = 12

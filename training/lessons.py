@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from training import questions as asking
+from training.questions import PosedQuestion
 from training.vp_questions.marking import Cover
 from vlmeval_findit.benchmarks.findit import prompts
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
@@ -23,9 +25,7 @@ from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core import messages
-from vlmeval_findit.data.rendered import questions as asking
 from vlmeval_findit.data.rendered.drawing import Rng
-from vlmeval_findit.data.rendered.questions import PosedQuestion
 from vlmeval_findit.data.rendered.scene import (
     SIZES,
     SPLITS,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from training.questions import RELATIONS
 from vlmeval_findit.data.rendered.drawing import COLOURS, TEXTURES, Rng
-from vlmeval_findit.data.rendered.questions import RELATIONS
 
 _NOUNS = """
 airplane alligator ambulance anchor animal ant antelope apple apron arch arm armchair arrow

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from training.scene_tables import SETS, Shown, shown_scenes
 from training.vp_questions.annotated import AnnotatedPicture, Labelled, Object, Pixels, Seen
 from training.vp_questions.plan import NEED_OUTLINES
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
@@ -20,7 +21,6 @@ from vlmeval_findit.core.image_files import Size, decode
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.data.rendered.marked_tables import shrunk
 from vlmeval_findit.data.rendered.scene import Owners, seen_pixels
-from vlmeval_findit.data.rendered.tables import SETS, Shown, shown_scenes
 from vlmeval_findit.marks.region import Polygon
 from vlmeval_findit.marks.style import Shape
 

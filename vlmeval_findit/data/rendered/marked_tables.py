@@ -1,6 +1,6 @@
 """Tables of questions about marks: shipped as TSV, their images rendered on first use.
 
-The files beside this module are written by ``training.vp_questions.ship``.
+The files in ``shipped`` are written by ``training.vp_questions.ship``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..demo.build import ANNOTATIONS, load_annotations, load_photos, read_photo
 from . import drawing
 from . import scene as scenes
 from .drawing import Pixels
-from .scene import scene
+from .tables import one_scene, shipped
 
 LONGEST_SIDE = 640  # pixels of an image, as in COCO: a larger photograph is shrunk
 
@@ -45,11 +45,6 @@ class MarkedRow(VPQuery):
 
     style: tuple[str, str, int]  # shape, variant, line width in pixels
     marks: tuple[DrawnMark, ...]
-
-
-def shipped(table: str) -> Path:
-    """Return the file from which a table is made."""
-    return Path(__file__).with_name(f"{table}.tsv")
 
 
 def ensure(table: str) -> None:
@@ -108,7 +103,7 @@ def _unmarked(name: str) -> Pixels:
 
     path = Path(name)
     if path.parent.name == "scenes":
-        return scene(int(path.stem)).pixels
+        return one_scene(int(path.stem)).pixels
     photo = Image.fromarray(read_photo(load_photos(load_annotations())[path.stem]))
     size = shrunk(photo.size)
     return np.asarray(photo.resize(size, Image.Resampling.BICUBIC) if size != photo.size else photo)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...boxes.representation import Corners
-from .drawing import COLOURS, SHAPES, TEXTURES, Look, Rng
-from .scene import HALVES, Scene, Thing, pick
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Rng
+from vlmeval_findit.data.rendered.scene import HALVES, Scene, Thing, pick
 
 ANY_SHAPE = "shape"
 """The noun of an expression that names none."""
