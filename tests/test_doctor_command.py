@@ -273,12 +273,29 @@ def test_two_spaces_in_one_run_are_told(deployment: Deployment) -> None:
     assert "% of the answers follow pixels" in done.doctor
 
 
-def test_of_a_long_run_a_sample_is_kept(deployment: Deployment) -> None:
-    path = deployment(queries=1200)
-    done = score_file(path)
-    assert done.sample == ()
-    parts = [tuple(range(64))] * 20
-    assert len(check.joined_samples(parts)) <= check.MOST_QUERIES  # type: ignore[arg-type]
+def test_the_sample_is_gone_once_it_was_looked_at(deployment: Deployment) -> None:
+    assert score_file(deployment(queries=10)).sample == ()
+
+
+@pytest.mark.parametrize("queries", [63, 64, 65, 127, 128, 1200])
+def test_of_a_long_run_no_more_is_sampled_than_intended(
+    queries: int, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = deployment(queries=queries)
+    task = benchmarks.load(NAME)
+    opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
+    run_ = score_rows(opened)
+    sample = check.sample(task, run_.rows)
+    assert len(sample) == min(queries, 64)
+    joined = check.joined_samples([sample] * 5)
+    assert len(joined) == min(5 * len(sample), check.MOST_QUERIES)
+    # Evenly: from the first part to the last.
+    assert joined[0] == sample[0]
+    assert joined[-1] in sample[-5:]
+    tried: list[int] = []
+    monkeypatch.setattr(check, "is_suspicious", lambda some, _: tried.append(len(some)) or False)
+    assert check.warning(task, joined, run_.spaces) is None
+    assert tried == [80]
 
 
 def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ _SCREENED = 80  # boxes that are tried in every space
 _SUSPICIOUS = 8.0  # nats
 _PART = 0.1  # share of the queries
 
+Item = TypeVar("Item")
+
 
 def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
     """Sample boxes in pixels with their truth; empty for videos and tasks without boxes."""
@@ -35,8 +37,7 @@ def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
     boxes = isinstance(question, Variant) and question.judged is Judging.BY_OVERLAP
     if not boxes or question.frames > 1:
         return ()
-    stride = max(1, len(rows) // _A_PART)
-    return tuple(_query(task.queries[row.index], row) for row in rows[::stride])
+    return tuple(_query(task.queries[row.index], row) for row in _spread(rows, _A_PART))
 
 
 def _query(query: Any, row: ScoredRow) -> Query:
@@ -57,8 +58,14 @@ def _query(query: Any, row: ScoredRow) -> Query:
 
 def joined_samples(samples: Sequence[tuple[Query, ...]]) -> tuple[Query, ...]:
     """Join the samples of a run's parts to at most :data:`MOST_QUERIES`, spread evenly."""
-    found = tuple(chain.from_iterable(samples))
-    return found[:: max(1, -(-len(found) // MOST_QUERIES))]
+    return tuple(_spread(tuple(chain.from_iterable(samples)), MOST_QUERIES))
+
+
+def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
+    """Choose at most so many items, evenly over all."""
+    if len(items) <= most:
+        return items
+    return [items[place * len(items) // most] for place in range(most)]
 
 
 def warning(task: Any, queries: Sequence[Query], spaces: Sequence[Mapping[str, Any]]) -> str | None:
@@ -71,8 +78,7 @@ def warning(task: Any, queries: Sequence[Query], spaces: Sequence[Mapping[str, A
     settings = {key: value for key, value in spaces[0].items() if key != "source"}
     order = ORDERS.get(task.question.representation, ORDERS["xyxy"])
     declared = Convention(row_of(space_from(settings)), order)
-    stride = max(1, len(queries) // _SCREENED)
-    if not is_suspicious(_as_said(queries[::stride], declared), declared):
+    if not is_suspicious(_as_said(_spread(queries, _SCREENED), declared), declared):
         return None
     return line_of(diagnose(evidence_of(_as_said(queries, declared)), declared))
 
