@@ -58,6 +58,14 @@ def test_ugly(text: str, expected: list[dict[str, Any]]) -> None:
     assert [list(one) for one in found] == [list(one) for one in expected]
 
 
+@pytest.mark.parametrize("broken", ['{"a":' * 16, '{"a": ["b", ' * 8, "{'a': 'b c\", "])
+@pytest.mark.parametrize("times", [1, 100])
+def test_what_follows_broken_objects_is_read(broken: str, times: int) -> None:
+    whole = [{"left": "a cat"}, {"right": "it's a dog"}]
+    text = " then ".join([broken + str(one) for one in whole] * times)
+    assert objects_in(text) == whole * times
+
+
 LEAVES = st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10
@@ -114,8 +122,8 @@ def test_the_work_grows_as_the_text(
             return counting
 
         with monkeypatch.context() as patch:
-            scanner = loose_json._Scanner
-            patch.setattr(scanner, "_value", counted(scanner._value, lambda *_: 1))
+            reader = loose_json._Reader
+            patch.setattr(reader, "_token", counted(reader._token, lambda *_: 1))
             patch.setattr(loose_json, "unescaped", counted(loose_json.unescaped, len))
             objects_in(make(n))
         return done

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 DEEPEST = 16  # Brackets within brackets; deeper nesting is not read
 
-_BLANK = re.compile(r"\s*+")
+_TOKEN = re.compile(r"""\s*+([\[\]{}:,"']|[-+\w.]++)""")
 _QUOTE = re.compile(r"""(?<!\\)(?:\\\\)*+(["'])(?=\s*+(?:[,:}\]]|\Z))""")
-_WORD = re.compile(r"[-+\w.]++")
 _WORDS = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\n": ""}
@@ -28,146 +26,78 @@ def objects_in(text: str) -> list[dict[str, Any]]:
     >>> objects_in("So: {'left': 'a dog isn't there', 'n': [1, None],} and {\\"right\\": \\"x\\"}")
     [{'left': "a dog isn't there", 'n': [1.0, None]}, {'right': 'x'}]
     """
-    return list(_Scanner(text).objects())
+    reader, found = _Reader(text), []
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, at = reader.value(at, DEEPEST)
+            found.append(value)
+        except ValueError:
+            at += 1
+        at = text.find("{", at)
+    return found
 
 
-class _String(NamedTuple):
-    begin: int
-    end: int
+class _Reader:
+    """Reads values; a ValueError where there is none.
 
-
-class _Members(NamedTuple):
-    """A linked list of members."""
-
-    key: Any  # None in a list
-    value: Any  # A scalar, a :class:`_String` or a :class:`_Nested`
-    more: _Members | None
-
-
-class _Nested(NamedTuple):
-    is_list: bool
-    members: _Members | None
-
-
-# Members up to the closing bracket, and the place after it
-_Ending = tuple[_Members | None, int]
-
-_Value = tuple[Any, int]
-
-
-class _Scanner:
-    """Reads each place once in each role and remembers failures: linear time."""
+    A broken object is read again from each bracket in it, so that nested ones need ``DEEPEST``
+    times the text's length. The work ends soon after that, which only texts made for it reach.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._ends: dict[str, list[int]] = {'"': [], "'": []}
         for found in _QUOTE.finditer(text):
             self._ends[found[1]].append(found.start(1))
-        self._known: dict[tuple[int, int, str], _Ending | None] = {}
+        self._work = 2 * DEEPEST * len(text)  # Characters
 
-    def objects(self) -> Iterator[dict[str, Any]]:
-        at = self._text.find("{")
-        while at >= 0:
-            found = self._nested(at, DEEPEST)
-            if found is not None:
-                yield self._made(found[0])
-            at = self._text.find("{", at + 1 if found is None else found[1])
+    def value(self, at: int, depth: int) -> tuple[Any, int]:
+        """Read the value at a place, with so many brackets within brackets; return its end, too."""
+        token, at = self._token(at)
+        if token in ("{", "[") and depth:
+            return self._members(at, depth - 1, "}" if token == "{" else "]")
+        if token in self._ends:
+            ends = self._ends[token]
+            place = bisect_left(ends, at)
+            if place == len(ends):
+                raise ValueError(token)
+            self._work -= ends[place] - at
+            return unescaped(self._text[at : ends[place]]), ends[place] + 1
+        return (_WORDS[token] if token in _WORDS else float(token)), at
 
-    def _nested(self, at: int, depth: int) -> tuple[_Nested, int] | None:
-        is_list = self._is(at, "[")
-        found = self._members(self._blank(at + 1), depth, "]" if is_list else "}")
-        return None if found is None else (_Nested(is_list, found[0]), found[1])
-
-    def _members(self, at: int, depth: int, closing: str) -> _Ending | None:
-        passed: list[tuple[int, Any, Any]] = []
-        while (at, depth, closing) not in self._known:
-            if self._is(at, closing):
-                self._known[at, depth, closing] = None, at + 1
-                break
-            member = self._member(at, depth, closing)
-            if member is None:
-                self._known[at, depth, closing] = None
-                break
-            key, value, end = member
-            passed.append((at, key, value))
-            at = end
-        found = self._known[at, depth, closing]
-        for at, key, value in reversed(passed):
-            if found is not None:
-                found = _Members(key, value, found[0]), found[1]
-            self._known[at, depth, closing] = found
-        return found
-
-    def _member(self, at: int, depth: int, closing: str) -> tuple[Any, Any, int] | None:
-        key = None
-        found = self._value(at, depth - 1)
-        if found is not None and closing == "}":
-            key, at = found
-            at = self._blank(at)
-            if isinstance(key, _Nested) or not self._is(at, ":"):
-                return None
-            found = self._value(self._blank(at + 1), depth - 1)
-        if found is None:
-            return None
-        value, at = found
-        at = self._blank(at)
-        if self._is(at, ","):
-            return key, value, self._blank(at + 1)
-        return (key, value, at) if self._is(at, closing) else None
-
-    def _value(self, at: int, depth: int) -> _Value | None:
-        sign = self._text[at : at + 1]
-        if sign in ("{", "["):
-            return self._nested(at, depth) if depth else None
-        if sign in ('"', "'"):
-            return self._string(at, sign)
-        word = _WORD.match(self._text, at)
-        if word is None:
-            return None
-        try:
-            return _meaning(word[0]), word.end()
-        except ValueError:
-            return None
-
-    def _string(self, at: int, quote: str) -> _Value | None:
-        ends = self._ends[quote]
-        place = bisect_left(ends, at + 1)
-        if place == len(ends):
-            return None
-        return _String(at + 1, ends[place]), ends[place] + 1
-
-    def _made(self, value: Any) -> Any:
-        if isinstance(value, _String):
-            return unescaped(self._text[value.begin : value.end])
-        if not isinstance(value, _Nested):
-            return value
-        made = [(self._made(one.key), self._made(one.value)) for one in _each(value.members)]
-        if value.is_list:
-            return [one for _, one in made]
+    def _members(self, at: int, depth: int, closing: str) -> tuple[Any, int]:
+        pairs: list[tuple[Any, Any]] = []
+        token, end = self._token(at)
+        while token != closing:
+            key = None
+            if closing == "}":
+                key, at = self.value(at, 0)
+                token, at = self._token(at)
+                if token != ":":
+                    raise ValueError(token)
+            value, at = self.value(at, depth)
+            pairs.append((key, value))
+            token, end = self._token(at)
+            if token == ",":
+                at = end
+                token, end = self._token(at)
+            elif token != closing:
+                raise ValueError(token)
+        if closing == "]":
+            return [value for _, value in pairs], end
         found: dict[str, Any] = {}
-        for key, one in made:
+        for key, value in pairs:
             found.pop(str(key), None)  # a repeated key moves to the end
-            found[str(key)] = one
-        return found
+            found[str(key)] = value
+        return found, end
 
-    def _blank(self, at: int) -> int:
-        found = _BLANK.match(self._text, at)
-        return at if found is None else found.end()
-
-    def _is(self, at: int, sign: str) -> bool:
-        return self._text.startswith(sign, at)
-
-
-def _each(members: _Members | None) -> Iterator[_Members]:
-    while members is not None:
-        yield members
-        members = members.more
-
-
-def _meaning(word: str) -> Any:
-    if word in _WORDS:
-        return _WORDS[word]
-    return float(word)
+    def _token(self, at: int) -> tuple[str, int]:
+        token = _TOKEN.match(self._text, at)
+        if token is None or self._work < 0:
+            raise ValueError(at)
+        self._work -= token.end() - at
+        return token[1], token.end()
 
 
 def unescaped(text: str) -> str:
