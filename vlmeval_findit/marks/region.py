@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from .rle import RLE, rle_of
+from .rle import RLE
 
 Polygon = tuple[float, ...]  # x1, y1, x2, y2, … in pixels; closed
 
@@ -44,27 +42,6 @@ class Region:
             if len(polygon) % 2 or not polygon:
                 raise RegionError(f"a polygon is pairs of x and y, not {len(polygon)} numbers")
             _check(polygon, "a polygon")
-
-    @classmethod
-    def from_coco(cls, bbox: Any, segmentation: Any = None) -> Region:
-        """Convert COCO's ``bbox`` and ``segmentation`` (polygons, an RLE, or nothing).
-
-        >>> Region.from_coco([0, 0, 2, 1], {"size": [1, 3], "counts": [0, 2, 1]}).outlines
-        RLE(height=1, width=3, counts=(0, 2, 1))
-
-        Raises:
-            RegionError: no valid box or segmentation.
-            RLEError: no valid RLE.
-        """
-        try:
-            x, y, w, h = bbox
-            box = (float(x), float(y), float(w), float(h))
-            if isinstance(segmentation, Mapping):
-                return cls(box, rle_of(segmentation))
-            polygons = tuple(tuple(float(v) for v in polygon) for polygon in segmentation or ())
-        except TypeError as error:
-            raise RegionError(f"no box or segmentation of COCO: {error}") from None
-        return cls(box, tuple(polygon for polygon in polygons if polygon))
 
 
 def _check(numbers: tuple[float, ...], what: str) -> None:

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import shapes
-from .contrast import Contrast, contrasting
 from .region import Region, RegionError
 from .rle import RLE
-from .scribble import Fit, scribble, scribbles
+from .scribble import scribble, scribbles
 from .shapes import Canvas, Colour, PixelBox, Points, pixel_box
 from .style import (
     COLOURS,
@@ -29,6 +28,7 @@ from .style import (
     Shape,
     Style,
     StyleError,
+    contrasting,
     rgb_of,
 )
 
@@ -65,7 +65,6 @@ class Mark(NamedTuple):
     region: Region
     size: tuple[int, ...]  # (height, width) of the image
     width: int  # of lines
-    fit: Fit
     note: Callable[[str], None]
 
     @property
@@ -106,7 +105,7 @@ def _each_scribble(mark: Mark) -> Iterable[Points]:
     mask = np.zeros(mark.size, dtype=np.uint8)
     for area in _each_area(mark):
         mask |= area.filled(mark.size)
-    lines = list(scribbles(mask, mark.fit))
+    lines = list(scribbles(mask))
     if not any(len(line) for line in lines):
         mark.note(f"mark {mark.number}: nothing was drawn, no part is large enough for a scribble")
     return lines
@@ -138,13 +137,11 @@ def draw_marks(
     regions: Sequence[Region],
     style: Style,
     colours: str | Sequence[str],
-    contrast: Contrast = Contrast.TRUE_LAB,
-    fit: Fit = Fit.ALONG_LONGER_SIDE,
 ) -> Drawn:
     """Draw a mark of one style on every region, in order, on a copy of an image.
 
     ``pixels`` are height x width x 3, uint8, RGB. ``colours`` is one name, or one per region;
-    ``"contrast"`` chooses the colour of each mark, comparing colours as ``contrast`` says.
+    ``"contrast"`` chooses the colour of each mark.
 
     >>> from .style import default_style
     >>> grey = np.full((60, 80, 3), 128, dtype=np.uint8)
@@ -169,12 +166,12 @@ def draw_marks(
     canvas = np.array(pixels, order="C")
     way, used, notes = WAYS[style.shape, style.variant], list[str](), list[str]()
     for number, (region, name) in enumerate(zip(regions, named, strict=True), 1):
-        mark = Mark(number, region, canvas.shape[:2], style.width, fit, notes.append)
+        mark = Mark(number, region, canvas.shape[:2], style.width, notes.append)
         chosen = None if rgb_of(name) is None else name
         for piece in way.pieces(mark):
             if chosen is None:
                 under = _pixels_under(canvas, way.under, piece, style.width)
-                chosen = contrasting(under, used, contrast)
+                chosen = contrasting(under, used)
             way.paint(canvas, piece, COLOURS[chosen], style.width)
             used.append(chosen)
     return Drawn(canvas, tuple(used), tuple(notes))

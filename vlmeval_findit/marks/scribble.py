@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from fractions import Fraction
 
 import cv2
@@ -18,7 +17,7 @@ SMALLEST = 50  # pixels; smaller parts get no scribble
 ENOUGH = 10  # pixels; a part is eroded until at most so many are left
 
 
-def scribbles(mask: Mask, fit: Fit) -> Iterator[Points]:
+def scribbles(mask: Mask) -> Iterator[Points]:
     """Yield the line (n x 2) of each large 8-connected part; empty if its skeleton is one pixel."""
     # A margin as wide as the largest kernel keeps erosion the same as on the whole image.
     room = _kernel_side(int(np.count_nonzero(mask)))
@@ -31,7 +30,7 @@ def scribbles(mask: Mask, fit: Fit) -> Iterator[Points]:
         if area >= SMALLEST:
             eroded = _eroded((parts == part).astype(np.uint8), _kernel_side(area))
             skeleton = np.argwhere(thinned(eroded))
-            yield curve((skeleton[:, ::-1] + (left, top)).astype(np.int32), fit)
+            yield curve((skeleton[:, ::-1] + (left, top)).astype(np.int32))
 
 
 def _kernel_side(area: int) -> int:
@@ -63,34 +62,21 @@ def scribble(canvas: Canvas, line: Points, colour: Colour, width: int) -> None:
 SAMPLES = 100  # points on a curve
 
 
-class Fit(Enum):
-    """Which coordinate of a scribble is a parabola of the other."""
+def curve(skeleton: Points) -> Points:
+    """Sample the parabola that fits a skeleton's pixels (n x 2) best along its longer side.
 
-    ALONG_LONGER_SIDE = "along the longer side"
-    # The released code fits y to x, so upright parts only get a speck. On level skeletons its
-    # rounding errors, which depend on the processor, decide between two rows.
-    AS_PUBLISHED = "as published"
-    AS_PUBLISHED_ABOVE = "as published, whole numbers a row higher"
-
-
-def curve(skeleton: Points, fit: Fit) -> Points:
-    """Sample the best-fitting parabola of a skeleton's pixels (n x 2); empty for one pixel."""
+    It is empty for one pixel.
+    """
     if len(skeleton) < 2:
         return np.empty((0, 2), dtype=np.int32)
     spread = np.ptp(skeleton, axis=0)
-    upright = fit is Fit.ALONG_LONGER_SIDE and spread[1] > spread[0]
+    upright = spread[1] > spread[0]
     along, across = skeleton.T[::-1] if upright else skeleton.T
     steps = np.linspace(along.min(), along.max(), SAMPLES).astype(np.int32)
     parabola = fitted(along.tolist(), across.tolist())
-    heights = [_truncated(parabola(step), fit) for step in steps.tolist()]
+    heights = [int(parabola(step)) for step in steps.tolist()]
     line = steps, np.array(heights, dtype=np.int32)
     return np.column_stack(line[::-1] if upright else line)
-
-
-def _truncated(value: Fraction, fit: Fit) -> int:
-    if fit is Fit.AS_PUBLISHED_ABOVE and value > 0:
-        return math.ceil(value) - 1
-    return int(value)
 
 
 def fitted(xs: Sequence[int], ys: Sequence[int]) -> Callable[[int], Fraction]:

@@ -1,11 +1,14 @@
-"""The look of marks (shape, variant, line width, colour) and their names in questions."""
+"""The look of marks (shape, variant, line width, colour), their names, and contrasting colours."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ..core.spelling import nearest
 
@@ -158,3 +161,63 @@ def grid() -> tuple[tuple[Style, str], ...]:
     405
     """
     return tuple((style, colour) for style in styles() for colour in (*COLOURS, CONTRAST))
+
+
+# --- the colour that stands out -------------------------------------------------------------------
+
+
+def contrasting(under: npt.NDArray[np.uint8], used: Collection[str]) -> str:
+    """Return the unused colour farthest (CIE 1976) from the most frequent of n x 3 RGB pixels.
+
+    Black if there are no pixels or every colour is used.
+
+    >>> grey = np.full((9, 3), 128, dtype=np.uint8)
+    >>> contrasting(grey, ()), contrasting(grey, ("blue",))
+    ('blue', 'red')
+    """
+    left = [name for name in COLOURS_IN_ORDER if name not in used]
+    if not left or not len(under):
+        return COLOURS_IN_ORDER[0]
+    pixel = lab(most_frequent(under))
+    far = [float(np.linalg.norm(pixel - lab(COLOURS[name]))) for name in left]
+    return left[far.index(max(far))]
+
+
+COLOURS_IN_ORDER = ("black", "blue", "green", "red")  # the first of equally distant ones wins
+
+
+def most_frequent(pixels: npt.NDArray[np.uint8]) -> RGB:
+    """Return the most frequent of n x 3 pixels, the first of equals.
+
+    >>> most_frequent(np.array([[9, 9, 9], [1, 1, 1], [1, 1, 1], [9, 9, 9]], dtype=np.uint8))
+    (9, 9, 9)
+    """
+    numbers = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)
+    values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    most = counts == counts.max()
+    number = int(values[most][first[most].argmin()])
+    return number >> 16, number >> 8 & 255, number & 255
+
+
+# Linear sRGB to CIE XYZ under D65 (ITU-R BT.709 primaries)
+_TO_XYZ = np.array(
+    [
+        [0.412453, 0.357580, 0.180423],
+        [0.212671, 0.715160, 0.072169],
+        [0.019334, 0.119193, 0.950227],
+    ]
+)
+_WHITE = np.array([0.95047, 1.0, 1.08883])
+
+
+def lab(colour: RGB) -> npt.NDArray[np.float64]:
+    """Convert sRGB (0 to 255) to CIE L*, a*, b* under D65.
+
+    >>> lab((255, 0, 0)).round(2).tolist()
+    [53.24, 80.09, 67.2]
+    """
+    value = np.asarray(colour, dtype=np.float64) / 255
+    linear = np.where(value > 0.04045, ((value + 0.055) / 1.055) ** 2.4, value / 12.92)
+    part = _TO_XYZ @ linear / _WHITE
+    x, y, z = np.where(part > 0.008856, np.cbrt(part), 7.787 * part + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
