@@ -22,8 +22,8 @@ from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.leaderboard.anatomy import anatomy_rows
 from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.leaderboard.tables import errors_table
 from vlmeval_findit.runs.anatomy import (
     NoAnatomyError,
     anatomy_of,
@@ -398,9 +398,9 @@ def test_the_leaderboard_has_it(world: World, tmp_path: Path) -> None:
     runs = [world.run("One", NAME, speaking(NAME, 0.6, 12.0)), world.run("Two", NAME, ODD)]
     out = tmp_path / "board"
     assert main(["leaderboard", str(world.runs), "--out", str(out)]) == 0
-    with (out / "anatomy.csv").open(encoding="utf-8", newline="") as f:
+    with (out / "errors.csv").open(encoding="utf-8", newline="") as f:
         rows = {row["model"]: row for row in csv.DictReader(f)}
-    sheet = load_workbook(out / "leaderboard.xlsx")["Anatomy"]
+    sheet = load_workbook(out / "leaderboard.xlsx")["Errors"]
     names = [cell.value for cell in sheet[1]]
     assert names == list(rows["One"])
     for run in runs:
@@ -416,7 +416,7 @@ def test_the_leaderboard_has_it(world: World, tmp_path: Path) -> None:
 def test_a_run_of_before_leaves_its_row_empty(world: World) -> None:
     run = world.run("New", NAME, ODD)
     old = replace(without_events(world.run("Old", NAME, ODD)), model="Old")
-    rows = {row["model"]: row for row in anatomy_rows(make_board([run, old]))}
+    rows = {row["model"]: row for row in errors_table(make_board([run, old])).records()}
     assert rows["Old"]["refused"] is None is not rows["New"]["refused"]
     assert rows["Old"]["F1@0.5 (failed calls as misses)"] is not None
 

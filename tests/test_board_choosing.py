@@ -16,9 +16,9 @@ from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.leaderboard.choosing import HALF
+from vlmeval_findit.leaderboard.files import as_markdown
 from vlmeval_findit.leaderboard.formats import FormatError
-from vlmeval_findit.leaderboard.rows import tried_lines
-from vlmeval_findit.leaderboard.text import as_markdown
+from vlmeval_findit.leaderboard.notes import tried_lines
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import Keep, Run, load_runs
 
@@ -48,17 +48,17 @@ def test_every_output_says_how_many_formats_were_tried(
     assert openvlm["findit"]["remarks"]["Formats tried"] == [line]
     assert "| 1 | Searched | 3 |" in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
     latex = (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
-    assert "& Model & Formats tried &" in latex
+    assert "rank & model & formats tried &" in latex
     assert "1 & Searched & 3 &" in latex
     assert "one of 3 formats that were tried" in latex
     book = load_workbook(tmp_path / "leaderboard.xlsx")
     sheet = book.worksheets[0]
     found = {sheet.cell(row, 3).value: sheet.cell(row, 4).value for row in (3, 4)}
-    assert (sheet["D1"].value, found) == ("Formats tried", {"Searched": 3, "Asked once": 1})
+    assert (sheet["D1"].value, found) == ("formats tried", {"Searched": 3, "Asked once": 1})
     assert f"Formats tried: {line}" in [cell.value for cell in book["About"]["A"]]
     page = make_page(board, NOW)
     assert line in page
-    assert '<th scope="col">Formats tried</th>' in page
+    assert '<th scope="col">formats tried</th>' in page
 
 
 def test_nobody_had_a_choice_nothing_is_said(world: World) -> None:

@@ -16,11 +16,9 @@ from vlmeval_findit.benchmarks.findit import PREFIX
 from vlmeval_findit.core.identity import Answering, continued
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.columns import columns_of
+from vlmeval_findit.leaderboard.files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.formats import FormatError, choose
-from vlmeval_findit.leaderboard.rows import (
-    sweep_rows,
-)
-from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.leaderboard.tables import sweep_table
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
 __all__ = ["board", "runs", "world"]
@@ -216,7 +214,7 @@ def test_formats_of_more_datasets_go_first(world: World, runs: list[Run]) -> Non
     board = make_board(load_runs([world.runs]))
     assert board.cells["Good", "Pascal"].format == "xyxy_text"
     here = {"model": "Good", "dataset": "Pascal"}
-    rows = [row for row in sweep_rows(board) if here.items() <= row.items()]
+    rows = [row for row in sweep_table(board).records() if here.items() <= row.items()]
     assert [(row["format"], row["reported"]) for row in rows] == [
         ("xyxy_json", ""),
         ("xyxy_text", "yes"),

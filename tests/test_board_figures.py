@@ -33,15 +33,9 @@ from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.statistics import Difference, correct, figure_intervals
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
-from vlmeval_findit.leaderboard.files import write_board
-from vlmeval_findit.leaderboard.rows import (
-    NOTE,
-    board_rows,
-    failure_lines,
-    format_note,
-    sweep_rows,
-)
-from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.notes import NOTE, failure_lines, format_note
+from vlmeval_findit.leaderboard.tables import sweep_table, values_table
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.comparison import compare
 from vlmeval_findit.runs.intervals import evidence
@@ -93,8 +87,8 @@ def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
     assert f"1 & M & \\textbf{{{overall}}}" in as_latex(board)
     write_board(board, tmp_path, NOW)
     sheet = load_workbook(tmp_path / "leaderboard.xlsx")["F1@0.5"]
-    assert [sheet.cell(1, at).value for at in (5, 7, 9)] == [OVERALL, "objdet", "refexp"]
-    assert [sheet.cell(3, at).value for at in (5, 7)] == [pytest.approx(found[OVERALL]), 100]
+    assert [sheet.cell(1, at).value for at in (4, 6, 8)] == [OVERALL, "objdet", "refexp"]
+    assert [sheet.cell(3, at).value for at in (4, 6)] == [pytest.approx(found[OVERALL]), 100]
     content = json.loads((tmp_path / "leaderboard.json").read_text())
     assert f"{content['results']['M']['FindIt_average_Overall']['Overall']:.1f}" == overall
 
@@ -120,8 +114,8 @@ def test_ranks_and_ties(board: Board) -> None:
 
 
 def test_the_same_runs_give_the_same_board(runs: list[Run], board: Board) -> None:
-    assert board_rows(make_board(runs)) == board_rows(board)
-    assert board_rows(make_board(runs[::-1])) == board_rows(board)
+    assert values_table(make_board(runs)).records() == values_table(board).records()
+    assert values_table(make_board(runs[::-1])).records() == values_table(board).records()
 
 
 def test_a_column_stands_for_itself(runs: list[Run], board: Board) -> None:
@@ -175,7 +169,7 @@ def test_figures_leave_failed_calls_out(world: World) -> None:
     assert line.endswith(
         "4 of 12 calls failed; its F1@0.5 is 80.0 with them as misses, 100.0 without them"
     )
-    [row] = sweep_rows(board)
+    [row] = sweep_table(board).records()
     assert (row["F1@0.5"], row[FAILED_MISSED]) == (100, 80)
     assert "| 1 | Half | **80.0**" in as_markdown(board)
 
@@ -288,7 +282,9 @@ def test_formats_that_fail_are_not_shown_to_be_better(world: World) -> None:
 
     world.predict("M", JSON, speaking(JSON, 0.9))
     world.predict("M", TEXT, half)
-    rows = {row["format"]: row for row in sweep_rows(make_board(load_runs([world.runs])))}
+    rows = {
+        row["format"]: row for row in sweep_table(make_board(load_runs([world.runs]))).records()
+    }
     assert rows["xyxy_json"]["reported"] == "yes"
     assert rows["xyxy_text"][f"{FAILED_MISSED} to reported"] < 0
 
@@ -303,7 +299,7 @@ def test_tests_are_corrected_for_the_comparisons_of_their_column(many: Board) ->
         assert len(found) == 4
         expected = correct(replace(one, corrected=one.p_value) for one in found)
         assert found == expected
-    rows = {row["model"]: row for row in board_rows(many) if row["dataset"] == "Pascal"}
+    rows = {row["model"]: row for row in values_table(many).records() if row["dataset"] == "Pascal"}
     raw = [rows[model]["F1@0.5 p to rank above"] for model in "BCDE"]
     held = [rows[model]["F1@0.5 p to rank above (Holm)"] for model in "BCDE"]
     assert all(h >= r for h, r in zip(held, raw, strict=True))
@@ -368,7 +364,11 @@ def test_formats_are_corrected_for_their_number(many: Board) -> None:
         found = [one.to_reported for one in mine if one.to_reported]
         assert len(found) == 2
         assert found == correct(replace(d, corrected=None) for d in found)
-    rows = [row for row in sweep_rows(many) if row["format"] == "xyxy_text" and row["model"] == "B"]
+    rows = [
+        row
+        for row in sweep_table(many).records()
+        if row["format"] == "xyxy_text" and row["model"] == "B"
+    ]
     assert rows[0]["p to reported"] < rows[0]["p to reported (Holm)"] < 0.05
 
 

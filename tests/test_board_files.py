@@ -19,13 +19,12 @@ from scored_runs import World, saying, speaking
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import print_remarks
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
-from vlmeval_findit.leaderboard.files import write_board
-from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
-from vlmeval_findit.leaderboard.rows import (
+from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.notes import (
     forced_lines,
     formats_chosen,
 )
-from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import Run
 
@@ -50,7 +49,8 @@ def test_csv(board: Board, out: Path) -> None:
     assert (row["format"], row["queries"], row["failed calls"]) == ("xyxy_text", "12", "0")
     assert float(row["F1@0.5 low"]) <= float(row["F1@0.5"]) <= float(row["F1@0.5 high"])
     assert rows[0]["dataset"] == "average: Overall"
-    assert (out / "not_compared.csv").read_text() == "\n"
+    header = "model,dataset,reason,queries,failed calls,F1@0.5,file\n"
+    assert (out / "not_compared.csv").read_text() == header
     assert len((out / "formats.csv").read_text().splitlines()) == 1 + 12
 
 
@@ -91,14 +91,14 @@ def test_meta_of_models(board: Board, tmp_path: Path) -> None:
 
 def test_sheet(board: Board, out: Path) -> None:
     book = load_workbook(out / "leaderboard.xlsx")
-    tables = ["All figures", "Formats", "Anatomy", "Not compared", "About"]
+    tables = ["All values", "Formats", "Errors", "Not compared", "About"]
     assert book.sheetnames == [*METRICS, *tables]
     for metric in METRICS:
         sheet = book[metric]
         assert sheet.freeze_panes == "E3"
         assert [sheet.cell(1, at).value for at in (3, 4, 5)] == [
-            "Model",
-            "Formats tried",
+            "model",
+            "formats tried",
             "Overall",
         ]
         values = {sheet.cell(row, 3).value: sheet.cell(row, 5) for row in (3, 4, 5)}
@@ -109,7 +109,7 @@ def test_sheet(board: Board, out: Path) -> None:
             assert bool(cell.font.bold) == (cell.value == best)
         assert re.fullmatch(r"[\d.]+–[\d.]+( ≈)?", sheet.cell(3, 6).value)
     assert book["Formats"].max_row == 13
-    assert book["All figures"].freeze_panes == "D2"
+    assert book["All values"].freeze_panes == "D2"
 
 
 def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_terminal_is_not_filled_with_remarks(
         lines = set(capsys.readouterr().out.splitlines())
         assert {f"Failed calls: {line}" for line in said} <= lines, file
     terminal = Console(width=80, force_terminal=True, color_system=None)
-    monkeypatch.setattr(f"{COMMAND}.console", lambda: terminal)
+    monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
     for file, command in commands.items():
         assert main(command) == 0
         printed = capsys.readouterr().out
@@ -212,7 +212,7 @@ def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
         timeout=120,
     )
     lines = (tmp_path / "leaderboard.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("Rank,≈ ?,Model,Formats tried,Overall")
+    assert lines[0].startswith("rank,,model,formats tried,Overall")
     assert re.match(r"1,,Good,2,9\d\.\d+,[\d.]+–[\d.]+,", lines[2]), lines[2]
 
 

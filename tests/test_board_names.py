@@ -14,13 +14,14 @@ from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, speaking
 
-from vlmeval_findit.cli.leaderboard import _board_tables, _print_board
+from vlmeval_findit.cli.leaderboard import _print_board
 from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.core.spelling import visible
 from vlmeval_findit.core.statistics import INTERVALS
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
-from vlmeval_findit.leaderboard.files import write_board
-from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.render import to_terminal
+from vlmeval_findit.leaderboard.tables import metric_table
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["board", "runs", "world"]
@@ -133,7 +134,7 @@ def test_a_terminal_of_80_columns_is_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "vlmeval_findit.cli.leaderboard.console",
+        "vlmeval_findit.cli.printing.console",
         lambda: Console(width=80, force_terminal=True, color_system=None),
     )
     board = six_averages(
@@ -161,7 +162,9 @@ def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
     """However many tables it takes, each fits, and nothing in it is cut."""
     six = six_averages(board)
     out = Console(width=width, record=True, file=StringIO())
-    for table in _board_tables(six, width, 24):
+    names = [average.name for average in six.averages]
+    shown = metric_table(six, "F1@0.5", names).only("rank", "model", *names)
+    for table in to_terminal(shown, width):
         out.print(table)
     text = out.export_text()
     assert max(map(len, text.splitlines())) <= width
@@ -184,5 +187,5 @@ def test_a_pipe_is_never_folded(
     assert sum(line.startswith("rank") for line in lines) == 1
     assert any("name" * 50 in line for line in lines)
     assert any("[bold]not bold[/bold] [/]" in line for line in lines)
-    # The title's three lines, the head, two a model, and the formats.
-    assert len(lines) == 6 + 2 * len(board.models)
+    # The title's four lines, the head, one a model, and the formats.
+    assert len(lines) == 6 + len(board.models)

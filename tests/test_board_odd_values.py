@@ -12,8 +12,8 @@ from scored_runs import World, speaking
 
 from vlmeval_findit.cli.leaderboard import print_remarks
 from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.leaderboard.files import as_markdown
 from vlmeval_findit.leaderboard.openvlm import as_openvlm
-from vlmeval_findit.leaderboard.text import as_markdown
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.differences import pair_values
 from vlmeval_findit.report.gallery import gallery_data

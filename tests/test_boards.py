@@ -18,12 +18,11 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import OVERALL, Board, boards, make_board
-from vlmeval_findit.leaderboard.files import write_board
+from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
 from vlmeval_findit.leaderboard.formats import FormatError
-from vlmeval_findit.leaderboard.published import published_lines
-from vlmeval_findit.leaderboard.rows import board_rows, failure_lines, sweep_rows
-from vlmeval_findit.leaderboard.slices import slice_rows
-from vlmeval_findit.leaderboard.text import as_latex, as_markdown
+from vlmeval_findit.leaderboard.notes import failure_lines
+from vlmeval_findit.leaderboard.slices import slices_table
+from vlmeval_findit.leaderboard.tables import metric_table, sweep_table, values_table
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.results import score_row
 from vlmeval_findit.runs.score import score_file
@@ -66,7 +65,7 @@ def test_runs_are_grouped_by_benchmark(house: World) -> None:
     assert [one.benchmark.name for one in found] == ["FindIt", "Letters"]
     assert [[column.name for column in one.columns] for one in found] == [["Pascal"], ["Zoo"]]
     alone = make_board([run for run in load_runs([house.runs]) if run.question.name == PASCAL])
-    assert board_rows(alone) == board_rows(found[0])
+    assert values_table(alone).records() == values_table(found[0]).records()
 
 
 def test_figures_and_formats_are_the_benchmarks(board: Board) -> None:
@@ -81,14 +80,16 @@ def test_figures_and_formats_are_the_benchmarks(board: Board) -> None:
     assert board.cells["Good", OVERALL].entries["Animal accuracy"].value == pytest.approx(
         cell.entries["Animal accuracy"].value
     )
-    [row] = [r for r in board_rows(board) if (r["model"], r["dataset"]) == ("Good", "Zoo")]
+    [row] = [
+        r for r in values_table(board).records() if (r["model"], r["dataset"]) == ("Good", "Zoo")
+    ]
     assert (row["family"], row["Giants"], row["Giants low"], row["Giants rank"]) == (
         "letters",
         None,
         None,
         None,
     )
-    rows = {row["format"]: row for row in sweep_rows(board) if row["model"] == "Good"}
+    rows = {row["format"]: row for row in sweep_table(board).records() if row["model"] == "Good"}
     assert rows["json"]["Accuracy (failed calls as wrong) to reported"] < 0
     assert rows["plain"]["Accuracy (failed calls as wrong)"] == rows["plain"]["Accuracy"]
 
@@ -168,7 +169,7 @@ def test_slices_are_the_plain_ratios_of_their_rows(board: Board, tmp_path: Path)
 
 def test_no_slices_no_file(house: World, tmp_path: Path) -> None:
     findit, _ = boards(load_runs([house.runs]))
-    assert slice_rows(findit) == []
+    assert slices_table(findit).records() == []
     files = write_board(findit, tmp_path, NOW)
     assert "slices.csv" not in [path.name for path in files]
     assert "Slices" not in load_workbook(tmp_path / "leaderboard.xlsx").sheetnames
@@ -176,10 +177,12 @@ def test_no_slices_no_file(house: World, tmp_path: Path) -> None:
 
 def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Path) -> None:
     assert "Big-Model" not in board.models
-    [big, _] = published_lines(board, "Accuracy")
-    assert (big.model, big.texts) == ("Big-Model", ("–", "–", "88.2"))
-    assert [line.model for line in published_lines(board, "Readable")] == ["Small_Model"]
-    assert published_lines(board, "Animal accuracy") == []
+    table = metric_table(board, "Accuracy")
+    assert table.quoted == 2
+    assert table.rows[-2] == ["published", "Big-Model", None, None, 88.25]
+    readable = metric_table(board, "Readable")
+    assert [row[1] for row in readable.rows[-readable.quoted :]] == ["Small_Model"]
+    assert metric_table(board, "Animal accuracy").quoted == 0
     page = as_markdown(board)
     table = page.split("## Accuracy\n")[1].split("##")[0].strip().splitlines()
     assert table[-2] == "| *published* | *Big-Model* | – | – | 88.2 |"
@@ -211,7 +214,7 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Pat
 
 def test_a_benchmark_without_published_rows_says_nothing_of_them(house: World) -> None:
     findit, _ = boards(load_runs([house.runs]))
-    assert "published in" not in board_rows(findit)[0]
+    assert "published in" not in values_table(findit).records()[0]
     for text in (as_markdown(findit), as_latex(findit), make_page(findit, NOW)):
         assert "ublished figures" not in text
         assert "not ranked" not in text

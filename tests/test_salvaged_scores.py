@@ -22,7 +22,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.cli.salvaged import rejection_lines, salvaged_lines
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.text import as_markdown
+from vlmeval_findit.leaderboard.files import as_markdown
 from vlmeval_findit.runs.salvage import Taken, steps_of, taken
 from vlmeval_findit.runs.scored_run import Run
 

@@ -33,7 +33,7 @@ from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.text import as_markdown
+from vlmeval_findit.leaderboard.files import as_markdown
 from vlmeval_findit.models.dual_encoder.encoder import EncoderError
 from vlmeval_findit.runs.comparison import compare
 from vlmeval_findit.runs.intervals import StatisticsError

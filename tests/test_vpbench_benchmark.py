@@ -37,8 +37,8 @@ from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.statistics import figure_intervals
 from vlmeval_findit.leaderboard import board
+from vlmeval_findit.leaderboard.files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.openvlm import as_openvlm
-from vlmeval_findit.leaderboard.text import as_latex, as_markdown
 from vlmeval_findit.runs.opening import check_replies
 from vlmeval_findit.runs.score import score_rows
 

@@ -126,7 +126,6 @@ def _one_run(said: RunLike) -> Run:
 def run_row(run: Run) -> dict[str, Any]:
     """One row of :meth:`Runs.frame`."""
     # They bring scipy.
-    from ..leaderboard.rows import bounds_fields
     from ..runs.intervals import intervals
 
     bounds = intervals(run) if run.rows else {}
@@ -139,9 +138,11 @@ def run_row(run: Run) -> dict[str, Any]:
         "failed calls": run.failed,
     }
     for metric in run.benchmark.all_metrics:
+        interval = bounds.get(metric.name)
         row |= {
             metric.name: metric.value(run.sums),
-            **bounds_fields(metric.name, bounds.get(metric.name)),
+            f"{metric.name} low": interval.low if interval else None,
+            f"{metric.name} high": interval.high if interval else None,
         }
     return {**row, "path": str(run.path)}
 

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..core.command import as_called
-from ..core.spelling import counted, short, visible
+from ..core.spelling import counted
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import Board, boards
 from ..leaderboard.choosing import FLAG, HALF
 from ..leaderboard.files import folder_of, write_board
+from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..leaderboard.openvlm import NO_META, read_meta
-from ..leaderboard.rows import (
-    SIGNS,
-    GridCell,
-    apart_rows,
-    formats_chosen,
-    grid,
-    rank_text,
-    remarks,
-)
+from ..leaderboard.tables import metric_table
 from ..runs.scored_run import Keep, PluginMissingError, load_runs
 from .parsing import Parser
-from .printing import console
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+from .printing import first_lines, print_folded, print_lines, print_table
 
 
 def main(argv: Sequence[str]) -> int:
@@ -86,104 +73,34 @@ def _say_left_out(error: PluginMissingError) -> None:
     print(f"left out: {as_called(str(error))}", file=sys.stderr)
 
 
-_GAP = 2
-_NAME = 24
-"""Characters of a model's name on a terminal."""
-
-
 def _print_board(board: Board) -> None:
     """The averages: every dataset of its own does not fit a terminal, and is in the files."""
-    out = console()
     unit = " in percent" * board.headline.share
     print(f"{board.headline.title}{unit}: means over {counted(len(board.columns), 'dataset')}")
     print(f"Intervals: {INTERVALS}.")
     for sign in SIGNS:
         print(f"{sign}.")
-    for table in _board_tables(board, out.width, _NAME if out.is_terminal else None):
-        out.print(table)
+    names = [average.name for average in board.averages]
+    table = metric_table(board, board.headline.name, names).only("rank", "model", *names)
+    print_table(table, "leaderboard.md")
     formats = formats_chosen(board)
     if formats:
-        said = "; ".join(_first(formats, _most(out), "formats.csv"))
-        said = visible(f"Each in one format: {said}")
-        out.print(said, markup=False, highlight=False, soft_wrap=not out.is_terminal)
-
-
-def _board_tables(board: Board, width: int, longest: int | None) -> Iterator[Table]:
-    """Where the averages do not fit side by side, they stand in as many tables as it takes."""
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
-    averages = [average.name for average in board.averages]
-    rows = grid(board, board.headline.name)
-    models = [visible(model) for model, _ in rows]
-    models = [short(model, longest) if longest else model for model in models]
-    figures = [[_lines(cell) for cell in cells[: len(averages)]] for _, cells in rows]
-    widths = [
-        max(
-            len(line) for text in (name, *(row[at] for row in figures)) for line in text.split("\n")
-        )
-        for at, name in enumerate(averages)
-    ]
-    widest = max(cell_len(model) for model in ("model", *models))
-    room = width - len("rank") - widest - 2 * _GAP
-    for block in _blocks(widths, room):
-        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
-        for name in ("rank", "model", *(averages[at] for at in block)):
-            table.add_column(name, justify="left" if name == "model" else "right", no_wrap=True)
-        for (_, cells), model, texts in zip(rows, models, figures, strict=True):
-            shown = (rank_text(cells[0]), model, *(texts[at] for at in block))
-            # Not markup, whatever a model is called.
-            table.add_row(*map(Text, shown))
-        yield table
-
-
-def _lines(cell: GridCell | None) -> str:
-    return f"{cell.text}\n{cell.bounds}{cell.mark}" if cell else "–"
-
-
-def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
-    """The places of columns in tables of at most so much room, one column at least in each."""
-    block: list[int] = []
-    left = room
-    for at, width in enumerate(widths):
-        if block and width > left:
-            yield block
-            block, left = [], room
-        block.append(at)
-        left -= width + _GAP
-    if block:
-        yield block
-
-
-_LINES = 12
-"""Of a kind on a terminal: those of hundreds of runs would drive the figures off it."""
-
-
-def _most(out: Console) -> float:
-    return _LINES if out.is_terminal else inf
-
-
-def _first(lines: Sequence[str], most: float, rest: str) -> Sequence[str]:
-    """The lines; where they are more than so many the first of them, and where the others are."""
-    if len(lines) <= most:
-        return lines
-    return *lines[: _LINES - 1], f"{len(lines) - _LINES + 1:,} more in {rest}"
+        shown = "; ".join(first_lines(formats, "formats.csv"))
+        print_folded(f"Each in one format: {shown}")
 
 
 def print_remarks(board: Board, rest: str) -> None:
-    """What a reader of the figures must know: what scored, failed calls, what was forced, what is
+    """What a reader of the values must know: what scored, failed calls, what was forced, what is
     left out.
 
     On a terminal no more of each kind than one looks through; ``rest`` is the file that has all.
     """
-    most = _most(console())
     for title, lines in remarks(board):
-        for line in _first([f"{title}: {line}" for line in lines], most, rest):
-            print(visible(line))
-    rows = apart_rows(board)
-    if rows:
-        print(f"Not compared with the rest: {counted(len(rows), 'run')}")
-    apart = [f"  {row['model']} {row['dataset']} ({row['file']}): {row['reason']}" for row in rows]
-    for line in _first(apart, most, rest):
-        print(visible(line))
+        print_lines([f"{title}: {line}" for line in lines], rest)
+    if board.apart:
+        print(f"Not compared with the rest: {counted(len(board.apart), 'run')}")
+    apart = [
+        f"  {one.run.model} {one.run.question.name} ({one.run.path}): {one.reason}"
+        for one in board.apart
+    ]
+    print_lines(apart, rest)

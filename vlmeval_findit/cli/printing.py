@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..benchmarks import benchmark_of
 from ..core.places import find_table, is_looked_in
 from ..core.spelling import visible
+from ..leaderboard.render import to_terminal
+from ..leaderboard.table import Field, Kind, Table
 from ..models.http.spending import Budget
 
 if TYPE_CHECKING:
@@ -47,42 +49,68 @@ def console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=_ENDLESS)
 
 
+_MOST_ROWS = 20
+_MOST_LINES = 12
+"""Of a table, and of lines of one kind, on a terminal; into a pipe all are written."""
+
+
+def print_table(table: Table, rest: str) -> None:
+    """Print a table; on a terminal its first rows, and where the ``rest`` is."""
+    out = console()
+    shown = table.first(_MOST_ROWS) if out.is_terminal else table
+    for part in to_terminal(shown, out.width):
+        out.print(part)
+    if more := len(table.rows) - len(shown.rows):
+        print(f"{more:,} more in {rest}")
+
+
+def print_lines(lines: Sequence[str], rest: str) -> None:
+    """Print lines of one kind; on a terminal the first of them, and where the ``rest`` is."""
+    for line in first_lines(lines, rest):
+        print_folded(line)
+
+
+def print_folded(line: str) -> None:
+    """Print a line; on a terminal it is folded between words."""
+    from rich.text import Text
+
+    console().print(Text(visible(line)))
+
+
+def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
+    """Return the lines that fit on a terminal, and a last one that names where the others are."""
+    if len(lines) <= _MOST_LINES or not console().is_terminal:
+        return lines
+    shown = lines[: _MOST_LINES - 1]
+    return *shown, f"{len(lines) - len(shown):,} more in {rest}"
+
+
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """A table a benchmark: the columns that a reader looks at first."""
+    """Print the scores of prediction files, a table a benchmark: what a reader looks at first."""
     by_benchmark: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_benchmark.setdefault(benchmark_of(row["dataset"]).name, []).append(row)
     for mine in by_benchmark.values():
-        _print_table(mine)
+        metrics = benchmark_of(mine[0]["dataset"]).metrics
+        names = [metric.name for metric in metrics if metric.in_short_tables]
+        fields = [*map(Field, ("dataset", "model")), *(Field(n, Kind.VALUE) for n in names)]
+        fields += [Field("scored", Kind.COUNT), Field("failed", Kind.COUNT)]
+        cells = [
+            [
+                row["dataset"],
+                row["model"],
+                *(_number(row[name]) for name in names),
+                f"{row['scored']}/{row['rows']}",
+                str(row["failed calls"]),
+            ]
+            for row in mine
+        ]
+        print_table(Table("Scores", fields, cells), "the …_score.csv of every run")
 
 
-def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """The scores of one benchmark."""
-    from rich.table import Table
-    from rich.text import Text
-
-    metrics = benchmark_of(rows[0]["dataset"]).metrics
-    shown = [metric.name for metric in metrics if metric.in_short_tables]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("dataset", no_wrap=True)
-    table.add_column("model", no_wrap=True)
-    for name in (*shown, "scored", "failed"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(
-            row["dataset"],
-            # Not markup, whatever it is called.
-            Text(visible(row["model"])),
-            *(_figure(row[name]) for name in shown),
-            f"{row['scored']}/{row['rows']}",
-            str(row["failed calls"]),
-        )
-    console().print(table)
-
-
-def _figure(value: object) -> str:
-    """A figure of a score or of its file; a dash where there is none."""
-    return "–" if value in (None, "") else f"{float(str(value)):.1f}"
+def _number(value: object) -> float | None:
+    """Return a value of a score or of its file; None where there is none."""
+    return None if value in (None, "") else float(str(value))
 
 
 def report_spending(budget: Budget) -> int:

@@ -105,10 +105,13 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 60} min {whole % 60:02} s" if whole >= 60 else f"{whole} s"
 
 
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Format rows as CSV: four decimals, empty for None, formulas disarmed (OWASP)."""
+def as_csv(rows: Sequence[Mapping[str, Any]], header: Sequence[str] = ()) -> str:
+    """Format rows as CSV: four decimals, empty for None, formulas disarmed (OWASP).
+
+    ``header`` are the columns (none: those of the first row).
+    """
     out = StringIO()
-    writer = csv.DictWriter(out, list(next(iter(rows), {})), lineterminator="\n")
+    writer = csv.DictWriter(out, header or list(next(iter(rows), {})), lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: _csv_value(value) for name, value in row.items()})

@@ -6,16 +6,26 @@ from datetime import datetime
 from pathlib import Path
 
 from ..core.files import atomic_write
-from ..core.spelling import as_csv
 from .board import HOME, Board
 from .openvlm import NO_META, Meta, as_openvlm
-from .sheet import write_sheet
-from .tables import tables_of
-from .text import as_latex, as_markdown
+from .render import markdown_page, to_csv, to_latex
+from .sheet import write_sheets
+from .slices import parts_tables, slices_table
+from .table import Table
+from .tables import (
+    APART,
+    apart_table,
+    errors_table,
+    formats_table,
+    metric_table,
+    overall_table,
+    sweep_table,
+    values_table,
+)
 
 
 def folder_of(board: Board, out: Path) -> Path:
-    """Where the files of a leaderboard go: FindIt's into the folder itself, others below it."""
+    """Return where the files of a leaderboard go: FindIt's into ``out``, others below it."""
     return out if board.benchmark.name == HOME else out / board.benchmark.name
 
 
@@ -25,21 +35,40 @@ def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -
     Slices have a file where there are any.
     """
     out.mkdir(parents=True, exist_ok=True)
-    tables = tables_of(board)
-    texts = {
-        "leaderboard.csv": as_csv(tables.figures),
-        "formats.csv": as_csv(tables.formats),
-        "anatomy.csv": as_csv(tables.anatomy),
-        "not_compared.csv": as_csv(tables.apart),
-        "leaderboard.json": as_openvlm(board, time, meta),
-        "leaderboard.md": as_markdown(board),
-        "leaderboard.tex": as_latex(board),
+    lists = {
+        "leaderboard.csv": values_table(board),
+        "formats.csv": sweep_table(board),
+        "errors.csv": errors_table(board),
+        "slices.csv": slices_table(board),
+        "not_compared.csv": apart_table(board),
     }
-    if tables.slices:
-        texts["slices.csv"] = as_csv(tables.slices)
+    if not lists["slices.csv"].rows:
+        del lists["slices.csv"]
+    texts = {name: to_csv(table) for name, table in lists.items()}
+    texts["leaderboard.json"] = as_openvlm(board, time, meta)
+    texts["leaderboard.md"] = as_markdown(board)
+    texts["leaderboard.tex"] = as_latex(board)
     for name, text in texts.items():
         with atomic_write(out / name) as f:
             f.write(text)
-    sheet = out / "leaderboard.xlsx"
-    write_sheet(board, tables, sheet)
-    return [sheet, *(out / name for name in texts)]
+    workbook = out / "leaderboard.xlsx"
+    write_sheets(_metric_tables(board), list(lists.values()), workbook)
+    return [workbook, *(out / name for name in texts)]
+
+
+def _metric_tables(board: Board) -> dict[str, Table]:
+    return {metric.name: metric_table(board, metric.name) for metric in board.shown}
+
+
+def as_markdown(board: Board) -> str:
+    """Write the whole leaderboard as a Markdown page."""
+    tables = [overall_table(board), *_metric_tables(board).values(), *parts_tables(board)]
+    others = (formats_table(board), apart_table(board).only(*APART))
+    tables += [table for table in others if table.rows]
+    return markdown_page(f"{board.benchmark.name} leaderboard", tables)
+
+
+def as_latex(board: Board) -> str:
+    """Write one ``table*`` a metric, each with all notes: it may be copied alone."""
+    tables = map(to_latex, _metric_tables(board).values())
+    return "\n".join([r"% needs \usepackage{booktabs,graphicx}", *tables])

@@ -16,7 +16,8 @@ from typing import Any
 from ..benchmarks import prefix_of
 from ..core.spelling import nearest
 from .board import Board, Standing
-from .rows import NOTE, apart_rows, remarks
+from .notes import NOTE, remarks
+from .tables import apart_table
 
 META_FIELDS = (
     "Method",
@@ -77,7 +78,7 @@ def as_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
             "metrics": [metric.name for metric in board.metrics],
             "note": NOTE,
             "remarks": dict(remarks(board)),
-            "not_compared": apart_rows(board),
+            "not_compared": apart_table(board).records(),
         },
     }
     return json.dumps(content, indent=1, ensure_ascii=False)

@@ -1,9 +1,9 @@
-"""The leaderboard as an xlsx workbook: one sheet a metric, then formats, runs and reasons."""
+"""Tables as the sheets of an xlsx workbook."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +13,10 @@ from openpyxl.utils import get_column_letter
 
 from ..core.files import replacing
 from ..core.spelling import visible
-from .board import TIED, UNTOLD, Board
-from .published import PUBLISHED, PublishedLine, published_lines, published_notes
-from .rows import (
-    NOTE,
-    GridCell,
-    TableRow,
-    format_note,
-    formats_tried,
-    formats_used,
-    grid,
-    header_of,
-    remarks,
-)
-from .tables import Tables
+from .render import all_notes
+from .table import Cell, Field, Kind, Table, bounds_of, sign_of
 
-_PERCENT = "0.0"
-_P_VALUE = "0.0000"
+_FORMATS = {Kind.VALUE: "0.0", Kind.DIFFERENCE: "+0.0;-0.0;0.0", Kind.P: "0.0000"}
 _FACE = "Arial"
 _PLAIN = Font(name=_FACE, size=10)
 _BOLD = Font(name=_FACE, size=10, bold=True)
@@ -40,154 +27,131 @@ _AVERAGE = PatternFill("solid", start_color="F5F7FA")
 _RULE = Border(bottom=Side(style="thin", color="8A94A0"))
 _CENTRE = Alignment(horizontal="center", vertical="center", wrap_text=True)
 _WIDEST = 60
-_LONGEST_TITLE = 31
+_LONGEST_NAME = 31
 _ABOUT_WIDTH = 110
+_BOUNDS_WIDTH = 13
 
 
-def write_sheet(board: Board, tables: Tables, path: Path) -> None:
-    """Write the workbook."""
+def write_sheets(tables: Mapping[str, Table], lists: Sequence[Table], path: Path) -> None:
+    """Write a workbook, and the notes of its tables as its last sheet.
+
+    Args:
+        tables: by the name of their sheet; each interval stands as text beside its value.
+        lists: long tables for filters and formulas; the ends of each interval are numbers.
+        path: the file.
+    """
     book = Workbook()
     book.remove(book.active)
-    for metric in board.shown:
-        _metric_sheet(book.create_sheet(_title(metric.name)), board, metric.name)
-    _table_sheet(book.create_sheet("All figures"), tables.figures)
-    _table_sheet(book.create_sheet("Formats"), tables.formats)
-    _table_sheet(book.create_sheet("Anatomy"), tables.anatomy)
-    if tables.slices:
-        _table_sheet(book.create_sheet("Slices"), tables.slices)
-    _table_sheet(book.create_sheet("Not compared"), tables.apart or [{"reason": "none"}])
-    _about_sheet(book.create_sheet("About"), board)
+    for name, table in tables.items():
+        _shown_sheet(_sheet(book, name, table.title), table)
+    for table in lists:
+        _list_sheet(_sheet(book, table.title.partition(":")[0], table.title), table)
+    _about_sheet(_sheet(book, "About", "About"), [*tables.values(), *lists])
     with replacing(path) as temporary:
         book.save(temporary)
 
 
-def _title(name: str) -> str:
-    """The name of a sheet: what a workbook does not allow in one is left out."""
-    return re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_TITLE]
+def _sheet(book: Workbook, name: str, title: str) -> Any:
+    """Add a sheet; on paper one page wide with its title above."""
+    sheet: Any = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
+    sheet.page_setup.orientation = "landscape"
+    sheet.page_setup.fitToHeight = 0
+    sheet.page_margins.left = sheet.page_margins.right = 0.3
+    sheet.sheet_properties.pageSetUpPr.fitToPage = True
+    sheet.oddHeader.center.text = visible(title).replace("&", "&&")
+    return sheet
 
 
-def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
+def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> Any:
     """Set a cell; text stays text, also where it begins like a formula."""
     cell = sheet.cell(row, column)
     cell.value = visible(value) if isinstance(value, str) else value
-    cell.font = _PLAIN
+    cell.font = font
     if isinstance(value, str):
         cell.data_type = "s"
     return cell
 
 
-# --- a metric -------------------------------------------------------------------------------------
-
-_HEADER_ROWS = 2
-_LEADING = ("Rank", f"{TIED} {UNTOLD}", "Model", "Formats tried")
-_BOUNDS_WIDTH = 13
+def _put_header(sheet: Any, row: int, column: int, text: str, font: Font = _BOLD) -> None:
+    cell = _put(sheet, row, column, text, font)
+    cell.fill, cell.alignment, cell.border = _HEAD, _CENTRE, _RULE
 
 
-def _metric_sheet(sheet: Any, board: Board, metric: str) -> None:
-    _metric_header(sheet, board)
-    averages, tried = len(board.averages), formats_tried(board)
-    for row, (model, cells) in enumerate(grid(board, metric), _HEADER_ROWS + 1):
-        overall = cells[0]
-        _put(sheet, row, 1, overall.rank if overall else None)
-        _put(sheet, row, 2, overall.sign or None if overall else None)
-        _put(sheet, row, 3, model)
-        _put(sheet, row, 4, tried.get(model, 1))
-        for at, cell in enumerate(cells):
-            _figure(sheet, row, 1 + len(_LEADING) + 2 * at, cell, at < averages)
-    below = _HEADER_ROWS + 1 + len(board.models)
-    for row, line in enumerate(published_lines(board, metric), below):
-        _published(sheet, row, line)
-    sheet.freeze_panes = sheet.cell(_HEADER_ROWS + 1, len(_LEADING) + 1)
-    widths = [6, 4, min(_WIDEST, max([12, *(len(visible(m)) + 2 for m in board.models)])), 9]
-    for name in board.names():
-        widths += [max(7, len(name) + 3 - _BOUNDS_WIDTH), _BOUNDS_WIDTH]
+def _set_widths(sheet: Any, widths: Sequence[int]) -> None:
     for at, width in enumerate(widths, 1):
-        sheet.column_dimensions[get_column_letter(at)].width = width
-    sheet.row_dimensions[1].height = sheet.row_dimensions[2].height = 24
-    _landscape(sheet)
-
-
-def _metric_header(sheet: Any, board: Board) -> None:
-    """Two rows: the name over value and interval; then family and queries, or the average's."""
-    for at, text in enumerate(_LEADING, 1):
-        _put(sheet, 1, at, text)
-    below = [f"mean of {len(average.columns)}" for average in board.averages]
-    below += [f"{column.family}, {column.queries} queries" for column in board.columns]
-    for at, (name, what) in enumerate(zip(board.names(), below, strict=True)):
-        left = len(_LEADING) + 1 + 2 * at
-        for row, text in enumerate((name, what), 1):
-            _put(sheet, row, left, text)
-            sheet.merge_cells(start_row=row, end_row=row, start_column=left, end_column=left + 1)
-    for row in (1, 2):
-        for at in range(1, len(_LEADING) + 2 * len(below) + 1):
-            cell = sheet.cell(row, at)
-            cell.fill, cell.alignment = _HEAD, _CENTRE
-            cell.font = _BOLD if row == 1 else _FAINT
-            if row == _HEADER_ROWS:
-                cell.border = _RULE
-
-
-def _figure(sheet: Any, row: int, column: int, cell: GridCell | None, average: bool) -> None:
-    value = _put(sheet, row, column, cell.value if cell else None)
-    bounds = _put(sheet, row, column + 1, cell.bounds + cell.mark if cell else None)
-    value.number_format = _PERCENT
-    bounds.font, bounds.alignment = _FAINT, Alignment(horizontal="left")
-    if cell and cell.best:
-        value.font = _BOLD
-    if average:
-        value.fill = bounds.fill = _AVERAGE
-
-
-def _published(sheet: Any, row: int, line: PublishedLine) -> None:
-    """A row of somebody else's figures, with where they stand behind it."""
-    _put(sheet, row, 1, PUBLISHED).font = _FAINT
-    _put(sheet, row, 3, line.model).font = _QUOTED
-    for at, value in enumerate(line.values):
-        cell = _put(sheet, row, 1 + len(_LEADING) + 2 * at, value)
-        cell.number_format, cell.font = _PERCENT, _QUOTED
-    _put(sheet, row, 1 + len(_LEADING) + 2 * len(line.values), line.where).font = _FAINT
-
-
-# --- long tables ----------------------------------------------------------------------------------
-
-
-def _table_sheet(sheet: Any, rows: Sequence[TableRow]) -> None:
-    header = header_of(rows)
-    for at, name in enumerate(header, 1):
-        cell = _put(sheet, 1, at, name)
-        cell.font, cell.fill, cell.alignment, cell.border = _BOLD, _HEAD, _CENTRE, _RULE
-    for number, row in enumerate(rows, 2):
-        for at, (name, value) in enumerate(row.items(), 1):
-            cell = _put(sheet, number, at, value)
-            if isinstance(value, float):
-                cell.number_format = _P_VALUE if " p " in f" {name} " else _PERCENT
-    for at, name in enumerate(header, 1):
-        texts = [str(row[name]) for row in rows if isinstance(row[name], str)]
-        width = max([11, *(len(text) + 2 for text in texts)])
         sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, width)
+
+
+def _shown_sheet(sheet: Any, table: Table) -> None:
+    """Fill a sheet whose values have their intervals, and ranks their signs, in a second column."""
+    left, widths = 1, []
+    for field in table.fields:
+        span = 1 + (field.interval or field.kind is Kind.RANK)
+        for row, text in ((1, field.name), (2, field.note)):
+            for at in range(span):
+                _put_header(
+                    sheet, row, left + at, "" if at else text, _BOLD if row == 1 else _FAINT
+                )
+            sheet.merge_cells(None, row, left, row, left + span - 1)
+        texts = [cell.value for row in table.cells() for of, cell in row if of is field]
+        longest = max([7, *(len(visible(text)) + 2 for text in texts if isinstance(text, str))])
+        widths += [longest if span == 1 else max(7, len(field.name) + 3 - _BOUNDS_WIDTH)]
+        widths += [4 if field.kind is Kind.RANK else _BOUNDS_WIDTH] * (span - 1)
+        left += span
+    first_quoted = len(table.rows) - table.quoted
+    for at, row in enumerate(table.cells()):
+        left = 1
+        for field, cell in row:
+            left += _put_value(sheet, at + 3, left, field, cell, at >= first_quoted)
+    keys = [1 + (field.kind is Kind.RANK) for field in table.fields if not field.interval]
+    sheet.freeze_panes = sheet.cell(3, sum(keys) + 1)
+    sheet.print_title_rows = "1:2"
+    sheet.row_dimensions[1].height = sheet.row_dimensions[2].height = 24
+    _set_widths(sheet, widths)
+
+
+def _put_value(sheet: Any, row: int, at: int, field: Field, cell: Cell, quoted: bool) -> int:
+    """Set a value and what stands beside it; returns how many columns that takes."""
+    font = _QUOTED if quoted else _BOLD if cell.best else _PLAIN
+    cells = [_put(sheet, row, at, cell.value, font)]
+    if field.kind in _FORMATS:
+        cells[0].number_format = _FORMATS[field.kind]
+    if field.interval or field.kind is Kind.RANK:
+        beside = (bounds_of(field, cell) + sign_of(cell)).strip()
+        cells.append(_put(sheet, row, at + 1, beside or None, _FAINT))
+        cells[1].alignment = Alignment(horizontal="left")
+    for one in cells if field.is_mean else ():
+        one.fill = _AVERAGE
+    return len(cells)
+
+
+def _list_sheet(sheet: Any, table: Table) -> None:
+    kinds = [field.kind for field in table.fields for _ in range(3 if field.interval else 1)]
+    for at, name in enumerate(table.header, 1):
+        _put_header(sheet, 1, at, name)
+    widths = [11] * len(kinds)
+    for number, row in enumerate(table.records(), 2):
+        for at, (kind, value) in enumerate(zip(kinds, row.values(), strict=True)):
+            cell = _put(sheet, number, at + 1, value)
+            if kind in _FORMATS:
+                cell.number_format = _FORMATS[kind]
+            if isinstance(value, str):
+                widths[at] = max(widths[at], len(value) + 2)
     sheet.row_dimensions[1].height = 32
     sheet.freeze_panes = "D2"
+    sheet.print_title_rows = "1:1"
     sheet.auto_filter.ref = sheet.dimensions
-    _landscape(sheet)
+    _set_widths(sheet, widths)
 
 
-def _about_sheet(sheet: Any, board: Board) -> None:
+def _about_sheet(sheet: Any, tables: Sequence[Table]) -> None:
     sheet.column_dimensions["A"].width = _ABOUT_WIDTH
     lines = [
-        NOTE,
-        *([format_note(board)] if formats_used(board) else []),
-        *(f"{title}: {line}" for title, lines in remarks(board) for line in lines),
-        *(f"Published, not ranked: {line}" for line in published_notes(board)),
+        f"{title}: {line}" if title else line
+        for title, lines in all_notes(tables)
+        for line in lines
     ]
     for row, line in enumerate(lines, 1):
         _put(sheet, row, 1, line).alignment = Alignment(wrap_text=True, vertical="top")
         # Not every program finds the height of folded text by itself.
         sheet.row_dimensions[row].height = 14 * (1 + len(line) // _ABOUT_WIDTH)
-
-
-def _landscape(sheet: Any) -> None:
-    """On paper: one page wide, header rows on every page."""
-    sheet.page_setup.orientation = "landscape"
-    sheet.page_setup.fitToHeight = 0
-    sheet.page_margins.left = sheet.page_margins.right = 0.3
-    sheet.sheet_properties.pageSetUpPr.fitToPage = True

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,121 +12,75 @@ from ..core.metric import Metric, Sums, is_sliced, sliced, weighted
 from ..core.statistics import figure_intervals
 from ..runs.scored_run import Run
 from .board import Board
-from .formats import FormatRow
-from .rows import TableRow, bounds_fields
+from .table import Cell, Field, Note, Table, Value, count, value
+from .tables import RUN_FIELDS, run_cells
+
+_MOST_VALUES = 40
+"""Of a kind of slices, as many as people are shown."""
+
+_FIELDS = (Field("slice"), Field("value"), count("rows"))
 
 
-def slice_rows(board: Board) -> list[TableRow]:
-    """One row a comparable run and slice, with its plain ratios and their intervals.
+def slices_table(board: Board) -> Table:
+    """Make one row a comparable run and slice, with its plain ratios and their intervals.
 
     Failed calls are among the rows of a slice, as they are among the queries of a run.
     """
-    metrics = [metric for metric in board.metrics if not _of_slices(metric)]
-    return [row for one in board.sweep for row in _rows_of(one, metrics)]
+    metrics = _plain(board.metrics)
+    rows = [[*run_cells(one), *cells] for one in board.sweep for cells in _slices(one.run, metrics)]
+    fields = [*RUN_FIELDS, *_FIELDS, *(value(metric.name) for metric in metrics)]
+    return Table("Slices", fields, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class PartsTable:
-    """The headline figure of the parts of one column's queries, model by model.
-
-    ``rows`` have a part, how many queries are in it, and a text a model.  ``left_out`` are kinds
-    with more values than one looks at, and how many those are.
-    """
-
-    column: str
-    models: tuple[str, ...]
-    rows: tuple[tuple[str, int, tuple[str, ...]], ...]
-    left_out: Mapping[str, int]
+def run_slices_table(run: Run) -> Table:
+    """Make one row a slice of a run, as :func:`slices_table`."""
+    metrics = _plain(run.benchmark.metrics)
+    fields = [*_FIELDS, *(value(metric.name) for metric in metrics)]
+    return Table("Slices", fields, list(_slices(run, metrics)))
 
 
-_MOST_VALUES = 40
-"""Of a kind of slices, as many as one looks at."""
-
-
-def parts_tables(board: Board) -> list[PartsTable]:
-    """What is shown of slices beside the file of all: the reported runs, by their headline."""
-    metric = board.headline
-    if _of_slices(metric):
-        return []
-    found: dict[str, list[TableRow]] = {}
+def parts_tables(board: Board) -> list[Table]:
+    """Make a table a dataset of the headline metric by slices: the reported runs of models."""
+    runs: dict[str, list[Run]] = {}
     for one in board.sweep:
-        if one.reported:
-            found.setdefault(one.column, []).extend(_rows_of(one, [metric]))
-    tables = (_parts_table(column, rows, metric) for column, rows in found.items())
-    return [table for table in tables if table.rows or table.left_out]
+        if one.reported and _plain([board.headline]):
+            runs.setdefault(one.column, []).append(one.run)
+    tables = (_parts_table(dataset, members, board.headline) for dataset, members in runs.items())
+    return [table for table in tables if table.rows or table.notes]
 
 
-def _parts_table(column: str, rows: Sequence[TableRow], metric: Metric) -> PartsTable:
-    models = tuple(dict.fromkeys(str(row["model"]) for row in rows))
+def _parts_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
+    """Make a table of slices x models; of a kind with many values only their number is noted."""
     values: dict[str, set[str]] = {}
     counts: dict[tuple[str, str], int] = {}
-    texts: dict[tuple[str, str, str], str] = {}
-    for row in rows:
-        kind, value = str(row["slice"]), str(row["value"])
-        values.setdefault(kind, set()).add(value)
-        if row[metric.name] is not None:
-            counts[kind, value] = max(counts.get((kind, value), 0), int(row["rows"]))
-        texts[kind, value, str(row["model"])] = _text(row, metric.name)
+    cells: dict[tuple[str, str, str], Cell] = {}
+    for run in runs:
+        for kind, part, rows, cell in _slices(run, [metric]):
+            values.setdefault(kind, set()).add(part)
+            if cell.value is not None:
+                counts[kind, part] = max(counts.get((kind, part), 0), rows)
+                cells[kind, part, run.model] = cell
     many = {kind: len(found) for kind, found in values.items() if len(found) > _MOST_VALUES}
-    return PartsTable(
-        column,
-        models,
-        tuple(
-            (
-                f"{kind}: {value}",
-                counts[kind, value],
-                tuple(texts.get((kind, value, model), "–") for model in models),
-            )
-            for kind, value in sorted(counts)
-            if kind not in many
-        ),
-        many,
-    )
-
-
-def _text(row: TableRow, metric: str) -> str:
-    """``61.3 (52.0–70.1)``."""
-    value, low, high = (row[f"{metric}{end}"] for end in ("", " low", " high"))
-    if value is None:
-        return "–"
-    return f"{value:.1f}" + (f" ({low:.1f}–{high:.1f})" if low is not None else "")
-
-
-def _rows_of(one: FormatRow, metrics: Sequence[Metric]) -> list[TableRow]:
-    return [
-        {
-            "dataset": one.column,
-            "model": one.run.model,
-            "format": one.run.question.format,
-            "reported": "yes" if one.reported else "",
-            **row,
-        }
-        for row in slices_of(one.run, metrics)
+    models = list(dict.fromkeys(run.model for run in runs))
+    shown: list[list[Value]] = [
+        [f"{kind}: {part}", rows, *(cells.get((kind, part, model)) for model in models)]
+        for (kind, part), rows in sorted(counts.items())
+        if kind not in many
     ]
+    title = f"{metric.name} by parts of {dataset}"
+    left_out = [f"{dataset}: {kind}: {n} values, in slices.csv" for kind, n in many.items()]
+    notes = [Note("Parts in no table", left_out)] if left_out else []
+    return Table(title, [Field("part"), count("queries"), *map(value, models)], shown, notes)
 
 
-def slices_of(run: Run, metrics: Sequence[Metric] | None = None) -> list[TableRow]:
-    """One row a slice of a run: its kind and value, its rows and plain ratios with intervals.
-
-    ``metrics`` are those that are wanted (None: the benchmark's).
-    """
-    if metrics is None:
-        metrics = [metric for metric in run.benchmark.metrics if not _of_slices(metric)]
+def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
+    """Yield kind, value and number of rows of every slice of a run, and a cell a metric."""
     given = clustered(run.rows, run.question.images)
-    made = []
-    for kind, value, count in sorted(_counts(given)):
-        sums = {name: run.sums.get(sliced(name, kind, value), 0) for name in given.sums}
-        bounds = figure_intervals(evidence_of(metrics, slice_of(given, kind, value)))
-        figures = {
-            name: figure
-            for metric in metrics
-            for name, figure in {
-                metric.name: _figure(metric, sums),
-                **bounds_fields(metric.name, bounds.get(metric.name)),
-            }.items()
-        }
-        made.append({"slice": kind, "value": value, "rows": count, **figures})
-    return made
+    for kind, part, rows in sorted(_counts(given)):
+        sums = {name: run.sums.get(sliced(name, kind, part), 0) for name in given.sums}
+        bounds = figure_intervals(evidence_of(metrics, slice_of(given, kind, part)))
+        cells = [Cell(_figure(metric, sums), bounds.get(metric.name)) for metric in metrics]
+        yield [kind, part, rows, *cells]
 
 
 def _figure(metric: Metric, sums: Sums) -> float | None:
@@ -134,14 +88,14 @@ def _figure(metric: Metric, sums: Sums) -> float | None:
     return metric.value(sums) if weighted(sums, metric.whole) else None
 
 
-def _of_slices(metric: Metric) -> bool:
-    """Whether a metric is a figure of slices itself."""
-    return bool(metric.over) or any(map(is_sliced, metric.whole))
+def _plain(metrics: Sequence[Metric]) -> list[Metric]:
+    """Those that are not values of slices themselves."""
+    return [m for m in metrics if not m.over and not any(map(is_sliced, m.whole))]
 
 
 def _counts(given: Clustered) -> Iterator[tuple[str, str, int]]:
     """Kind, value and number of rows of every slice."""
     for kind, slicing in given.slices.items():
         counts = np.bincount(slicing.of[slicing.of >= 0], minlength=len(slicing.values))
-        for value, count in zip(slicing.values, counts.tolist(), strict=True):
-            yield kind, value, count
+        for part, rows in zip(slicing.values, counts.tolist(), strict=True):
+            yield kind, part, rows

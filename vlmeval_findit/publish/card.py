@@ -11,10 +11,11 @@ import yaml
 from .. import __version__
 from ..core.benchmark import Benchmark
 from ..core.spelling import counted, visible
-from ..core.statistics import INTERVALS
+from ..core.statistics import INTERVALS, Interval
 from ..leaderboard.board import boards
-from ..leaderboard.rows import apart_rows, remarks
-from ..leaderboard.text import md, md_table
+from ..leaderboard.notes import remarks
+from ..leaderboard.render import md, to_markdown
+from ..leaderboard.table import Cell, Field, Table, count, value
 from ..models.table import SHIPPED, find_model
 from ..runs.scored_run import Run
 
@@ -113,40 +114,33 @@ def _figures(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> Iterator
         names = [
             m.name for m in benchmark.all_metrics if any(row[m.name] is not None for row in own)
         ]
-        lines = [
+        fields = [Field("model"), Field("dataset"), *map(value, names)]
+        fields += [count("queries"), count("failed calls"), Field("run")]
+        cells = [
             [
-                md(row["model"]),
-                md(row["dataset"]),
-                *(_figure(row, name) for name in names),
-                f"{row['queries']:,}",
-                f"{row['failed calls']:,}",
-                f"`{row['digest']}`",
+                row["model"],
+                row["dataset"],
+                *(_cell(row, name) for name in names),
+                *(row[name] for name in ("queries", "failed calls", "digest")),
             ]
             for row in own
         ]
-        header = ["model", "dataset", *map(md, names), "queries", "failed calls", "run"]
-        yield md_table(header, lines)
+        yield to_markdown(Table(benchmark.name, fields, cells))
 
 
-def _figure(row: Mapping[str, Any], name: str) -> str:
-    value, low, high = row[name], row.get(f"{name} low"), row.get(f"{name} high")
-    if value is None:
-        return "–"
-    return f"{value:.1f}" + ("" if low is None else f" ({low:.1f}–{high:.1f})")
+def _cell(row: Mapping[str, Any], name: str) -> Cell:
+    low, high = row.get(f"{name} low"), row.get(f"{name} high")
+    return Cell(row[name], None if low is None else Interval(low, high))
 
 
 def _doubts(runs: Sequence[Run]) -> Iterator[str]:
     """What speaks against taking the figures as they stand."""
-    made = boards(runs)
-    apart = [
-        f"{row['model']}, {row['dataset']}: {row['reason']}"
-        for board in made
-        for row in apart_rows(board)
-    ]
     said: dict[str, list[str]] = {}
-    for board in made:
+    apart: list[str] = []
+    for board in boards(runs):
         for title, lines in remarks(board):
             said.setdefault(title, []).extend(lines)
+        apart += [f"{x.run.model}, {x.run.question.name}: {x.reason}" for x in board.apart]
     for title, lines in {**said, "Not to be compared with the rest": apart}.items():
         if lines:
             yield f"## {title}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.files import sha256_of
 from ..core.spelling import counted
-from ..leaderboard.slices import slices_of
+from ..leaderboard.slices import run_slices_table
 from ..report.transcripts import gather
 from ..runs.scored_run import Run
 from .copies import check_whole, private_of
@@ -70,7 +70,7 @@ def log_each(
         for one in missing:
             without[one.reason] = without.get(one.reason, 0) + 1
         worst = [answer for one in found for answer in worst_answers(one, pictures, private)]
-        figures = dict(_figures(row)) | dict(_of_slices(slices_of(run)))
+        figures = dict(_figures(row)) | dict(_of_slices(run_slices_table(run).records()))
         name = private.ours(f"{run.model} {run.question.name}")
         params = {name: private.ours(text) for name, text in _params(row)}
         log(Tracked(run, key, name, params, figures, worst, private))

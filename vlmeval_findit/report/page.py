@@ -18,18 +18,10 @@ from .. import __version__
 from ..core.metric import Metric
 from ..core.spelling import counted, visible
 from ..leaderboard.board import Board
-from ..leaderboard.published import published_lines, published_notes
-from ..leaderboard.rows import (
-    NOTE,
-    apart_rows,
-    format_note,
-    formats_tried,
-    formats_used,
-    grid,
-    rank_text,
-    remarks,
-)
+from ..leaderboard.notes import NOTE, format_note, formats_used
+from ..leaderboard.render import to_html
 from ..leaderboard.slices import parts_tables
+from ..leaderboard.tables import APART, apart_table, metric_table, notes_of
 from ..runs.comparison import FOUND
 from ..runs.scored_run import Run
 from .cards import CARDS, Choice
@@ -93,14 +85,12 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "curves_note": curves.note,
         "reason_rows": reason_rows,
         "reasons": list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
-        "grids": {metric.title: grid(board, metric.name) for metric in board.shown},
-        "published": {m.title: published_lines(board, m.name) for m in board.shown},
+        "tables": [metric_table(board, metric.name) for metric in board.shown],
         "parts": parts_tables(board),
-        "sources": published_notes(board),
         "formats": formats_used(board),
-        "apart": apart_rows(board),
-        "remarks": remarks(board),
-        "tried": formats_tried(board),
+        "apart": apart_table(board).only(*APART),
+        "notes": [note for note in notes_of(board) if note.title],
+        "to_html": to_html,
         "missing": _by_reason(missing),
         "runs": [_run_row(run, short_metrics(board)) for run in runs],
         "short": [metric.name for metric in short_metrics(board)],
@@ -109,7 +99,6 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "found_at": FOUND,
         "note": NOTE,
         "format_note": format_note(board),
-        "rank_text": rank_text,
         "counted": counted,
         "answers": sum(len(run.rows) for run in runs),
         "style": Markup(template_text("report.css")),

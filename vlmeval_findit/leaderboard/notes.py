@@ -1,22 +1,16 @@
-"""The leaderboard as rows: what every format of it writes."""
+"""What a reader of a leaderboard must know beside its values, as sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from ..benchmarks.findit.metrics import rejection_line
 from ..core.evidence import FEWEST
 from ..core.spelling import counted
-from ..core.statistics import Difference, Interval
 from ..runs.best_format import UNEVEN, rule
 from ..runs.scored_run import Run
-from .board import OVERALL, TIED, UNTOLD, Board, RankedFigure, Standing
+from .board import TIED, UNTOLD, Board, Standing
 from .choosing import FLAG, HALF
-
-TableRow = dict[str, Any]
-"""Column name -> value: text, number, or None where there is none."""
 
 SIGNS = (
     f"{TIED}: the difference to the rank above is not significant",
@@ -45,185 +39,12 @@ def format_note(board: Board) -> str:
     )
 
 
-def board_rows(board: Board) -> list[TableRow]:
-    """One row a model and dataset or average, with everything: the long table.
-
-    Below them the figures that others published, which have neither intervals nor ranks.
-    """
-    rows = [_cell_row(board, cell) for cell in _cells(board)]
-    if not board.published:
-        return rows
-    return [{**row, "published in": ""} for row in rows] + _published_rows(board)
-
-
-def _published_rows(board: Board) -> list[TableRow]:
-    families = {column.name: column.family for column in board.columns}
-    made = []
-    for one in board.published:
-        row: TableRow = {
-            "model": one.model,
-            "dataset": one.column,
-            "family": families[one.column],
-            "format": "",
-            "queries": None,
-            "pictures": None,
-            "failed calls": None,
-            "formats tried": None,
-        }
-        for metric in board.metrics:
-            row |= _figure_fields(metric.name, None) | {metric.name: one.values.get(metric.name)}
-        made.append({**row, "published in": one.where})
-    return made
-
-
-def _cells(board: Board) -> Iterator[Standing]:
+def cells_of(board: Board) -> Iterator[Standing]:
+    """Yield the values of models by dataset and average, in the order of tables."""
     for model in board.models:
         for name in board.names():
             if (model, name) in board.cells:
                 yield board.cells[model, name]
-
-
-def _cell_row(board: Board, cell: Standing) -> TableRow:
-    column = next((c for c in board.columns if c.name == cell.column), None)
-    row: TableRow = {
-        "model": cell.model,
-        "dataset": cell.column if column else f"average: {cell.column}",
-        "family": column.family if column else "",
-        "format": cell.format,
-        "queries": cell.queries,
-        "pictures": column.sources if column else None,
-        "failed calls": cell.failures,
-        "formats tried": cell.tried,
-    }
-    for metric in board.metrics:
-        row |= _figure_fields(metric.name, cell.entries.get(metric.name))
-    return row
-
-
-def _figure_fields(metric: str, entry: RankedFigure | None) -> TableRow:
-    """The fields of one figure, empty where there is none."""
-    return {
-        metric: entry.value if entry else None,
-        **bounds_fields(metric, entry.interval if entry else None),
-        f"{metric} rank": entry.rank if entry else None,
-        **_tested(f"{metric} p to rank above", entry.to_above if entry else None),
-        f"{metric} tied": entry.mark if entry else "",
-    }
-
-
-def bounds_fields(metric: str, bounds: Interval | None) -> TableRow:
-    """The fields of a figure's interval, empty where there is none."""
-    return {
-        f"{metric} low": bounds.low if bounds else None,
-        f"{metric} high": bounds.high if bounds else None,
-    }
-
-
-def _tested(name: str, found: Difference | None) -> TableRow:
-    return {
-        name: found.p_value if found else None,
-        f"{name} (Holm)": found.corrected if found else None,
-    }
-
-
-def sweep_rows(board: Board) -> list[TableRow]:
-    """One row a comparable run: every format of every model."""
-    first = board.metrics[0]
-    return [
-        {
-            "dataset": one.column,
-            "model": one.run.model,
-            "format": one.run.question.format,
-            "reported": "yes" if one.reported else "",
-            **{
-                key: value
-                for metric in board.metrics
-                for key, value in {
-                    metric.name: metric.value(one.run.sums),
-                    **bounds_fields(metric.name, one.intervals.get(metric.name)),
-                }.items()
-            },
-            f"{first.name} to reported": one.to_reported.value if one.to_reported else None,
-            **_tested("p to reported", one.to_reported),
-            "queries": len(one.run.rows),
-            "failed calls": one.run.failed,
-        }
-        for one in board.sweep
-    ]
-
-
-def apart_rows(board: Board) -> list[TableRow]:
-    """One row a run that could not be compared, with the reason."""
-    return [
-        {
-            "model": one.run.model,
-            "dataset": one.run.question.name,
-            "reason": one.reason,
-            "queries": len(one.run.rows),
-            "failed calls": one.run.failed,
-            board.headline.name: board.headline.value(one.run.sums),
-            "file": str(one.run.path),
-        }
-        for one in board.apart
-    ]
-
-
-# --- one metric as a grid: models x columns -------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class GridCell:
-    """One figure of a grid; ``best`` where no model of its column is better."""
-
-    value: float
-    interval: Interval | None
-    rank: int | None
-    sign: str
-    best: bool
-    format: str
-
-    @property
-    def text(self) -> str:
-        return f"{self.value:.1f}"
-
-    @property
-    def mark(self) -> str:
-        """The sign as it stands after the figure or the rank."""
-        return f" {self.sign}" if self.sign else ""
-
-    @property
-    def bounds(self) -> str:
-        """``61.2–70.5``; empty where there is no interval."""
-        return f"{self.interval.low:.1f}–{self.interval.high:.1f}" if self.interval else ""
-
-
-def grid(board: Board, metric: str) -> list[tuple[str, list[GridCell | None]]]:
-    """(model, cells by :meth:`.Board.names`) with the models in the order of this metric."""
-    order = sorted(range(len(board.models)), key=lambda at: _overall_rank(board, at, metric))
-    return [
-        (model, [_grid_cell(board.cells.get((model, name)), metric) for name in board.names()])
-        for model in (board.models[at] for at in order)
-    ]
-
-
-def _overall_rank(board: Board, at: int, metric: str) -> tuple[float, int]:
-    cell = board.cells.get((board.models[at], OVERALL))
-    entry = cell.entries.get(metric) if cell else None
-    return (entry.rank if entry and entry.rank else float("inf")), at
-
-
-def _grid_cell(cell: Standing | None, metric: str) -> GridCell | None:
-    e = cell.entries.get(metric) if cell else None
-    if cell is None or e is None:
-        return None
-    return GridCell(e.value, e.interval, e.rank, e.mark, e.rank == 1, cell.format)
-
-
-def rank_text(cell: GridCell | None) -> str:
-    """``2 ≈``; a dash for a model without an average, or with failed calls in it."""
-    if cell is None or cell.rank is None:
-        return "–"
-    return f"{cell.rank}{cell.mark}"
 
 
 def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
@@ -258,7 +79,7 @@ def formats_tried(board: Board) -> dict[str, int]:
     """In how many formats each model was asked the queries that it is reported on, at most; empty
     where every one was asked in one format only."""
     found: dict[str, int] = {}
-    for cell in _cells(board):
+    for cell in cells_of(board):
         found[cell.model] = max(found.get(cell.model, 0), cell.tried)
     return found if any(tried > 1 for tried in found.values()) else {}
 
@@ -330,7 +151,7 @@ def failure_lines(board: Board) -> list[str]:
     return [
         f"{cell.model}, {cell.column}: {cell.failures} of {cell.queries} calls failed"
         f"{_as_misses(board, cell.run)}"
-        for cell in _cells(board)
+        for cell in cells_of(board)
         if cell.run is not None and cell.failures
     ]
 
@@ -347,7 +168,7 @@ def rejection_lines(board: Board) -> list[str]:
     """A sentence for every reported run that was asked for what is not there."""
     return [
         f"{cell.model}, {cell.column}: {said}"
-        for cell in _cells(board)
+        for cell in cells_of(board)
         if cell.run is not None and (said := rejection_line(cell.run.sums))
     ]
 
@@ -380,8 +201,3 @@ def doctor_lines(board: Board) -> list[str]:
         (f"{model} on {of[0]}" if len(of) == 1 else f"{model} ({len(of)} runs)", said)
         for (model, said), of in runs.items()
     )
-
-
-def header_of(rows: Iterable[TableRow]) -> list[str]:
-    """The column names of rows, in order; empty where there are no rows."""
-    return list(next(iter(rows), {}))

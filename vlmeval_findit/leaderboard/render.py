@@ -1,0 +1,245 @@
+"""Tables as text: CSV, JSON, Markdown, LaTeX, HTML, and for the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from ..core.spelling import as_csv, short, visible
+from .table import NONE, Cell, Field, Kind, Note, Table, bounds_of, sign_of, text_of
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+
+def to_csv(table: Table) -> str:
+    """Write the records of a table as CSV; a header is there without rows too."""
+    return as_csv(table.records(), table.header)
+
+
+def to_json(table: Table) -> str:
+    """Write the records of a table as JSON, with its notes."""
+    notes = {note.title: list(note.lines) for note in table.notes}
+    made = {"title": table.title, "rows": table.records(), "notes": notes}
+    return json.dumps(made, indent=1, ensure_ascii=False)
+
+
+def all_notes(tables: Iterable[Table]) -> list[Note]:
+    """Return the notes of tables, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for title, lines in table.notes:
+            found.setdefault(title, {}).update(dict.fromkeys(lines))
+    return [Note(title, list(lines)) for title, lines in found.items()]
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+
+def md(text: str) -> str:
+    """Escape text for Markdown: nothing of it is markup."""
+    return re.sub(r"([\\|`*_<>\[\]&$~])", r"\\\1", " ".join(visible(text).split()))
+
+
+def to_markdown(table: Table) -> str:
+    """Write a table in Markdown, without its title and notes."""
+    lines = [
+        [f"*{md(field.name)}*" if field.is_mean else md(field.name) for field in table.fields],
+        ["---"] * len(table.fields),
+    ]
+    first_quoted = len(table.rows) - table.quoted
+    for at, row in enumerate(table.cells()):
+        lines.append([_md_cell(*one, quoted=at >= first_quoted) for one in row])
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _md_cell(field: Field, cell: Cell, quoted: bool) -> str:
+    text = md(text_of(field, cell))
+    if quoted and field.is_key:
+        return f"*{text}*"
+    bounds = bounds_of(field, cell)
+    value = f"**{text}**" if cell.best else text
+    return value + sign_of(cell) + (f" <sub>{bounds}</sub>" if bounds else "")
+
+
+def markdown_page(title: str, tables: Sequence[Table]) -> str:
+    """Write a page of tables; below them their notes, each once."""
+    introduction, *others = sorted(all_notes(tables), key=lambda note: bool(note.title))
+    parts = [f"# {md(title)}", *introduction.lines]
+    for table in tables:
+        parts += [f"## {md(table.title)}", to_markdown(table)]
+    for heading, lines in others:
+        parts += [f"## {md(heading)}", "\n".join(f"* {md(line)}" for line in lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+# --- LaTeX ----------------------------------------------------------------------------------------
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "≈": r"$\approx$",
+    NONE: "--",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+}
+
+
+def to_latex(table: Table) -> str:
+    """Write a table as ``table*`` with its notes below; needs packages booktabs and graphicx."""
+    columns = "".join("l" if field.kind is Kind.TEXT else "r" for field in table.fields)
+    lines = [
+        r"\begin{table*}",
+        r"\centering",
+        rf"\caption{{{_latex(table.title)}}}",
+        r"\resizebox{\textwidth}{!}{%",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(_latex(field.name) for field in table.fields) + r" \\",
+        r"\midrule",
+    ]
+    first_quoted = len(table.rows) - table.quoted
+    for at, row in enumerate(table.cells()):
+        if table.quoted and at == first_quoted:
+            lines.append(r"\midrule")
+        cells = (_latex_cell(*one, quoted=at >= first_quoted) for one in row)
+        lines.append(" & ".join(cells) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}}"]
+    lines += [
+        rf"\par\smallskip\parbox{{\textwidth}}{{\footnotesize {note}}}"
+        for note in (" ".join(_latex(note.text) for note in table.notes),)
+        if note
+    ]
+    return "\n".join([*lines, r"\end{table*}", ""])
+
+
+def _latex_cell(field: Field, cell: Cell, quoted: bool) -> str:
+    text = _latex(text_of(field, cell))
+    if quoted and field.is_key:
+        return rf"\textit{{{text}}}"
+    value = rf"\textbf{{{text}}}" if cell.best else text
+    sign = rf"\,{_latex(cell.sign)}" if cell.sign else ""
+    bounds = bounds_of(field, cell)
+    return value + sign + (rf" {{\scriptsize {_latex(bounds)}}}" if bounds else "")
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in visible(text))
+
+
+# --- HTML -----------------------------------------------------------------------------------------
+
+
+def to_html(table: Table, name: str = "") -> Markup:
+    """Write a table as an element of a page, without its title and notes; ``name`` is its id."""
+    parts = [Markup("<table id='{}'>").format(name) if name else Markup("<table>"), "<thead><tr>"]
+    for field in table.fields:
+        kind = Markup(' class="average"') if field.is_mean else ""
+        note = Markup("<small>{}</small>").format(field.note) if field.note else ""
+        parts.append(Markup('<th scope="col"{}>{}{}</th>').format(kind, field.name, note))
+    parts.append("</tr></thead>\n<tbody>\n")
+    first_quoted = len(table.rows) - table.quoted
+    heading = next((field for field in table.fields if field.kind is Kind.TEXT), None)
+    for at, row in enumerate(table.cells()):
+        parts.append('<tr class="published">' if at >= first_quoted else "<tr>")
+        parts += [_html_cell(field, cell, field is heading) for field, cell in row]
+        parts.append("</tr>\n")
+    return Markup("").join([*map(Markup, parts), Markup("</tbody></table>")])
+
+
+def _html_cell(field: Field, cell: Cell, is_heading: bool) -> Markup:
+    text = escape(text_of(field, cell))
+    if is_heading:
+        return Markup('<th scope="row"><span>{}</span></th>').format(text)
+    if field.is_key:
+        return Markup("<td>{}{}</td>").format(text, sign_of(cell))
+    kinds = " ".join(["figure", *["average"] * field.is_mean, *["best"] * cell.best])
+    bounds = bounds_of(field, cell)
+    small = Markup("<small>{}</small>").format(bounds) if bounds else ""
+    return Markup('<td class="{}">{}{}{}</td>').format(kinds, text, sign_of(cell), small)
+
+
+# --- the terminal ---------------------------------------------------------------------------------
+
+_GAP = 2
+_SHORTEST = 16
+"""Characters of a name, below which it is not shortened."""
+
+
+def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
+    """Make tables of at most so many characters in width, of which nothing is cut.
+
+    An interval stands beside its value, or below it where there is no room; then long names are
+    shortened in the middle, and at last columns stand in several tables with the same names.
+    """
+    from rich.cells import cell_len
+
+    for between in (" ", "\n"):
+        columns = [
+            [field.name, *(_terminal_cell(field, row[at][1], between) for row in table.cells())]
+            for at, field in enumerate(table.fields)
+        ]
+        widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
+        if sum(widths) + _GAP * (len(widths) - 1) <= width:
+            break
+    keys = [at for at, field in enumerate(table.fields) if field.is_key]
+    keys = keys[: next((n for n, at in enumerate(keys) if n != at), len(keys))]
+    others = range(len(keys), len(table.fields))
+    widest = max((widths[at] for at in others), default=0)
+    room = width - _GAP * len(keys)
+    least = max(min(sum(widths[at] for at in others) + _GAP * len(others), room // 2), widest)
+    while sum(widths[at] for at in keys) > room - least:
+        longest = max(keys, key=lambda at: widths[at])
+        if widths[longest] <= _SHORTEST:
+            break
+        widths[longest] -= 1
+    for block in _blocks([widths[at] for at in others], room - sum(widths[at] for at in keys)):
+        yield _rich_table(table, columns, widths, [*keys, *(len(keys) + at for at in block)])
+
+
+def _terminal_cell(field: Field, cell: Cell, between: str) -> str:
+    bounds = bounds_of(field, cell)
+    if field.kind is Kind.VALUE and bounds and between == " ":
+        bounds = f"({bounds})"
+    return f"{text_of(field, cell)}{between * bool(bounds)}{bounds}{sign_of(cell)}"
+
+
+def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Yield the places of columns in tables of at most so much room, at least one in each."""
+    block: list[int] = []
+    left = room
+    for at, width in enumerate(widths):
+        if block and width > left:
+            yield block
+            block, left = [], room
+        block.append(at)
+        left -= width + _GAP
+    yield block
+
+
+def _rich_table(
+    table: Table, columns: Sequence[Sequence[str]], widths: Sequence[int], shown: Sequence[int]
+) -> RichTable:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    made = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
+    for at in shown:
+        is_text = table.fields[at].kind is Kind.TEXT
+        made.add_column(Text(columns[at][0]), justify="left" if is_text else "right", no_wrap=True)
+    for texts in zip(*(columns[at][1:] for at in shown), strict=True):
+        # Text: a model's name is no markup, whatever it is.
+        made.add_row(
+            *(
+                Text(short(text, widths[at]) if table.fields[at].is_key else text)
+                for at, text in zip(shown, texts, strict=True)
+            )
+        )
+    return made

@@ -1,0 +1,177 @@
+"""Tables of results: typed columns, values with their intervals, and notes that stay with them.
+
+Every table that people or programs are shown is a :class:`Table`; :mod:`.render` and :mod:`.sheet`
+write it.  How a value, an interval and a p-value look is decided here alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.spelling import visible
+
+if TYPE_CHECKING:
+    from ..core.statistics import Interval
+
+NONE = "–"
+"""Stands where there is no value."""
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    TEXT = "text"
+    COUNT = "count"
+    RANK = "rank"
+    VALUE = "value"
+    DIFFERENCE = "difference"
+    P = "p"
+
+
+class Note(NamedTuple):
+    """What a reader of a table must know: a title, and sentences."""
+
+    title: str
+    lines: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        lines = "; ".join(self.lines)
+        return f"{self.title}: {lines}{'.' * (not lines.endswith('.'))}" if self.title else lines
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column; ``note`` stands below its name.
+
+    ``interval``: its values may have one.  ``is_mean``: its values are means over datasets.
+    """
+
+    name: str
+    kind: Kind = Kind.TEXT
+    note: str = ""
+    interval: bool = False
+    is_mean: bool = False
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it says what a row is about."""
+        return self.kind in (Kind.TEXT, Kind.RANK)
+
+
+def count(name: str) -> Field:
+    """Make a column of whole numbers."""
+    return Field(name, Kind.COUNT)
+
+
+def value(name: str, note: str = "", is_mean: bool = False) -> Field:
+    """Make a column of values with 95 % intervals."""
+    return Field(name, Kind.VALUE, note, interval=True, is_mean=is_mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value, as a number in the unit of its metric.
+
+    ``sign`` stands behind it: what its test says (``≈``, ``?``, ``*``).  ``best``: none of its
+    column is better.
+    """
+
+    value: str | float | None = None
+    interval: Interval | None = None
+    sign: str = ""
+    best: bool = False
+
+
+Value = Cell | str | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of one value a column; the last ``quoted`` rows are what others published."""
+
+    title: str
+    fields: Sequence[Field]
+    rows: Sequence[Sequence[Value]]
+    notes: Sequence[Note] = ()
+    quoted: int = 0
+
+    def cells(self) -> Iterator[list[tuple[Field, Cell]]]:
+        """Yield every row as its columns with their cells."""
+        for row in self.rows:
+            cells = (one if isinstance(one, Cell) else Cell(one) for one in row)
+            yield list(zip(self.fields, cells, strict=True))
+
+    def only(self, *names: str) -> Table:
+        """Keep these columns."""
+        places = [at for at, field in enumerate(self.fields) if field.name in names]
+        rows = [[row[at] for at in places] for row in self.rows]
+        return replace(self, fields=[self.fields[at] for at in places], rows=rows)
+
+    def first(self, most: int) -> Table:
+        """Keep so many of its rows."""
+        return replace(self, rows=self.rows[:most])
+
+    @property
+    def header(self) -> list[str]:
+        """The columns of :meth:`records`."""
+        ends = ("", " low", " high")
+        return [f"{one.name}{end}" for one in self.fields for end in ends[: 3 * one.interval or 1]]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows for programs: an interval is two columns more, ``low`` and ``high``."""
+        made = []
+        for row in self.cells():
+            record: dict[str, Any] = {}
+            for field, cell in row:
+                record[field.name] = cell.value
+                if field.interval:
+                    bounds = cell.interval
+                    record[f"{field.name} low"] = bounds.low if bounds else None
+                    record[f"{field.name} high"] = bounds.high if bounds else None
+            made.append(record)
+        return made
+
+    def frame(self) -> Any:
+        """Return the records as a data frame of pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.records(), columns=self.header)
+
+
+def text_of(field: Field, cell: Cell) -> str:
+    """Format a value as people read it, without its interval.
+
+    >>> text_of(Field("p", Kind.P), Cell(0.0004)), text_of(value("mIoU"), Cell(61.25))
+    ('<0.001', '61.2')
+    """
+    number = cell.value
+    if number is None:
+        return NONE
+    if isinstance(number, str):
+        return visible(number)
+    if field.kind is Kind.VALUE:
+        return f"{number:.1f}"
+    if field.kind is Kind.DIFFERENCE:
+        return f"{number:+.1f}"
+    if field.kind is Kind.P:
+        return "<0.001" if number < 0.001 else f"{number:.3f}"
+    return f"{number:,g}" if isinstance(number, float) else f"{number:,}"
+
+
+def bounds_of(field: Field, cell: Cell) -> str:
+    """Format the interval of a value: ``61.2–70.5``, ``-1.5 to +3.2``; empty where it has none."""
+    if cell.interval is None:
+        return ""
+    low, high = cell.interval.low, cell.interval.high
+    if field.kind is Kind.DIFFERENCE:
+        return f"{low:+.1f} to {high:+.1f}"
+    return f"{low:.1f}–{high:.1f}"
+
+
+def sign_of(cell: Cell) -> str:
+    """Format the sign of a value as it stands behind it."""
+    return f" {cell.sign}" if cell.sign else ""
