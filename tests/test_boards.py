@@ -179,14 +179,14 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Pat
     assert "Big-Model" not in board.models
     table = metric_table(board, "Accuracy")
     assert table.quoted == 2
-    assert table.rows[-2] == ["published", "Big-Model", None, None, 88.25]
+    assert table.rows[-2] == ["published", "Big-Model", "", None, None, 88.25]
     readable = metric_table(board, "Readable")
     assert [row[1] for row in readable.rows[-readable.quoted :]] == ["Small_Model"]
     assert metric_table(board, "Animal accuracy").quoted == 0
     page = as_markdown(board)
     table = page.split("## Accuracy\n")[1].split("##")[0].strip().splitlines()
-    assert table[-2] == "| *published* | *Big-Model* | – | – | 88.2 |"
-    assert table[-1] == r"| *published* | *Small\_Model* | – | – | 31.0 |"
+    assert table[-2] == "| *published* | *Big-Model* |  | – | – | 88.2 |"
+    assert table[-1] == r"| *published* | *Small\_Model* |  | – | – | 31.0 |"
     assert "* A paper, table 2: Big-Model, Small\\_Model" in page
     assert "Another paper" not in page
     write_board(board, tmp_path, NOW)
@@ -209,7 +209,7 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Pat
     ]
     latex = as_latex(board)
     assert r" & \textit{Small\_Model} &  & -- & -- & 31.0 \\" in latex
-    assert "published (A paper, table 2)" in latex
+    assert "Published values, not ranked: A paper, table 2" in latex
 
 
 def test_a_benchmark_without_published_rows_says_nothing_of_them(house: World) -> None:

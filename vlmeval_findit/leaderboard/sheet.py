@@ -99,9 +99,9 @@ def _shown_sheet(sheet: Any, table: Table) -> None:
         widths += [4 if field.kind is Kind.RANK else _BOUNDS_WIDTH] * (span - 1)
         left += span
     first_quoted = len(table.rows) - table.quoted
-    for at, row in enumerate(table.cells()):
+    for at, cells in enumerate(table.cells()):
         left = 1
-        for field, cell in row:
+        for field, cell in cells:
             left += _put_value(sheet, at + 3, left, field, cell, at >= first_quoted)
     keys = [1 + (field.kind is Kind.RANK) for field in table.fields if not field.interval]
     sheet.freeze_panes = sheet.cell(3, sum(keys) + 1)

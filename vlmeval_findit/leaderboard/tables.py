@@ -179,7 +179,8 @@ def sweep_table(board: Board) -> Table:
             Cell(metric.value(one.run.sums), one.intervals.get(metric.name))
             for metric in board.metrics
         ]
-        rows[-1] += [one.to_reported and one.to_reported.value, *_p_values(one.to_reported)]
+        rows[-1].append(one.to_reported.value if one.to_reported else None)
+        rows[-1] += _p_values(one.to_reported)
         rows[-1] += [len(one.run.rows), one.run.failed]
     fields = [*RUN_FIELDS, *(value(metric.name) for metric in board.metrics)]
     fields.append(Field(f"{board.metrics[0].name} to reported", Kind.DIFFERENCE))

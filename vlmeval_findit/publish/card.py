@@ -129,8 +129,8 @@ def _figures(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> Iterator
 
 
 def _cell(row: Mapping[str, Any], name: str) -> Cell:
-    low, high = row.get(f"{name} low"), row.get(f"{name} high")
-    return Cell(row[name], None if low is None else Interval(low, high))
+    low = row[f"{name} low"]
+    return Cell(row[name], None if low is None else Interval(low, row[f"{name} high"]))
 
 
 def _doubts(runs: Sequence[Run]) -> Iterator[str]:
