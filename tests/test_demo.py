@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.data.demo import build
-from vlmeval_findit.data.demo.build import Photo, SubsetRow, Window
+from training import demo as build
+from training.demo import SubsetRow, Window
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.data.demo.photos import PARTS, SHIPPED, Photo, image, photos, read_photo
+from vlmeval_findit.data.demo.tables import prepare_demo
 
 ANNOTATIONS = build.load_annotations()
-PHOTOS = build.load_photos(ANNOTATIONS)
+PHOTOS = photos()
 FAMILIES = (
     "Demo",
     "Demo_multilabel",
@@ -28,21 +31,8 @@ needs_photos = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.j
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
-
-
-@pytest.fixture(scope="module")
-def rows(folder: Path) -> dict[str, list[SubsetRow]]:
-    return build.build_demo(folder)
-
-
-def files_below(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+def rows() -> dict[str, list[SubsetRow]]:
+    return build.build_demo()[0]
 
 
 def plain_boxes(row: SubsetRow) -> list[list[float]]:
@@ -56,10 +46,10 @@ def assert_boxes_inside(boxes: list[list[float]], width: int, height: int) -> No
         assert 0 <= y1 < y2 <= height
 
 
-def image_size(path: Path) -> tuple[int, int]:
-    with Image.open(path) as image:
-        assert image.mode == "RGB"
-        return image.size
+def image_size(name: str) -> tuple[int, int]:
+    made = image(name)
+    assert made.mode == "RGB"
+    return made.size
 
 
 # --- the annotations themselves, without any photograph -----------------------------------------
@@ -74,7 +64,7 @@ def all_boxes(value: Any) -> list[list[float]]:
     return [box for part in value for box in all_boxes(part)]
 
 
-@pytest.mark.parametrize("section", sorted(set(ANNOTATIONS) - {"photos"}))
+@pytest.mark.parametrize("section", sorted(ANNOTATIONS))
 def test_annotated_boxes_lie_inside_their_photographs(section: str) -> None:
     for entry in ANNOTATIONS[section]:
         photo = PHOTOS[entry["photo"]]
@@ -154,26 +144,26 @@ def absent(photo: Photo) -> Photo:
 
 def test_a_missing_package_names_the_pip_command() -> None:
     with pytest.raises(FileNotFoundError, match=r"is not installed.*pip install no-such-package"):
-        build.read_photo(absent(PHOTOS["coins"]))
+        read_photo(absent(PHOTOS["coins"]))
 
 
 def test_a_missing_file_names_the_package() -> None:
     photo = dataclasses.replace(PHOTOS["coins"], package="PIL", path="nothing.png", pip="pillow")
     with pytest.raises(FileNotFoundError, match=r"nothing\.png of the package 'PIL'.*no such file"):
-        build.read_photo(photo)
+        read_photo(photo)
 
 
 @needs_photos
 def test_another_file_than_the_annotated_one_is_an_error() -> None:
     photo = dataclasses.replace(PHOTOS["coins"], sha256="0" * 64)
     with pytest.raises(ValueError, match=r"data/coins\.png of the package 'skimage'.*pip install"):
-        build.read_photo(photo)
+        read_photo(photo)
 
 
 @needs_photos
 @pytest.mark.parametrize("photo", PHOTOS.values(), ids=PHOTOS)
 def test_photographs_have_the_stated_size_and_checksum(photo: Photo) -> None:
-    pixels = build.read_photo(photo)
+    pixels = read_photo(photo)
     assert pixels.shape == (photo.height, photo.width, 3)
     assert pixels.dtype == np.uint8
 
@@ -181,51 +171,56 @@ def test_photographs_have_the_stated_size_and_checksum(photo: Photo) -> None:
 # --- the built demonstration --------------------------------------------------------------------
 
 
-@needs_photos
 def test_every_family_has_rows(rows: dict[str, list[SubsetRow]]) -> None:
     assert tuple(rows) == FAMILIES
     assert all(len(rows[family]) >= 4 for family in FAMILIES)
 
 
+def test_what_ships_is_what_training_makes(tmp_path: Path) -> None:
+    build.ship(tmp_path)
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert made == {path.name: path.read_bytes() for path in SHIPPED.iterdir()}
+    assert PARTS.name in made
+
+
 @needs_photos
-def test_two_builds_give_the_same_bytes(
-    folder: Path, rows: dict[str, list[SubsetRow]], tmp_path: Path
+def test_tables_and_their_images_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert build.build_demo(tmp_path) == rows
-    assert files_below(tmp_path) == files_below(folder)
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    for made in prepare_demo():
+        assert made.path.read_bytes() == (SHIPPED / made.path.name).read_bytes()
+        for query in read_table(made.path):
+            for name in (*query.images, *query.support):
+                with Image.open(tmp_path / "images" / "Demo" / name) as written:
+                    assert np.array_equal(np.asarray(written), np.asarray(image(name)))
 
 
 @needs_photos
 @pytest.mark.parametrize("family", FAMILIES[:-1])
-def test_image_rows_match_their_files(
-    folder: Path, rows: dict[str, list[SubsetRow]], family: str
-) -> None:
+def test_image_rows_match_their_files(rows: dict[str, list[SubsetRow]], family: str) -> None:
     for row in rows[family]:
-        assert image_size(folder / row["filename"]) == (row["width"], row["height"])
+        assert image_size(row["filename"]) == (row["width"], row["height"])
         assert isinstance(row["label"], str)
         assert row["label"]
         assert_boxes_inside(plain_boxes(row), row["width"], row["height"])
 
 
-@needs_photos
 def test_only_described_objects_may_be_absent(rows: dict[str, list[SubsetRow]]) -> None:
     for family in set(FAMILIES) - {"Demo_described"}:
         assert all(row["bboxes"] for row in rows[family])
     assert any(not row["bboxes"] for row in rows["Demo_described"])
 
 
-@needs_photos
 def test_the_coins_are_all_there(rows: dict[str, list[SubsetRow]]) -> None:
     (coins,) = (row for row in rows["Demo"] if row["label"] == "coin")
     assert len(coins["bboxes"]) == 24
 
 
-@needs_photos
 def test_referring_rows_have_one_box(rows: dict[str, list[SubsetRow]]) -> None:
     assert all(len(row["bboxes"]) == 1 for row in rows["Demo_refexp"])
 
 
-@needs_photos
 def test_multilabel_rows_list_their_labels(rows: dict[str, list[SubsetRow]]) -> None:
     for row in rows["Demo_multilabel"]:
         labels = row["label"].split(", ")
@@ -233,25 +228,24 @@ def test_multilabel_rows_list_their_labels(rows: dict[str, list[SubsetRow]]) -> 
 
 
 @needs_photos
-def test_instance_rows_have_support_shots(folder: Path, rows: dict[str, list[SubsetRow]]) -> None:
+def test_instance_rows_have_support_shots(rows: dict[str, list[SubsetRow]]) -> None:
     for row in rows["Demo_insdet"]:
         assert len(row["bboxes"]) == 1
         assert row["support_shots"]
         for shot in row["support_shots"]:
-            assert min(image_size(folder / shot)) >= 12
+            assert min(image_size(shot)) >= 12
 
 
 @needs_photos
-def test_video_rows_have_boxes_per_frame(folder: Path, rows: dict[str, list[SubsetRow]]) -> None:
+def test_video_rows_have_boxes_per_frame(rows: dict[str, list[SubsetRow]]) -> None:
     for row in rows["Demo_video"]:
         assert row["frame_indices"] == list(range(8))
         assert len(row["bboxes"]) == len(row["frame_paths"]) == 8
         for path, boxes in zip(row["frame_paths"], row["bboxes"], strict=True):
             assert path.startswith(row["filename"] + "/")
-            assert image_size(folder / path) == (row["width"], row["height"])
+            assert image_size(path) == (row["width"], row["height"])
             assert_boxes_inside(boxes, row["width"], row["height"])
 
 
-@needs_photos
 def test_some_video_frames_do_not_show_the_object(rows: dict[str, list[SubsetRow]]) -> None:
     assert any(not boxes for row in rows["Demo_video"] for boxes in row["bboxes"])

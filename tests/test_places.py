@@ -168,12 +168,11 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
 def test_the_demonstration_is_made_again(
     world: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
 ) -> None:
-    from vlmeval_findit.core.files import file_sha256
     from vlmeval_findit.data.demo import tables
 
     made: list[str] = []
     monkeypatch.setattr(tables, "prepare_demo", lambda: made.append("demo"))
-    origin = {"source_sha256": file_sha256(tables.ANNOTATIONS)}
+    origin = {"source_sha256": tables.recipe_sha256()}
     for row, multilabel in demo_tables():
         write_table(world / "lmu", row.table_name(multilabel), [], origin)
     ensure_demo(DATASETS["Demo"])
@@ -188,7 +187,7 @@ def test_the_demonstration_is_made_again(
 
 
 def test_a_rendered_table_that_was_edited_is_refused(world: Path) -> None:
-    origin = {"source_sha256": rendered.recipe_sha256("Scenes_mini")}
+    origin = {"source_sha256": rendered.recipe_sha256("Scenes_refexp")}
     path = write_table(world / "lmu", "Scenes_refexp", [], origin).path
     path.write_text(path.read_text() + "\n")
     rendered.ensure(DATASETS["Scenes_refexp"])

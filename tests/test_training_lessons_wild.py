@@ -11,6 +11,7 @@ import pytest
 from grids import grid
 
 from training import wild_words
+from training.demo import load_annotations
 from training.lessons import SPEAKERS, Lesson, Numbers, Shares
 from training.questions import RELATIONS
 from training.wild_lessons import (
@@ -24,7 +25,6 @@ from vlmeval_findit.benchmarks.findit.datasets import DATASETS
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.core import messages
-from vlmeval_findit.data.demo.build import load_annotations
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
 
 SHARES = Shares(

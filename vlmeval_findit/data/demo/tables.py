@@ -1,21 +1,19 @@
-"""The demonstration as tables: built from installed packages when it is first asked for."""
+"""The demonstration as tables: shipped as TSV, their images made on first use."""
 
 from __future__ import annotations
 
-from ...benchmarks.findit.annotation_tables import Prepared, write_table
+from ...benchmarks.findit.annotation_tables import Prepared, read_table, write_table
 from ...benchmarks.findit.datasets import BENCHMARK, Dataset
-from ...benchmarks.findit.release_subsets import query_from_row
-from ...core.files import file_sha256
+from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root
 from ...core.table_files import made_of
-from .build import ANNOTATIONS, build_demo
+from .photos import PARTS, PHOTOS, SHIPPED, image, png
 
-IMAGES = "Demo"
-"""The key of the demonstration's image folder."""
+IMAGES = "Demo"  # key of the image folder
 
 
 def demo_tables() -> list[tuple[Dataset, bool]]:
-    """The demonstration's tables, as (dataset, multi-label)."""
+    """List the demonstration's tables, as (dataset, multi-label)."""
     return [
         (row, multilabel)
         for row in BENCHMARK.values()
@@ -31,23 +29,25 @@ def prepare_demo() -> list[Prepared]:
         FileNotFoundError: a package whose photographs are shown is not installed.
         ValueError: a photograph is not the one that was annotated.
     """
+    origin = {"source": "demo", "source_sha256": recipe_sha256()}
     folder = image_folder(IMAGES).path
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = build_demo(folder)
-    origin = {"source": f"demo/{ANNOTATIONS.name}", "source_sha256": file_sha256(ANNOTATIONS)}
-    done = []
-    for dataset, multilabel in demo_tables():
-        name = dataset.table_name(multilabel)
-        queries = [
-            query_from_row(i, row, dataset, multilabel, name) for i, row in enumerate(rows[name])
-        ]
-        done.append(write_table(lmu_data_root(), name, queries, origin))
-    return done
+    names = [dataset.table_name(multilabel) for dataset, multilabel in demo_tables()]
+    tables = {name: read_table(SHIPPED / f"{name}.tsv") for name in names}
+    queries = [query for rows in tables.values() for query in rows]
+    for name in dict.fromkeys(name for q in queries for name in (*q.images, *q.support)):
+        write_once(folder / name, png(image(name)))
+    return [write_table(lmu_data_root(), name, rows, origin) for name, rows in tables.items()]
+
+
+def recipe_sha256() -> str:
+    """Return a checksum of the shipped tables and of what their images are."""
+    files = (PHOTOS, PARTS, *sorted(SHIPPED.glob("*.tsv")))
+    return sha256_of(*(path.read_bytes() for path in files))
 
 
 def ensure(dataset: Dataset) -> None:
-    """Build the demonstration, all of it, unless its tables of these annotations are there."""
-    wanted = file_sha256(ANNOTATIONS)
+    """Make the demonstration, all of it, unless its tables are up to date."""
+    wanted = recipe_sha256()
     tables = (
         lmu_data_root() / f"{row.table_name(multilabel)}.tsv" for row, multilabel in demo_tables()
     )

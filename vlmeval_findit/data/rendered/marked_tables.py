@@ -20,7 +20,7 @@ from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
 from ...core.table_files import NESTED, made_of, read_table
 from ...marks import style as marks_style
-from ..demo.build import ANNOTATIONS, load_annotations, load_photos, read_photo
+from ..demo.photos import PHOTOS, image
 from . import drawing
 from . import scene as scenes
 from .drawing import Pixels
@@ -71,7 +71,7 @@ def recipe_sha256(table: str) -> str:
     modules = (drawing, scenes, stored_png)
     files = [Path(str(module.__file__)) for module in modules]
     files += sorted(Path(marks_style.__file__).parent.glob("*.py"))
-    return sha256_of(*(path.read_bytes() for path in (*files, ANNOTATIONS, shipped(table))))
+    return sha256_of(*(path.read_bytes() for path in (*files, PHOTOS, shipped(table))))
 
 
 def shrunk(size: Size) -> Size:
@@ -104,6 +104,6 @@ def _unmarked(name: str) -> Pixels:
     path = Path(name)
     if path.parent.name == "scenes":
         return one_scene(int(path.stem)).pixels
-    photo = Image.fromarray(read_photo(load_photos(load_annotations())[path.stem]))
+    photo = image(name)
     size = shrunk(photo.size)
     return np.asarray(photo.resize(size, Image.Resampling.BICUBIC) if size != photo.size else photo)

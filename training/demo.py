@@ -1,31 +1,24 @@
-"""Builds the demonstration data: image files on disk and rows in the benchmark's layout.
+"""Makes the tables of the demonstration of hand-made annotations: python -m training.demo
 
-Everything follows from ``annotations.yaml`` and the photographs of installed packages, so two
-builds give the same bytes. The packages are located without being imported (importing
-scikit-image only to read one of its PNG files would cost seconds).
+Everything follows from ``demo.yaml``; two builds give the same bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import io
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import yaml
-from PIL import Image
 
-from ...boxes.representation import Corners
-from ...core.files import write_once
-from ...core.image_files import from_bytes
-
-Pixels = npt.NDArray[np.uint8]
-"""An image: height x width x 3, RGB."""
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
+from vlmeval_findit.benchmarks.findit.release_subsets import query_from_row
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.core.table_files import meta_path
+from vlmeval_findit.data.demo.photos import PARTS, SHIPPED, Photo, photos
+from vlmeval_findit.data.demo.tables import demo_tables
 
 Box = tuple[float, float, float, float]
 """x1, y1, x2, y2 in pixels; the origin is the image's top left corner."""
@@ -33,26 +26,10 @@ Box = tuple[float, float, float, float]
 SubsetRow = dict[str, Any]
 """One row of a dataset: column name -> value."""
 
-ANNOTATIONS = Path(__file__).with_name("annotations.yaml")
+ANNOTATIONS = Path(__file__).with_name("demo.yaml")
 
-
-@dataclass(frozen=True)
-class Photo:
-    """A photograph inside an installed package.
-
-    ``package`` is the import name, ``pip`` the name under which pip installs it, ``path`` the
-    file's path inside the package, ``width`` and ``height`` are in pixels.
-    """
-
-    name: str
-    package: str
-    path: str
-    pip: str
-    width: int
-    height: int
-    sha256: str
-    licence: str
-    credit: str
+Part = tuple[str, tuple[int, int, int, int], tuple[int, int]]
+"""A photograph's name, corners in its pixels, and the (width, height) of the image made of it."""
 
 
 @dataclass(frozen=True)
@@ -69,47 +46,6 @@ def load_annotations(path: Path = ANNOTATIONS) -> dict[str, Any]:
     """Parse the annotation file; the keys are its sections."""
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return content
-
-
-def load_photos(annotations: Mapping[str, Any]) -> dict[str, Photo]:
-    """The ``photos`` section of the annotations: name -> photograph."""
-    return {name: Photo(name=name, **entry) for name, entry in annotations["photos"].items()}
-
-
-def locate_photo(photo: Photo) -> Path:
-    """Find the photograph's file without importing its package.
-
-    Raises:
-        FileNotFoundError: the package is not installed, or ships no such file.
-    """
-    spec = importlib.util.find_spec(photo.package)
-    folders = list(spec.submodule_search_locations or []) if spec is not None else []
-    for folder in folders:
-        path = Path(folder) / photo.path
-        if path.is_file():
-            return path
-    found = "has no such file" if folders else "is not installed"
-    raise FileNotFoundError(
-        f"photo {photo.name!r} is {photo.path} of the package {photo.package!r}, which {found}; "
-        f"run: pip install {photo.pip}"
-    )
-
-
-def read_photo(photo: Photo) -> Pixels:
-    """Read a photograph: height x width x 3, uint8, RGB (grey ones have three equal channels).
-
-    Raises:
-        FileNotFoundError: the package or the file is missing.
-        ValueError: the file is not the one that was annotated (its SHA-256 differs).
-    """
-    data = locate_photo(photo).read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    if digest != photo.sha256:
-        raise ValueError(
-            f"photo {photo.name!r}: {photo.path} of the package {photo.package!r} has the sha256 "
-            f"{digest}, but {photo.sha256} was annotated; try: pip install --upgrade {photo.pip}"
-        )
-    return np.asarray(from_bytes(data))
 
 
 def as_box(raw: Sequence[float], photo: Photo) -> Box:
@@ -162,27 +98,18 @@ def window_path(
     ]
 
 
-def encode_png(pixels: Pixels) -> bytes:
-    """Encode height x width x 3 uint8 RGB pixels as PNG, without anything that varies."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="PNG")
-    return buffer.getvalue()
-
-
 def slug(text: str) -> str:
     """A label as part of a file name: 'rear wheel' -> 'rear-wheel'."""
     return "-".join(text.lower().split())
 
 
 class DemoBuilder:
-    """Writes the images of one demonstration folder and makes the rows that point to them."""
+    """Makes rows, and notes what the images are that they name."""
 
-    def __init__(self, folder: Path, annotations: Mapping[str, Any]) -> None:
-        self._folder = folder
+    def __init__(self, annotations: Mapping[str, Any]) -> None:
         self._annotations = annotations
-        self._photos = load_photos(annotations)
-        self._pixels: dict[str, Pixels] = {}
-        self._written: set[str] = set()
+        self._photos = photos()
+        self.parts: dict[str, Part] = {}
 
     def detection(self) -> list[SubsetRow]:
         """One label and all of its boxes per row."""
@@ -240,16 +167,12 @@ class DemoBuilder:
         ]
 
     def _video_row(self, index: int, entry: Mapping[str, Any]) -> SubsetRow:
-        pixels = self._photo_pixels(entry["photo"])
         windows = window_path(entry["size"], entry["start"], entry["end"], entry["frames"])
         stem = f"videos/{index:02d}-{entry['photo']}-{slug(entry['label'])}"
-        frame_paths = [
-            self._write(
-                f"{stem}/{frame:03d}.png",
-                pixels[view.y : view.y + view.height, view.x : view.x + view.width],
-            )
-            for frame, view in enumerate(windows)
-        ]
+        frame_paths = [f"{stem}/{frame:03d}.png" for frame in range(len(windows))]
+        for path, view in zip(frame_paths, windows, strict=True):
+            corners = (view.x, view.y, view.x + view.width, view.y + view.height)
+            self.parts[path] = (entry["photo"], corners, (view.width, view.height))
         boxes = [as_box(raw, self._photos[entry["photo"]]) for raw in entry["boxes"]]
         parts = [[visible_part(box, view, entry["visible"]) for box in boxes] for view in windows]
         return {
@@ -265,7 +188,7 @@ class DemoBuilder:
     def _image_row(self, name: str, label: str, boxes: Sequence[Sequence[float]]) -> SubsetRow:
         photo = self._photos[name]
         return {
-            "filename": self._write(f"photos/{name}.png", self._photo_pixels(name)),
+            "filename": f"photos/{name}.png",
             "label": label,
             "bboxes": self._boxes(name, boxes),
             "height": photo.height,
@@ -278,52 +201,29 @@ class DemoBuilder:
     def _sighting(self, support: Mapping[str, Any]) -> tuple[str, Corners]:
         """The photograph that a support was cut out of, and where."""
         name = support["photo"]
-        path = self._write(f"photos/{name}.png", self._photo_pixels(name))
-        return path, as_box(support["box"], self._photos[name])
+        return f"photos/{name}.png", as_box(support["box"], self._photos[name])
 
     def _write_support(self, relative: str, support: Mapping[str, Any]) -> str:
         box = as_box(support["box"], self._photos[support["photo"]])
         x1, y1, x2, y2 = (round(value) for value in box)
-        crop = Image.fromarray(self._photo_pixels(support["photo"])[y1:y2, x1:x2])
-        size = (round(crop.width * support["scale"]), round(crop.height * support["scale"]))
-        return self._write(relative, np.asarray(crop.resize(size, Image.Resampling.BICUBIC)))
-
-    def _photo_pixels(self, name: str) -> Pixels:
-        if name not in self._pixels:
-            self._pixels[name] = read_photo(self._photos[name])
-        return self._pixels[name]
-
-    def _write(self, relative: str, pixels: Pixels) -> str:
-        path = self._folder / PurePosixPath(relative)
-        # Many rows share one photograph: it is encoded once per builder.
-        if relative not in self._written:
-            write_once(path, encode_png(pixels))
-            self._written.add(relative)
+        size = (round((x2 - x1) * support["scale"]), round((y2 - y1) * support["scale"]))
+        self.parts[relative] = (support["photo"], (x1, y1, x2, y2), size)
         return relative
 
 
-def build_demo(folder: Path) -> dict[str, list[SubsetRow]]:
-    """Write the demonstration's images below ``folder`` and return its rows.
+def build_demo() -> tuple[dict[str, list[SubsetRow]], dict[str, Part]]:
+    """The demonstration's rows by table, in the layout of the benchmark's release, and the parts of
+    photographs that their images are.
 
-    The result has the keys "Demo" (detection of one label), "Demo_multilabel", "Demo_refexp"
-    (expressions that mean one object), "Demo_described" (expressions that mean any number of
-    objects, also none), "Demo_insdet" (find the object of the support crops) and "Demo_video".
-
-    Every row has ``filename`` (relative to ``folder``; for a video the folder of its frames),
-    ``label``, ``height`` and ``width`` in pixels (for a video those of a frame), and ``bboxes``:
-    a list of [x1, y1, x2, y2] in pixels; for "Demo_multilabel" a list of
-    ``{"label": ..., "bbox": [x1, y1, x2, y2]}``; for "Demo_video" one list of boxes per frame.
-    "Demo_insdet" adds ``support_shots`` (relative paths), "Demo_video" adds ``frame_paths``
-    (relative paths) and ``frame_indices``.
-
-    Building again is cheap and changes nothing; several processes may build at once.
+    Rows have ``filename`` (for a video the folder of its frames), ``label``, ``height`` and
+    ``width`` in pixels, and ``bboxes``: [x1, y1, x2, y2] in pixels; with a label each for several;
+    a list a frame for videos.
 
     Raises:
-        FileNotFoundError: a package that ships a photograph is not installed.
-        ValueError: a package ships another version of a photograph, or a box is invalid.
+        ValueError: a box is invalid.
     """
-    builder = DemoBuilder(folder, load_annotations())
-    return {
+    builder = DemoBuilder(load_annotations())
+    rows = {
         "Demo": builder.detection(),
         "Demo_multilabel": builder.detection_multilabel(),
         "Demo_refexp": builder.referring(),
@@ -331,3 +231,21 @@ def build_demo(folder: Path) -> dict[str, list[SubsetRow]]:
         "Demo_insdet": builder.instance(),
         "Demo_video": builder.video(),
     }
+    return rows, builder.parts
+
+
+def ship(folder: Path) -> None:
+    """Write the tables and the list of parts into a folder."""
+    rows, parts = build_demo()
+    for dataset, multilabel in demo_tables():
+        name = dataset.table_name(multilabel)
+        queries = [
+            query_from_row(i, row, dataset, multilabel, name) for i, row in enumerate(rows[name])
+        ]
+        meta_path(write_table(folder, name, queries, {}).path).unlink()
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(part)}" for name, part in parts.items())
+    (folder / PARTS.name).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    ship(SHIPPED)

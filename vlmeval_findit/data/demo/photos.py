@@ -1,0 +1,107 @@
+"""The images of the demonstration: photographs of installed packages, and parts of them.
+
+Packages are located without being imported (scikit-image would cost seconds).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import yaml
+from PIL import Image
+
+from ...core.image_files import from_bytes
+
+Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
+
+SHIPPED = Path(__file__).with_name("shipped")
+PHOTOS = Path(__file__).with_name("photos.yaml")
+PARTS = SHIPPED / "parts.json"
+
+
+@dataclass(frozen=True)
+class Photo:
+    """A photograph inside an installed package."""
+
+    name: str
+    package: str  # as imported
+    path: str  # inside the package
+    pip: str  # the package's name for pip
+    width: int
+    height: int
+    sha256: str
+    licence: str
+    credit: str
+
+
+@cache
+def photos() -> Mapping[str, Photo]:
+    """Return the photographs by name."""
+    listed = yaml.safe_load(PHOTOS.read_text(encoding="utf-8"))["photos"]
+    return {name: Photo(name=name, **entry) for name, entry in listed.items()}
+
+
+@lru_cache(maxsize=32)
+def read_photo(photo: Photo) -> Pixels:
+    """Read a photograph; grey ones have three equal channels.
+
+    Raises:
+        FileNotFoundError: its package is not installed, or has no such file.
+        ValueError: the file is not the one that was annotated (its SHA-256 differs).
+    """
+    data = _locate(photo).read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != photo.sha256:
+        raise ValueError(
+            f"photo {photo.name!r}: {photo.path} of the package {photo.package!r} has the sha256 "
+            f"{digest}, but {photo.sha256} was annotated; try: pip install --upgrade {photo.pip}"
+        )
+    return np.asarray(from_bytes(data))
+
+
+def _locate(photo: Photo) -> Path:
+    spec = importlib.util.find_spec(photo.package)
+    folders = list(spec.submodule_search_locations or []) if spec is not None else []
+    for folder in folders:
+        path = Path(folder) / photo.path
+        if path.is_file():
+            return path
+    found = "has no such file" if folders else "is not installed"
+    raise FileNotFoundError(
+        f"photo {photo.name!r} is {photo.path} of the package {photo.package!r}, which {found}; "
+        f"run: pip install {photo.pip}"
+    )
+
+
+def image(name: str) -> Image.Image:
+    """Make an image of the tables: ``photos/<name>.png``, or a part of a photograph."""
+    path = PurePosixPath(name)
+    if path.parent.name == "photos":
+        return Image.fromarray(read_photo(photos()[path.stem]))
+    photo, (x1, y1, x2, y2), size = _parts()[name]
+    part = Image.fromarray(read_photo(photos()[photo])[y1:y2, x1:x2])
+    return part.resize(size, Image.Resampling.BICUBIC)
+
+
+@cache
+def _parts() -> Mapping[str, Any]:
+    """By the name of an image: photograph, corners in its pixels, (width, height) of the image."""
+    found: Mapping[str, Any] = json.loads(PARTS.read_text(encoding="utf-8"))
+    return found
+
+
+def png(image: Image.Image) -> bytes:
+    """Encode an image, without anything that varies."""
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG")
+    return buffer.getvalue()
