@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..core.command import as_called
 
@@ -83,6 +84,47 @@ def is_verbose() -> bool:
 def _meta(key: str) -> bool:
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.find_root().meta.get(key))
+
+
+# --- what several commands share ------------------------------------------------------------------
+
+PATH = click.Path(path_type=Path)
+"""The type of files and folders, which need not be there."""
+
+runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=PATH)
+"""Scored prediction files, or folders of them."""
+
+json_option = click.option(
+    "--json", "json_file", type=PATH, metavar="FILE", help="Write everything there, as JSON."
+)
+
+data_name_option = click.option(
+    "--data",
+    "dataset",
+    metavar="NAME",
+    shell_complete=lambda *asked: complete_datasets(*asked),
+    help="The dataset, of a file whose name does not end in it.",
+)
+
+
+def complete_models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of a model, for ``shell_complete`` of an option or argument."""
+    from .refusals import all_models
+
+    return _beginning(incomplete, all_models)
+
+
+def complete_datasets(
+    _: click.Context, __: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a dataset, for ``shell_complete`` of an option or argument."""
+    from .refusals import all_datasets
+
+    return _beginning(incomplete, all_datasets)
+
+
+def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in sorted(set(names())) if name.startswith(incomplete)]
 
 
 # --- plug-ins -------------------------------------------------------------------------------------

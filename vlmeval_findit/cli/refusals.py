@@ -89,6 +89,11 @@ def check_hosts_dataset(name: str) -> None:
 _EXAMPLE = ", neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
 
 
+def all_datasets() -> list[str]:
+    """Return the names that ``--data`` takes: ours as they are listed, and VLMEvalKit's."""
+    return [*_listed(), *dataset_names()]
+
+
 def _listed() -> list[str]:
     return [name for one in benchmarks() for name in one.listed()]
 
@@ -139,10 +144,11 @@ def check_here(entry: ModelEntry, way: Way) -> None:
         row, checkpoint = local_names()[entry.name]
         refuse_missing(str(row.settings.get("model_path", checkpoint)))
     elif way is Way.HOSTS_OWN and not may_have_model(entry.name):
-        raise ValueError(f"no model {entry.name!r}{nearest(entry.name, _all_models())}")
+        raise ValueError(f"no model {entry.name!r}{nearest(entry.name, all_models())}")
 
 
-def _all_models() -> list[str]:
+def all_models() -> list[str]:
+    """Return the names that ``--model`` takes: baselines, ours, and VLMEvalKit's."""
     at_openrouter = [row.entry for row in MODELS.values() if row.api]
     return [*baselines(), REPLAY, *local_names(), *at_openrouter, *model_names()]
 
