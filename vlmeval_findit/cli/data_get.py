@@ -19,7 +19,7 @@ from ..core.lock import Lock
 from ..core.places import lmu_data_root
 from ..core.table_files import meta_path
 from ..data.fetch.annotations import AnnotationFile, Fetched, has_file, parquet_folder
-from ..data.fetch.sources import Source, bases
+from ..data.fetch.sources import SOURCES, Source, bases
 from ..data.fetch.store import Store
 from .data_check import (
     ANNOTATIONS,
@@ -44,13 +44,6 @@ class Made(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class FromFiles(NamedTuple):
-    """A benchmark whose files the user brings: what they are, and what makes tables of them."""
-
-    what: str
-    make: Callable[[Path, Path, bool], Iterator[Made]]  # files, folder for tables, force
-
-
 def main(argv: Sequence[str]) -> int:
     """Get datasets ready to run: annotations, tables, and only the images that queries name.
 
@@ -59,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     args = _arguments(argv)
     own = [name for name in args.datasets if name in FROM_FILES]
     if own:
-        made = list(FROM_FILES[own[0]].make(args.folder, args.out or lmu_data_root(), args.force))
+        made = list(FROM_FILES[own[0]](args.folder, args.out or lmu_data_root(), args.force))
         _print_made(made)
         return 0
     tables = tables_named(args.datasets)
@@ -73,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
-    files = "\n".join(f"  {name:<15}{row.what}" for name, row in FROM_FILES.items())
+    files = "\n".join(f"  {name:<15}{SOURCES[name].files}" for name in FROM_FILES)
     parser = Parser(
         prog="run_findit.py data get",
         description=main.__doc__,
@@ -109,7 +102,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         raise ValueError(f"{own[0]} is made of files of its own: ask for it alone")
     if own and own[0] != DEMO and args.folder is None:
         raise ValueError(
-            f"{own[0]} is not fetched. Get {FROM_FILES[own[0]].what}, then type: "
+            f"{own[0]} is not fetched. Get {SOURCES[own[0]].files}, then type: "
             f"python run_findit.py data get {own[0]} --from PATH"
         )
     return args
@@ -216,7 +209,7 @@ def _bring(
         f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
     )
     known = bases()
-    if videos is None or source.frame is None:
+    if videos is None or not source.frames:
         for base in source.over_plain_http(missing, known):
             print(
                 f"  {base} is plain http: nothing proves that what comes is its owner's; "
@@ -269,11 +262,9 @@ def _demo(_files: Path, _out: Path, _force: bool) -> Iterator[Made]:
 
 DEMO = "Demo"
 
-FROM_FILES: Mapping[str, FromFiles] = {
-    "VPBench": FromFiles(
-        "jinpeng0528/VP-Bench of Hugging Face: a TSV or Parquet files, of both stages", _vp_bench
-    ),
-    "SelfRetrieval": FromFiles("the dataset.json of D3 self-retrieval", _self_retrieval),
-    DEMO: FromFiles("nothing: the demonstration's tables", _demo),
+FROM_FILES: Mapping[str, Callable[[Path, Path, bool], Iterator[Made]]] = {
+    "VPBench": _vp_bench,
+    "SelfRetrieval": _self_retrieval,
+    DEMO: _demo,
 }
-"""By its name every benchmark whose tables are made of files that are not fetched."""
+"""What makes tables of files that are not fetched: of files, the tables' folder, and force."""

@@ -15,21 +15,12 @@ from ..core.places import image_folder, table_folders
 from ..core.question import Question
 from ..core.table_files import TableError
 from ..data.fetch.annotations import fetched_tables, wanted_images
-from ..data.fetch.sources import SOURCES
+from ..data.fetch.sources import OURS, SOURCES
 from ..data.importers.table import IMPORTERS
 from .options import Command
 from .printing import console
 
 _NONE = "–"
-_OURS = "this package's"
-
-_TERMS = {
-    "SelfRetrieval": "its authors' terms; COCO 2014: photographs under Flickr's terms",
-    "VPBench_Stage1": "terms of jinpeng0528/VP-Bench",
-    "VPBench_Stage2": "terms of jinpeng0528/VP-Bench",
-    **dict.fromkeys(("SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"), _OURS),
-    **dict.fromkeys(("VPBench_Demo", "VPBench_Scenes", "VPBench_Scenes_mini"), _OURS),
-}
 
 
 class Row(NamedTuple):
@@ -68,7 +59,7 @@ def _findit() -> Iterator[Row]:
         if row.images not in made:
             yield Row(row.name, *_on_disk(row), _licence(row))
         elif row.name == row.images:
-            yield Row(f"{row.name}, {row.name}_…", "made", "when asked for", _OURS)
+            yield Row(f"{row.name}, {row.name}_…", "made", "when asked for", OURS)
 
 
 def _licence(row: Dataset) -> str:
@@ -103,7 +94,7 @@ def _others() -> Iterator[Row]:
 
 def _other(question: Question) -> Row:
     source = SOURCES.get(question.images)
-    licence = _TERMS.get(question.table, _NONE) if source is None else source.licence
+    licence = _NONE if source is None else source.licence
     folder = image_folder(question.images).path
     return Row(question.table, _yes(question.table), "yes" if folder.is_dir() else _NONE, licence)
 

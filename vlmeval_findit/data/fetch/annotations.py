@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ...benchmarks.findit.annotation_tables import Prepared, find_table, read_table
 from ...benchmarks.findit.datasets import Dataset
@@ -39,28 +40,17 @@ class AnnotationFile:
     problem: Callable[[Path], str | None]
 
 
-class Fetched(Protocol):
-    """A table that can be fetched.
+@dataclass(frozen=True, eq=False, slots=True)
+class Fetched:
+    """A table that can be fetched."""
 
-    ``source`` says where its images come from, ``folder`` the key of the folder that they go to.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def folder(self) -> str: ...
-    @property
-    def source(self) -> Source: ...
-    @property
-    def files(self) -> Sequence[AnnotationFile]: ...
-    def ready(self, out: Path | None) -> Path | None:
-        """The table, if it is there and made of the owners' files; ``out``: look there alone."""
-
-    def make(self, parquet: Path, out: Path, force: bool) -> Prepared:
-        """Make it of a folder of Parquet files; by ``force`` also of other annotations."""
-
-    def queries(self, table: Path) -> Sequence[Query]:
-        """Its rows."""
+    name: str
+    folder: str  # key of the image folder
+    source: Source  # of the images
+    files: Sequence[AnnotationFile]
+    ready: Callable[[Path | None], Path | None]  # it, if made of the owners' files; in that folder
+    make: Callable[[Path, Path, bool], Prepared]  # of a folder of Parquet files, into one, by force
+    queries: Callable[[Path], Sequence[Query]]  # its rows
 
 
 def fetched_tables(names: Sequence[str] | None) -> list[Fetched]:
@@ -71,13 +61,13 @@ def fetched_tables(names: Sequence[str] | None) -> list[Fetched]:
         SourceError: nothing says where the images of one come from.
     """
     if names is None:
-        return [SubsetTable(*table) for table in tables_of(None)]
+        return [_subset_table(*table) for table in tables_of(None)]
     found: list[Fetched] = []
     for name in names:
         if name.startswith(REF_L4_TABLES):
-            found.append(RefL4Table(ref_l4.split_of(name)))
+            found.append(_ref_l4_table(ref_l4.split_of(name)))
         else:
-            found += [SubsetTable(*table) for table in tables_of([name])]
+            found += [_subset_table(*table) for table in tables_of([name])]
     return found
 
 
@@ -104,49 +94,21 @@ def fetch_file_of(client: Client, base: str, file: AnnotationFile) -> None:
     fetch_file(client, (address(base, file.name),), part, target, file.problem)
 
 
-# --- FindIt's subsets -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SubsetTable:
+def _subset_table(dataset: Dataset, multilabel: bool) -> Fetched:
     """A table of FindIt's release."""
+    name, known = dataset.table_name(multilabel), dataset.subset_for(multilabel)
 
-    dataset: Dataset
-    multilabel: bool
+    def problem(path: Path) -> str | None:
+        checksum = file_sha256(path) if path.is_file() else None
+        if checksum is None:
+            return "is missing"
+        if known is not None and checksum != known.sha256:
+            return f"SHA-256 is {checksum}, but the release's file has {known.sha256}"
+        return None
 
-    @property
-    def name(self) -> str:
-        return self.dataset.table_name(self.multilabel)
-
-    @property
-    def folder(self) -> str:
-        return self.dataset.images
-
-    @property
-    def source(self) -> Source:
-        return source_for(self.dataset)
-
-    @property
-    def files(self) -> Sequence[AnnotationFile]:
-        known = self.dataset.subset_for(self.multilabel)
-        if known is None:
-            return ()
-        terms = "the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too"
-
-        def problem(path: Path) -> str | None:
-            checksum = file_sha256(path) if path.is_file() else None
-            if checksum is None:
-                return "is missing"
-            if checksum != known.sha256:
-                return f"SHA-256 is {checksum}, but the release's file has {known.sha256}"
-            return None
-
-        return (AnnotationFile(f"{known.file}.parquet", "findit", terms, problem),)
-
-    def ready(self, out: Path | None) -> Path | None:
-        known = self.dataset.subset_for(self.multilabel)
+    def ready(out: Path | None) -> Path | None:
         try:
-            path = find_table(self.name) if out is None else out / f"{self.name}.tsv"
+            path = find_table(name) if out is None else out / f"{name}.tsv"
             if known is None or made_of(path) != known.sha256:
                 return None
             read_table(path)
@@ -154,60 +116,38 @@ class SubsetTable:
             return None
         return path
 
-    def make(self, parquet: Path, out: Path, force: bool) -> Prepared:
-        return prepare_subset(parquet, out, self.dataset, self.multilabel)
+    def make(parquet: Path, out: Path, force: bool) -> Prepared:
+        return prepare_subset(parquet, out, dataset, multilabel)
 
-    def queries(self, table: Path) -> Sequence[Query]:
-        return read_table(table)
-
-
-# --- Ref-L4 ---------------------------------------------------------------------------------------
+    terms = "the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too"
+    files = [AnnotationFile(f"{known.file}.parquet", "findit", terms, problem)] if known else []
+    return Fetched(name, dataset.images, source_for(dataset), files, ready, make, read_table)
 
 
-@dataclass(frozen=True, slots=True)
-class RefL4Table:
+def _ref_l4_table(split: Split) -> Fetched:
     """A table of the whole of Ref-L4."""
+    name = table_name(split)
+    terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
 
-    split: Split
-
-    @property
-    def name(self) -> str:
-        return table_name(self.split)
-
-    @property
-    def folder(self) -> str:
-        return REF_L4_IMAGES
-
-    @property
-    def source(self) -> Source:
-        return WHOLE_REF_L4
-
-    @property
-    def files(self) -> Sequence[AnnotationFile]:
-        terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
-
-        def of(part: Split) -> AnnotationFile:
-            def problem(path: Path) -> str | None:
-                return _row_problem(path, RELEASE.rows[part])
-
-            return AnnotationFile(file_name(part), "refl4", terms, problem)
-
-        return [of(part) for part in self.split.parts]
-
-    def ready(self, out: Path | None) -> Path | None:
+    def ready(out: Path | None) -> Path | None:
         try:
-            where = ref_l4.how_to_make(self.split)
-            path = places.find_table(self.name, where) if out is None else out / f"{self.name}.tsv"
+            where = ref_l4.how_to_make(split)
+            path = places.find_table(name, where) if out is None else out / f"{name}.tsv"
             rows = ref_l4.read_table(path)
         except (OSError, TableError):
             return None
-        return None if unlike_release([row.annotation for row in rows], self.split) else path
+        return None if unlike_release([row.annotation for row in rows], split) else path
 
-    def make(self, parquet: Path, out: Path, force: bool) -> Prepared:
-        return ref_l4.prepare(ref_l4.read_release(parquet, self.split, force), out)
+    def make(parquet: Path, out: Path, force: bool) -> Prepared:
+        return ref_l4.prepare(ref_l4.read_release(parquet, split, force), out)
 
-    def queries(self, table: Path) -> Sequence[Query]:
-        return ref_l4.read_table(table)
+    files = [
+        AnnotationFile(
+            file_name(part), "refl4", terms, partial(_row_problem, rows=RELEASE.rows[part])
+        )
+        for part in split.parts
+    ]
+    return Fetched(name, REF_L4_IMAGES, WHOLE_REF_L4, files, ready, make, ref_l4.read_table)
 
 
 def _row_problem(path: Path, rows: int) -> str | None:

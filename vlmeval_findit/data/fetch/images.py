@@ -15,7 +15,7 @@ from .archives import ArchiveError, Keep, WantedMembers, take_tar, take_zip
 from .download import Client, DownloadError, address, discard, download, fetch_file
 from .frames import VideoError, cut, find_video
 from .remote import RemoteStream, seekable
-from .sources import Archives, Files, FrameName, Source
+from .sources import Archives, Files, Source
 from .store import Store, StoreError
 
 Whys = dict[str, str]
@@ -53,8 +53,8 @@ def bring(errand: Errand, source: Source, names: Sequence[str], videos: Path | N
         names: what is missing or not right.
         videos: a folder of videos to cut frames from, goes before the addresses.
     """
-    if videos is not None and source.frame is not None:
-        return _from_videos(errand, source.frame, names, videos)
+    if videos is not None and source.frames:
+        return _from_videos(errand, source, names, videos)
     whys: Whys = {}
     by_origin: dict[Files | Archives | None, list[str]] = {}
     for name in names:
@@ -83,7 +83,7 @@ def _single_files(errand: Errand, origin: Files, base: str, names: Sequence[str]
     def one(name: str) -> None:
         fetch_file(
             errand.client,
-            tuple(address(base, path) for path in origin.paths(name)),
+            tuple(address(base, path.format(name)) for path in origin.paths),
             errand.store.part(name),
             errand.store.target(name),
             lambda path: errand.store.check(name, path),
@@ -111,7 +111,7 @@ def _single_files(errand: Errand, origin: Files, base: str, names: Sequence[str]
 
 
 def _from_archives(errand: Errand, origin: Archives, base: str, names: Sequence[str]) -> Whys:
-    wanted = WantedMembers({name: origin.member(name) for name in names})
+    wanted = WantedMembers({name: origin.member.format(name) for name in names})
     whys: Whys = {}
     troubles: list[str] = []
 
@@ -171,13 +171,11 @@ def _read_archive(
 # --- frames ---------------------------------------------------------------------------------------
 
 
-def _from_videos(
-    errand: Errand, read: Callable[[str], FrameName | None], names: Sequence[str], videos: Path
-) -> Whys:
+def _from_videos(errand: Errand, source: Source, names: Sequence[str], videos: Path) -> Whys:
     by_video: dict[str, dict[int, list[str]]] = {}
     whys: Whys = {}
     for name in names:
-        frame = read(name)
+        frame = source.frame(name)
         if frame is None:
             whys[name] = "its name does not say a frame of a video"
             continue

@@ -1,4 +1,4 @@
-"""Where images come from: one row an image folder, and the addresses that a user can replace.
+"""The registry of image folders: licence, origin, and addresses that a user can replace.
 
 Datasets that share a folder (the six RefCOCO splits, say) share its row.  A row says what the
 images are licensed under, how large the download is, and how a file name maps to a source: a file
@@ -8,7 +8,7 @@ of its own, a member of an archive, a frame of a video, or steps that a person m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -40,28 +40,31 @@ user sets one (of a mirror that they may use), the dataset is fetched like the o
 """
 
 
+OURS = "this package's"
+
+
 class SourceError(ValueError):
     """A source that is not configured as it should be; the message names file and key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Every image is a file of its own.  ``paths`` are tried in order, below the base."""
+    """Every image is a file of its own: ``paths`` below the base, {} its name, tried in order."""
 
     base: str
-    paths: Callable[[str], tuple[str, ...]]
+    paths: tuple[str, ...] = ("{}",)
 
 
 @dataclass(frozen=True, slots=True)
 class Archives:
     """Images are members of archives, which are read in order until all are found.
 
-    ``member`` is the end of a member's name: archives differ in the folders above it.
+    ``member`` is the end of a member's name, {} the image's: archives differ in the folders above.
     """
 
     base: str
     files: tuple[str, ...]
-    member: Callable[[str], str]
+    member: str = "{}"
 
 
 Origin = Files | Archives
@@ -77,22 +80,21 @@ class FrameName:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One row of the table.
+    """One row of the table."""
 
-    ``images`` is the key of the image folder; ``download`` says in words how much comes over the
-    network; ``typical`` is the usual size of one image in bytes (for the time left, before sizes
-    are known).  ``origins`` map a name by the first pattern that matches its beginning.  ``steps``
-    are what a person must do where no origin has an address; ``frame`` reads a name as a frame of
-    a video.
-    """
-
-    images: str
+    images: str  # key of the image folder
     licence: str
-    download: str
-    typical: int
-    origins: tuple[tuple[str, Origin], ...]
-    steps: str = ""
-    frame: Callable[[str], FrameName | None] | None = None
+    download: str = ""  # how much comes over the network, in words
+    typical: int = 0  # usual bytes of an image, for the time left before sizes are known
+    origins: tuple[tuple[str, Origin], ...] = ()  # by the first pattern that a name begins with
+    steps: str = ""  # what a person does where no origin has an address
+    frames: str = ""  # pattern of a frame's name: the video, the number
+    files: str = ""  # what the user brings (data get NAME --from PATH), where nothing is fetched
+
+    def frame(self, name: str) -> FrameName | None:
+        """Read a name as a frame of a video."""
+        found = re.fullmatch(self.frames, name) if self.frames else None
+        return FrameName(found[1], int(found[2])) if found else None
 
     def over_plain_http(
         self, names: Iterable[str], bases: Mapping[str, str | None]
@@ -108,37 +110,7 @@ class Source:
         return next((origin for begin, origin in self.origins if re.match(begin, name)), None)
 
 
-def _as_is(name: str) -> str:
-    return name
-
-
-def _one(name: str) -> tuple[str, ...]:
-    return (name,)
-
-
-def _openimages(name: str) -> tuple[str, ...]:
-    return (f"test/{name}",)
-
-
-def _visual_genome(name: str) -> tuple[str, ...]:
-    return (f"VG_100K/{name}", f"VG_100K_2/{name}")
-
-
-def _voc_member(name: str) -> str:
-    return f"VOCdevkit/VOC2007/JPEGImages/{name}"
-
-
-def _iground_frame(name: str) -> FrameName | None:
-    found = re.fullmatch(r"(.+)_f(\d+)\.jpg", name)
-    return FrameName(found[1], int(found[2])) if found else None
-
-
-def _robotools_frame(name: str) -> FrameName | None:
-    found = re.fullmatch(r"test(?:_video)?/([^/]+)/rgb/(\d+)\.png", name)
-    return FrameName(found[1], int(found[2])) if found else None
-
-
-_COCO = Files("coco_train2014", _one)
+_COCO = Files("coco_train2014")
 
 _ROWS = (
     Source(
@@ -152,7 +124,7 @@ _ROWS = (
                 Archives(
                     "voc2007",
                     ("VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"),
-                    _voc_member,
+                    "VOCdevkit/VOC2007/JPEGImages/{}",
                 ),
             ),
         ),
@@ -172,7 +144,7 @@ _ROWS = (
         typical=160_000,
         origins=(
             ("COCO_train2014_", _COCO),
-            ("", Archives("refl4", ("images.tar.gz",), _as_is)),
+            ("", Archives("refl4", ("images.tar.gz",))),
         ),
     ),
     Source(
@@ -180,21 +152,21 @@ _ROWS = (
         licence="photographs CC BY 2.0 as listed by their authors, annotations CC BY 4.0",
         download="about 2,000 images, 0.6 GB",
         typical=300_000,
-        origins=(("", Files("openimages", _openimages)),),
+        origins=(("", Files("openimages", ("test/{}",))),),
     ),
     Source(
         images="VisualGenome",
         licence="Visual Genome CC BY 4.0, photographs under Flickr's terms of use",
         download="about 1,800 images, 150 MB",
         typical=85_000,
-        origins=(("", Files("visual_genome", _visual_genome)),),
+        origins=(("", Files("visual_genome", ("VG_100K/{}", "VG_100K_2/{}"))),),
     ),
     Source(
         images="Flickr30k",
         licence="photographs under Flickr's terms of use; non-commercial research and education",
         download="986 images, 130 MB",
         typical=135_000,
-        origins=(("", Archives("flickr30k", ("flickr30k-images.zip",), _as_is)),),
+        origins=(("", Archives("flickr30k", ("flickr30k-images.zip",))),),
         steps="Fill in the form at https://shannon.cs.illinois.edu/DenotationGraph/ and unpack the "
         "photographs (<id>.jpg) into {folder}. Where you may use a mirror, such as one of the "
         "Hugging Face hub, set sources.flickr30k to the folder that holds its "
@@ -205,7 +177,7 @@ _ROWS = (
         licence="D3 CC BY-NC 4.0, photographs under Flickr's terms; non-commercial research",
         download="969 images, 0.3 GB",
         typical=300_000,
-        origins=(("", Archives("d3", ("d3_images.zip",), _as_is)),),
+        origins=(("", Archives("d3", ("d3_images.zip",))),),
         steps="Follow the links to the images in the README of https://github.com/shikras/d-cube "
         "and unpack them so that {folder}/<group>/<file>.jpg exist. Or put d3_images.zip onto a "
         "web server and set sources.d3 to its folder.",
@@ -215,7 +187,7 @@ _ROWS = (
         licence="as stated by its authors (insdet/instance-detection); research use",
         download="160 scenes of 8192x6144 and 100 object shots, 1 to 2 GB",
         typical=8_000_000,
-        origins=(("", Files("hrinsdet", _one)),),
+        origins=(("", Files("hrinsdet")),),
         steps="Follow the links in the README of https://github.com/insdet/instance-detection and "
         "unpack so that {folder}/Scenes/<easy|hard>/<scene>/rgb_NNN.jpg and "
         "{folder}/Objects/<object>/images/NNN.jpg exist.",
@@ -225,25 +197,42 @@ _ROWS = (
         licence="as stated by its authors (Jaraxxus-Me/VoxDet); research use",
         download="1,330 frames of 1920x1080, about 3 GB",
         typical=2_000_000,
-        origins=(("", Files("robotools", _one)),),
+        origins=(("", Files("robotools")),),
         steps="Follow the links in the README of https://github.com/Jaraxxus-Me/VoxDet and unpack "
         "so that {folder}/test/<scene>/rgb/NNNNN.png and "
         "{folder}/test_video/<object>/rgb/NNNNNN.png exist. From videos named <scene>.mp4 and "
         "<object>.mp4 the named frames are cut: data get RoboTools --videos DIR.",
-        frame=_robotools_frame,
+        frames=r"test(?:_video)?/([^/]+)/rgb/(\d+)\.png",
     ),
     Source(
         images="iGround",
         licence="frames of HowTo100M videos, under YouTube's terms; research use",
         download="nothing; 8,000 frames are cut from the videos that you bring",
         typical=30_000,
-        origins=(),
         steps="Get the videos that https://github.com/EvanKazakos/iground names (from HowTo100M, "
         "<video>.mp4) into one folder; then the named frames are cut: "
         "data get iGround --videos DIR. "
         "Or put the frames themselves into {folder} as <video>_f<number>.jpg, the number counted "
         "from 0 in six digits.",
-        frame=_iground_frame,
+        frames=r"(.+)_f(\d+)\.jpg",
+    ),
+    Source(
+        images="VPBench",
+        licence="terms of jinpeng0528/VP-Bench",
+        files="jinpeng0528/VP-Bench of Hugging Face: a TSV or Parquet files, of both stages",
+    ),
+    Source(
+        images="SelfRetrieval",
+        licence="its authors' terms; COCO 2014: photographs under Flickr's terms",
+        files="the dataset.json of D3 self-retrieval",
+    ),
+    Source(images="Demo", licence=OURS, files="nothing: the demonstration's tables"),
+    *(
+        Source(images=name, licence=OURS)
+        for name in (
+            *("Scenes", "Scenes_mini", "VPBench_Demo", "VPBench_Scenes", "VPBench_Scenes_mini"),
+            *("SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"),
+        )
     ),
 )
 
@@ -252,7 +241,7 @@ WHOLE_REF_L4 = Source(
     licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
     download="the authors' archive of 3.5 GB is read; 9,735 images for all",
     typical=360_000,
-    origins=(("", Archives("refl4", ("images.tar.gz",), _as_is)),),
+    origins=(("", Archives("refl4", ("images.tar.gz",))),),
 )
 """The images of all of Ref-L4, in the folder of FindIt's subset of it: what is there already is not
 fetched again.
