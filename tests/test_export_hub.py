@@ -95,7 +95,7 @@ def test_the_columns_do_not_depend_on_what_was_answered(world: World, out: Path)
     world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     assert push(world, out) == 0
     some = pq.read_table(out / "data" / "queries.parquet").schema
-    for name in ("reply", "boxes", "ious", "hits", "assigned", "goodness", "tp", "error"):
+    for name in ("reply", "boxes", "ious", "hits", "assigned", "score", "tp", "error"):
         assert none.field(name).type == some.field(name).type, name
 
 

@@ -39,12 +39,21 @@ def test_one_row_a_run_one_row_a_query(world: World) -> None:
     of_good = queries[(queries.model == "Good") & (queries.dataset == JSON)]
     sums = of_good[["tp", "n_pred", "n_gt"]].sum()
     assert 200 * sums.tp / (sums.n_pred + sums.n_gt) == pytest.approx(good.figures["F1@0.5"])
+    first = of_good.iloc[0]
+    assert Path(first.image).is_absolute()
+    assert Path(first.image).is_file()
+    assert "JSON" in first.prompt
+    assert first.truth == [list(box) for box in first.truth]
+    assert first.reply.startswith("[")
+    assert not of_good.score.eq(100).all()
+    assert (of_good.errors.str.len() > 0).equals(of_good.score < 100)
     failed = queries[queries.model == "Fails"]
+    assert failed[failed.failed].reply.isna().all()
     # Failed, no box and boxes are told apart, and what a failed call left unanswered is no miss.
     assert failed.failed.sum() == 4
     assert set(failed[failed.failed].reason) == {"failed call"}
     assert failed[failed.failed].n_gt.sum() == 0
-    assert queries.goodness.between(0, 100).all()
+    assert queries.score.between(0, 100).all()
 
 
 def test_a_part_of_runs_is_runs(world: World) -> None:
@@ -65,6 +74,12 @@ def test_two_runs_are_compared(world: World) -> None:
     figures = [run.figures["F1@0.5"] or 0.0 for run in (good, poor)]
     assert found.value == pytest.approx(figures[0] - figures[1])
     assert found.significant
+    whole = findit.compare(good, poor)
+    assert whole.direction == f"Good on {JSON} minus Poor on {JSON}"
+    lines = repr(whole).splitlines()
+    assert lines[0] == whole.direction
+    assert f"{found.value:+.1f}" in next(line for line in lines if line.startswith("F1@0.5  "))
+    assert whole.table.frame()["A - B low"][0] > 0
     assert findit.compare(poor, good)["F1@0.5"].value == -found.value
     assert findit.compare(good, good)["F1@0.5"].value == 0
 
@@ -87,8 +102,11 @@ def test_runs_are_compared_by_their_paths(world: World, tmp_path: Path) -> None:
     expected = findit.compare(runs[0], runs[1])
     assert findit.compare(one.path, str(other.path)) == expected
     assert findit.compare(findit.load_runs(one.path), other.path) == expected
-    with pytest.raises(ValueError, match="'A' is no file or folder here: give a run of load_runs"):
+    with pytest.raises(ValueError, match="'A' is no file or folder here, and no run in outputs"):
         findit.compare("A", "B")
+    assert findit.compare("A", f"B_{JSON}", within=world.runs) == expected
+    with pytest.raises(ValueError, match=rf"'B_{JSON[:-1]}' is .*: did you mean B_{JSON}\?"):
+        findit.compare("A", f"B_{JSON[:-1]}", within=world.runs)
     with pytest.raises(ValueError, match=r"2 runs where one is compared: .*Run\(A on"):
         findit.compare(world.runs, other.path)
     with pytest.raises(ValueError, match="int is no run"):

@@ -6,20 +6,18 @@ import json
 import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..core.files import atomic_write
 from ..core.spelling import counted, visible
-from ..core.statistics import ALPHA, INTERVALS, Difference, Interval, correct
+from ..core.statistics import INTERVALS, Difference
+from ..leaderboard.comparison import comparison_table, datasets_table
 from ..runs.comparison import FOUND, Finders, compare, finders, pairs_of, query_scores
 from ..runs.scored_run import Keep, Run, load_runs
 from .options import Command
-from .printing import console
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from .printing import print_table
 
 _PAGE = Path("outputs/compare.html")
 
@@ -52,8 +50,10 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     sides = (load_runs([path], keep=Keep.GOODNESS) for path in (left, right))
     pairs = list(pairs_of(*sides))
     found = [compare(*pair) for pair in pairs]
-    for line in _print_pair(*pairs[0], found[0]) if len(pairs) == 1 else _print_pairs(pairs, found):
-        print(visible(line))
+    if len(pairs) == 1:
+        _print_pair(*pairs[0], found[0])
+    else:
+        _print_pairs(pairs, found)
     if json_file is not None:
         told = [_as_dict(*pair, one) for pair, one in zip(pairs, found, strict=True)]
         json_file.parent.mkdir(parents=True, exist_ok=True)
@@ -83,73 +83,25 @@ def _side(runs: Sequence[Run]) -> str:
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def _print_pair(left: Run, right: Run, found: dict[str, Difference]) -> Iterator[str]:
-    """The metrics of two runs, and who finds which queries."""
+def _print_pair(left: Run, right: Run, found: dict[str, Difference]) -> None:
+    """Print the metrics of two runs, and who finds which queries."""
     for name, run in (("A", left), ("B", right)):
         failed = f"; {counted(run.failed, 'call')} failed" if run.failed else ""
-        yield f"{name}: {run.model} on {run.question.name}{failed}"
-    yield f"{len(left.rows):,} queries"
-    yield f"Intervals: {INTERVALS}."
-    table = _table("metric", "p")
-    for metric in left.benchmark.all_metrics:
-        if metric.name in found:
-            values = [metric.value(run.sums) for run in (left, right)]
-            difference = found[metric.name]
-            table.add_row(metric.title, *_cells(values, difference, difference.p_value))
-    console().print(table)
-    yield from _queries(finders(query_scores(left), query_scores(right)))
+        print(visible(f"{name}: {run.model} on {run.question.name}{failed}"))
+    print(f"{len(left.rows):,} queries")
+    print(f"Intervals: {INTERVALS}.")
+    print_table(comparison_table(left, right, found), "--json FILE")
+    for line in _queries(finders(query_scores(left), query_scores(right))):
+        print(line)
 
 
-def _print_pairs(
-    pairs: Sequence[tuple[Run, Run]], found: Sequence[dict[str, Difference]]
-) -> Iterator[str]:
-    """The headline of two models by dataset."""
+def _print_pairs(pairs: Sequence[tuple[Run, Run]], found: Sequence[dict[str, Difference]]) -> None:
+    """Print the headline of two models by dataset."""
     first = pairs[0][0].benchmark.metrics[0]
-    yield f"A: {pairs[0][0].model}; B: {pairs[0][1].model}. {first.title}."
-    yield f"Intervals: {INTERVALS}."
-    shown = [
-        (pair, differences[pair[0].benchmark.metrics[0].name])
-        for pair, differences in zip(pairs, found, strict=True)
-        if pair[0].benchmark.metrics[0].name in differences
-    ]
-    tests = correct(difference for _, difference in shown)
-    table = _table("dataset", "p (Holm)")
-    for ((left, right), _), difference in zip(shown, tests, strict=True):
-        metric = left.benchmark.metrics[0]
-        values = [metric.value(run.sums) for run in (left, right)]
-        table.add_row(left.question.column, *_cells(values, difference, difference.corrected))
-    console().print(table)
-    yield "Every metric of one dataset, and its queries: name the files of two runs."
-
-
-def _table(first: str, test: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(first, overflow="fold")
-    for name in ("A", "B", "A - B", "interval", test):
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _cells(
-    values: Sequence[float | None], difference: Difference, p_value: float | None
-) -> Iterator[str]:
-    yield from ("–" if value is None else f"{value:.1f}" for value in values)
-    yield f"{difference.value:+.1f}"
-    yield _bounds(difference.interval)
-    sign = " *" if p_value is not None and p_value < ALPHA else "  "
-    yield f"{_p_text(p_value)}{sign}"
-
-
-def _bounds(interval: Interval | None) -> str:
-    return "–" if interval is None else f"{interval.low:+.1f} to {interval.high:+.1f}"
-
-
-def _p_text(p_value: float | None) -> str:
-    if p_value is None:
-        return "–"
-    return "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    print(visible(f"A: {pairs[0][0].model}; B: {pairs[0][1].model}. {first.title}."))
+    print(f"Intervals: {INTERVALS}.")
+    print_table(datasets_table(pairs, found), "--json FILE")
+    print("Every metric of one dataset, and its queries: name the files of two runs.")
 
 
 def _queries(found: Finders) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -168,6 +169,20 @@ def _html_cell(field: Field, cell: Cell, is_heading: bool) -> Markup:
 
 # --- the terminal ---------------------------------------------------------------------------------
 
+
+def to_plain(table: Table) -> str:
+    """Write a table as lines of text, with its title above and its notes below."""
+    from rich.console import Console
+
+    file = StringIO()
+    out = Console(file=file, width=_ENDLESS)
+    for part in to_terminal(table, _ENDLESS):
+        out.print(part)
+    lines = [line.rstrip() for line in file.getvalue().splitlines()]
+    return "\n".join([visible(table.title), *lines, *(visible(note.text) for note in table.notes)])
+
+
+_ENDLESS = 100_000
 _GAP = 2
 _SHORTEST = 16
 """Characters of a name, below which it is not shortened."""
@@ -182,10 +197,7 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     from rich.cells import cell_len
 
     for between in (" ", "\n"):
-        columns = [
-            [field.name, *(_terminal_cell(field, row[at][1], between) for row in table.cells())]
-            for at, field in enumerate(table.fields)
-        ]
+        columns = [_terminal_column(table, at, between) for at in range(len(table.fields))]
         widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
         if sum(widths) + _GAP * (len(widths) - 1) <= width:
             break
@@ -204,11 +216,23 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         yield _rich_table(table, columns, widths, [*keys, *(len(keys) + at for at in block)])
 
 
+def _terminal_column(table: Table, at: int, between: str) -> list[str]:
+    """Format a column with its name; numbers with and without a sign end in one place."""
+    field = table.fields[at]
+    cells = [row[at][1] for row in table.cells()]
+    longest = max((len(sign_of(cell)) for cell in cells), default=0)
+    texts = [_terminal_cell(field, cell, between) for cell in cells]
+    return [
+        field.name,
+        *(f"{text}{sign_of(cell):<{longest}}" for text, cell in zip(texts, cells, strict=True)),
+    ]
+
+
 def _terminal_cell(field: Field, cell: Cell, between: str) -> str:
     bounds = bounds_of(field, cell)
     if field.kind is Kind.VALUE and bounds and between == " ":
         bounds = f"({bounds})"
-    return f"{text_of(field, cell)}{between * bool(bounds)}{bounds}{sign_of(cell)}"
+    return f"{text_of(field, cell)}{between * bool(bounds)}{bounds}"
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:

@@ -1,7 +1,7 @@
 """The two tables of a published dataset, as Parquet: one row a query, one row a run.
 
-They are the rows of :mod:`..api.frames`, with the reply as it was, what was recorded of its call,
-and the run's short name.  What has no one type in all rows of a column stands there as JSON.
+They are the rows of :mod:`..api.frames`, with the short name of the run.  What has no one type in
+all rows of a column stands there as JSON.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ import pyarrow.parquet as pq
 
 from ..api.frames import query_rows, run_row
 from ..core.files import replacing
-from ..core.predictions import read_predictions
 from ..core.redaction import of_whole_characters
-from ..core.replies import Reply
 from ..runs.scored_run import Run
 from .private import Private, changed
 
@@ -27,7 +25,8 @@ _PLACES, _TEXTS = pa.list_(pa.int64()), pa.list_(pa.string())
 _KNOWN = {
     "reply": pa.string(),
     "reason": pa.string(),
-    "goodness": pa.float64(),
+    "score": pa.float64(),
+    "errors": _TEXTS,
     "cost in USD": pa.float64(),
     "boxes": _BOXES,
     "labels": _TEXTS,
@@ -63,39 +62,12 @@ def run_rows(runs: Sequence[Run], names: Sequence[str]) -> list[Row]:
 
 
 def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
-    replies = {reply.index: reply for reply in read_predictions(run.path)}
     for row in query_rows(run):
-        made = changed(_query(run, name, row, replies.get(row["index"])), private.said)
-        if "error" in made:
+        made: dict[str, Any] = changed({"run": name, **row}, private.said)
+        if made.get("error"):
             # Whoever asked wrote it, and the model nothing of it.
-            made["error"] = changed(made["error"], private.ours)
+            made["error"] = private.ours(row["error"])
         yield made
-
-
-def _query(run: Run, name: str, row: dict[str, Any], reply: Reply | None) -> dict[str, Any]:
-    return {
-        "run": name,
-        "model": row.pop("model"),
-        "dataset": row.pop("dataset"),
-        "format": run.question.format,
-        "index": row.pop("index"),
-        "reply": None if reply is None or reply.failed else reply.text,
-        **_call(reply),
-        **row,
-    }
-
-
-def _call(reply: Reply | None) -> dict[str, Any]:
-    """What was recorded of a call, as far as anything was."""
-    if reply is None:
-        return {}
-    call, tokens = reply.recorded.call, reply.recorded.tokens
-    return {
-        "error": call.get("error") or (reply.text if reply.failed else None),
-        "cost in USD": call.get("cost"),
-        "tokens in": tokens.get("prompt"),
-        "tokens out": tokens.get("completion", tokens.get("reply")),
-    }
 
 
 def _run(run: Run, name: str) -> dict[str, Any]:
