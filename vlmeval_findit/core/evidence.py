@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .metric import Array, Metric, sliced, unsliced, weighted
+from .metric import Array, Metric, unsliced, weighted
 from .scored_row import RowTable, ScoredRow, Texts, table_of
 
 FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
@@ -100,37 +100,21 @@ def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
     slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
     if metric.over:
         slicing = given.slices.get(metric.over, Texts((), np.full(rows, -1)))
-    value = metric.value(_totals(metric, given, slicing))
     nothing = np.zeros(len(given.pictures))
     part, whole = (
         np.broadcast_to(np.asarray(weighted(_sums(given, weights), weights), dtype=float), rows)
         for weights in (metric.part, metric.whole)
     )
     cells = _cells(part, whole, slicing, given.picture)
-    if value is None or not len(cells.whole):
-        return np.nan if value is None else value / 100, nothing, 0.0
+    if not len(cells.whole):
+        return np.nan if metric.empty is None else metric.empty / 100, nothing, 0.0
+    scale = metric.scale / 100
+    value = scale * float(cells.ratios().mean())
     pictures = cells.alike() if metric.over else float((cells.whole > 0).sum())
     if pictures < FEWEST:
-        return value / 100, nothing, 0.0
-    moved = metric.scale / 100 * cells.influence()
-    influence = add_up_at(cells.picture, moved, len(given.pictures))
-    return value / 100, influence, pictures
-
-
-def _totals(metric: Metric, given: Clustered, slicing: Texts) -> dict[str, float]:
-    sums = _sums(given, {**metric.part, **metric.whole})
-    if not metric.over:
-        return {name: float(values.sum()) for name, values in sums.items()}
-    inside = slicing.of >= 0
-    return {
-        sliced(name, metric.over, value): float(total)
-        for name, values in sums.items()
-        for value, total in zip(
-            slicing.values,
-            add_up_at(slicing.of[inside], values[inside], len(slicing.values)),
-            strict=True,
-        )
-    }
+        return value, nothing, 0.0
+    influence = add_up_at(cells.picture, scale * cells.influence(), len(given.pictures))
+    return value, influence, pictures
 
 
 def _sums(given: Clustered, names: Iterable[str]) -> dict[str, Array]:
@@ -149,25 +133,27 @@ def _sums(given: Clustered, names: Iterable[str]) -> dict[str, Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    slice: Places
+    slice: Places  # Numbered without those that have no whole
     picture: Places
     part: Array
     whole: Array
 
+    def ratios(self) -> Array:
+        """Return the ratio of each slice."""
+        return add_up_at(self.slice, self.part) / add_up_at(self.slice, self.whole)
+
     def influence(self) -> Array:
         """Return by how much each cell moves the mean of the slices' ratios."""
-        wholes = add_up_at(self.slice, self.whole)
-        ratio = _ratio(add_up_at(self.slice, self.part), wholes)
+        wholes, ratio = add_up_at(self.slice, self.whole), self.ratios()
         counted = add_up_at(self.slice, (self.whole > 0).astype(float))
         # n / (n - 1), as influences are taken around the value of the same images.
         scale = np.sqrt(_ratio(counted, np.maximum(counted - 1, 1)))
         moved = self.part - ratio[self.slice] * self.whole
         within = scale[self.slice] * moved / wholes[self.slice]
-        there = ratio[wholes > 0]
         # Without its only image a slice drops out of the mean.
-        alone = (ratio - there.mean()) / max(1, len(there) - 1)
+        alone = (ratio - ratio.mean()) / max(1, len(ratio) - 1)
         lonely = (counted[self.slice] == 1) & (self.whole > 0)
-        made: Array = np.where(lonely, alone[self.slice], within / len(there))
+        made: Array = np.where(lonely, alone[self.slice], within / len(ratio))
         return made
 
     def alike(self) -> float:
@@ -185,7 +171,8 @@ def _cells(part: Array, whole: Array, slicing: Texts, picture: Places) -> _Cells
     wholes = add_up_at(at, whole[inside], len(keys))
     of = keys // pictures
     counts = add_up_at(of, wholes)[of] > 0
-    return _Cells(of[counts], keys[counts] % pictures, parts[counts], wholes[counts])
+    slices = np.unique(of[counts], return_inverse=True)[1]
+    return _Cells(slices, keys[counts] % pictures, parts[counts], wholes[counts])
 
 
 def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
