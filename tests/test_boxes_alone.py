@@ -15,7 +15,7 @@ from vlmeval_findit import boxes
 TABLES = {"files", "plugins", "redaction"}
 """What a table needs that plug-ins add rows to."""
 MORE = {
-    "confidences": {"token_logprobs"},
+    "confidences": {"replies"},
     "salvage": {"loose_json"},
     **{name: {"spelling"} for name in ("anatomy", "matching", "spaces")},
 }

@@ -23,11 +23,10 @@ from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.confidences import legend, text_of
-from vlmeval_findit.core.replies import Recorded
+from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.runs.average_precision import Evaluator
 from vlmeval_findit.runs.boxes_of_rows import ConfidenceError, RowBoxes, boxes_of_rows
 from vlmeval_findit.runs.calibration import (

@@ -14,8 +14,7 @@ from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
 
 from vlmeval_findit.core.identity import read_identity
 from vlmeval_findit.core.predictions import XLSX_CELL_LIMIT, read_predictions, write_rows
-from vlmeval_findit.core.replies import Recorded
-from vlmeval_findit.core.token_logprobs import TokenLogprobs
+from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.sweeps.config import Sweep, parse_sweep

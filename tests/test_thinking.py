@@ -25,12 +25,12 @@ from vlmeval_findit.core.replies import (
     THINK,
     Recorded,
     Reply,
+    TokenLogprobs,
     opened_by,
     read_reply,
     split_thought,
 )
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.core.token_logprobs import TokenLogprobs
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import plan, spoken

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.replies import Recorded, recorded, split_thought
-from vlmeval_findit.core.token_logprobs import LEAST, TokenLogprobs, token_logprobs
+from vlmeval_findit.core.replies import (
+    LEAST,
+    Recorded,
+    TokenLogprobs,
+    recorded,
+    split_thought,
+    token_logprobs,
+)
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.http.logprobs import LogprobsError, refuses_logprobs, reply_logprobs
 from vlmeval_findit.models.kept_tokens import answer_span, ends_of_bytes, ends_of_ids

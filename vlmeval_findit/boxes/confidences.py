@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import exp, fsum, prod
 from typing import NamedTuple
 
-from ..core.token_logprobs import TokenLogprobs
+from ..core.replies import TokenLogprobs
 from .records import Reading
 from .reply_format import ReplyFormat
 from .spans import Place, Span, places

@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .bend import SHIFT, bend, best_bend
 from .conventions import Convention, conventions
 from .evidence import Evidence, Places
 from .frames import Bend, Floats
-from .reading import Reading, apart, read, screen, times
+from .reading import SHIFT, Reading, apart, bend, best_bend, read, screen, times
 
 FEWEST_BOXES, FEWEST_ANSWERED = 8, 5
 

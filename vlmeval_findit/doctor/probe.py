@@ -19,12 +19,11 @@ from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES, default_key
 from ..boxes.representation import NO_RECTANGLE
 from ..core.loose_json import objects_in
 from ..core.replies import Reply
-from .bend import bend
 from .conventions import Convention
 from .diagnosis import ALIKE, Demands, Diagnosis, Verdict, diagnose
 from .evidence import Evidence, Query, evidence_of
 from .frames import Bend, Floats
-from .reading import iou, placed, said
+from .reading import bend, iou, placed, said
 
 FEWEST = 20  # boxes that a finding needs
 # Rivals are excluded at odds of 150 to 1. Models hardly have habits on one large shape: boxes drawn

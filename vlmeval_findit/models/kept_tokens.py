@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..core.replies import split_thought
-from ..core.token_logprobs import TokenLogprobs
+from ..core.replies import TokenLogprobs, split_thought
 
 Span = tuple[int, int]
 """First character of a text, and the one after the last."""

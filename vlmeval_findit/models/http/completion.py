@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.redaction import of_whole_characters, quoted
-from ...core.replies import split_thought
-from ...core.token_logprobs import TokenLogprobs
+from ...core.replies import TokenLogprobs, split_thought
 from ..prices import Prices
 from .logprobs import LogprobsError, reply_logprobs
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ...core.token_logprobs import LEAST, TokenLogprobs
+from ...core.replies import LEAST, TokenLogprobs
 from ..kept_tokens import SaidTokens, answer_span, ends_of_bytes, kept_tokens
 
 # llama.cpp gives none without top_logprobs.
