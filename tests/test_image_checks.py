@@ -10,8 +10,9 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.core.image_checks import ImageError, rows_to_leave_out, skips_missing, unusable
+from vlmeval_findit.core.image_files import ImageError, rows_to_leave_out, unusable
 from vlmeval_findit.core.places import Folder, PlaceError, image_folder
+from vlmeval_findit.core.settings import skips_missing
 
 
 @pytest.fixture(autouse=True)

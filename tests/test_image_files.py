@@ -20,7 +20,6 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core import image_files
-from vlmeval_findit.core.image_checks import unusable
 from vlmeval_findit.core.image_files import (
     FORMATS,
     MOST,
@@ -34,6 +33,7 @@ from vlmeval_findit.core.image_files import (
     orientation,
     problem,
     rgb,
+    unusable,
 )
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.http.images import as_they_are, for_provider

@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.findit.names import forget_names, parse
 from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes.records import Ignored
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.image_checks import rows_to_leave_out
+from vlmeval_findit.core.image_files import rows_to_leave_out
 from vlmeval_findit.core.places import DatasetFileError, image_folder, own_datasets_file
 from vlmeval_findit.core.table_files import TableError
 

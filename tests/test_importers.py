@@ -22,7 +22,7 @@ from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family, own_data
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import import_sets, main
-from vlmeval_findit.core.image_checks import rows_to_leave_out
+from vlmeval_findit.core.image_files import rows_to_leave_out
 from vlmeval_findit.core.places import image_folder, own_datasets_file
 from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, Table
 from vlmeval_findit.core.table_files import meta_path

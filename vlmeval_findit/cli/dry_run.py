@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ..benchmarks import parse
-from ..core.image_checks import skips_missing
+from ..core.settings import skips_missing
 from ..engine.calls import given_key
 from ..engine.served import served_model
 from ..engine.servers import chat_of, settings

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
 from ..core.config import Count, Dollars, config_from
 from ..core.identity import Answering, Described
-from ..core.image_checks import rows_to_leave_out
+from ..core.image_files import rows_to_leave_out
 from ..core.places import image_folder
 from ..core.predictions import check_model_name
 from ..core.question import Question

@@ -13,13 +13,13 @@ from typing import Any
 
 from ..benchmarks import baselines, benchmark_of, is_meant, is_ours_entry, parse
 from ..core.command import SOME_FAILED, install
-from ..core.image_checks import skips_missing
 from ..core.question import Question
 from ..core.settings import (
     CONFIDENCES_VARIABLE,
     FORCE_VARIABLE,
     judge_args,
     settings_from,
+    skips_missing,
 )
 from ..core.settings import NAMES as SETTING_NAMES
 from ..core.spelling import nearest

@@ -91,5 +91,10 @@ def wants_confidences() -> bool:
     return _is_on(CONFIDENCES_VARIABLE)
 
 
+def skips_missing() -> bool:
+    """Return whether ``FINDIT_SKIP_MISSING`` says to leave out rows without a usable image."""
+    return _is_on("FINDIT_SKIP_MISSING")
+
+
 def _is_on(variable: str) -> bool:
     return os.environ.get(variable, "0") not in ("", "0")

@@ -18,9 +18,9 @@ from vlmeval.dataset.image_base import ImageBaseDataset
 
 from ..benchmarks import benchmark_of, benchmarks, is_question, load
 from ..core.benchmark import Benchmark
-from ..core.image_checks import rows_to_leave_out, skips_missing
+from ..core.image_files import rows_to_leave_out
 from ..core.question import QuestionError
-from ..core.settings import NAMES, settings_from
+from ..core.settings import NAMES, settings_from, skips_missing
 from ..core.settings import judge_args as read_judge_args
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_asker import HostMessage, host_message

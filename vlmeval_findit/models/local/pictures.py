@@ -1,7 +1,7 @@
 """Images as they are sent: decoded once, RGB, as stored.
 
 FindIt's widths, heights and boxes refer to *stored* pixels (:mod:`...core.image_files`). An image
-of another size than its row's is refused before a run (:mod:`...core.image_checks`), so annotations
+of another size than its row's is refused before a run (:mod:`...core.image_files`), so annotations
 of a rotated file do not go unnoticed.
 """
 
