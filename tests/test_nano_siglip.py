@@ -24,8 +24,8 @@ from training.dual_encoder.losses import both_right  # noqa: E402
 from training.dual_encoder.recipe import RECIPE as RECIPE_FILE  # noqa: E402
 from training.dual_encoder.recipe import read_recipe  # noqa: E402
 from training.dual_encoder.train import Training  # noqa: E402
+from training.pairs import CHANGES, scene_pair  # noqa: E402
 from vlmeval_findit.data.rendered.drawing import Rng  # noqa: E402
-from vlmeval_findit.data.rendered.pairs import CHANGES, scene_pair  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS  # noqa: E402
 from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP, checkpoint_of  # noqa: E402
 from vlmeval_findit.models.dual_encoder.towers import Towers, named_encoder  # noqa: E402

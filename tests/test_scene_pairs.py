@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core.stored_png import png
-from vlmeval_findit.data.rendered.pairs import (
+from training.pairs import (
     CHANGES,
     MOST_THINGS,
     PLACES,
@@ -22,6 +21,7 @@ from vlmeval_findit.data.rendered.pairs import (
     place_word,
     scene_pair,
 )
+from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.data.rendered.scene import SPLITS, Scene, Thing, scene
 
 PAIRS = {seed: scene_pair(seed) for seed in range(200)}

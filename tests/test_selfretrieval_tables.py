@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from training import pair_tables as shipping
+from training.pairs import scene_pair
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
     BASELINES,
@@ -31,9 +33,9 @@ from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.messages import PartKind, located
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.question import QuestionError
+from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.data.rendered import pair_tables
-from vlmeval_findit.data.rendered.pairs import scene_pair
 
 Capture = pytest.CaptureFixture[str]
 
@@ -189,45 +191,43 @@ def test_damaged_tables_are_refused(old: str, new: str, says: str, tmp_path: Pat
 MINI = "SelfRetrieval_Scenes_mini"
 
 
-@pytest.fixture
-def few(lmu: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Sets of three pairs; the seeds of those that were made."""
-    monkeypatch.setitem(pair_tables.SETS, MINI, pair_tables.Size("validation", 3))
-    made: list[int] = []
-
-    def watched(seed: int) -> Any:
-        made.append(seed)
-        return scene_pair(seed)
-
-    monkeypatch.setattr(pair_tables, "scene_pair", watched)
-    return made
+@pytest.mark.parametrize("name", shipping.SETS)
+def test_what_ships_is_what_training_makes(name: str, tmp_path: Path) -> None:
+    shipping.ship(name, tmp_path / "table.tsv")
+    made = (tmp_path / "table.tsv").read_bytes()
+    assert made == pair_tables.shipped(name).read_bytes()
 
 
-def test_a_rendered_set_is_made_when_it_is_first_asked_for(lmu: Path, few: list[int]) -> None:
+def test_a_rendered_set_is_made_when_it_is_first_asked_for(lmu: Path) -> None:
     first = load_task(MINI)
-    assert few == [2**20, 2**20 + 1, 2**20 + 2]
-    assert [load_task(MINI).queries, len(few)] == [first.queries, 3]
-    for pair in first.queries.values():
+    table = lmu / f"{MINI}.tsv"
+    written = table.stat().st_mtime_ns
+    assert load_task(MINI).queries == first.queries
+    assert table.stat().st_mtime_ns == written
+    assert [int(pair.uid) for pair in first.queries.values()] == [*range(2**20, 2**20 + 50)]
+    folder = image_folder(MINI).path
+    for pair in [*first.queries.values()][:8]:
         made = scene_pair(int(pair.uid))
         assert pair.captions == (made.left_caption, made.right_caption)
         assert pair.attribute == made.attribute
-        assert all((image_folder(MINI).path / name).is_file() for name in pair.images)
+        for name, shown in zip(pair.images, (made.left, made.right), strict=True):
+            assert (folder / name).read_bytes() == png(shown.pixels)
     # A table of other code is made anew.
     meta = lmu / f"{MINI}.meta.json"
     meta.write_text(meta.read_text().replace('"source_sha256": "', '"source_sha256": "0'))
     load_task(MINI)
-    assert len(few) == 6
+    assert table.stat().st_mtime_ns > written
 
 
 def test_sets_are_of_their_split() -> None:
-    assert {name: size.pairs for name, size in pair_tables.SETS.items()} == {
+    assert {name: size.pairs for name, size in shipping.SETS.items()} == {
         "SelfRetrieval_Scenes": 500,
         MINI: 50,
     }
-    assert pair_tables.SETS.keys() == {row.name for row in SETS.values() if row.maker}
+    assert shipping.SETS.keys() == {row.name for row in SETS.values() if row.maker}
 
 
-def test_the_describer_says_what_was_rendered(few: list[int]) -> None:
+def test_the_describer_says_what_was_rendered(lmu: Path) -> None:
     task = load_task(MINI)
     pair = task.queries[1]
     asked = located(message(pair, task.question), image_folder(MINI).path)

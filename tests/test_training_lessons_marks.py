@@ -17,6 +17,7 @@ np = pytest.importorskip("numpy")
 from training import mark_lessons, pair_lessons  # noqa: E402
 from training.lessons import Numbers, Shares, scene_lesson  # noqa: E402
 from training.mark_lessons import Asked  # noqa: E402
+from training.pairs import PLACES, described, scene_pair  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import captions as caption_reading  # noqa: E402
@@ -29,7 +30,6 @@ from vlmeval_findit.benchmarks.vpbench.reading import read  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.tables import read_table, write_table  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
-from vlmeval_findit.data.rendered.pairs import PLACES, described, scene_pair  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES, SPLITS, Scene, Thing, scene  # noqa: E402
 from vlmeval_findit.marks.style import COLOURS, Shape  # noqa: E402
 

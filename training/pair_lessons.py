@@ -12,9 +12,9 @@ from itertools import combinations
 
 from training.dual_encoder.lessons import ATTRIBUTES, phrase, values_of
 from training.lessons import Lesson, Spoken, Turn
+from training.pairs import ScenePair, scene_pair
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as prompts
 from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, Side, parse
-from vlmeval_findit.data.rendered.pairs import ScenePair, scene_pair
 
 ALWAYS = ("colour", "shape")
 """Attributes that every caption says."""
@@ -50,7 +50,7 @@ def pair_lesson(seed: int, turns: int, size: tuple[int, int]) -> Lesson:
 def captions(pair: ScenePair) -> tuple[str, str]:
     """What is said of the left and of the right scene of a pair.
 
-    >>> from vlmeval_findit.data.rendered.pairs import scene_pair
+    >>> from training.pairs import scene_pair
     >>> captions(scene_pair(2))
     ('a red triangle', 'a red ring')
     """

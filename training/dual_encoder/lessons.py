@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from training.lessons import draw
-from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
-from vlmeval_findit.data.rendered.pairs import (
+from training.pairs import (
     PLACES,
     ScenePair,
     attribute_of,
     place_word,
     scene_pair,
 )
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
 from vlmeval_findit.data.rendered.scene import HALVES, SPLITS, Scene, Stream, Thing, pick, rng_of
 
 ATTRIBUTES: Mapping[str, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.core.image_files import Size, decode
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.data.rendered.marked_tables import shrunk
-from vlmeval_findit.data.rendered.scene import Owners, seen_pixels
+from vlmeval_findit.data.rendered.scene import Owners, scene_and_owners
 from vlmeval_findit.marks.region import Polygon
 from vlmeval_findit.marks.style import Shape
 
@@ -64,7 +64,7 @@ def _scene(shown: Shown) -> AnnotatedPicture:
 
 @lru_cache(maxsize=4096)
 def _scene_outlines(seed: int, count: int) -> tuple[tuple[Polygon, ...], ...]:
-    return outlines(seen_pixels(seed), count)
+    return outlines(scene_and_owners(seed)[1], count)
 
 
 def outlines(owners: Owners, count: int) -> tuple[tuple[Polygon, ...], ...]:

@@ -1,66 +1,77 @@
-"""Rendered pairs as tables of self-retrieval: made when they are first asked for.
+"""Tables of pairs of rendered scenes: shipped as TSV, their images rendered on first use.
 
 ``SelfRetrieval_Scenes`` has 500 pairs of the test split, ``SelfRetrieval_Scenes_mini`` 50 of the
-validation split: the first seeds of each.
+validation split.  The files in ``shipped`` are written by ``training.pair_tables``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from ...benchmarks.selfretrieval.pairs import Both, Pair, write_table
+from ...benchmarks.selfretrieval.pairs import Pair, write_table
 from ...core import stored_png
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
-from ...core.table_files import made_of
-from . import drawing, pairs, scene
-from .pairs import scene_pair
-from .scene import SPLITS
+from ...core.table_files import made_of, read_table
+from . import drawing, scene
+from .drawing import Floats, Look, Pixels, Place, Rng
+from .scene import SIZES, Stream, paint_all, rng_of
+from .tables import shipped
+
+_PAIRS = 1  # names the random numbers of a seed's pair, which are not those of its scene
+
+_ATTRIBUTES = 5  # in which the two images of a pair may differ
+
+Placed = tuple[float, float, float, int]
+"""Where an object lies: centre x, y and half its size in pixels; the seed of its tint."""
 
 
-class Size(NamedTuple):
-    """How many pairs a set has, and the split that their seeds are of."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRow(Pair):
+    """A pair with how it is rendered; captions say how objects look, in the same order."""
 
-    split: str
-    pairs: int
-
-
-SETS = {
-    "SelfRetrieval_Scenes": Size("test", 500),
-    "SelfRetrieval_Scenes_mini": Size("validation", 50),
-}
-"""By the name of the table, which is the key of its image folder too."""
+    first: tuple[Placed, Placed]  # the object that differs, in the left and the right image
+    others: tuple[Placed, ...]
 
 
-def ensure(name: str) -> None:
-    """Make a table and its pictures unless they are there, made by this very code."""
-    if made_of(lmu_data_root() / f"{name}.tsv") != recipe_sha256():
-        prepare(name)
+def ensure(table: str) -> None:
+    """Make a table and its images, unless they are up to date."""
+    recipe = recipe_sha256(table)
+    if made_of(lmu_data_root() / f"{table}.tsv") == recipe:
+        return
+    rows: list[PairRow] = read_table(shipped(table), PairRow, "installing this package again")
+    folder = image_folder(table).path
+    for row in rows:
+        rng, size = begun(int(row.uid))
+        rng.randint(_ATTRIBUTES)
+        background = drawing.background(rng, *size)
+        for name, caption, first in zip(row.images, row.captions or (), row.first, strict=True):
+            write_once(folder / name, png(_painted(background, caption, (first, *row.others))))
+    write_table(lmu_data_root(), table, rows, {"source": "rendered", "source_sha256": recipe})
 
 
-def prepare(name: str) -> Path:
-    """Render a table's pictures and write it, below the LMUData root."""
-    size = SETS[name]
-    folder = image_folder(name).path
-    seeds = SPLITS[size.split][: size.pairs]
-    rows = [_pair(folder, index, seed) for index, seed in enumerate(seeds)]
-    origin = {"source": "rendered", "source_sha256": recipe_sha256()}
-    return write_table(lmu_data_root(), name, rows, origin)
+def recipe_sha256(table: str) -> str:
+    """Return a checksum of a table and of the code that renders its images."""
+    modules = (drawing, scene, stored_png)
+    files = (*(Path(str(module.__file__)) for module in modules), shipped(table))
+    return sha256_of(*(path.read_bytes() for path in files))
 
 
-def recipe_sha256() -> str:
-    """A checksum of the code that decides what is rendered and how it is described."""
-    modules = (drawing, scene, pairs, stored_png)
-    sources = (*(module.__file__ for module in modules), __file__)
-    return sha256_of(*(Path(str(source)).read_bytes() for source in sources))
+def begun(seed: int) -> tuple[Rng, tuple[int, int]]:
+    """Return the random numbers of a seed's pair and the (width, height) of its images."""
+    rng = rng_of(Stream.SCENE, seed, _PAIRS)
+    return rng, SIZES[rng.randint(len(SIZES))]
 
 
-def _pair(folder: Path, index: int, seed: int) -> Pair:
-    made = scene_pair(seed)
-    images = (f"{seed}-left.png", f"{seed}-right.png")
-    for name, shown in zip(images, (made.left, made.right), strict=True):
-        write_once(folder / name, png(shown.pixels))
-    captions = Both(made.left_caption, made.right_caption)
-    return Pair(index, f"{seed}", images, captions, made.attribute)
+def _painted(background: Floats, caption: str, placed: Sequence[Placed]) -> Pixels:
+    canvas = background.copy()
+    objects, tints = [], []
+    for words, (x, y, half, tint) in zip(caption.split("; "), placed, strict=True):
+        _, _, texture, colour, shape, *_ = words.split()
+        objects.append((Look(shape, colour, texture), Place(x, y, half)))
+        tints.append(drawing.tinted(Rng(tint), colour))
+    paint_all(canvas, objects, tints, 0.0)
+    return drawing.as_pixels(canvas)

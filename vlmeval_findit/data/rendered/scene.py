@@ -103,11 +103,6 @@ def scene(seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | No
     return Scene(drawing.as_pixels(canvas), things)
 
 
-def seen_pixels(seed: int) -> Owners:
-    """Which object of ``scene(seed)`` is seen at every pixel."""
-    return scene_and_owners(seed)[1]
-
-
 def scene_and_owners(
     seed: int, count: tuple[int, int] = (3, 5), size: tuple[int, int] | None = None
 ) -> tuple[Scene, Owners]:

@@ -11,9 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from . import drawing
-from .drawing import COLOURS, SHAPES, TEXTURES, Look, Place, Rng
-from .scene import HALVES, SIZES, Scene, Stream, Thing, paint_all, pick, rng_of
+from vlmeval_findit.data.rendered import drawing
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place, Rng
+from vlmeval_findit.data.rendered.pair_tables import Placed, begun
+from vlmeval_findit.data.rendered.scene import (
+    HALVES,
+    Scene,
+    Thing,
+    paint_all,
+    pick,
+)
 
 MOST_THINGS = 4
 """Objects of a scene, two at least: more would not fit into the 64 tokens of a dual encoder."""
@@ -25,8 +32,6 @@ PLACES = (
 )
 """Where an object's centre lies, by thirds of the height and of the width."""
 
-_PAIRS = 1
-"""Names the random numbers of a seed's pair, which have nothing to do with those of its scene."""
 _MARGIN = 5.0
 """Pixels between an object's centre and the next third."""
 _GAP = 3.0
@@ -40,7 +45,8 @@ class ScenePair:
     """Two scenes, what they differ in, and a caption of each that is not true of the other.
 
     The first of ``things`` is the object that differs, in both scenes.  ``attribute`` is a key of
-    :data:`CHANGES`.  Which of the two is the left one says nothing.
+    :data:`CHANGES`.  Which of the two is the left one says nothing.  ``first`` is where that object
+    lies in the left and in the right scene, ``others`` where all others do.
     """
 
     left: Scene
@@ -48,6 +54,8 @@ class ScenePair:
     attribute: str
     left_caption: str
     right_caption: str
+    first: tuple[Placed, Placed]
+    others: tuple[Placed, ...]
 
 
 class _Object(NamedTuple):
@@ -73,26 +81,29 @@ def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
     >>> pair.right_caption
     'a large striped red ring at the lower left; a large striped green triangle at the right'
     """
-    rng, frame, attribute = _begun(seed)
+    rng, frame = begun(seed)
+    attribute = pick(rng, CHANGES)
     frame = frame if size is None else size
     background = drawing.background(rng, *frame)
     objects, changed = _two_ways(rng, frame, CHANGES[attribute])
     scenes = [_painted(background, objects), _painted(background, [changed, *objects[1:]])]
+    first = [_placed(objects[0]), _placed(changed)]
     if rng.randint(2):
         scenes.reverse()
+        first.reverse()
     left, right = scenes
-    return ScenePair(left, right, attribute, caption(left), caption(right))
+    others = tuple(map(_placed, objects[1:]))
+    where = ((first[0], first[1]), others)
+    return ScenePair(left, right, attribute, caption(left), caption(right), *where)
+
+
+def _placed(one: _Object) -> Placed:
+    return (*one.place, one.tint)
 
 
 def attribute_of(seed: int) -> str:
     """What the pair of a seed differs in, without painting it."""
-    return _begun(seed)[2]
-
-
-def _begun(seed: int) -> tuple[Rng, tuple[int, int], str]:
-    """The random numbers of a seed's pair, its frame (width, height), and what it differs in."""
-    rng = rng_of(Stream.SCENE, seed, _PAIRS)
-    return rng, SIZES[rng.randint(len(SIZES))], pick(rng, CHANGES)
+    return pick(begun(seed)[0], CHANGES)
 
 
 # --- captions -------------------------------------------------------------------------------------
