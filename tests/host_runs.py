@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from warm_process import OF_A_RUN, can_run, warm_process
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 RUN_FINDIT = [str(REPOSITORY / "run_findit.py")]
@@ -34,10 +36,24 @@ def environment(lmu: Path, **more: str) -> dict[str, str]:
     return {**kept, "LMUData": str(lmu), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **more}
 
 
+def environment_of_warm() -> dict[str, str]:
+    """The environment of the process that runs are forked from: what they have in common."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_RUN)}
+    return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
 def run(
     program: Sequence[str], arguments: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run Python on a program with arguments; output and errors together in ``stdout``."""
+    warm = environment_of_warm()
+    if can_run(program, env, warm):
+        with tempfile.NamedTemporaryFile("r", errors="replace") as output:
+            status = warm_process(tuple(sorted(warm.items()))).run(
+                [*program, *arguments], cwd, env, Path(output.name)
+            )
+            said = output.read()
+        return subprocess.CompletedProcess([*program, *arguments], status, said)
     return subprocess.run(
         [sys.executable, *program, *arguments],
         cwd=cwd,
