@@ -51,7 +51,8 @@ def write_card(training: Path) -> Path:
         "(`training/pairs.py`), two scenes alike but for one attribute of one object, whose two "
         "captions are both at least as near to their own picture. Chance is 25. The column of "
         "captions that are not padded shows what SigLIP's features are worth without the padding "
-        f"they were trained with.\n\n{table(rows)}\n\n    python -m training.dual_encoder.evaluate\n",
+        f"they were trained with.\n\n{table(rows)}\n\n"
+        "    python -m training.dual_encoder.evaluate\n",
     ]
     validation = read_lines(training / VALIDATION)
     if validation:
