@@ -140,7 +140,7 @@ def test_nothing_to_find_and_nothing_said(world: World, capsys) -> None:
     world.table("Pascal", [replace(query(i), truth=Truth((), ())) for i in range(5)])
     run = world.run("Model", NAME, saying("[]"))
     assert points(run) == {"rejected rightly": 0}
-    assert main(["anatomy", str(run.path)]) == 0
+    assert main(["errors", str(run.path)]) == 0
     assert "nothing is lost" in capsys.readouterr().out
 
 
@@ -182,13 +182,13 @@ def test_files_of_before_are_named(world: World, capsys) -> None:
     values["totals"] = {k: n for k, n in values["totals"].items() if not k.startswith("lost")}
     provenance.write_text(json.dumps(values))
     world.run("Newer", NAME, ODD)
-    assert main(["anatomy", str(world.runs)]) == 2
+    assert main(["errors", str(world.runs)]) == 2
     printed = capsys.readouterr()
     assert f"{AGAIN} {run.path}" in printed.err
     assert f"Newer on {NAME}" in printed.out
     assert f"Model on {NAME}" not in printed.out
     assert main(["score", str(run.path)]) == 0
-    assert main(["anatomy", str(run.path)]) == 0
+    assert main(["errors", str(run.path)]) == 0
 
 
 # --- influence ------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def test_one_run_without_the_part_does_not_end_the_others(
     rows = [{**json.loads(line), "slices": {}} for line in details.read_text().splitlines()]
     details.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     letters.predict("Model", "Letters_Zoo_plain", guessing(0.5))
-    assert main(["anatomy", str(letters.runs), "--by", "animal"]) == 2
+    assert main(["errors", str(letters.runs), "--by", "animal"]) == 2
     shown = capsys.readouterr()
     assert f"error: {bare} has no parts by 'animal'" in shown.err
     assert "Model on Letters_Zoo_plain" in shown.out
@@ -344,14 +344,14 @@ def test_rows_without_a_slice_are_a_part(letters: World) -> None:
 
 def test_the_table(world: World, capsys) -> None:
     run = world.run("Model", NAME, ODD)
-    assert main(["anatomy", str(run.path)]) == 0
+    assert main(["errors", str(run.path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     at = lines.index(f"Model on {NAME}")
     first, *causes, last = [line.split() for line in lines[at + 2 :]]
     assert " ".join(first).startswith("F1@0.5 (failed calls as misses)")
     assert last == ["sum", "100.0"]
-    shown = float(first[-1]) + sum(float(one[-4]) for one in causes)
+    shown = float(first[-1]) + sum(float(one[-2]) for one in causes)
     assert shown == pytest.approx(100, abs=0.05 * (len(causes) + 1))
     assert len(causes) == len(points(run))
 
@@ -360,7 +360,7 @@ def test_everything_at_once_and_twice(world: World, capsys, tmp_path: Path) -> N
     one = world.run("One", NAME, speaking(NAME, 0.6, 12.0))
     other = world.run("Other", NAME, ODD)
     out = tmp_path / "anatomy.json"
-    words = ["anatomy", "--json", str(out), "--by", "size", str(one.path), "--against"]
+    words = ["errors", "--json", str(out), "--by", "size", str(one.path), "--against"]
     texts = []
     for _ in range(2):
         assert main([*words, str(other.path)]) == 0
@@ -387,7 +387,7 @@ def test_what_is_refused(world: World, capsys, words: list[str], said: str) -> N
     run = world.run("Model", NAME, ODD)
     world.run("Other", NAME, ODD)
     given = [word.format(folder=world.runs) for word in words]
-    assert main(["anatomy", str(run.path), *given]) == 2
+    assert main(["errors", str(run.path), *given]) == 2
     assert said in capsys.readouterr().err
 
 

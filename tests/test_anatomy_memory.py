@@ -53,7 +53,7 @@ def test_all_that_is_told_is_that_of_whole_rows(
     for keep in (Keep.SUMS, Keep.DETAILS):
         monkeypatch.setattr(command, "load_runs", lambda paths, keep=keep, **_: loaded(paths, keep))
         out = tmp_path / f"{keep.name}.json"
-        assert main(["anatomy", *given, "--by", by, *against, "--json", str(out)]) == 0
+        assert main(["errors", *given, "--by", by, *against, "--json", str(out)]) == 0
         told.append((capsys.readouterr(), out.read_bytes()))
     assert told[0] == told[1]
     printed, written = told[0]
@@ -71,7 +71,7 @@ def test_runs_of_several_benchmarks_are_told_in_turn(
     runs: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "all.json"
-    assert main(["anatomy", str(runs.runs), "--json", str(out)]) == 0
+    assert main(["errors", str(runs.runs), "--json", str(out)]) == 0
     models = [one["model"] for one in json.loads(out.read_text("utf-8"))]
     assert models == ["Fails", "Good", "Good", "Guesses", "Talks"]
     assert f"Guesses on {ZOO}" in capsys.readouterr().out
@@ -95,7 +95,7 @@ def test_the_details_of_one_run_are_held_at_a_time(
     request.addfinalizer(gc.unfreeze)
     given = [str(run_of(path).predictions) for path in runs.runs.glob(f"*_{JSON}*_details.jsonl")]
     other = str(runs.runs / f"Fails_{JSON}.json")
-    assert main(["anatomy", *given, "--by", "size", "--against", other]) == 0
+    assert main(["errors", *given, "--by", "size", "--against", other]) == 0
     assert held == [20] * 4
 
 
@@ -104,7 +104,7 @@ def test_what_one_run_lacks_leaves_the_others_in_the_file(
 ) -> None:
     """A kind of slices that only the runs of the first benchmark have."""
     out = tmp_path / "anatomy.json"
-    assert main(["anatomy", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
+    assert main(["errors", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
     assert f"Guesses_{ZOO}.json has no parts by 'time'" in capsys.readouterr().err
     told = [one["model"] for one in json.loads(out.read_text("utf-8"))]
     assert told == ["Fails", "Good", "Good", "Talks"]
@@ -134,7 +134,7 @@ def test_of_runs_that_have_none_the_list_is_empty(
     path, out = world.predict("Old", JSON, failing), tmp_path / "anatomy.json"
     forget_events(path)
     for _ in range(2):
-        assert main(["anatomy", str(path), "--json", str(out)]) == 2
+        assert main(["errors", str(path), "--json", str(out)]) == 2
         assert "score it again" in capsys.readouterr().err
         assert out.read_text("utf-8") == "[]\n"
 
@@ -146,7 +146,7 @@ def test_nothing_is_compared_to_a_run_that_has_none(
     other, out = runs.runs / f"Fails_{JSON}.json", tmp_path / "anatomy.json"
     forget_events(other)
     given = [str(runs.runs / f"{model}_{JSON}.json") for model in ("Good", "Talks")]
-    assert main(["anatomy", *given, "--against", str(other), "--json", str(out)]) == 2
+    assert main(["errors", *given, "--against", str(other), "--json", str(out)]) == 2
     assert capsys.readouterr().err.count(f"score it again: python run_findit.py score {other}") == 1
     assert not out.exists()
 

@@ -6,12 +6,14 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scored_runs import WIDTH, World, grid, query, two_labels, world
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
@@ -22,11 +24,12 @@ from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.confidences import legend, text_of
 from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.settings import Settings
+from vlmeval_findit.leaderboard.calibration import calibration_table, legend, ranking_table
+from vlmeval_findit.leaderboard.render import to_terminal
 from vlmeval_findit.runs.average_precision import Evaluator
 from vlmeval_findit.runs.boxes_of_rows import ConfidenceError, RowBoxes, boxes_of_rows
 from vlmeval_findit.runs.calibration import (
@@ -361,7 +364,7 @@ def test_a_run_without_them_is_refused(
 ) -> None:
     many(world, 4)
     path = write_run(world, NAME, noisy(np.random.default_rng(1), lambda hit: 0.5), recorded=False)
-    assert main(["confidences", "--space", "grid1000", str(path)]) == 2
+    assert main(["calibration", "--space", "grid1000", str(path)]) == 2
     said = capsys.readouterr().err
     assert f"{path}: none of its boxes has a confidence" in said
     assert "Ask again with --confidences" in said
@@ -386,7 +389,7 @@ def test_a_run_that_was_scored_before_has_them_all_the_same(world: World) -> Non
     for row in rows:
         del row["confidences"]
     details.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["confidences", str(path)]) == 0
+    assert main(["calibration", str(path)]) == 0
     loaded = load_run(provenance)
     assert np.isnan(boxes_of_rows(loaded.rows, "mean").confidence).all()
 
@@ -514,14 +517,18 @@ def run(world: World) -> Path:
 
 def test_the_table_says_all_in_80_columns(run: Path) -> None:
     made = judged(run)
-    lines = [*text_of(made), *legend([made])]
-    assert max(map(len, lines)) <= 80
-    told = "\n".join(lines)
+    out = Console(width=80, file=StringIO(), record=True)
+    for table in (ranking_table(made), calibration_table(made)):
+        for part in to_terminal(table, 80):
+            out.print(part)
+    text = out.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    told = "\n".join([text, *legend([made]).lines])
     for name in DEFINITIONS:
         assert f"by {name}" in told
         assert f"{name}: {DEFINITIONS[name].means}" in told
     assert f"of {ORDERS} orders" in told
-    assert "60 boxes in 30 replies about 30 pictures" in told
     assert "elsewhere" in told
 
 
@@ -529,12 +536,13 @@ def test_the_command_writes_figures_and_a_picture(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures, picture = tmp_path / "all.json", tmp_path / "all.png"
-    given = ["confidences", "--space", "grid1000", str(run), "--json", str(figures)]
+    given = ["calibration", "--space", "grid1000", str(run), "--json", str(figures)]
     assert main([*given, "--picture", str(picture)]) == 0
     (told,) = json.loads(figures.read_text(), parse_constant=pytest.fail)
     assert [one["definition"] for one in told["by_definition"]] == list(DEFINITIONS)
     assert told["by_definition"][0]["curve"][0] == sorted(told["by_definition"][0]["curve"][0])
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "60 boxes in 30 replies about 30 pictures" in capsys.readouterr().out
     first = figures.read_text()
     assert main(given) == 0
     assert figures.read_text() == first, "nothing is drawn otherwise the second time"
@@ -561,8 +569,7 @@ def test_export_to_coco_writes_them(
         kept = [one for row in rows for one in row.details["confidences"][name]]
         assert scores("--confidence", name) == kept
     assert scores() == scores("--confidence", "mean")
-    with pytest.raises(SystemExit):
-        main([*given, "--confidence", "means"])
+    assert main([*given, "--confidence", "means"]) == 2
 
 
 def test_a_format_without_labels_has_none_to_export(

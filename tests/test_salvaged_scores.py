@@ -19,10 +19,12 @@ from vlmeval_findit.boxes.records import Matched, Truth
 from vlmeval_findit.boxes.reply_format import ReplyFormat
 from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.salvaged import rejection_lines, salvaged_lines
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.leaderboard.board import make_board
+from vlmeval_findit.leaderboard.errors import rejection_table, salvaged_table
 from vlmeval_findit.leaderboard.files import as_markdown
+from vlmeval_findit.leaderboard.render import to_plain
+from vlmeval_findit.leaderboard.table import text_of
 from vlmeval_findit.runs.salvage import Taken, steps_of, taken
 from vlmeval_findit.runs.scored_run import Run
 
@@ -104,12 +106,13 @@ def test_steps_are_counted_by_name(world: World) -> None:
         "commas and brackets": Taken(1, 1, 0),
     }
     assert taken(run.rows) == Taken(5, 6, 5)
-    lines = salvaged_lines(run)
-    assert lines[0] == "  what a tolerant reader would take of 6 replies that do not adhere:"
-    assert lines[2].split() == ["cut", "off", "2", "2", "2"]
-    assert lines[-3].split()[-3:] == ["5", "6", "5"]
-    assert lines[-2].split()[:2] == ["F1@0.5", "35.3"]
-    assert lines[-1].split()[:3] == ["F1@0.5", "(salvaged)", "69.6"]
+    table = salvaged_table(run)
+    assert table.title == "what a tolerant reader would take of 6 replies that do not adhere"
+    first, *_, every, strict, lenient = to_plain(table).splitlines()[2:]
+    assert first.split() == ["cut", "off", "2", "2", "2"]
+    assert every.split()[-3:] == ["5", "6", "5"]
+    assert strict.split()[:2] == ["F1@0.5", "35.3"]
+    assert lenient.split()[:3] == ["F1@0.5", "(salvaged)", "69.6"]
 
 
 def test_labels_decide_in_a_salvaged_reading_too(world: World) -> None:
@@ -144,7 +147,7 @@ def test_an_adherent_run_has_the_same_figure_twice_and_no_more_sums(world: World
     run = answered(world, [BOTH, "[]", f'[{{"bbox": {FIRST}}}]'])
     assert run.figures["F1@0.5 (salvaged)"] == run.figures["F1@0.5"] == pytest.approx(200 / 3)
     assert not {name for name in run.sums if name.startswith(("salvaged", "negatives"))}
-    assert salvaged_lines(run) == []
+    assert not salvaged_table(run).rows
 
 
 def test_scoring_twice_gives_the_same(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,9 +283,10 @@ def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyF
 
 
 def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:
-    lines = rejection_lines(rejecting)
-    assert lines[0] == "  8 of 12 queries have nothing to find:"
-    counts = {line[2:34].strip(): (line[34:43].strip(), line[43:52].strip()) for line in lines[2:]}
+    table = rejection_table(rejecting)
+    assert table.title == "8 of 12 queries have nothing to find"
+    rows = [[text_of(*one) for one in row] for row in table.cells()]
+    counts = {name: (queries, percent) for name, queries, percent in rows}
     others = ("false alarm", "not readable", "refused", "empty reply", "failed call")
     assert counts == {
         "rejected rightly": ("3", "37.5"),
@@ -295,7 +299,7 @@ def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:
 def test_nothing_is_said_of_rejection_where_all_is_there(world: World) -> None:
     run = answered(world, [BOTH, "I cannot."])
     assert run.figures["Rejection accuracy"] is run.figures["False-alarm rate"] is None
-    assert rejection_lines(run) == []
+    assert not rejection_table(run).rows
     page = as_markdown(make_board([run]))
     assert "Rejection" not in page
     assert "alarm" not in page
@@ -306,7 +310,9 @@ def test_a_run_in_which_every_such_call_failed_has_no_figure(world: World) -> No
     world.table("Pascal", [replace(query(0), truth=Truth((), ()))])
     run = world.run("M", NAME, lambda one, _: FAILED)
     assert run.figures["Rejection accuracy"] is run.figures["False-alarm rate"] is None
-    assert [line.split()[-1] for line in rejection_lines(run)[-2:]] == ["–", "–"]
+    assert [line.split()[-1] for line in to_plain(rejection_table(run)).splitlines()[-2:]] == [
+        "–"
+    ] * 2
 
 
 def test_leaderboard_and_score_show_rejection_where_there_is_any(

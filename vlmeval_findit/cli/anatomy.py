@@ -14,24 +14,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..core.anatomy import Anatomy
 from ..core.files import atomic_write
-from ..core.metric import Better
-from ..core.spelling import short, visible
-from ..core.statistics import INTERVALS, Difference, Interval
+from ..core.spelling import visible
+from ..core.statistics import INTERVALS, Difference
+from ..leaderboard.errors import (
+    loss_differences_table,
+    losses_table,
+    parts_table,
+    rejection_table,
+    salvaged_table,
+    syntax_table,
+)
+from ..leaderboard.table import Table
 from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, compare, parts_of
 from ..runs.intervals import StatisticsError
 from ..runs.scored_run import Keep, Run, load_runs, with_details
 from ..runs.twins import Syntax, syntax, twin_of
 from .parsing import Parser
-from .salvaged import rejection_lines, salvaged_lines
+from .printing import print_lines, print_table
 
 REFUSED = 2
 """The exit status where a run has to be scored again first."""
-
-_MOST_PARTS = 20
-_NAME = 32
-_MOSTLY = 2
 
 
 def main(argv: Sequence[str]) -> int:
@@ -63,42 +66,46 @@ def main(argv: Sequence[str]) -> int:
         for run in runs:
             try:
                 losses = anatomy_of(run)
-                lines, told = _said(run, losses, beside, other, args.by)
+                tables, told = _told(run, losses, beside, other, args.by)
             except (NoAnatomyError, StatisticsError) as error:
                 # What one run lacks is no reason to say nothing of the others.
                 print(f"error: {error}", file=sys.stderr)
                 refused = True
                 continue
-            print("\n".join(["", visible(f"{run.model} on {run.question.name}"), *lines]))
+            print(f"\n{visible(run.model)} on {run.question.name}")
+            for at, table in enumerate(tables):
+                if at:
+                    print(f"\n{visible(table.title)}")
+                print_table(table, "--json FILE")
+                print_lines([note.text for note in table.notes], "--json FILE")
             tell(told)
     return REFUSED if refused else 0
 
 
-def _said(
+def _told(
     run: Run, losses: Sequence[Loss], beside: Iterable[Run], other: Run | None, by: str | None
-) -> tuple[list[str], dict[str, Any]]:
+) -> tuple[list[Table], dict[str, Any]]:
     """What there is to say of a run, for people and for programs.
 
-    Only here are its details in memory; figures need none.
+    Only here are its details in memory; values need none.
     """
     whole = with_details(run)
     parts = parts_of(whole, by) if by else ()
     differences = compare(run, other) if other is not None else {}
-    lines = [*_table(run, losses)]
+    tables = [losses_table(run, losses)]
     if other is not None:
-        lines += ["", *_difference_table(other, losses, differences)]
+        tables.append(loss_differences_table(other, losses, differences))
     twin = twin_of(run, beside)
     held = None if twin is None else syntax(run, twin)
     if held is not None:
-        lines += ["", *_syntax_table(held)]
+        tables.append(syntax_table(held))
     if by:
-        lines += ["", *_part_table(run.benchmark.anatomy, by, parts)]
-    for table in filter(None, (salvaged_lines(whole), rejection_lines(run))):
-        lines += ["", *table]
+        tables.append(parts_table(run.benchmark.anatomy, by, parts))
+    tables += [table for table in (salvaged_table(whole), rejection_table(run)) if table.rows]
     told = _as_dict(run, losses, parts, other, differences)
     if held is not None:
         told["constrained"] = _held_as_dict(held)
-    return lines, told
+    return tables, told
 
 
 def _one(path: Path) -> Run:
@@ -106,71 +113,6 @@ def _one(path: Path) -> Run:
     if len(runs) != 1:
         raise ValueError(f"--against {path}: {len(runs)} runs, and one is needed: name its file")
     return runs[0]
-
-
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def _row(name: str, events: str, points: str, rest: str = "") -> str:
-    return f"  {short(visible(name), _NAME):<{_NAME}}{events:>8}{points:>8}  {rest}".rstrip()
-
-
-def _table(run: Run, losses: Sequence[Loss]) -> Iterator[str]:
-    score = run.benchmark.anatomy.score
-    value, lost = score.value(run.sums), sum(loss.points for loss in losses)
-    yield _row("", "events", "points", "interval")
-    yield _row(score.title, "", "–" if value is None else f"{value:.1f}")
-    for loss in losses:
-        if loss.events:
-            yield _row(
-                loss.cause.name, f"{loss.events:g}", f"{loss.points:.1f}", _bounds(loss.interval)
-            )
-    if not lost and not value:
-        yield "  nothing to find, and nothing said: nothing is lost"
-    elif score.better is Better.HIGHER:
-        yield _row("sum", "", f"{(value or 0) + lost:.1f}")
-
-
-def _bounds(interval: Interval | None) -> str:
-    return f"{interval.low:.1f} to {interval.high:.1f}" if interval is not None else ""
-
-
-def _difference_table(
-    other: Run, losses: Sequence[Loss], differences: Mapping[str, Difference]
-) -> Iterator[str]:
-    yield visible(f"  against {other.model} on {other.question.name}:")
-    yield _row("", "", "points", f"{'interval':<18}p (Holm)")
-    for loss in losses:
-        found = differences.get(loss.cause.key)
-        if found is not None:
-            tested = "" if found.corrected is None else f"{found.corrected:.3g}"
-            mark = " *" if found.significant else ""
-            bounds = f"{_bounds(found.interval):<18}{tested}{mark}"
-            yield _row(loss.cause.name, "", f"{found.value:+.1f}", bounds)
-    in_all = sum(found.value for found in differences.values())
-    yield _row("lost in all", "", f"{in_all:+.1f}")
-
-
-def _syntax_table(found: Syntax) -> Iterator[str]:
-    """What of the loss the format's grammar would have saved."""
-    yield _row("held to the format's grammar", "", f"{found.held:.1f}")
-    yield _row("  syntax cost", "", f"{found.gain.value:+.1f}", _bounds(found.gain.interval))
-    yield _row("  sight costs the rest", "", f"{found.sight:.1f}")
-
-
-def _part_table(anatomy: Anatomy, by: str, parts: Sequence[Part]) -> Iterator[str]:
-    names = {one.key: one.name for one in anatomy.causes}
-    yield _row(f"by {by}", "events", "points", "mostly")
-    for part in parts[:_MOST_PARTS]:
-        most = sorted(part.points.items(), key=lambda item: -item[1])[:_MOSTLY]
-        mostly = ", ".join(names[key] for key, points in most if points)
-        events = f"{sum(part.events.values()):g}"
-        yield _row(part.name, events, f"{part.total:.1f}", mostly)
-    rest = parts[_MOST_PARTS:]
-    if rest:
-        more = sum(sum(part.events.values()) for part in rest)
-        yield _row(f"{len(rest)} more", f"{more:g}", f"{sum(part.total for part in rest):.1f}")
-    yield _row("lost in all", "", f"{sum(part.total for part in parts):.1f}")
 
 
 # --- for programs ---------------------------------------------------------------------------------

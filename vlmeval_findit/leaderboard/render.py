@@ -230,7 +230,7 @@ def _terminal_column(table: Table, at: int, between: str) -> list[str]:
 
 def _terminal_cell(field: Field, cell: Cell, between: str) -> str:
     bounds = bounds_of(field, cell)
-    if field.kind is Kind.VALUE and bounds and between == " ":
+    if field.kind is not Kind.DIFFERENCE and bounds and between == " ":
         bounds = f"({bounds})"
     return f"{text_of(field, cell)}{between * bool(bounds)}{bounds}"
 

@@ -26,7 +26,8 @@ class Kind(Enum):
     TEXT = "text"
     COUNT = "count"
     RANK = "rank"
-    VALUE = "value"
+    VALUE = "value"  # With one decimal
+    PROBABILITY = "probability"  # With two digits: a product of many may be tiny
     DIFFERENCE = "difference"
     P = "p"
 
@@ -155,6 +156,8 @@ def text_of(field: Field, cell: Cell) -> str:
         return visible(number)
     if field.kind is Kind.VALUE:
         return f"{number:.1f}"
+    if field.kind is Kind.PROBABILITY:
+        return f"{number:.2g}"
     if field.kind is Kind.DIFFERENCE:
         return f"{number:+.1f}"
     if field.kind is Kind.P:
@@ -169,6 +172,8 @@ def bounds_of(field: Field, cell: Cell) -> str:
     low, high = cell.interval.low, cell.interval.high
     if field.kind is Kind.DIFFERENCE:
         return f"{low:+.1f} to {high:+.1f}"
+    if field.kind is Kind.PROBABILITY:
+        return f"{low:.2g}–{high:.2g}"
     return f"{low:.1f}–{high:.1f}"
 
 

@@ -1,0 +1,113 @@
+"""The tables of one run: what its score lost, where, and what lenient parsing would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..benchmarks.findit.metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
+from ..core.anatomy import Anatomy
+from ..core.metric import Better, Metric
+from ..core.statistics import Difference
+from ..runs.anatomy import Loss, Part
+from ..runs.intervals import intervals
+from ..runs.rejection import shares_of
+from ..runs.salvage import steps_of, taken
+from ..runs.scored_run import Run
+from ..runs.twins import Syntax
+from .table import Cell, Field, Kind, Note, Table, Value, count, value
+
+_POINTS = Field("points", Kind.DIFFERENCE, interval=True)
+_MOSTLY = 2
+
+
+def losses_table(run: Run, losses: Sequence[Loss]) -> Table:
+    """Make one row an error type that a run has: its events, and the points that it took."""
+    score = run.benchmark.anatomy.score
+    reached, lost = score.value(run.sums), sum(loss.points for loss in losses)
+    rows: list[list[Value]] = [[score.title, "", reached]]
+    rows += [
+        [loss.cause.name, loss.events, Cell(loss.points, loss.interval)]
+        for loss in losses
+        if loss.events
+    ]
+    notes = []
+    if not lost and not reached:
+        notes.append(Note("", ["nothing to find, and nothing answered: nothing is lost"]))
+    elif score.better is Better.HIGHER:
+        rows.append(["sum", "", (reached or 0) + lost])
+    return Table("Errors", [Field(""), count("events"), value("points")], rows, notes)
+
+
+def loss_differences_table(
+    other: Run, losses: Sequence[Loss], differences: Mapping[str, Difference]
+) -> Table:
+    """Make one row an error type: the points that it took of a run minus those of another."""
+    rows: list[list[Value]] = [
+        [
+            loss.cause.name,
+            Cell(found.value, found.interval),
+            Cell(found.corrected, sign="*" if found.significant else ""),
+        ]
+        for loss in losses
+        if (found := differences.get(loss.cause.key)) is not None
+    ]
+    rows.append(["lost in all", sum(found.value for found in differences.values()), ""])
+    fields = [Field(""), _POINTS, Field("p (Holm)", Kind.P)]
+    return Table(f"against {other.model} on {other.question.name}", fields, rows)
+
+
+def syntax_table(found: Syntax) -> Table:
+    """Make the rows of what the format's grammar would have saved of a loss."""
+    rows: list[list[Value]] = [
+        ["held to the format's grammar", Cell(f"{found.held:.1f}")],
+        ["syntax cost", Cell(found.gain.value, found.gain.interval)],
+        ["sight costs the rest", Cell(f"{found.sight:.1f}")],
+    ]
+    return Table("constrained to the format", [Field(""), _POINTS], rows)
+
+
+def parts_table(anatomy: Anatomy, by: str, parts: Sequence[Part]) -> Table:
+    """Make one row a part of a run's queries, the whole first: what it lost, and mostly by what."""
+    names = {one.key: one.name for one in anatomy.causes}
+    rows: list[list[Value]] = [["lost in all", "", sum(part.total for part in parts), ""]]
+    for part in parts:
+        most = sorted(part.points.items(), key=lambda item: -item[1])[:_MOSTLY]
+        mostly = ", ".join(names[key] for key, points in most if points)
+        rows.append([part.name, sum(part.events.values()), part.total, mostly])
+    fields = [Field(f"by {by}"), count("events"), Field("points", Kind.VALUE), Field("mostly")]
+    return Table(f"Errors by {by}", fields, rows)
+
+
+def salvaged_table(run: Run) -> Table:
+    """Make one row a repair of lenient parsing; no rows where it takes no more than we do."""
+    more, salvaged = taken(run.rows), run.benchmark.salvaged
+    rows: list[list[Value]] = []
+    if more.replies and salvaged is not None:
+        steps = {**steps_of(run.rows), "in all (some need several)": more}
+        rows = [[name, one.replies, one.boxes, one.objects, ""] for name, one in steps.items()]
+        rows += _metric_rows(run, (run.benchmark.metrics[0], salvaged), 3)
+    fields = [Field(""), count("replies"), count("boxes"), count("objects"), value("percent")]
+    astray = sum(row.reason is not None and not row.failed for row in run.rows)
+    title = f"what a tolerant reader would take of {astray:,} replies that do not adhere"
+    return Table(title, fields, rows)
+
+
+def rejection_table(run: Run) -> Table:
+    """Make one row an outcome of queries with nothing to find; no rows where there are none."""
+    shares = shares_of(run)
+    rows: list[list[Value]] = [
+        [one.outcome.value, one.queries, Cell(one.share, one.interval)] for one in shares
+    ]
+    if shares:
+        rows += _metric_rows(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE), 1)
+    every = sum(one.queries for one in shares)
+    title = f"{every:,} of {len(run.rows):,} queries have nothing to find"
+    return Table(title, [Field(""), count("queries"), value("percent")], rows)
+
+
+def _metric_rows(run: Run, metrics: Sequence[Metric], empty: int) -> list[list[Value]]:
+    spreads = intervals(run)
+    return [
+        [one.name, *[""] * empty, Cell(run.figures[one.name], spreads.get(one.name))]
+        for one in metrics
+    ]
