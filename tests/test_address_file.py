@@ -1,4 +1,4 @@
-"""``--endpoints @FILE``: addresses that come and go while they are asked."""
+"""``--base-url @FILE``: addresses that come and go while they are asked."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_line_that_is_no_address(tmp_path: Path, caplog: pytest.LogCaptureFixt
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--endpoints @.*: no such folder"):
+    with pytest.raises(ValueError, match=r"--base-url @.*: no such folder"):
         AddressFile(tmp_path / "servrs" / "file", Endpoint)
 
 
@@ -153,6 +153,6 @@ def test_what_a_file_of_addresses_is_not_for(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
     model = "Qwen3-VL=gpt" if "--provider" in flags else "Qwen3-VL"
-    asked = ["search", "--model", model, "--endpoints", f"@{tmp_path / 'servers'}", *flags]
+    asked = ["search", "--model", model, "--base-url", f"@{tmp_path / 'servers'}", *flags]
     assert main([*asked, "--work-dir", str(tmp_path / "out")]) == 2
     assert why in capsys.readouterr().err

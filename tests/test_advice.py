@@ -142,8 +142,8 @@ def test_a_search_that_is_refused_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    server = ["--endpoints", "http://127.0.0.1:9/v1"]
-    assert main(["search", "--model", "Qwen3-VL", "--dataset", "Pascal", *server]) == 2
+    server = ["--base-url", "http://127.0.0.1:9/v1"]
+    assert main(["search", "--model", "Qwen3-VL", "--data", "Pascal", *server]) == 2
     assert "no table Pascal.tsv" in capsys.readouterr().err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
@@ -153,5 +153,5 @@ def test_a_space_of_a_search_may_be_json(
     space: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    search = ["search", "--model", "mine", "--dataset", "Scenes_mini", "--limit", "1"]
-    assert main([*search, "--space", space, "--endpoints", "http://a/v1", "--dry-run"]) == 0
+    search = ["search", "--model", "mine", "--data", "Scenes_mini", "--limit", "1"]
+    assert main([*search, "--space", space, "--base-url", "http://a/v1", "--dry-run"]) == 0

@@ -156,11 +156,11 @@ def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: P
     path = tmp_path / "sweep.yaml"
     path.write_text(SWEEP)
     (tmp_path / "outputs").mkdir()
-    search = ["search", "--model", "GPT-5.4", "--dataset", "Demo", "--limit", "2"]
+    search = ["search", "--model", "GPT-5.4", "--data", "Demo", "--limit", "2"]
     (swept, status), (served, _), (searched, _) = dry_runs(
         lmu,
         ["sweep", str(path)],
-        ["sweep", str(path), "--endpoints", "http://127.0.0.1:9/v1"],
+        ["sweep", str(path), "--base-url", "http://127.0.0.1:9/v1"],
         search,
         folder=tmp_path,
     )

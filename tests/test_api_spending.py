@@ -139,12 +139,12 @@ def test_a_refused_connection_costs_nothing() -> None:
     assert budget.spent == 0.0
 
 
-SEARCH = ["search", "--model", "Qwen3-VL", "--dataset", "Demo", "--limit", "1", "--threads", "1"]
+SEARCH = ["search", "--model", "Qwen3-VL", "--data", "Demo", "--limit", "1", "--api-nproc", "1"]
 
 
 def searched(folder: Path, server: ChatServer, *flags: str) -> int:
     places = ["--work-dir", str(folder / "w"), "--journal", str(folder / "calls.jsonl")]
-    where = ["--endpoints", server.url, "--out", str(folder / "best.yaml")]
+    where = ["--base-url", server.url, "--out", str(folder / "best.yaml")]
     return main([*SEARCH, *places, *where, *flags])
 
 

@@ -81,7 +81,7 @@ def command(folder: Path, *flags: str, text: str = SWEEP) -> list[str]:
 def batched(
     folder: Path, server: BatchServer, kind: str, *flags: str, text: str = SWEEP
 ) -> list[str]:
-    return command(folder, "--endpoints", server.url, "--batch", kind, *flags, text=text)
+    return command(folder, "--base-url", server.url, "--batch", kind, *flags, text=text)
 
 
 def kill(at: str, given: list[str]) -> None:
@@ -120,7 +120,7 @@ def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_pa
         return one_box(body)
 
     with BatchServer(said, looks=2) as server:
-        assert main(command(single, "--endpoints", server.url)) == 0
+        assert main(command(single, "--base-url", server.url)) == 0
         sent = sorted(map(json.dumps, map(as_chat, bodies)))
         assert len(sent) == CALLS
         for kind in NAMES:
@@ -132,7 +132,7 @@ def test_batches_send_and_end_as_single_calls_do_and_leave_nothing_to_ask(tmp_pa
             assert sorted(map(json.dumps, map(as_chat, requests))) == sent
             asked = len(server.paths)
             assert main(batched(folder, server, kind)) == 0
-            assert main(command(folder, "--endpoints", server.url)) == 0
+            assert main(command(folder, "--base-url", server.url)) == 0
             assert len(server.paths) == asked, "twice, and without batches: nothing is asked"
     theirs = {one["key"]: one for one in records(single / "calls.jsonl")}
     scores = {n: t for n, t in files(single / "out").items() if "score" in n}
@@ -275,7 +275,7 @@ def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path:
         assert {record_of(one)["call"]["batch"] for one in failed} == {"batch_0"}
         server.manners = Manners()
         # Not by batch this time: both kinds of calls make one run.
-        assert main(command(tmp_path, "--endpoints", server.url)) == 0
+        assert main(command(tmp_path, "--base-url", server.url)) == 0
         assert server.single == 2
     assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
 
@@ -329,7 +329,7 @@ def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Cap
         assert "two sweeps cannot write" in capsys.readouterr().err
         waiting.send_signal(signal.SIGINT)
         assert waiting.wait(30) == 130
-        assert main(command(tmp_path, "--endpoints", server.url)) == 2
+        assert main(command(tmp_path, "--base-url", server.url)) == 2
         assert "12 of these calls are on their way in the batch batch_0" in capsys.readouterr().err
         assert server.single == 0
         # Nor with log-probabilities, which they were not asked for.
@@ -390,11 +390,11 @@ def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
     ("flags", "message"),
     [
         (["--batch", "openai"], "--batch openai is for one server"),
-        (["--batch", "openai", "--endpoints", "http://a/v1,http://b/v1"], "for one server"),
+        (["--batch", "openai", "--base-url", "http://a/v1,http://b/v1"], "for one server"),
         (["--batch", "openai", "--executor", "ray"], "--executor has no effect"),
-        (["--batch", "openai", "--threads", "3"], "--threads has no effect"),
-        (["--batch", "anthropic", "--endpoints", "http://a/v1", "--confidences"], "gives none"),
-        (["--batch", "openai", "--endpoints", "http://a/v1", "--max-usd", "1"], "not known"),
+        (["--batch", "openai", "--api-nproc", "3"], "--api-nproc has no effect"),
+        (["--batch", "anthropic", "--base-url", "http://a/v1", "--confidences"], "gives none"),
+        (["--batch", "openai", "--base-url", "http://a/v1", "--max-usd", "1"], "not known"),
     ],
 )
 def test_what_contradicts_is_refused(
@@ -531,7 +531,7 @@ def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: 
 
 def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: Capsys) -> None:
     with BatchServer() as server:
-        assert main(command(tmp_path, "--endpoints", server.url, text=SWEEP + "batch: openai")) == 0
+        assert main(command(tmp_path, "--base-url", server.url, text=SWEEP + "batch: openai")) == 0
         assert_paid_once(server)
     assert main(command(tmp_path, text=SWEEP + "batch: opneai\n")) == 2
     assert "line 8: no batch interface 'opneai': did you mean openai?" in capsys.readouterr().err

@@ -140,6 +140,6 @@ def test_a_job_that_ends_in_the_middle_leaves_no_server(
     began = time.monotonic()
     done = subprocess.run(["bash", *script, wait], env=cluster, cwd=tmp_path, capture_output=True)
     assert done.returncode == 5, "the status is the command's"
-    assert b"'--endpoints', '@" in done.stdout
+    assert b"'--base-url', '@" in done.stdout
     assert time.monotonic() - began < 30
     no_server_is_left(tmp_path)

@@ -259,14 +259,14 @@ def test_the_command_says_line_and_reason(
     for command, said in (
         (["sweep", str(path)], f"error: {path}, line 2: no dataset 'Dmo': did you mean Demo?"),
         (["search", "--model", "FulImage"], "did you mean FullImage?"),
-        (["search", "--model", "FullImage", "--dataset", "Pascl"], "did you mean Pascal?"),
+        (["search", "--model", "FullImage", "--data", "Pascl"], "did you mean Pascal?"),
     ):
         assert main(command) == 2
         assert said in capsys.readouterr().err
 
 
 def test_a_search_is_counted_without_a_model(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--dataset", "Demo", "--limit", "5", "--dry-run"]
+    arguments = ["--data", "Demo", "--limit", "5", "--dry-run"]
     assert main(["search", "--model", "FullImage", *arguments]) == 0
     counted = "19 cells, 95 queries, 2 images, 95 model calls, 95 of them to be made"
     assert counted in capsys.readouterr().out

@@ -237,7 +237,7 @@ class Terminal(StringIO):
 def test_a_bar_on_a_terminal_and_silence_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["search", "--model", "GPT-5.4", "--dataset", "Demo", "--limit", "1", "--dry-run"]
+    command = ["search", "--model", "GPT-5.4", "--data", "Demo", "--limit", "1", "--dry-run"]
     monkeypatch.chdir(tmp_path)
     assert main(command) == 0
     said = capsys.readouterr()

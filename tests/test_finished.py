@@ -468,7 +468,7 @@ def test_a_finished_sweep_is_started_again_without_torch_and_without_vlmevalkit(
     if kind == "of servers":
         with ChatServer(lambda asked, number: completion("[1, 2, 3, 4]")) as server:
             first = go(sweep, ServersHost([server.url], Inference()))
-        more = ["--endpoints", server.url]
+        more = ["--base-url", server.url]
     else:
         first = go(sweep, LateHost(lambda: Host(FakeModel(), "r1")))
     world.journal.unlink()

@@ -66,7 +66,7 @@ def sweep_in(folder: Path, server: ChatServer) -> list[str]:
     """The command of the sweep, its file in a folder."""
     (folder / "sweep.yaml").write_text(CONFIG)
     address = server.url.replace("/api/v1", "/v1")
-    return [*RUN_FINDIT, "sweep", "sweep.yaml", "--endpoints", address]
+    return [*RUN_FINDIT, "sweep", "sweep.yaml", "--base-url", address]
 
 
 def results(folder: Path) -> dict[str, str]:

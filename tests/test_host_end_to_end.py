@@ -394,7 +394,7 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout
 
     data = ["--data", "FindIt_Pascal_xyxy_json", "FindIt_Pascal_multilabel_xyxy_json"]
-    images = ["--images", f"Pascal={shared / 'images' / 'pascal'}"]
+    images = ["--image-root", f"Pascal={shared / 'images' / 'pascal'}"]
     done = run(RUN_FINDIT, [*data, "--model", MODEL, *images], tmp_path, env)
     assert done.returncode == 2
     assert "991 of 1000 rows have no usable image" in done.stdout

@@ -64,7 +64,7 @@ def test_a_model_that_is_right_scores_100_in_every_variant(tmp_path: Path, famil
     )
     with ChatServer(always_right(names)) as server:
         address = server.url.replace("/api/v1", "/v1")
-        assert main(["sweep", "sweep.yaml", "--endpoints", address]) == 0
+        assert main(["sweep", "sweep.yaml", "--base-url", address]) == 0
     scores = {path.name: score_of(path) for path in Path("outputs").rglob("*_score.csv")}
     assert scores.keys() == {f"{MODEL}_{name}_score.csv" for name in names}
     for score in scores.values():

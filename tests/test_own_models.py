@@ -231,7 +231,7 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
     answers = perfect_answers("plates", [name])
     path = tmp_path / "outputs" / "plates" / f"plates_{name}.json"
     with ChatServer(lambda asked, _: completion(answers[content(asked.body)])) as server:
-        sweep = ["sweep", "sweep.yaml", "--endpoints", server.url]
+        sweep = ["sweep", "sweep.yaml", "--base-url", server.url]
         assert main(sweep) == 0
         assert {asked.body["model"] for asked in server.asked} == {"acme/Plates-7B"}
         assert figures(path)["f1"] == 100

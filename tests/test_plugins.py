@@ -420,8 +420,8 @@ def test_search_and_sweep_ask_its_model_in_its_space(
     formats += [f"xyxy_json{key}" for key in ("", "_coordinates", "_bounding_box")]
     names = [f"FindIt_Demo_{one}" for one in (*formats, "xxyy_json")]
     with known_here(site, files=(mine,)), asked_right(names) as server:
-        asked = ["--endpoints", server.url]
-        words = "search --model PlateReader --dataset Demo --limit 2 --work-dir search"
+        asked = ["--base-url", server.url]
+        words = "search --model PlateReader --data Demo --limit 2 --work-dir search"
         assert main([*words.split(), *asked]) == 0
         for _ in range(2):
             assert main(["sweep", "sweep.yaml", *asked]) == 0
@@ -453,7 +453,7 @@ def test_its_provider_is_asked_in_its_protocol(
             return Answer(json.dumps({"answer": said, "read": 90, "written": 7}).encode())
 
         with ChatServer(script) as server:
-            sweep = ["sweep", "sweep.yaml", "--endpoints", server.url]
+            sweep = ["sweep", "sweep.yaml", "--base-url", server.url]
             for _ in range(2):
                 assert main([*sweep, "--provider", "acme"]) == 0
             assert len(server.asked) == 2
@@ -507,7 +507,7 @@ def test_runs_of_another_version_are_refused_with_both(
     path = Path(f"outputs/PlateReader/PlateReader_{name}.json")
 
     def swept(model: str, *flags: str) -> int:
-        return main(["sweep", f"{model}.yaml", "--endpoints", server.url, *flags])
+        return main(["sweep", f"{model}.yaml", "--base-url", server.url, *flags])
 
     both = "plug-in findit-plates: recorded 0.1.0, now 0.2.0"
     with known_here(site), asked_right([name]) as server:

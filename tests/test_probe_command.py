@@ -184,11 +184,11 @@ def test_a_probe_is_asked_once(serve: Serve, capsys: Out) -> None:
     assert len(server.asked) == 30
     assert probe(server, "--space=grid1000") == 0
     assert len(server.asked) == 30
-    assert "--anew asks again" in capsys.readouterr().out
+    assert "--refresh asks again" in capsys.readouterr().out
     # Another space is another way of sending: it is asked anew, and refused is nothing.
     assert probe(server, "--space=pixels") == 1
     assert len(server.asked) == 50
-    assert probe(server, "--space=grid1000", "--anew") == 0
+    assert probe(server, "--space=grid1000", "--refresh") == 0
     assert len(server.asked) == 70
 
 
@@ -198,7 +198,7 @@ def test_a_deployment_that_was_mended_is_asked_anew(serve: Serve) -> None:
     assert probe(server, "--space=grid1000") == 1
     now = answering(convention("grid1000/xyxy"))
     assert probe(server, "--space=grid1000") == 1
-    assert probe(server, "--space=grid1000", "--anew") == 0
+    assert probe(server, "--space=grid1000", "--refresh") == 0
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_no_run_can_be_scored_in_is_not_saved(
 
 def test_files(serve: Serve, tmp_path: Path) -> None:
     server = serve(answering(convention("percent/xyxy")))
-    assert probe(server, "--space=grid1000", "--json=a/b.json", "--picture=c/d.png") == 1
+    assert probe(server, "--space=grid1000", "--json=a/b.json", "--plot=c/d.png") == 1
     told = json.loads((tmp_path / "a/b.json").read_text())
     assert (told["outcome"], told["exit_status"]) == ("another convention", 1)
     assert (told["declared"], told["named"]) == ("grid1000/xyxy", "percent/xyxy")

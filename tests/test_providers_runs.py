@@ -80,7 +80,7 @@ def search(folder: Path, *flags: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     places = {"--work-dir": "runs", "--journal": "calls.jsonl", "--out": "best.yaml"}
     where = [word for flag, name in places.items() for word in (flag, str(folder / name))]
-    return ["search", "--dataset", "Demo", "--limit", "1", *flags, *where]
+    return ["search", "--data", "Demo", "--limit", "1", *flags, *where]
 
 
 def scores(folder: Path) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def test_a_search_scores_as_over_an_openai_compatible_server(
             assert main(search(own, *model, *flags)) == 0, "Twice."
             assert len(server.asked) == asked, "Nothing is paid again."
     with ChatServer(plain(said)) as server:
-        assert main(search(other, *model, "--endpoints", server.url)) == 0
+        assert main(search(other, *model, "--base-url", server.url)) == 0
     assert scores(own) == scores(other) != {}
     assert any(one["f1"] > 0 for one in scores(own).values())
     assert (own / "best.yaml").read_text() == (other / "best.yaml").read_text()
@@ -123,11 +123,11 @@ def test_going_on_with_another_provider_is_refused(
         assert main(search(tmp_path, *flags, *where)) == 0
         asked = len(server.asked)
     with ChatServer(plain(one_box)) as server:
-        assert main(search(tmp_path, "--model", "GPT-5.4", "--endpoints", server.url)) != 0
+        assert main(search(tmp_path, "--model", "GPT-5.4", "--base-url", server.url)) != 0
         assert not server.asked
     assert "class" in capsys.readouterr().err
     with ChatServer(plain(one_box)) as server:
-        served = ["--model", "GPT-5.4", "--served", "gpt-5.4", "--endpoints", server.url]
+        served = ["--model", "GPT-5.4", ""--base-url", server.url]
         elsewhere = ["--work-dir", str(tmp_path / "other runs")]
         assert main([*search(tmp_path, *served), *elsewhere]) == 0
         assert len(server.asked) == asked, "Another deployment's answers are not taken for its own."
@@ -185,7 +185,7 @@ def test_a_sweep_may_ask_several_providers(
     [
         ("search --model GPT-5.4 --provider opnai", "did you mean openai"),
         ("search --model Claude-Opus-5.5 --provider openai", "NAME_AT_OPENAI"),
-        ("search --dataset Demo --model Qwen2.5-VL=q --provider openai", "min_pixels"),
+        ("search --data Demo --model Qwen2.5-VL=q --provider openai", "min_pixels"),
         ("search --model Unknown=q --provider openai", "no model 'Unknown'"),
         ("search --model GPT-5.4=a --served b --provider openai", "which is openai's name"),
         ("search --model GPT-5.4 --provider openai --batch anthropic", "is another's"),
@@ -226,8 +226,8 @@ def test_a_dry_run_needs_neither_key_nor_package(
     flags = ["--model", "Claude-Sonnet-4.5", "--provider", "anthropic", "--dry-run"]
     assert main(["--data", DATA, *flags]) == 0
     assert "as claude-sonnet-4-5" in capsys.readouterr().out
-    assert main(["search", "--dataset", "Demo", *flags]) == 0
-    assert main(["search", "--dataset", "Demo", *flags[:-1]]) == 2
+    assert main(["search", "--data", "Demo", *flags]) == 0
+    assert main(["search", "--data", "Demo", *flags[:-1]]) == 2
     assert "ANTHROPIC_API_KEY is not set" in capsys.readouterr().err
 
 

@@ -334,7 +334,7 @@ race: {seed: 3}
 def test_a_dry_run_says_at_least_and_at_most(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ["--model", "FindIt-Nano", "--dataset", "Scenes_mini", "--dry-run", "--race"]
+    flags = ["--model", "FindIt-Nano", "--data", "Scenes_mini", "--dry-run", "--race"]
     assert search([*flags, "--journal", str(tmp_path / "calls.jsonl")]) == 0
     shown = capsys.readouterr().out
     assert "950 model calls" in shown
@@ -344,7 +344,7 @@ def test_a_dry_run_says_at_least_and_at_most(
 def test_contradicting_settings_are_refused(tmp_path: Path) -> None:
     assert parse_sweep("models: FullImage\ndatasets: Demo\nrace: false").race is None
     with pytest.raises(ValueError, match="--seed orders the pictures of a --race"):
-        search(["--model", "FindIt-Nano", "--dataset", "Scenes_mini", "--seed", "1"])
+        search(["--model", "FindIt-Nano", "--data", "Scenes_mini", "--seed", "1"])
     config = tmp_path / "race.yaml"
     config.write_text("models: FullImage\ndatasets: Demo\nrace: true\n")
     best = tmp_path / "best.yaml"

@@ -80,7 +80,7 @@ def test_a_sweep_asks_the_same(finished: Path, lmu: Path, tmp_path: Path) -> Non
 def test_a_search_names_the_best_format_by_the_benchmarks_own_figures(
     finished: Path, lmu: Path, tmp_path: Path
 ) -> None:
-    words = ["search", "--model", "FullImage", "--space", "grid1000", "--dataset", "RefL4Full_val"]
+    words = ["search", "--model", "FullImage", "--space", "grid1000", "--data", "RefL4Full_val"]
     for _ in range(2):
         done = run(RUN_FINDIT, [*words, "--limit", "3"], tmp_path, environment(lmu))
         assert done.returncode == 0, done.stdout

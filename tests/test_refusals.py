@@ -262,10 +262,10 @@ def test_a_sweep_stops_and_says_what_to_type(
     )
     heeds = holding(in_turn(OK))
     with ChatServer(lambda asked, number: heeds(asked, number) if number else OK) as server:
-        assert main(["sweep", str(config), "--endpoints", server.url]) == 1
+        assert main(["sweep", str(config), "--base-url", server.url]) == 1
         assert len(server.asked) == 1
         assert "it does not hold replies to a format" in capsys.readouterr().err
         assert not list((tmp_path / "out").rglob("*_score.csv"))
         # Once a run: this is the next, the server mended.
-        assert main(["sweep", str(config), "--endpoints", server.url]) == 0
+        assert main(["sweep", str(config), "--base-url", server.url]) == 0
         assert sum(map(is_first, server.asked)) == 2

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from host_runs import REPOSITORY, RUN_FINDIT, environment
 
+from vlmeval_findit.models.options import ModelOptions
+
 DATA = "FindIt_Scenes_mini_xyxy_json"
 SERVER = ("--base-url", "http://localhost:1/v1")
 NANO = ("--data", DATA, "--model", "FindIt-Nano")
@@ -147,7 +149,7 @@ REFUSED = {
         "no flag '--api-nprc': did you mean --api-nproc?",
     ),
     "misspelt flag of ours": ((*NANO, "--confidence"), "did you mean --confidences?"),
-    "value of a flag": ((*NANO, "--api-nproc", "many"), "--api-nproc: invalid int value: 'many'"),
+    "value of a flag": ((*NANO, "--api-nproc", "many"), "'--api-nproc': 'many' is not a valid"),
     "space of a server": (
         ("--data", DATA, "--model", "mine", *SERVER),
         "the coordinate space of the model 'mine' is not known",
@@ -166,32 +168,65 @@ REFUSED = {
     ),
     "search": (("search", "--model", "mine=/nowhere", "--like", "Qwen3-VL"), "no such folder"),
     "search without a table": (
-        ("search", "--model", "FindIt-Nano", "--dataset", "Pascal"),
+        ("search", "--model", "FindIt-Nano", "--data", "Pascal"),
         "no table Pascal.tsv",
     ),
     "search of nobody": (
-        ("search", "--model", "Qwen3-VL-9B", "--space", "unit", "--dataset", "Scenes_mini"),
+        ("search", "--model", "Qwen3-VL-9B", "--space", "unit", "--data", "Scenes_mini"),
         "no model 'Qwen3-VL-9B': did you mean Qwen3-VL",
     ),
     "probe": (("probe", "--model", "mine=/nowhere", "--like", "Qwen3-VL"), "no such folder"),
     "images": (
-        (*NANO, "--images", "Pascal=."),
+        (*NANO, "--image-root", "Pascal=."),
         "no dataset that is asked has the key 'Pascal' (there are: Scenes_mini)",
     ),
-    "no folder of images": ((*NANO, "--images", "Scenes_mini=/nowhere"), "no such folder"),
+    "no folder of images": ((*NANO, "--image-root", "Scenes_mini=/nowhere"), "no such folder"),
     "formats before a search": (
         ("sweep", "sweep.yaml", "--formats", "best_formats.yaml"),
         "--formats best_formats.yaml: no such file",
     ),
     # Flags that the chosen way of asking does not use.
     "temperature": (
-        (*NANO, "--temperature", "1.5"),
-        "--temperature has no effect: FindIt",
+        ("--data", DATA, "--model", "FullImage", "--temperature", "1.5"),
+        "--temperature has no effect: FullImage is a baseline",
+    ),
+    "temperature of a replay beside others": (
+        (*NANO, "Replay=/nowhere", "--temperature", "1.5"),
+        "--temperature has no effect: Replay is a recorded run",
+    ),
+    "temperature of a search": (
+        ("search", "--model", "FullImage", "--data", "Scenes_mini", "--temperature", "1"),
+        "--temperature has no effect: FullImage is a baseline",
+    ),
+    "temperature below 0": ((*NANO, "--temperature", "-1"), "--temperature: -1.0 should be a num"),
+    "temperature that is not taken": (
+        (
+            *("--data", DATA, "--model", "GPT-6-Astra", "--provider", "openai"),
+            *("--temperature", "1", "--dry-run"),
+        ),
+        "temperature: GPT-6-Astra takes none at openai",
+    ),
+    "batch size of a server": (
+        ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--batch-size", "2"),
+        "--batch-size has no effect: Qwen3-VL is a model of a server",
+    ),
+    "type of a server's weights": (
+        ("search", "--model", "Qwen3-VL", *SERVER, "--dtype", "float16"),
+        "--dtype has no effect: Qwen3-VL is a model of a server",
+    ),
+    "two spaces": (
+        (*NANO, "--space", "unit", "--judge-args", '{"space": "grid1000"}'),
+        "--space unit and another in --judge-args",
     ),
     "judge": ((*NANO, "--judge", "someone"), "--judge has no effect: no judge scores"),
     "address of a baseline": (
         ("--data", DATA, "--model", "FullImage", *SERVER),
         "--base-url: FullImage is a baseline and asks nobody",
+    ),
+    "old flag of a run": ((*NANO, "--images", "A=B"), "--images is --image-root now"),
+    "old flag of a search": (
+        ("search", "--model", "Qwen3-VL", "--endpoints", "http://a/v1"),
+        "--endpoints is --base-url now",
     ),
     "provider of a replay": (
         ("--data", DATA, "--model", "Replay=/nowhere", "--provider", "openai"),
@@ -206,7 +241,10 @@ REFUSED = {
         "--max-usd has no effect: FindIt-Nano is a model on this machine",
     ),
     "calls at a time": ((*NANO, "--api-nproc", "2"), "--api-nproc has no effect: FindIt-Nano"),
-    "threads": (("search", "--model", "FindIt-Nano", "--threads", "2"), "--threads has no effect"),
+    "threads": (
+        ("search", "--model", "FindIt-Nano", "--api-nproc", "2"),
+        "--api-nproc has no effect",
+    ),
     "timeout": ((*NANO, "--timeout", "2"), "--timeout has no effect: FindIt-Nano"),
     "header": ((*NANO, "--header", "a: b"), "--header has no effect: FindIt-Nano"),
     "extra body": ((*NANO, "--extra-body", "{}"), "--extra-body has no effect: FindIt-Nano"),
@@ -219,7 +257,7 @@ REFUSED = {
     "like of a probe": (("probe", "--model", "FindIt-Nano", "--like", "Qwen3-VL"), "--like has no"),
     "served": (
         ("search", "--model", "FindIt-Nano", "--served", "nano"),
-        "--served has no effect",
+        "--served is --model NAME=SERVED now",
     ),
     "logprobs of a baseline": (
         ("--data", DATA, "--model", "FullImage", "--confidences"),
@@ -239,8 +277,8 @@ REFUSED = {
         "--gpus: nan should be a number, at least 0",
     ),
     "no threads": (
-        ("search", "--model", "Qwen3-VL", *SERVER, "--threads", "0"),
-        "--threads: 0 should be a whole number, at least 1",
+        ("search", "--model", "Qwen3-VL", *SERVER, "--api-nproc", "0"),
+        "--api-nproc: 0 should be a whole number, at least 1",
     ),
     "no calls at a time": (
         ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--api-nproc", "0"),
@@ -248,11 +286,7 @@ REFUSED = {
     ),
     "no time": (
         ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--timeout", "0"),
-        "--timeout: 0 should be seconds, more than 0",
-    ),
-    "verbose": (
-        ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--verbose"),
-        "--verbose has no effect: Qwen3-VL is a model of a server",
+        "--timeout: 0.0 should be seconds, more than 0",
     ),
     "flags of ours for others": (
         ("--data", "TheirBench_DEV", "--model", "Their-VL-7B", "--max-usd", "2"),
@@ -373,7 +407,7 @@ def test_versions_are_said_without_importing(blocked: Path, lmu: Path, tmp_path:
 def test_help_is_said_wherever_it_is_asked_for(blocked: Path, lmu: Path, tmp_path: Path) -> None:
     done = findit(blocked, lmu, tmp_path, [*NANO, "--help"])
     assert done.returncode == 0
-    assert "flags of ours" in done.stdout
+    assert "--base-url" in done.stdout
 
 
 def test_a_configuration_is_checked_too(blocked: Path, lmu: Path, tmp_path: Path) -> None:
@@ -388,19 +422,23 @@ def test_a_configuration_is_checked_too(blocked: Path, lmu: Path, tmp_path: Path
 
 
 FOR_ALL = {
-    *("data", "model", "config", "work_dir", "mode", "limit", "judge_args", "force", "images"),
+    *("data", "model", "config", "work_dir", "mode", "limit", "judge_args", "force", "space"),
     *("skip_missing_images", "prompts", "reuse", "reuse_aux", "keep_failed", "ignore", "dry_run"),
-    "provider",
+    *("provider", "image_root", "batch", "rest", "verbose"),
 }
 """Flags that every way of asking uses, or that choose the way."""
 
 
 def test_of_every_flag_it_is_known_who_uses_it() -> None:
-    from vlmeval_findit.cli.run import _our_flags
+    from vlmeval_findit.cli import probe, run, search, sweep
     from vlmeval_findit.cli.ways import USED_BY, USED_BY_NONE
     from vlmeval_findit.core.vlmevalkit import find_runner, host_flags, package_folder
 
-    names = {action.dest for action in _our_flags()._actions}
+    names = {option.name for option in run.command.params}
+    for one in (search, sweep, probe):
+        shared = {option.name for option in one.command.params} & {*ModelOptions.__slots__}
+        assert len(shared) > 15
+        names |= shared
     if package_folder() is not None:
         flags = host_flags(find_runner([]).path)
         assert len(flags) > 20

@@ -285,9 +285,7 @@ def test_a_bad_file_is_refused_with_its_line(text: str, message: str, tmp_path: 
 def test_a_model_without_a_format_is_named(tmp_path: Path) -> None:
     path = tmp_path / "formats.yaml"
     path.write_text("models: {Other: {FindIt: {winner: xyxy_text}}}")
-    with pytest.raises(
-        ValueError, match="search --model FullImage --dataset FindIt_Demo_xyxy_text"
-    ):
+    with pytest.raises(ValueError, match="search --model FullImage --data FindIt_Demo_xyxy_text"):
         in_best_formats(demo_sweep(tmp_path), BestFormats(path))
 
 
@@ -315,7 +313,7 @@ def over(server: ChatServer, folder: Path) -> list[str]:
     """A search of one row at a server, whose files lie in a folder."""
     places = {"--work-dir": "w", "--journal": "calls.jsonl", "--out": "best.yaml"}
     where = [word for flag, name in places.items() for word in (flag, str(folder / name))]
-    return ["search", "--base-url", server.url, "--dataset", "Demo", "--limit", "1", *where]
+    return ["search", "--base-url", server.url, "--data", "Demo", "--limit", "1", *where]
 
 
 @pytest.mark.parametrize(
@@ -365,5 +363,5 @@ def test_a_checkpoint_of_a_sweeps_file_is_refused_where_servers_are_asked(
     config = tmp_path / "sweep.yaml"
     entry = "{name: Qwen3-VL, checkpoint: /models/mine}"
     config.write_text(f"models: [{entry}]\ndatasets: [Demo]\nwork_dir: {tmp_path / 'out'}\n")
-    assert main(["sweep", str(config), "--endpoints", "http://127.0.0.1:9/v1"]) == 2
+    assert main(["sweep", str(config), "--base-url", "http://127.0.0.1:9/v1"]) == 2
     assert "say their name for it, `served`" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def letters_sweep(folder: Path, race: Race | None = None) -> Sweep:
 def test_all_formats_are_asked_once_and_the_best_is_written(
     letters: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["search", "--model", "My-Own", "--dataset", "Letters_Zoo_plain"]
+    command = ["search", "--model", "My-Own", "--data", "Letters_Zoo_plain"]
     command += ["--work-dir", str(tmp_path / "out"), "--out", str(tmp_path / "best.yaml")]
     with ChatServer(script) as server:
         where = ["--base-url", server.url]
@@ -133,16 +133,16 @@ def test_its_formats_race(letters: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--dataset", "Leters_Zoo_plain"], "did you mean Letters_Zoo_plain?"),
-        (["--dataset", "Letters_Zoo_plian"], "a name is Letters_<table>_<plain|json|quoted>"),
-        (["--dataset", "Pascl"], "no dataset 'Pascl': did you mean Pascal?"),
-        (["--dataset", "FindIt_Pascal_point_json"], "points are compared by a sweep"),
+        (["--data", "Leters_Zoo_plain"], "did you mean Letters_Zoo_plain?"),
+        (["--data", "Letters_Zoo_plian"], "a name is Letters_<table>_<plain|json|quoted>"),
+        (["--data", "Pascl"], "no dataset 'Pascl': did you mean Pascal?"),
+        (["--data", "FindIt_Pascal_point_json"], "points are compared by a sweep"),
         (
-            ["--dataset", "VPBench_Stage1"],
+            ["--data", "VPBench_Stage1"],
             "asked in one format: there is none to search. Ask it: run_findit.py --data "
             "VPBench_Stage1 --model My-Own",
         ),
-        (["--dataset", "Letters_Zoo_plain", "--marks", "all"], "there is nothing to mark"),
+        (["--data", "Letters_Zoo_plain", "--marks", "all"], "there is nothing to mark"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(

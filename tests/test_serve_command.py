@@ -168,7 +168,7 @@ def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
 ) -> None:
     environ = {**os.environ, **machine.environment, "FAKE_SECONDS": "0.3"}
     command = [sys.executable, *RUN_FINDIT, *machine.sweep("--serve", "vllm", "--gpus", "1")]
-    command += ["--threads", "1"]
+    command += ["--api-nproc", "1"]
     ours = subprocess.Popen(command, env=environ)
     deadline = time.monotonic() + 60
     while len(machine.calls) < 3 and time.monotonic() < deadline:
@@ -304,7 +304,7 @@ def test_a_probe_and_a_search(machine: Machine, monkeypatch: pytest.MonkeyPatch)
     model = ["--model", f"Qwen3-VL={machine.checkpoint}", "--serve", "vllm", "--gpus", "1"]
     assert main(["probe", *model, "--limit", "20"]) == 2, "no boxes were answered"
     assert len(machine.calls) == 20
-    assert main(["search", *model, "--dataset", "Scenes_mini", "--limit", "2"]) in (0, 1)
+    assert main(["search", *model, "--data", "Scenes_mini", "--limit", "2"]) in (0, 1)
     assert len(machine.started) == 2, "the servers of a search serve both of its stages"
     assert machine.ends(0.1)
 

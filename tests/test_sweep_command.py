@@ -115,7 +115,7 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
         monkeypatch.setattr(command, "hosts_for", lambda *_, hosts=hosts: hosts)
     (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
     sweep.main(["f.yaml", "--work-dir", "x"])
-    wanted = ["--model", "FullImage", "--space", "pixels", "--dataset", "Demo", "--limit", "2"]
+    wanted = ["--model", "FullImage", "--space", "pixels", "--data", "Demo", "--limit", "2"]
     search.main([*wanted, "--work-dir", "y"])
     search.main([*wanted, "--work-dir", "z", "--journal", "named.jsonl"])
     search.main(wanted)

@@ -138,7 +138,7 @@ def test_the_stock_runner_takes_the_files_as_its_own(
 def test_search_finds_a_format_and_sweep_takes_it(
     finished: Path, lmu: Path, tmp_path: Path
 ) -> None:
-    flags = ["--model", MODEL, "--dataset", "Demo", "--limit", "3"]
+    flags = ["--model", MODEL, "--data", "Demo", "--limit", "3"]
     done = run(RUN_FINDIT, ["search", *flags], tmp_path, environment(lmu))
     assert done.returncode == 0, done.stdout
     path = tmp_path / "best_formats.yaml"

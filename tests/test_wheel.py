@@ -239,7 +239,7 @@ def test_a_home_that_cannot_be_written_to(light: FreshVenv) -> None:
 
 ABSENT = {
     "--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1": "run",
-    "search --model FindIt-Nano --dataset Scenes_mini --limit 1": "run",
+    "search --model FindIt-Nano --data Scenes_mini --limit 1": "run",
     "demo": "demo",
     "": "demo",
     "marks --contact-sheet sheet.png": "marks",

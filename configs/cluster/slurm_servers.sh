@@ -1,7 +1,7 @@
 #!/bin/bash
 # A model as vLLM servers on all GPUs of a Slurm job, and a command that asks them:
 #   sbatch configs/cluster/slurm_servers.sh Qwen/Qwen3-VL-32B-Instruct Qwen3-VL findit sweep SWEEP.yaml
-# The command gets `--endpoints @FILE`.  A server stands in the file while it answers, and is started
+# The command gets `--base-url @FILE`.  A server stands in the file while it answers, and is started
 # again when it dies.  Killed or out of time: the same command goes on.  All nodes share this folder.
 #SBATCH --job-name=findit-servers
 #SBATCH --nodes=4
@@ -63,4 +63,4 @@ srun bash -c serve_node &
 servers=$!
 # srun hands the signal on.
 trap 'kill $servers 2> /dev/null || true; wait $servers || true' EXIT
-"$@" --endpoints "@$ADDRESSES"
+"$@" --base-url "@$ADDRESSES"

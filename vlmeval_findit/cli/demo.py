@@ -13,14 +13,16 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+import click
+
 from ..benchmarks.findit import PREFIX
 from ..benchmarks.findit.annotation_tables import load_task
 from ..core.command import install
 from ..core.run_files import PROVENANCE, RunFiles, run_of
 from ..models.table import NANO, NANO_PX, SHIPPED
 from ..runs.format_file import BestFormats
-from . import doctor, leaderboard, report, search
-from .parsing import Parser
+from . import main
+from .options import Command
 from .printing import print_rows
 
 FORMAT = "xyxy_json_bbox_2d"
@@ -50,11 +52,15 @@ NEEDED = ("vlmeval", "torch", "transformers", "cv2", "skimage", "sklearn")
 """What it imports, or takes photographs of, beyond a light installation."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """The models that ship with the package and a baseline, from prompts to a report."""
-    parser = Parser(prog="run_findit.py demo", description=__doc__)
-    parser.add_argument("--work-dir", type=Path, default=Path("outputs/demo"))
-    work_dir: Path = parser.parse_args(argv).work_dir
+@click.command(cls=Command, examples=["python run_findit.py demo"])
+@click.option(
+    "--work-dir", type=click.Path(path_type=Path), default=Path("outputs/demo"), metavar="DIR"
+)
+def command(work_dir: Path) -> int:
+    """Run two real models from prompts to a report: no network, no GPU, no download.
+
+    The best format of each, a baseline, a leaderboard, a report, and what a wrong space does.
+    """
     _refuse_without(NEEDED)
     runs, searched = work_dir / "runs", work_dir / "search"
     for path in (runs, searched):
@@ -69,11 +75,11 @@ def main(argv: Sequence[str]) -> int:
 
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     best = work_dir / "best_formats.yaml"
-    table = ["--dataset", SCENES[0], "--out", str(best), "--work-dir", str(searched)]
+    table = ["--data", SCENES[0], "--out", str(best), "--work-dir", str(searched)]
     journal = ["--journal", str(work_dir / "search_calls.jsonl")]
     for model in SHIPPED:
         print(f"\n2. Which format does {model} answer best in? Every one, on the first 50 scenes:")
-        status = search.main(["--model", model, *table, *journal])
+        status = main(["search", "--model", model, *table, *journal])
         if status:
             return status
 
@@ -92,11 +98,11 @@ def main(argv: Sequence[str]) -> int:
     there = {path.name for path in _predictions(runs)}
     found = [path for path in _predictions(searched) if path.name not in there]
     both = [str(runs), *map(str, found)]
-    leaderboard.main([*both, "--out", str(work_dir / "leaderboard")])
-    status = report.main([*both, "--out", str(work_dir / "report.html")])
+    main(["leaderboard", *both, "--out", str(work_dir / "leaderboard")])
+    status = main(["report", *both, "--out", str(work_dir / "report.html")])
 
     print(f"\n6. {NANO_PX} says pixels. What if they are taken for thousandths ({WRONG})?")
-    doctor.main([str(_file(runs, NANO_PX, asked_as(own[NANO_PX])[0])), "--space", WRONG])
+    main(["coords", str(_file(runs, NANO_PX, asked_as(own[NANO_PX])[0])), "--space", WRONG])
     return status
 
 

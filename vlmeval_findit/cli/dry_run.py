@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -32,7 +31,7 @@ from .ways import Way, way_of
 T = TypeVar("T")
 
 
-def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.Namespace) -> int:
+def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | None) -> int:
     """Count what the models of a command line would be sent for these datasets.
 
     Raises:
@@ -41,10 +40,10 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.
     tables = Tables(skips_missing())
     groups = []
     for entry in entries:
-        called = args.base_url or entry.provider
+        called = entry.base_url or entry.provider
         chat = chat_of(entry) if called else chat_model(entry.name, OPENROUTER)
         for name in names:
-            cell = tables.cell(chat.name, parse(name), args.limit, {})
+            cell = tables.cell(chat.name, parse(name), limit, {})
             groups.append(Group(f"{entry.name}  {name}", (cell,), chat))
     with _tracked() as track:
         dry = count(groups, track=track)
@@ -60,9 +59,13 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], args: argparse.
     return 0
 
 
-def _given(entry: ModelEntry, sweep: Sweep, served: bool) -> Mapping[str, Any]:
+def _is_called(entry: ModelEntry, sweep: Sweep) -> bool:
+    return bool(sweep.batch or entry.base_url or entry.provider)
+
+
+def _given(entry: ModelEntry, sweep: Sweep) -> Mapping[str, Any]:
     """What is part of every key, by how a model is asked."""
-    if served or entry.provider:
+    if _is_called(entry, sweep):
         return settings(entry)
     if sweep.serve is not None and way_of(entry, serves=True) is Way.SERVED:
         return served_model(entry, sweep.serve).key()
@@ -85,10 +88,10 @@ def _estimates(sums: Load) -> str:
     return f"Tokens are estimates; prices are those of {AS_OF} where none were given."
 
 
-def of_sweep(sweep: Sweep, served: bool) -> int:
-    """Count what a sweep would do; ``served``: its models are behind servers (``--endpoints``)."""
-    given = {one.name: _given(one, sweep, served) for one in sweep.models}
-    groups = sweep_groups(sweep, given, _chats(sweep, served))
+def of_sweep(sweep: Sweep) -> int:
+    """Count what a sweep would do."""
+    given = {one.name: _given(one, sweep) for one in sweep.models}
+    groups = sweep_groups(sweep, given, _chats(sweep))
     with _tracked() as track:
         dry = count(groups, sweep.journal, track)
     head = ("model", "cells", "queries", "images", "calls", "finished")
@@ -136,11 +139,11 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         print("and calls over HTTP that want them are not weighed")
 
 
-def _chats(sweep: Sweep, served: bool) -> dict[str, ChatModel]:
+def _chats(sweep: Sweep) -> dict[str, ChatModel]:
     """How the models of a sweep are asked that are asked over HTTP."""
 
     def chat(entry: ModelEntry) -> ChatModel | None:
-        if served or entry.provider is not None:
+        if _is_called(entry, sweep):
             return chat_of(entry)
         row = find_model(entry.name)
         if row is None or row.api is None or row.entry != entry.name:

@@ -42,12 +42,38 @@ class Command(click.Command):
             _switch("-q", "--quiet", _QUIET, "Print results and errors only."),
         ]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name in RENAMED_FLAGS:
+                raise click.UsageError(renamed_flag(error.option_name), ctx) from None
+            raise
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{as_called(example)}\n")
         super().format_epilog(ctx, formatter)
+
+
+RENAMED_FLAGS = {
+    "--endpoints": "--base-url",
+    "--served": "--model NAME=SERVED",
+    "--threads": "--api-nproc",
+    "--dataset": "--data",
+    "--row": "--like",
+    "--anew": "--refresh",
+    "--picture": "--plot",
+    "--images": "--image-root",
+}
+"""Options of 0.2 and their names now."""
+
+
+def renamed_flag(name: str) -> str:
+    """Say what an option of 0.2 is called now."""
+    return f"{name} is {RENAMED_FLAGS[name]} now."
 
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_default": True}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import click
+import yaml
 
 from ..benchmarks import parse
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import SpaceError, space_from
-from ..core.command import INTERRUPTED
+from ..core.command import INTERRUPTED, as_called
 from ..core.files import atomic_write, sha256_of
-from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..core.spelling import nearest
@@ -23,115 +23,128 @@ from ..doctor.conventions import SPACES, Convention, row_of
 from ..doctor.of_run import RunReplies, replies_of_run
 from ..doctor.probe import FEWEST, by_size, examine, other_form
 from ..models.entry import ModelEntry
-from ..models.http.chat import extra_fields, server_name, server_space
+from ..models.http.chat import server_space
+from ..models.options import ModelOptions
 from ..models.table import MODELS, find_model, known_model
 from ..runs.opening import open_predictions
 from ..sweeps.config import Sweep, read_sweep
-from .parsing import Parser
+from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
+from .options import Command, is_quiet
 from .printing import report_spending
-from .probe_saving import saved
 from .probe_text import Instead, Probed, as_dict, needed, text_of
-from .provider import with_provider
-from .serve import serving_from
-from .sweep import add_executor_flags, budget_for, hosts_for, results_of
+from .refusals import check_amounts
+from .sweep import budget_for, hosts_for, results_of
 
-EPILOG = f"""\
-exit status:
-  0    the declared convention is confirmed, or none was declared and one that runs can be scored in
-       was named
-  1    another convention, two of them, a scale or an offset: boxes are not where they should be
-  2    undecided: fewer than {FEWEST} boxes, boxes that follow nothing, rivals that are not
-       excluded; also, as everywhere, a command line that is refused
-  3    calls failed, so that nothing is confirmed (run again: what was answered is not asked again)
+_EPILOG = f"""\
+\b
+Exit status:
+  0    the declared convention is confirmed, or none was declared and one that
+       runs can be scored in was named
+  1    another convention, two of them, a scale or an offset: boxes are not
+       where they should be
+  2    undecided: fewer than {FEWEST} boxes, boxes that follow nothing, rivals that
+       are not excluded; also, as everywhere, a command line that is refused
+  3    calls failed, so that nothing is confirmed (run again: what was answered
+       is not asked again)
   130  stopped
 Elsewhere 1 says that something failed; here it says that something was found.
 
 A deployment is asked once: the same command again reads what it said. After a change of the
-deployment say --anew.
+deployment type --refresh.
 """
 
 CONFIRMED, FAULT, UNDECIDED, FAILED = 0, 1, 2, 3
 """Exit statuses."""
 
-_FORMAT = "xyxy_json"
 _STAND_IN = "grid1000"
 """Where nothing is declared: pictures are sent as they are, numbers are taken as they come."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Ask a deployment about the scenes of the probe and name its convention."""
-    parser = Parser(
-        prog="run_findit.py probe",
-        description=__doc__,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_flags(parser)
-    add_executor_flags(parser)
-    args = parser.parse_args(argv)
-    question = parse(f"FindIt_Probe_{args.format}")
-    if not FEWEST <= args.limit <= COUNT:
-        raise ValueError(f"--limit {args.limit}: from {FEWEST} to {COUNT} scenes")
-    wanted = _wanted(args, question)
-    sweep = _sweep(wanted, question, args)
-    if args.dry_run:
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(
+    cls=Command,
+    epilog=_EPILOG,
+    examples=[
+        "python run_findit.py probe --model Qwen3-VL-8B --base-url http://localhost:8000/v1",
+        "python run_findit.py probe --model mine=NAME --base-url URL --save mine.yaml",
+    ],
+)
+@click.option("--model", help=f"{MODEL[0].upper()}{MODEL[1:]}.")
+@click.option(
+    "--config", type=_PATH, metavar="FILE", help="A sweep's file, as --save writes: its model."
+)
+@click.option("--format", "form", default="xyxy_json", help="How boxes are asked for.")
+@click.option(
+    "--limit",
+    type=int,
+    default=COUNT,
+    metavar="N",
+    help=f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A finding "
+    f"needs {FEWEST} boxes.",
+)
+@click.option("--work-dir", type=_PATH, default=Path("outputs/probe"), metavar="DIR")
+@click.option("--refresh", is_flag=True, help="Ask again what was asked before.")
+@click.option("--plot", type=_PATH, metavar="FILE", help="Plot true against said coordinates.")
+@click.option("--json", "json_file", type=_PATH, metavar="FILE", help="Write everything there.")
+@click.option(
+    "--save",
+    type=_PATH,
+    metavar="FILE.yaml",
+    help="Write what was named as a sweep's file, for sweep and probe --config.",
+)
+@model_options(DRY_RUN, EXECUTOR, REPLICAS)
+def command(
+    how: ModelOptions,
+    model: str | None,
+    config: Path | None,
+    form: str,
+    limit: int,
+    work_dir: Path,
+    refresh: bool,
+    plot: Path | None,
+    json_file: Path | None,
+    save: Path | None,
+) -> int:
+    """Ask a deployment about forty scenes and name the coordinates that it answers in.
+
+    --space says what is declared (else the model table's); a server's model that the table does not
+    have is named without.
+    """
+    question = parse(f"FindIt_Probe_{form}")
+    check_amounts(how)
+    if not FEWEST <= limit <= COUNT:
+        raise ValueError(f"--limit {limit}: from {FEWEST} to {COUNT} scenes")
+    wanted = _wanted(_entry(model, config, how), question)
+    sweep = _sweep(wanted, question, limit, work_dir, how)
+    if how.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep, bool(args.endpoints))
-    if args.anew:
+        return of_sweep(sweep)
+    if refresh:
         _set_aside(sweep.journal.parent)
-    elif sweep.journal.exists():
-        print(f"answers of an earlier probe lie in {sweep.journal.parent}: --anew asks again\n")
-    if args.limit < COUNT:
-        print(needed(args.limit))
-    budget = budget_for(sweep, args)
-    results, status = results_of(sweep, hosts_for(sweep, args, budget))
+    elif sweep.journal.exists() and not is_quiet():
+        print(f"answers of an earlier probe lie in {sweep.journal.parent}: --refresh asks again\n")
+    if limit < COUNT:
+        print(needed(limit))
+    budget = budget_for(sweep)
+    results, status = results_of(sweep, hosts_for(sweep, how, budget))
     report_spending(budget)
     if status == INTERRUPTED or not results:
         return status if status == INTERRUPTED else FAILED
     probed = _probed(results[0].path, wanted)
     print("\n".join(text_of(probed)))
-    _write(probed, wanted, args)
+    if plot is not None:
+        _plot(probed, plot)
+    if json_file is not None:
+        json_file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(json_file) as f:
+            json.dump({**as_dict(probed), "exit_status": _status(probed)}, f, indent=1)
+            f.write("\n")
+    if save is not None:
+        print(_saved(probed, wanted.entry, save))
     return _status(probed)
-
-
-def _add_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model",
-        help="a name, NAME=CHECKPOINT, or with --base-url or --provider NAME=THE_SERVERS_NAME",
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="a sweep's file, as --save writes: its model"
-    )
-    parser.add_argument("--like", help="the row of the model table that the model is like")
-    parser.add_argument(
-        "--space",
-        help="what is declared: a name, or JSON with bounds (default: the model table's; "
-        "a server's model that the table does not have is named without)",
-    )
-    parser.add_argument(
-        "--format", default=_FORMAT, help=f"how boxes are asked for (default: {_FORMAT})"
-    )
-    parser.add_argument(
-        "--limit",
-        type=int,
-        default=COUNT,
-        metavar="N",
-        help=f"the first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A "
-        f"finding needs {FEWEST} boxes: of {FEWEST} scenes every one has to give its box",
-    )
-    parser.add_argument("--extra-body", metavar="JSON", help="more fields of every request")
-    parser.add_argument("--work-dir", type=Path, default=Path("probes"), help="default: probes")
-    parser.add_argument("--anew", action="store_true", help="ask again what was asked before")
-    parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")
-    parser.add_argument("--picture", type=Path, metavar="FILE.png", help="plot true against said")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    parser.add_argument(
-        "--save",
-        type=Path,
-        metavar="FILE.yaml",
-        help="write what was named as a sweep's file, for `sweep` and `probe --config`",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +163,13 @@ class _Wanted:
 # --- who is asked ---------------------------------------------------------------------------------
 
 
-def _wanted(args: argparse.Namespace, question: Question) -> _Wanted:
-    entry = with_provider(_entry(args), args)
-    said = settings_from({"space": args.space or entry.space}).space
+def _wanted(entry: ModelEntry, question: Question) -> _Wanted:
+    said = settings_from({"space": entry.space}).space
     if said is not None:
         space_from(said)
     row = find_model(entry.like or entry.name)
-    if args.endpoints or entry.provider is not None:
-        # How pictures are sent depends on what is declared, as in every run.
+    if entry.base_url or entry.provider is not None:
+        # How images are sent depends on what is declared, as in every run.
         declared = said is not None or _row_says(entry, question)
         return _Wanted(replace(entry, space=said if declared else _STAND_IN), said, declared)
     if row is None:
@@ -180,62 +192,43 @@ def _row_says(entry: ModelEntry, question: Question) -> bool:
     return True
 
 
-def _entry(args: argparse.Namespace) -> ModelEntry:
-    if args.like is not None:
-        known_model(args.like, "--like")
-    if args.config is not None:
-        return _configured(args)
-    if args.model is None:
-        raise ValueError("--model or --config: who is asked?")
-    if args.endpoints and args.provider is None:
-        name, served = server_name(args.model)
-        settings = extra_fields(args.extra_body)
-        return ModelEntry(check_model_name(name), settings=settings, like=args.like, served=served)
-    if args.extra_body and args.provider is None:
-        raise ValueError("--extra-body is for the servers of --base-url, and there are none")
-    name, given, checkpoint = args.model.partition("=")
-    return ModelEntry(
-        check_model_name(name),
-        settings=extra_fields(args.extra_body),
-        checkpoint=checkpoint if given else None,
-        like=args.like,
-    )
-
-
-def _configured(args: argparse.Namespace) -> ModelEntry:
-    """The model of a sweep's file."""
-    known = {one.name: one for one in read_sweep(args.config).models}
-    name = args.model or next(iter(known))
-    if name not in known or (args.model is None and len(known) > 1):
+def _entry(model: str | None, config: Path | None, how: ModelOptions) -> ModelEntry:
+    if how.like is not None:
+        known_model(how.like, "--like")
+    if config is None:
+        if model is None:
+            raise ValueError("--model or --config: who is asked?")
+        return how.entry(model)
+    known = {entry.name: entry for entry in read_sweep(config).models}
+    name = model or next(iter(known))
+    if name not in known or (model is None and len(known) > 1):
         raise ValueError(
-            f"{args.config}: which model? --model {' or '.join(known)}{nearest(name, known)}"
+            f"{config}: which model? --model {' or '.join(known)}{nearest(name, known)}"
         )
-    if args.extra_body:
-        raise ValueError("--extra-body stands in the file of --config, as `settings`")
-    return replace(known[name], like=args.like or known[name].like, line=0)
+    return how.applied(replace(known[name], line=0))
 
 
-def _sweep(wanted: _Wanted, question: Question, args: argparse.Namespace) -> Sweep:
+def _sweep(
+    wanted: _Wanted, question: Question, limit: int, work_dir: Path, how: ModelOptions
+) -> Sweep:
     """The probe as a sweep of one cell.
 
     What makes it another run is part of the folder's name, so that nothing is refused for being
     another one; scenes that are added share the journal.
     """
-    entry = wanted.entry
-    parts = [entry.name, entry.served, entry.like, entry.checkpoint, args.endpoints, args.header]
-    parts += [dict(entry.settings), entry.space]
-    parts += [entry.provider] if entry.provider else []
-    serving = serving_from(args)
+    entry, serving = wanted.entry, how.serving()
+    parts = [asdict(replace(entry, headers=None, prices=None, resources={})), how.header]
     parts += [serving.program, serving.arguments] if serving is not None else []
     digest = sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())[:8]
-    folder = args.work_dir / digest
+    folder = work_dir / digest
     return Sweep(
         models=(entry,),
         questions=(question,),
-        limit=args.limit,
-        work_dir=folder / f"{args.limit}",
+        limit=limit,
+        work_dir=folder / f"{limit}",
         journal=folder / "calls.jsonl",
         serve=serving,
+        max_usd=how.max_usd,
     )
 
 
@@ -297,18 +290,50 @@ def _status(probed: Probed) -> int:
     return CONFIRMED if probed.is_named else UNDECIDED
 
 
-def _write(probed: Probed, wanted: _Wanted, args: argparse.Namespace) -> None:
-    """Write the files that were asked for."""
-    if args.picture is not None:
-        from ..report.probe_plot import draw
+def _plot(probed: Probed, path: Path) -> None:
+    from ..report.probe_plot import draw
 
-        args.picture.parent.mkdir(parents=True, exist_ok=True)
-        draw(probed.run.queries, probed.finding, probed.asked, args.picture)
-        print(f"picture: {args.picture}")
-    if args.json is not None:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(args.json) as f:
-            json.dump({**as_dict(probed), "exit_status": _status(probed)}, f, indent=1)
-            f.write("\n")
-    if args.save is not None:
-        print(saved(probed, wanted.entry, args.save, args.endpoints))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw(probed.run.queries, probed.finding, probed.asked, path)
+    print(f"plot: {path}")
+
+
+def _saved(probed: Probed, entry: ModelEntry, path: Path) -> str:
+    """Write a sweep's file, where something was named that runs can be scored in.
+
+    Returns:
+        What is said of it: that it is written, or why it is not.
+    """
+    finding, space = probed.finding, probed.space
+    if finding.named is None or not finding.outcome.is_clear:
+        return f"{path} is not written: nothing was named"
+    if probed.unusable is not None or space is None:
+        return f"{path} is not written: {probed.unusable}"
+    said = space.as_dict()
+    model: dict[str, Any] = {
+        "name": entry.name,
+        "provider": entry.provider,
+        "served": entry.served,
+        "checkpoint": entry.checkpoint,
+        "like": entry.like,
+        "space": said if len(said) > 1 else space.kind,
+        "settings": dict(entry.settings),
+        "resources": dict(entry.resources),
+    }
+    whole = {
+        "models": [{key: value for key, value in model.items() if value}],
+        "datasets": [probed.dataset],
+    }
+    # An address may hold a key: it is for the command line.
+    where = " --base-url URL" if entry.base_url else ""
+    head = (
+        f"# Named by run_findit.py probe: {finding.named.means}.\n"
+        "# Name the datasets that you want, then:\n"
+        f"#   python run_findit.py sweep {path.name}{where}\n"
+        f"#   python run_findit.py probe --config {path.name}{where}\n"
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as f:
+        f.write(as_called(head))
+        yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
+    return f"saved: {path}"

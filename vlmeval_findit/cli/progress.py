@@ -18,6 +18,7 @@ from ..core.spelling import duration
 from ..core.work import Answer
 from ..engine.sink import Planned
 from ..runs.cell_result import Result
+from .options import is_quiet
 
 _LINE_EVERY = 10.0
 """Seconds between lines where nobody sees a bar."""
@@ -86,7 +87,8 @@ class SweepProgress:
         self._clock = clock
         self._shown = 0.0
         self._bar: Progress | None = None
-        if sys.stderr.isatty():
+        self._quiet = is_quiet()
+        if sys.stderr.isatty() and not self._quiet:
             console = Console(stderr=True)
             self._bar = Progress(TextColumn(""), BarColumn(), _Words(self), console=console)
 
@@ -143,7 +145,8 @@ class SweepProgress:
 
     def _say(self, now: float) -> None:
         self._shown = now
-        print(self.state.line(now), file=sys.stderr, flush=True)
+        if not self._quiet:
+            print(self.state.line(now), file=sys.stderr, flush=True)
 
 
 class _Words(ProgressColumn):

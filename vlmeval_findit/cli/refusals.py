@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
-from ..core.config import Count, Dollars, config_from
+from ..core.config import Count, Dollars, Number, config_from
 from ..core.identity import Answering, Described
 from ..core.image_files import rows_to_leave_out
 from ..core.places import image_folder
@@ -27,6 +27,7 @@ from ..engine.tables import Tables
 from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
+from ..models.options import ModelOptions
 from ..models.revision import refuse_missing
 from ..models.table import (
     MODELS,
@@ -49,13 +50,16 @@ class _Amounts(Inference):
 
     limit: Count = 1
     max_usd: Dollars = 1.0
+    temperature: Number = 0.0
     api_nproc: Count = 1
     nproc: Count = 1
     retry: Count = 1
 
 
-def check_amounts(said: Mapping[str, float | None]) -> None:
-    """Refuse numbers of flags that cannot be: by the flags' names in a parser's result."""
+def check_amounts(how: ModelOptions, **more: float | None) -> None:
+    """Refuse numbers of flags that cannot be; ``more`` are those of one command."""
+    of_models = {field.name: getattr(how, field.name, None) for field in fields(_Amounts)}
+    said = {**of_models, **more}
     if given := {name: value for name, value in said.items() if value is not None}:
         config_from(_Amounts, given, flag_name)
 

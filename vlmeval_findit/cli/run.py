@@ -1,4 +1,4 @@
-"""VLMEvalKit's runner, after what can be refused has been refused."""
+"""``run_findit.py run``: VLMEvalKit's runner, after what can be refused has been refused."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from ..benchmarks import baselines, benchmark_of, is_meant, is_ours_entry, parse
+import click
+
+from ..benchmarks import benchmark_of, is_meant, is_ours_entry, parse
 from ..core.command import SOME_FAILED, install
 from ..core.question import Question
 from ..core.settings import (
@@ -23,20 +26,20 @@ from ..core.settings import (
 )
 from ..core.settings import NAMES as SETTING_NAMES
 from ..core.spelling import nearest
-from ..core.vlmevalkit import Runner, find_runner, host_flags, package_folder
+from ..core.vlmevalkit import HostFlag, Runner, find_runner, host_flags, package_folder
 from ..engine.backend import Inference
 from ..engine.served import served_model
 from ..engine.servers import ServersHost
 from ..models.entry import ModelEntry
-from ..models.http.chat import extra_fields, server_name
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Budget
+from ..models.options import ModelOptions
 from ..models.table import check_settings, known_model
 from ..serving.processes import end
-from .parsing import HostParser, Parser
+from .model_options import CONFIDENCES, DRY_RUN, FORCE, MODEL, SKIP_MISSING, model_options
+from .options import RENAMED_FLAGS, Command, is_verbose, renamed_flag
 from .printing import report_spending
-from .provider import with_prices
 from .refusals import (
     MODEL_COMMAND,
     check_amounts,
@@ -45,53 +48,128 @@ from .refusals import (
     check_hosts_dataset,
     check_rows,
 )
-from .serve import add_serve_flags, serving_from
-from .ways import (
-    OURS_ONLY,
-    REPLAY,
-    Way,
-    flag_name,
-    given_flags,
-    refuse_unused,
-    way_of,
-)
+from .ways import OURS_ONLY, REPLAY, Way, flag_name, refuse_unused, way_of
 
 MODES = ("all", "infer", "eval")
 
-COUNTS = ("api_nproc", "nproc", "retry")
+_HANDED_ON = ("base_url", "key", "timeout", "extra_body")
+"""What VLMEvalKit asks its own models with."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Hand a command line over to VLMEvalKit, after refusing what can be refused."""
-    ours, rest = _our_flags().parse_known_args(argv)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """A command line of ``run``; ``rest`` are flags of VLMEvalKit's runner."""
+
+    how: ModelOptions
+    data: tuple[str, ...]
+    model: tuple[str, ...]
+    config: str | None
+    mode: str
+    limit: int | None
+    work_dir: str
+    reuse: bool
+    judge_args: str | None
+    image_root: tuple[str, ...]
+    prompts: Path | None
+    rest: tuple[str, ...]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a dataset of FindIt's is named."""
+        return any(map(is_meant, self.data))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """``--judge-args`` with ``--space``; a ValueError where they contradict."""
+        said, space = judge_args(self.judge_args), self.how.said_space
+        if space is not None and said.get("space", space) != space:
+            raise ValueError(f"--space {self.how.space} and another in --judge-args: which is it?")
+        return said if space is None else {**said, "space": space}
+
+    @property
+    def given(self) -> list[str]:
+        """The options that were given, and that not everybody heeds."""
+        own = [name for name in ("image_root", "prompts") if getattr(self, name)]
+        return [*own, *self.how.given]
+
+
+class _RunCommand(Command):
+    """Takes several words after ``--data`` and ``--model``, as VLMEvalKit's runner does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        expanded, option = list[str](), ""
+        for word in args:
+            if word.startswith("-"):
+                option = word if word in ("--data", "--model") else ""
+                expanded += [] if option else [word]
+            else:
+                expanded += [option, word] if option else [word]
+        return super().parse_args(ctx, expanded)
+
+
+@click.command(
+    cls=_RunCommand,
+    context_settings={"ignore_unknown_options": True},
+    examples=[
+        "python run_findit.py run --data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano",
+        "python run_findit.py --data A B --model Qwen3-VL --base-url http://localhost:8000/v1",
+    ],
+)
+@click.option("--data", multiple=True, metavar="NAME …", help="Datasets: FindIt's, or others.")
+@click.option("--model", multiple=True, metavar="NAME …", help=f"Each {MODEL}.")
+@click.option("--config", metavar="FILE", help="VLMEvalKit's file of datasets and models instead.")
+@click.option("--mode", default="all", help="all, infer (ask only) or eval (score only).")
+@click.option("--limit", type=int, metavar="N", help="The first N rows of every dataset.")
+@click.option("--work-dir", default="./outputs", metavar="DIR")
+@click.option("--reuse", is_flag=True, help="Go on from the answers of an earlier run.")
+@click.option("--judge-args", metavar="JSON", help="Settings of datasets, as VLMEvalKit has them.")
+@click.option(
+    "--image-root",
+    multiple=True,
+    metavar="KEY=DIR",
+    help="Where the images of a dataset lie (repeatable).",
+)
+@click.option(
+    "--prompts", type=click.Path(path_type=Path), metavar="FILE", help="Other words of the prompts."
+)
+@model_options(DRY_RUN, CONFIDENCES, FORCE, SKIP_MISSING)
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT'S FLAGS]...")
+def command(**given: Any) -> int:
+    """Ask models about datasets and score the answers.
+
+    Every other flag is VLMEvalKit's runner's. The word "run" may be left out before --data.
+    """
+    ours = RunOptions(**given)
+    how = ours.how
     _set_environment(ours)
-    check_amounts({"limit": ours.limit, "timeout": ours.timeout, "max_usd": ours.max_usd})
+    check_amounts(how, limit=ours.limit)
     said = _datasets(ours)
     questions = [parse(name) for name in said]
-    runner = None if ours.dry_run and package_folder() is None else find_runner(argv)
-    theirs = _hosts_flags(runner, rest, ours)
+    runner = None
+    if not how.dry_run or package_folder() is not None:
+        runner = find_runner([*ours.rest, *_host_flags(ours, ours.model)])
+    theirs = _hosts_flags(runner, ours)
     _check_named(ours)
-    check_amounts({name: value for name, value in vars(theirs).items() if name in COUNTS})
+    check_amounts(how, **{name: theirs[name] for name in ("nproc", "retry") if name in theirs})
     entries = _entries(ours)
     own = (_way(entry, ours, bool(said)) in (Way.LOCAL, Way.CHECKPOINT) for entry in entries)
-    if getattr(theirs, "use_vllm", False) and any(own):
-        ours.serve = "vllm"
+    if theirs.get("use_vllm") and any(own):
+        ours = replace(ours, how=replace(how, serve="vllm"))
     ways = {entry.name: _way(entry, ours, bool(said)) for entry in entries}
     if said:
-        _check_ours(ours, [*given_flags(theirs), *given_flags(ours)], entries, ways, questions)
+        _check_ours(ours, [*theirs, *ours.given], entries, ways, questions)
         check_rows(questions if ours.mode != "eval" else (), skips_missing())
     else:
-        _check_theirs(ours, vars(theirs))
-    if ours.dry_run or runner is None:
+        _check_theirs(ours, theirs)
+    if how.dry_run or runner is None:
         from .dry_run import of_data
 
-        return of_data(list(said), entries, ours)
-    return _run(ours, rest, runner, said, entries)
+        return of_data(list(said), entries, ours.limit)
+    return _run(ours, runner, said, entries)
 
 
 def _run(
-    ours: argparse.Namespace,
-    rest: Sequence[str],
+    ours: RunOptions,
     runner: Runner,
     said: Mapping[str, Mapping[str, Any]],
     entries: Sequence[ModelEntry],
@@ -101,13 +179,7 @@ def _run(
     try:
         from ..host import register
         from ..host.outcomes import OUTCOMES
-        from ..host.preflight import (
-            WantedRuns,
-            add_served,
-            check_datasets,
-            preflight,
-            share_budget,
-        )
+        from ..host.preflight import WantedRuns, check_datasets, preflight, share_budget
         from ..host.runner import run_host
     except ImportError as error:
         raise ValueError(
@@ -115,24 +187,24 @@ def _run(
             "or install a clone of it into this environment"
         ) from None
     register()
-    names = list(said)
-    serving = serving_from(ours)
+    names, how = list(said), ours.how
+    serving = how.serving()
     for entry in entries if ours.model else ():
-        if serving is not None and _way(entry, ours, bool(said)) is Way.SERVED:
-            add_served(entry, ours, serving)
-        else:
-            _make_known(entry, ours, bool(said))
+        _make_known(entry, ours, _way(entry, ours, bool(said)))
     models = [entry.name for entry in entries] or list(_config(ours, "model"))
-    if not any(word.partition("=")[0] == "--data-config" for word in rest):
-        check_datasets([name for name in ours.data or () if name not in said])
-    work_dir = Path(ours.work_dir)
-    preflight(WantedRuns(models, said, ours.mode, work_dir, ours.judge_args, ours.limit))
-    budget = share_budget(models, ours.mode, ours.max_usd, ours.timeout)
+    if not any(word.partition("=")[0] == "--data-config" for word in ours.rest):
+        check_datasets([name for name in ours.data if name not in said])
+    settings = json.dumps(ours.settings) if ours.settings else None
+    preflight(WantedRuns(models, said, ours.mode, Path(ours.work_dir), settings, ours.limit))
+    budget = share_budget(models, ours.mode, how.max_usd, how.timeout)
     print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
-    if serving is not None and "--api-nproc" not in rest:
-        rest = [*rest, "--api-nproc", str(serving.calls)]
+    flags = [*ours.rest, *_host_flags(ours, models)]
+    if serving is not None and how.api_nproc is None:
+        flags += ["--api-nproc", str(serving.calls)]
+    if is_verbose() and "--verbose" in _names(host_flags(runner.path)):
+        flags.append("--verbose")
     try:
-        run_host(runner, [*rest, *_host_flags(ours, models)])
+        run_host(runner, flags)
     finally:
         end()
     expected = [(model, name) for model in models for name in names]
@@ -142,27 +214,27 @@ def _run(
     return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)
 
 
-def _set_environment(ours: argparse.Namespace) -> None:
-    if ours.images:
-        os.environ["FINDIT_IMAGES"] = ",".join(ours.images)
-    if ours.skip_missing_images:
+def _set_environment(ours: RunOptions) -> None:
+    if ours.image_root:
+        os.environ["FINDIT_IMAGES"] = ",".join(ours.image_root)
+    if ours.how.skip_missing_images:
         os.environ["FINDIT_SKIP_MISSING"] = "1"
     if ours.prompts:
         os.environ["FINDIT_PROMPTS"] = str(ours.prompts)
-    if ours.force:
+    if ours.how.force:
         os.environ[FORCE_VARIABLE] = "1"
-    if ours.confidences:
+    if ours.how.confidences:
         os.environ[CONFIDENCES_VARIABLE] = "1"
 
 
-def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:
+def _datasets(ours: RunOptions) -> dict[str, dict[str, Any]]:
     """The datasets of ours that a command line asks for, with what its ``--config`` says of each.
 
     Raises:
         ValueError: the configuration gives one another name than its own.
     """
     if ours.config is None:
-        return {name: {} for name in ours.data or () if is_meant(name)}
+        return {name: {} for name in ours.data if is_meant(name)}
     found = {}
     for name, entry in _config(ours, "data").items():
         if not is_ours_entry(name, entry):
@@ -178,7 +250,7 @@ def _datasets(ours: argparse.Namespace) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _check_class(ours: argparse.Namespace, name: str, entry: Mapping[str, Any]) -> None:
+def _check_class(ours: RunOptions, name: str, entry: Mapping[str, Any]) -> None:
     question = parse(name)
     wanted = benchmark_of(question).host_class(question)
     if entry.get("class") != wanted:
@@ -188,7 +260,7 @@ def _check_class(ours: argparse.Namespace, name: str, entry: Mapping[str, Any]) 
         )
 
 
-def _config(ours: argparse.Namespace, section: str) -> dict[str, Any]:
+def _config(ours: RunOptions, section: str) -> dict[str, Any]:
     """A section of the ``--config`` file; empty without one.
 
     Raises:
@@ -206,55 +278,31 @@ def _config(ours: argparse.Namespace, section: str) -> dict[str, Any]:
     return dict(entries)
 
 
-def _our_flags() -> argparse.ArgumentParser:
-    """Our flags, and those of the host's that are looked at before it gets them."""
-    parser = Parser(prog="run_findit.py", add_help=False, allow_abbrev=False)
-    parser.add_argument("--images", action="append", metavar="KEY=DIR")
-    parser.add_argument("--skip-missing-images", action="store_true")
-    parser.add_argument("--prompts", type=Path)
-    parser.add_argument("--data", nargs="+")
-    parser.add_argument("--model", nargs="+")
-    parser.add_argument("--like")
-    parser.add_argument("--config")
-    parser.add_argument("--force", action="store_true")
-    parser.add_argument("--confidences", action="store_true")
-    parser.add_argument("--judge-args")
-    parser.add_argument("--mode", default="all")
-    parser.add_argument("--work-dir", default="./outputs")
-    parser.add_argument("--reuse", action="store_true")
-    parser.add_argument("--dry-run", action="store_true")
-    parser.add_argument("--max-usd", type=float)
-    parser.add_argument("--prices")
-    parser.add_argument("--base-url", "--endpoints")
-    parser.add_argument("--provider")
-    parser.add_argument("--header", action="append")
-    parser.add_argument("--key")
-    parser.add_argument("--timeout", type=int)
-    parser.add_argument("--extra-body")
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--gpus", type=float)
-    add_serve_flags(parser)
-    return parser
-
-
-def _host_flags(ours: argparse.Namespace, models: Sequence[str]) -> list[str]:
+def _host_flags(ours: RunOptions, models: Sequence[str]) -> list[str]:
+    """What VLMEvalKit's runner is handed of our options."""
+    how = ours.how
     flags = ["--mode", ours.mode, "--work-dir", ours.work_dir]
     flags += ["--data", *ours.data] if ours.data else []
     flags += ["--model", *models] if ours.model else []
-    handed_on = ["judge_args", "limit", "config"]
-    if not _is_called(ours) and ours.serve is None:
-        # A server of FindIt's never sees these again, and the host would record the key.
-        handed_on += ["base_url", "key", "timeout", "extra_body"]
-    for name in handed_on:
-        value = getattr(ours, name)
-        flags += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    values: dict[str, Any] = {
+        "judge_args": json.dumps(ours.settings) if ours.settings else None,
+        "limit": ours.limit,
+        "config": ours.config,
+        "api_nproc": how.api_nproc,
+        # A model of FindIt's never sees these again, and the host would record the key.
+        **({} if _is_called(ours) or how.serve else {n: getattr(how, n) for n in _HANDED_ON}),
+        "temperature": None if ours.is_ours or ours.config else how.temperature,
+    }
+    for name, value in values.items():
+        if value is not None:
+            flags += [flag_name(name), f"{value:g}" if isinstance(value, float) else str(value)]
     return flags + ["--reuse"] * ours.reuse
 
 
 # --- what is refused before the host is imported --------------------------------------------------
 
 
-def _check_named(ours: argparse.Namespace) -> None:
+def _check_named(ours: RunOptions) -> None:
     """Refuse a command line that does not say what is asked, or whom."""
     if ours.mode not in MODES:
         raise ValueError(f"--mode {ours.mode}{nearest(ours.mode, MODES)}")
@@ -271,116 +319,117 @@ def _check_named(ours: argparse.Namespace) -> None:
         raise ValueError(f"--data without --model: which model is asked? {MODEL_COMMAND}")
 
 
-def _hosts_flags(
-    runner: Runner | None, rest: Sequence[str], ours: argparse.Namespace
-) -> argparse.Namespace:
-    """What a command line says in flags of the host's runner.
+class _HostParser(argparse.ArgumentParser):
+    """Parses flags of VLMEvalKit's runner; what it cannot parse is an error of ours."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def _hosts_flags(runner: Runner | None, ours: RunOptions) -> dict[str, Any]:
+    """What a command line says in flags of the host's runner, by their names.
 
     Raises:
         ValueError: it has no such flag, or the flag no such value.
     """
-    parser = HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
-    own = {name for action in _our_flags()._actions for name in action.option_strings}
-    flags = host_flags(runner.path) if runner is not None else ()
-    theirs = {name for flag in flags for name in flag.names}
-    names = own | theirs
+    flags = host_flags(runner.path) if runner is not None else []
+    theirs = _names(flags)
+    if not theirs:
+        return {}  # no runner, or one that says its flags in another way
+    own = {name for option in command.params for name in option.opts}
+    parser = _HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     for flag in flags:
         if not own & set(flag.names):
             parser.add_argument(*flag.names, **flag.settings)
-    if not theirs:
-        return argparse.Namespace()  # no runner, or one that says its flags in another way
-    found, unknown = parser.parse_known_args(rest)
+    found, unknown = parser.parse_known_args(ours.rest)
     if unknown:
-        flag_said = unknown[0].partition("=")[0]
-        raise ValueError(f"no flag {flag_said!r}{nearest(flag_said, sorted(names))}")
-    if ours.limit is not None and "--limit" not in theirs:
-        raise ValueError("--limit: the runner of this VLMEvalKit has no such flag. Leave it out")
-    return found
+        said = unknown[0].partition("=")[0]
+        if said in RENAMED_FLAGS:
+            raise ValueError(renamed_flag(said))
+        raise ValueError(f"no flag {said!r}{nearest(said, sorted(own | theirs))}")
+    for name, value in (("--limit", ours.limit), ("--api-nproc", ours.how.api_nproc)):
+        if value is not None and name not in theirs:
+            raise ValueError(
+                f"{name}: the runner of this VLMEvalKit has no such flag. Leave it out"
+            )
+    return {name: value for name, value in vars(found).items() if value not in (None, False, [])}
 
 
-def _entries(ours: argparse.Namespace) -> list[ModelEntry]:
+def _names(flags: Sequence[HostFlag]) -> set[str]:
+    return {name for flag in flags for name in flag.names}
+
+
+def _entries(ours: RunOptions) -> list[ModelEntry]:
     """The models of ``--model``, as a sweep names them; those of a configuration by their names."""
-    said = judge_args(ours.judge_args)
     if ours.config is not None:
         return [ModelEntry(name) for name in _config(ours, "model")]
-    return [_entry(model, ours, said.get("space")) for model in ours.model]
+    if not ours.is_ours:
+        # VLMEvalKit asks its own models at an address.
+        return [_theirs(model, ours) for model in ours.model]
+    space = ours.settings.get("space")
+    return [replace(ours.how.entry(model), space=space) for model in ours.model]
 
 
-def _entry(model: str, ours: argparse.Namespace, space: Any) -> ModelEntry:
-    fields = extra_fields(ours.extra_body)
+def _theirs(model: str, ours: RunOptions) -> ModelEntry:
     name, given, where = model.partition("=")
-    if _is_called(ours) and name not in (REPLAY, *baselines()):
-        if not ours.provider:
-            name, where = server_name(model)
-        served = where or None
-        made = ModelEntry(
-            name, fields, space=space, like=ours.like, served=served, provider=ours.provider
-        )
-        return with_prices(made, ours)
-    return ModelEntry(
-        name,
-        space=space,
-        like=ours.like,
-        checkpoint=where if given else None,
-        provider=ours.provider,
-    )
+    return ModelEntry(name, checkpoint=where if given else None, like=ours.how.like)
 
 
-def _is_called(ours: argparse.Namespace) -> bool:
+def _is_called(ours: RunOptions) -> bool:
     """Whether the models are asked at an address or a provider, by FindIt."""
-    return bool(ours.base_url or ours.provider) and any(map(is_meant, ours.data or ()))
+    return bool(ours.how.base_url or ours.how.provider) and ours.is_ours
 
 
-def _way(entry: ModelEntry, ours: argparse.Namespace, is_ours: bool) -> Way:
+def _way(entry: ModelEntry, ours: RunOptions, is_ours: bool) -> Way:
     if ours.config is not None:
         return Way.CONFIG
     if not is_ours:
         return Way.HOSTS_OWN
-    return way_of(entry, bool(ours.base_url), ours.serve is not None)
+    return way_of(entry, ours.how.serve is not None)
 
 
 def _check_ours(
-    ours: argparse.Namespace,
+    ours: RunOptions,
     given: Sequence[str],
     entries: Sequence[ModelEntry],
     ways: Mapping[str, Way],
     questions: Sequence[Question],
 ) -> None:
     """Refuse what a run of our datasets would not heed, or could not be asked."""
-    if ours.provider and ours.config:
+    how = ours.how
+    if how.provider and ours.config:
         raise ValueError(
             "--provider is for --data FindIt_…; an entry of a --config file says it itself (class "
             "FindItProvider)"
         )
     refuse_unused(given, [*ways.items()])
-    others = [name for name in ours.data or () if not is_meant(name)]
-    if _is_called(ours) and others:
-        raise ValueError("--base-url or --provider: run FindIt's datasets and others apart")
+    others = [name for name in ours.data if not is_meant(name)]
+    if others and (_is_called(ours) or how.temperature is not None):
+        flag = "--temperature" if how.temperature is not None else "--base-url or --provider"
+        raise ValueError(f"{flag}: run FindIt's datasets and others apart")
     for name in others:
         check_hosts_dataset(name)
-    said = judge_args(ours.judge_args)
+    said = ours.settings
     for key in said if not others and ours.data else ():
         if key not in SETTING_NAMES:
             raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
     settings = settings_from(said)
     check_settings(settings)
-    if ours.like is not None:
-        known_model(ours.like, "--like")
+    if how.like is not None:
+        known_model(how.like, "--like")
     _check_images(ours, questions)
     if ours.config:
         _check_configured(ours)
         return
-    servers = _servers(ours) if _is_called(ours) else None
-    serving = serving_from(ours)
+    servers = _servers(how) if _is_called(ours) else None
+    serving = how.serving()
     if serving is not None:
         serving.check()
-    asks = not ours.dry_run and ours.mode != "eval"
+    asks = not how.dry_run and ours.mode != "eval"
     for entry in entries:
         way = ways[entry.name]
         if servers is None:
             check_here(entry, way)
-        elif asks and ours.key:
-            servers.check_limit(entry)
         elif asks:
             servers.check(entry)
         for question in questions:
@@ -394,21 +443,21 @@ def _check_ours(
             provider_endpoints(OPENROUTER)  # its key has to be there
 
 
-def _check_images(ours: argparse.Namespace, questions: Sequence[Question]) -> None:
+def _check_images(ours: RunOptions, questions: Sequence[Question]) -> None:
     """Refuse a folder of images that no dataset looks into."""
     keys = list(dict.fromkeys(question.images for question in questions))
-    for pair in ours.images or ():
+    for pair in ours.image_root:
         key, _, folder = pair.partition("=")
         if key not in keys:
             raise ValueError(
-                f"--images {pair}: no dataset that is asked has the key {key!r}"
-                f"{nearest(key, keys)}. Type: --images {keys[0]}=DIR"
+                f"--image-root {pair}: no dataset that is asked has the key {key!r}"
+                f"{nearest(key, keys)}. Type: --image-root {keys[0]}=DIR"
             )
         if not Path(folder).is_dir() or not folder:
-            raise ValueError(f"--images {pair}: no such folder. Type: --images {key}=DIR")
+            raise ValueError(f"--image-root {pair}: no such folder. Type: --image-root {key}=DIR")
 
 
-def _check_configured(ours: argparse.Namespace) -> None:
+def _check_configured(ours: RunOptions) -> None:
     """Refuse models of a configuration that nobody knows; a class is VLMEvalKit's to find."""
     for name, said in _config(ours, "model").items():
         if "class" not in said:
@@ -419,39 +468,45 @@ def _check_configured(ours: argparse.Namespace) -> None:
                 raise ValueError(f"{ours.config}: {error}") from None
 
 
-def _servers(ours: argparse.Namespace) -> ServersHost:
-    urls = [url.strip() for url in (ours.base_url or "").split(",") if url.strip()]
-    budget = Budget(math.inf if ours.max_usd is None else ours.max_usd)
-    return ServersHost(urls, Inference(), ours.header or (), budget)
+def _servers(how: ModelOptions) -> ServersHost:
+    budget = Budget(math.inf if how.max_usd is None else how.max_usd)
+    return ServersHost((), Inference(), how.header, budget, key=how.key)
 
 
-def _check_theirs(ours: argparse.Namespace, theirs: Mapping[str, Any]) -> None:
+def _check_theirs(ours: RunOptions, theirs: Mapping[str, Any]) -> None:
     """Refuse what VLMEvalKit's own datasets would not heed, and names that it cannot know."""
     # Upstream's --data-config gives datasets other names.
-    for name in ours.data or () if "data_config" not in theirs else ():
+    for name in ours.data if "data_config" not in theirs else ():
         check_hosts_dataset(name)
-    for name in given_flags(ours):
+    for name in ours.given:
         if name in OURS_ONLY:
             raise ValueError(
                 f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is asked"
             )
-    if ours.like is not None:
-        known_model(ours.like, "--like")
-    for model in ours.model or () if not ours.base_url else ():
-        entry = _entry(model, ours, None)
+    if ours.how.like is not None:
+        known_model(ours.how.like, "--like")
+    for model in ours.model if not ours.how.base_url else ():
+        entry = _theirs(model, ours)
         check_here(entry, way_of(entry))
 
 
-def _make_known(entry: ModelEntry, ours: argparse.Namespace, is_ours: bool) -> None:
+def _make_known(entry: ModelEntry, ours: RunOptions, way: Way) -> None:
     """Make a model known to the host, by its name."""
+    from ..host import preflight
     from ..host.local import make_known
-    from ..host.preflight import add_provider, add_replay, add_server
 
-    if is_ours and ours.provider:
-        add_provider(entry, ours)
-    elif is_ours and ours.base_url:
-        add_server(entry, ours)
-    elif entry.checkpoint is not None and entry.name == REPLAY:
-        add_replay(entry.checkpoint)
-    elif entry.checkpoint is not None:
-        make_known(entry.name, entry.checkpoint, entry.like)
+    serving = ours.how.serving()
+    if way is Way.PROVIDER:
+        preflight.add_provider(entry, ours.how)
+    elif way is Way.SERVER:
+        preflight.add_server(entry, ours.how)
+    elif way is Way.SERVED and serving is not None:
+        folder = Path(ours.work_dir) / "servers"
+        preflight.add_served(entry, serving, folder, ours.how.timeout)
+    else:
+        if entry.checkpoint is not None and entry.name == REPLAY:
+            preflight.add_replay(entry.checkpoint)
+        elif entry.checkpoint is not None:
+            make_known(entry.name, entry.checkpoint, entry.like)
+        if entry.settings or entry.resources:
+            preflight.add_settings(entry)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
@@ -11,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
+
+import click
 
 from ..benchmarks import benchmark_of
 from ..core.command import INTERRUPTED, LATER, NO_MORE, SOME_FAILED, config_here_or_shipped, install
@@ -23,6 +24,7 @@ from ..engine.journal.writer import DiskFullError, NotOursError
 from ..engine.served import ServedHost
 from ..engine.servers import ServersHost
 from ..models.http.spending import Budget
+from ..models.options import ModelOptions
 from ..runs.best_format import worst
 from ..runs.cell_result import Result
 from ..runs.format_file import (
@@ -37,68 +39,107 @@ from ..serving.processes import end
 from ..serving.programs import PROGRAMS, Serving
 from ..sweeps.config import Race, Sweep, in_best_formats, read_sweep
 from ..sweeps.run import UnfinishedError, run_sweep
-from .batch import add_batch_flag, batch_kind, check_batch
 from .export_config import export
-from .parsing import Parser
+from .model_options import (
+    BATCH,
+    CONFIDENCES,
+    DRY_RUN,
+    EXECUTOR,
+    FORCE,
+    REPLICAS,
+    SKIP_MISSING,
+    model_options,
+)
+from .options import Command
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
-from .provider import PRICES_HELP, add_provider_flag, all_at_provider
 from .refusals import check_amounts, check_sweep
-from .serve import add_serve_flags, serving_from
-from .ways import Way, given_flags, refuse_unused, way_of
-
-CONFIDENCES_HELP = (
-    "record how probable the tokens of every reply were; answers of earlier runs without are "
-    "asked for again"
-)
-FORCE_HELP = "go on although something contradicts what a run recorded; the result says so"
+from .ways import USED_BY_EACH, Way, refuse_unused, way_of
 
 ASKED_THERE = (Way.SERVER, Way.PROVIDER, Way.BATCH)
 """Ways of asking for which VLMEvalKit is not needed."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Models x datasets x formats from a YAML file.
+_PATH = click.Path(path_type=Path)
 
-    Returns 0 when every call was answered, 1 when some failed (run again to ask them again), 3 when
-    the disk was full or the spending limit was reached, 4 when no batch service was reached (run
-    again to collect them), 130 when it was stopped.
+
+@click.command(
+    cls=Command,
+    examples=[
+        "python run_findit.py sweep configs/demo.yaml --dry-run",
+        "python run_findit.py sweep sweep.yaml --base-url http://localhost:8000/v1",
+    ],
+)
+@click.argument("config", metavar="FILE.yaml", type=_PATH)
+@click.option(
+    "--formats", type=_PATH, metavar="FILE", help="Best formats: each model is asked in its own."
+)
+@click.option(
+    "--export-config", type=_PATH, metavar="FILE", help="Write VLMEvalKit's --config instead."
+)
+@click.option("--limit", type=int, metavar="N", help="The first N rows of every table.")
+@click.option(
+    "--work-dir",
+    type=_PATH,
+    metavar="DIR",
+    help="Overrides work_dir in the file; calls.jsonl too is there, where nothing names it.",
+)
+@click.option("--journal", type=_PATH, metavar="FILE", help="Overrides journal in the file.")
+@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, FORCE, SKIP_MISSING)
+def command(
+    how: ModelOptions,
+    config: Path,
+    formats: Path | None,
+    export_config: Path | None,
+    limit: int | None,
+    work_dir: Path | None,
+    journal: Path | None,
+) -> int:
+    """Ask models x datasets x formats from a YAML file; options override it.
+
+    Exit status 1: calls failed (run again to ask them again); 3: the disk was full or the spending
+    limit was reached; 4: no batch service was reached (run again to collect them).
     """
-    parser = Parser(prog="run_findit.py sweep", description=__doc__)
-    parser.add_argument("config", type=Path, help="configs/<name>.yaml")
-    parser.add_argument("--formats", type=Path, help="best formats: each model in its own")
-    parser.add_argument("--dry-run", action="store_true", help="count, and ask nothing")
-    parser.add_argument(
-        "--export-config", type=Path, metavar="FILE", help="write VLMEvalKit's --config instead"
-    )
-    parser.add_argument("--limit", type=int, help="the first so many rows of every table")
-    parser.add_argument(
-        "--work-dir",
-        type=Path,
-        help="overrides work_dir in the file; calls.jsonl too is there, where nothing names it",
-    )
-    parser.add_argument("--journal", type=Path, help="overrides journal in the file")
-    parser.add_argument("--confidences", action="store_true", help=CONFIDENCES_HELP)
-    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
-    add_executor_flags(parser)
-    add_batch_flag(parser)
-    args = parser.parse_args(argv)
-    sweep = _overridden(read_sweep(config_here_or_shipped(args.config), args.work_dir), args)
-    sweep = all_at_provider(sweep, args)
-    if args.formats:
+    sweep = read_sweep(config_here_or_shipped(config), work_dir)
+    check_amounts(how, limit=limit)
+    sweep = with_options(sweep, how)
+    sweep = replace(sweep, limit=limit or sweep.limit, journal=journal or sweep.journal)
+    if formats is not None:
         if sweep.race is not None:
             why = "--formats asks each model in one only"
-            raise ValueError(f"{args.config} races formats, and {why}")
-        sweep = in_best_formats(sweep, _formats(args.formats))
-    if args.export_config:
-        return export(sweep, args.export_config)
-    if args.dry_run:
+            raise ValueError(f"{config} races formats, and {why}")
+        sweep = in_best_formats(sweep, _formats(formats))
+    if export_config is not None:
+        return export(sweep, export_config)
+    return ask(sweep, how, sweep.work_dir / "best_formats.yaml")
+
+
+def with_options(sweep: Sweep, how: ModelOptions) -> Sweep:
+    """Return a sweep with the options of a command line, which override its file.
+
+    Raises:
+        ValueError: one of them cannot be used.
+    """
+    return replace(
+        sweep,
+        models=tuple(map(how.applied, sweep.models)),
+        confidences=how.confidences or sweep.confidences,
+        force=how.force,
+        skip_missing=how.skip_missing_images or sweep.skip_missing,
+        batch=how.batch or sweep.batch,
+        serve=how.serving(sweep.serve),
+        max_usd=sweep.max_usd if how.max_usd is None else how.max_usd,
+    )
+
+
+def ask(sweep: Sweep, how: ModelOptions, formats_file: Path) -> int:
+    """Run a sweep, or count its calls, and write the best formats; returns the exit status."""
+    if how.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(sweep, bool(args.endpoints or sweep.batch))
-    budget = budget_for(sweep, args)
-    hosts = hosts_for(sweep, args, budget)
-    status = run(sweep, hosts, sweep.work_dir / "best_formats.yaml")
+        return of_sweep(sweep)
+    budget = budget_for(sweep)
+    status = run(sweep, hosts_for(sweep, how, budget), formats_file)
     return report_spending(budget) or status
 
 
@@ -111,88 +152,53 @@ def _formats(path: Path) -> BestFormats:
     return BestFormats(path)
 
 
-def add_executor_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that say who answers."""
-    parser.add_argument(
-        "--executor",
-        choices=("local", "ray"),
-        default="local",
-        help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local one)",
-    )
-    parser.add_argument("--replicas", type=int, help="of the model on a Ray cluster")
-    parser.add_argument(
-        "--gpus", type=float, help="of each replica on a Ray cluster; of this machine with --serve"
-    )
-    add_serve_flags(parser)
-    parser.add_argument(
-        "--endpoints",
-        "--base-url",
-        metavar="URL,URL|@FILE",
-        help="OpenAI-compatible servers of one model, up to and with /v1; @FILE: one a line, "
-        "followed while the file changes",
-    )
-    add_provider_flag(parser)
-    parser.add_argument(
-        "--header",
-        action="append",
-        default=[],
-        metavar="'NAME: VALUE'",
-        help="of every request to the endpoints or the provider (again and again)",
-    )
-    parser.add_argument("--threads", type=int, help="calls at a time to an API or each endpoint")
-    parser.add_argument("--timeout", type=float, help="seconds for one attempt of such a call")
-    parser.add_argument(
-        "--max-usd", type=float, help="stop before calls over HTTP cost more US dollars than this"
-    )
-    parser.add_argument("--prices", metavar="IN,OUT", help=PRICES_HELP)
+def budget_for(sweep: Sweep) -> Budget:
+    """What the calls of a sweep may cost together."""
+    return Budget() if sweep.max_usd is None else Budget(sweep.max_usd)
 
 
-def budget_for(sweep: Sweep, args: argparse.Namespace) -> Budget:
-    """What the calls of a sweep may cost together: what the flag says goes before the file.
-
-    Raises:
-        ValueError: it is no amount.
-    """
-    check_amounts({"max_usd": args.max_usd})
-    limit = sweep.max_usd if args.max_usd is None else args.max_usd
-    if limit is None:
-        return Budget()
-    return Budget(limit)
-
-
-def hosts_for(sweep: Sweep, args: argparse.Namespace, budget: Budget) -> Hosts:
+def hosts_for(sweep: Sweep, how: ModelOptions, budget: Budget) -> Hosts:
     """Who answers the calls of a sweep, and spends from a budget.
 
     Raises:
-        ValueError: flags contradict, or what they need is not installed.
+        ValueError: options contradict, or what they need is not installed.
     """
-    given = {name: getattr(args, name) for name in ("threads", "timeout", "replicas", "gpus")}
-    inference = replace(sweep.inference, **{k: v for k, v in given.items() if v is not None})
-    check_amounts(given)
-    called, serving = bool(args.endpoints or sweep.batch), sweep.serve
+    said = {
+        "threads": how.api_nproc,
+        "timeout": how.timeout,
+        "replicas": how.replicas,
+        "gpus": how.gpus,
+    }
+    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    inference = replace(sweep.inference, **given)
+    serving = sweep.serve
     ways = [
-        (entry, Way.BATCH if sweep.batch else way_of(entry, called, serving is not None))
+        (entry, Way.BATCH if sweep.batch else way_of(entry, serving is not None))
         for entry in sweep.models
     ]
     here = [(entry, way) for entry, way in ways if way not in ASKED_THERE]
     not_on_ray = (Way.OPENROUTER, Way.SERVED)
-    on_ray = [entry for entry, way in here if way not in not_on_ray and args.executor == "ray"]
-    pairs = [*ways, *((entry, Way.RAY) for entry in on_ray)]
-    refuse_unused(given_flags(args), [(entry.name, way) for entry, way in pairs])
+    on_ray = [entry for entry, way in here if way not in not_on_ray and how.executor == "ray"]
+    by_name = [(entry.name, way) for entry, way in ways]
+    refuse_unused(
+        [name for name in how.given if name not in USED_BY_EACH],
+        [*by_name, *((entry.name, Way.RAY) for entry in on_ray)],
+    )
+    refuse_unused([name for name in how.given if name in USED_BY_EACH], by_name)
     check_sweep(sweep, here)
     hosts: dict[str, Host] = {}
     found = [way for _, way in ways]
     if any(way not in (*ASKED_THERE, Way.SERVED) for way in found):
-        others = _host_here(args, inference, budget)
+        others = _host_here(how.executor, inference, budget)
         hosts |= {entry.name: others for entry, way in here if way is not Way.SERVED}
     if Way.SERVED in found:
         assert serving is not None
         served = ServedHost(serving, _for_servers(inference, serving), sweep.work_dir)
         hosts |= {entry.name: served for entry, way in here if way is Way.SERVED}
     if len(here) < len(ways):
-        urls = args.endpoints.split(",") if args.endpoints else []
-        check_batch(sweep)
-        servers = ServersHost(urls, inference, args.header, budget, sweep.batch)
+        if sweep.batch is not None and sweep.confidences and sweep.batch.is_plain:
+            raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
+        servers = ServersHost((), inference, how.header, budget, sweep.batch, how.key)
         hosts |= {entry.name: servers for entry, way in ways if way in ASKED_THERE}
     return hosts
 
@@ -204,7 +210,7 @@ def _for_servers(inference: Inference, serving: Serving) -> Inference:
     return replace(inference, threads=PROGRAMS[serving.program].calls)
 
 
-def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
+def _host_here(executor: str, inference: Inference, budget: Budget) -> Host:
     """VLMEvalKit, which knows models on this machine and OpenRouter's.
 
     Raises:
@@ -212,10 +218,10 @@ def _host_here(args: argparse.Namespace, inference: Inference, budget: Budget) -
     """
     if package_folder() is None:
         raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
-    return cast(Host, LateHost(partial(_import_host, args, inference, budget)))
+    return cast(Host, LateHost(partial(_import_host, executor, inference, budget)))
 
 
-def _import_host(args: argparse.Namespace, inference: Inference, budget: Budget) -> Host:
+def _import_host(executor: str, inference: Inference, budget: Budget) -> Host:
     os.environ.setdefault("PRED_FORMAT", "json")
     # VLMEvalKit calls it an error that nobody wrote a .env file into its folder.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
@@ -223,7 +229,7 @@ def _import_host(args: argparse.Namespace, inference: Inference, budget: Budget)
         from ..host.sweep_host import VLMEvalKitHost
     except ImportError as error:
         raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
-    if args.executor == "local":
+    if executor == "local":
         return VLMEvalKitHost(inference, budget=budget)
     from ..engine.ray_backend import RayBackend
 
@@ -335,15 +341,6 @@ def _print_race(results: Sequence[Result]) -> None:
             f"  dropped after {why.queries} of {why.of} queries: {result.question.format} "
             f"({why.points:+.1f} to {why.behind}; chance {100 * why.chance:.1g} %)"
         )
-
-
-def _overridden(sweep: Sweep, args: argparse.Namespace) -> Sweep:
-    given: dict[str, Any] = {"limit": args.limit, "journal": args.journal, "force": args.force}
-    given["confidences"] = args.confidences or sweep.confidences
-    given["batch"] = batch_kind(args)
-    given["serve"] = serving_from(args, sweep.serve)
-    check_amounts({"limit": args.limit})
-    return replace(sweep, **{name: value for name, value in given.items() if value is not None})
 
 
 def _row(result: Result) -> dict[str, Any]:

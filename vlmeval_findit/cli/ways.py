@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
@@ -34,24 +33,26 @@ class Way(Enum):
 _CALLED = frozenset({Way.SERVER, Way.PROVIDER})
 _PAID = _CALLED | {Way.OPENROUTER}
 _AT_ONCE = _PAID | {Way.SERVED, Way.HOSTS_OWN, Way.CONFIG}
-_GREEDY = (
-    "FindIt is asked greedily, within the variant's limit of tokens (--extra-body sets other "
-    "fields of a server's request)"
+_LIMITED = (
+    "FindIt asks within the variant's limit of tokens (--extra-body sets other fields of a "
+    "server's request)"
 )
+_HERE = frozenset({Way.LOCAL, Way.CHECKPOINT, Way.RAY})
 _UNJUDGED = "no judge scores FindIt's datasets"
 
 USED_BY: Mapping[str, frozenset[Way]] = {
     "like": _CALLED | {Way.CHECKPOINT, Way.SERVED, Way.BATCH},
-    "served": _CALLED | {Way.BATCH},
     "base_url": _CALLED | {Way.BATCH},
-    "endpoints": _CALLED | {Way.BATCH},
     "header": _CALLED | {Way.BATCH},
-    "extra_body": _CALLED,
-    "key": _CALLED,
+    "extra_body": _CALLED | {Way.BATCH},
+    "key": _CALLED | {Way.BATCH},
+    "temperature": _HERE | _PAID | {Way.SERVED, Way.BATCH},
+    "batch_size": _HERE,
+    "device": _HERE,
+    "dtype": _HERE | {Way.SERVED},
     "api_nproc": _AT_ONCE,
     "nproc": _AT_ONCE,
     "retry": _PAID | {Way.SERVED, Way.HOSTS_OWN},
-    "threads": _PAID | {Way.SERVED, Way.HOSTS_OWN},
     "timeout": _PAID | {Way.SERVED, Way.BATCH, Way.CONFIG},
     "prices": _CALLED | {Way.BATCH},
     "max_usd": _PAID | {Way.BATCH, Way.CONFIG},
@@ -63,14 +64,14 @@ USED_BY: Mapping[str, frozenset[Way]] = {
     "serve_args": frozenset({Way.SERVED}),
     "confidences": frozenset(Way) - {Way.BASELINE, Way.REPLAY, Way.HOSTS_OWN},
     "use_vllm": frozenset({Way.SERVED, Way.HOSTS_OWN, Way.CONFIG}),
-    "verbose": frozenset({Way.HOSTS_OWN}),
 }
-"""Flags that not every way uses, by their names in a parser's result."""
+"""Flags that not every way uses, by their names in :class:`.ModelOptions`."""
+
+USED_BY_EACH = ("temperature", "batch_size", "device", "dtype")
+"""Flags that every model of a command has to use: its answers, or its time, depend on them."""
 
 USED_BY_NONE: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("temperature", "top_k", "top_p", "repetition_penalty", "max_tokens", "thinker"), _GREEDY
-    ),
+    **dict.fromkeys(("top_k", "top_p", "repetition_penalty", "max_tokens", "thinker"), _LIMITED),
     **dict.fromkeys(
         ("judge", "judge_base_url", "judge_key", "judge_api_nproc", "judge_retry"), _UNJUDGED
     ),
@@ -86,15 +87,14 @@ USED_BY_NONE: Mapping[str, str] = {
 """Flags of VLMEvalKit's that no run of a dataset of ours uses, and why."""
 
 OURS_ONLY = (
-    *("images", "skip_missing_images", "prompts", "force", "confidences", "dry_run", "max_usd"),
-    *("provider", "header", "prices"),
+    *("image_root", "skip_missing_images", "prompts", "force", "confidences", "dry_run"),
+    *("space", "max_usd", "provider", "header", "prices", "batch_size", "dtype", "device"),
 )
 """Flags of ours that VLMEvalKit's own datasets do not use."""
 
 
-def way_of(entry: ModelEntry, served: bool = False, serves: bool = False) -> Way:
-    """How a model is asked; ``served``: it is said to be behind servers; ``serves``: this machine
-    starts servers for its own.
+def way_of(entry: ModelEntry, serves: bool = False) -> Way:
+    """How a model is asked; ``serves``: this machine starts servers for its own.
 
     A name of VLMEvalKit's own is its own model: its list goes before ours.
 
@@ -103,14 +103,14 @@ def way_of(entry: ModelEntry, served: bool = False, serves: bool = False) -> Way
     """
     free = {REPLAY: Way.REPLAY, **dict.fromkeys(baselines(), Way.BASELINE)}
     if entry.name in free:
-        if served or entry.provider:
+        if entry.base_url or entry.provider:
             flag = "--provider" if entry.provider else "--base-url"
             what = free[entry.name].value
             raise ValueError(f"{flag}: {entry.name} is {what} and asks nobody. Leave {flag} out")
         return free[entry.name]
     if entry.provider:
         return Way.PROVIDER
-    if served:
+    if entry.base_url:
         return Way.SERVER
     if entry.checkpoint is not None:
         return Way.SERVED if serves else Way.CHECKPOINT
@@ -120,16 +120,6 @@ def way_of(entry: ModelEntry, served: bool = False, serves: bool = False) -> Way
         return Way.SERVED if serves else Way.LOCAL
     row = find_model(entry.name)
     return Way.OPENROUTER if row and row.api and row.entry == entry.name else Way.HOSTS_OWN
-
-
-def given_flags(args: argparse.Namespace) -> list[str]:
-    """The flags of a command line, by their names in a parser's result."""
-    said = [name for name, value in vars(args).items() if _is_given(value)]
-    return [name for name in said if name != "executor" or args.executor != "local"]
-
-
-def _is_given(value: object) -> bool:
-    return value is not None and value is not False and value != []
 
 
 def flag_name(name: str) -> str:
@@ -142,10 +132,10 @@ def flag_name(name: str) -> str:
 
 
 def refuse_unused(given: Iterable[str], ways: Sequence[tuple[str, Way]]) -> None:
-    """Refuse the first flag that none of the models uses.
+    """Refuse the first flag that none of the models uses, or not each that should.
 
     Args:
-        given: as of :func:`given_flags`.
+        given: names of :class:`.ModelOptions`, or of VLMEvalKit's flags.
         ways: models, and how they are asked; one may be asked in several ways at once.
 
     Raises:
@@ -155,12 +145,13 @@ def refuse_unused(given: Iterable[str], ways: Sequence[tuple[str, Way]]) -> None
         flag = flag_name(name)
         if name in USED_BY_NONE:
             raise ValueError(f"{flag} has no effect: {USED_BY_NONE[name]}. Leave the flag out")
-        used_by = USED_BY.get(name)
-        if used_by is None or not ways or used_by & {way for _, way in ways}:
+        used_by = USED_BY.get(name, frozenset(Way))
+        unused = [(model, way) for model, way in ways if way not in used_by]
+        if not unused or (len(unused) < len(ways) and name not in USED_BY_EACH):
             continue
-        model, way = ways[0]
+        model, way = unused[0]
         users = ", ".join(one.value for one in Way if one in used_by)
         raise ValueError(
             f"{flag} has no effect: {model} is {way.value}, and the flag is used by {users}. "
-            "Leave the flag out"
+            f"{'Leave the flag out' if len(unused) == len(ways) else 'Ask that model apart'}"
         )

@@ -270,7 +270,7 @@ def refusal(bad: list[Unusable], rows: int, folder: Folder) -> ImageError:
         f"{len(bad)} of {rows} rows have no usable image; the first is row {first.index}: "
         f"{first.path} {first.why}.\n"
         f"The folder comes from {folder.source}. Set images.{folder.key} in configs/datasets.yaml, "
-        f"or run_findit.py --images {folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR.\n"
+        f"or run_findit.py --image-root {folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR.\n"
         "To leave these rows out (the result says so): --skip-missing-images, or "
         "FINDIT_SKIP_MISSING=1."
     )

@@ -202,7 +202,7 @@ def keep_below(folder: Folder, name: str, data: bytes) -> Path:
         raise PlaceError(
             f"{path} cannot be written ({error.strerror}): marked pictures are kept below the "
             f"image folder, which comes from {folder.source}. Make it writable, or name a copy: "
-            f"images.{folder.key} in configs/datasets.yaml, or run_findit.py --images "
+            f"images.{folder.key} in configs/datasets.yaml, or run_findit.py --image-root "
             f"{folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR"
         ) from None
     return path

@@ -63,7 +63,7 @@ class ServedModel:
         return self.row.local
 
     def chat(self) -> ChatModel:
-        """Return how its servers are asked, greedily; ValueError for bounds they do not support."""
+        """Return how its servers are asked; ValueError for bounds they do not support."""
         own = self.settings
         if any(getattr(own, name) for name in _BOUNDS) and not self.program.takes_bounds:
             raise ValueError(
@@ -74,6 +74,8 @@ class ServedModel:
         sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}
         if self._family.keeps and self.program.filters_tokens:
             sent["skip_special_tokens"] = False
+        if own.temperature is not None:
+            sent["temperature"] = own.temperature
         called = self.program.served_name(self.name, self.checkpoint, own.revision)
         limit, row = own.max_new_tokens, self.row.name
         made = chat_model(self.name, None, called, own.space, sent, limit, row)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.entry import ModelEntry
+from ..models.entry import ON_THIS_MACHINE, ModelEntry
 from ..models.http.batch.records import BatchKind
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.endpoints import (
@@ -22,6 +22,7 @@ from ..models.http.endpoints import (
     provider_endpoints,
 )
 from ..models.http.spending import Budget
+from ..models.options import urls_of
 from .answering import as_described
 from .backend import Backend, Inference
 from .batch_backend import BatchBackend
@@ -37,11 +38,13 @@ class ServersHost:
     """Answers with servers of one model, or with a model's provider.
 
     Args:
-        urls: base URLs including ``/v1``, or ``@`` and a file of them. A model with a provider is
-            asked there in its protocol; without URLs, at the provider's own address.
+        urls: base URLs including ``/v1``, or ``@`` and a file of them, of models whose entry has
+            none. A model with a provider is asked there in its protocol; without URLs, at the
+            provider's own address.
         headers: ``NAME: VALUE`` each, sent with every request.
         budget: what all models may spend together (None: only count).
         batch: the batch service to use (None: single calls).
+        key: of the servers or the provider (None: the environment's).
 
     Raises:
         ValueError: a URL or header is invalid, or batches are not supported there.
@@ -56,8 +59,10 @@ class ServersHost:
         headers: Sequence[str] = (),
         budget: Budget | None = None,
         batch: BatchKind | None = None,
+        key: str | None = None,
     ) -> None:
         self._batch = batch
+        self._key = key
         self._urls = urls
         self._headers = headers
         self._inference = inference
@@ -73,8 +78,14 @@ class ServersHost:
                     f"checkpoint {entry.checkpoint} is of a model on this machine, and servers are "
                     "asked: say their name for it, `served`"
                 )
+            for name in ON_THIS_MACHINE:
+                if name in entry.settings or name in entry.resources:
+                    raise ValueError(
+                        f"{name} is of a model on this machine, and a server is asked, which has "
+                        "its own. Leave it out"
+                    )
             if self._batch is not None:
-                _refuse_batches(self._batch, entry.provider, self._urls)
+                _refuse_batches(self._batch, entry.provider, self._urls_of(entry))
             self._endpoints(entry)
             self.check_limit(entry)
 
@@ -130,9 +141,14 @@ class ServersHost:
         headers = {**header_lines(self._headers), **(entry.headers or {})}
         field = entry.settings.get(_FIELD)
         said: Any = {"headers": headers, "limit_field": None if field is None else str(field)}
+        urls = self._urls_of(entry)
         if entry.provider is not None:
-            return provider_endpoints(entry.provider, self._urls, needs_key=needs_key, **said)
-        return endpoints(self._urls, **said) if self._urls else []
+            provider = entry.provider
+            return provider_endpoints(provider, urls, self._key, needs_key=needs_key, **said)
+        return endpoints(urls, self._key, **said) if urls else []
+
+    def _urls_of(self, entry: ModelEntry) -> Sequence[str]:
+        return urls_of(entry.base_url) or self._urls
 
 
 def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) -> None:
@@ -143,7 +159,7 @@ def _refuse_batches(kind: BatchKind, provider: str | None, urls: Sequence[str]) 
     is_one = len(urls) == 1 and not urls[0].startswith("@")
     if provider is None and not is_one:
         raise ValueError(
-            f"--batch {kind.value} is for one server: --endpoints with its address, up to and with "
+            f"--batch {kind.value} is for one server: --base-url with its address, up to and with "
             "/v1, or --provider"
         )
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from vlmeval.api.base import BaseAPI
 
-from ..core.config import Config, Count, Dollars, Seconds, Whole, config_from
+from ..core.config import Config, Count, Dollars, Number, Seconds, Whole, config_from
 from ..core.identity import Described
 from ..core.question import Question
 from ..core.replies import Recorded, recorded
@@ -48,6 +48,8 @@ class ApiSettings(Config):
     """One that several models share in its place."""
     max_new_tokens: Count | None = None
     """Limits a reply; None: the row's limit, else the question's."""
+    temperature: Number | None = None
+    """Of a model at OpenRouter; None: the row's."""
     prices: SaidPrices | None = None
     """US dollars a million tokens sent and answered; None: the model table's."""
 
@@ -130,16 +132,21 @@ class FindItOpenRouter(_ChatAPI):
     """
 
     def __init__(self, model: str, **settings: Any) -> None:
-        made = settings_of(settings)
-        chat = chat_model(model, OPENROUTER, max_tokens=made.max_new_tokens)
+        chat, made = _of_openrouter(model, settings)
         super().__init__(chat, provider_endpoints(OPENROUTER), made)
 
     @classmethod
     def describe(cls, question: Question, model: str, **settings: Any) -> Described:
         """What a run with the constructor's arguments is; it needs no key."""
-        limit = settings_of(settings).max_new_tokens
-        chat = chat_model(model, OPENROUTER, max_tokens=limit)
+        chat, _ = _of_openrouter(model, settings)
         return chat.describe(question, provider_endpoints(OPENROUTER, needs_key=False))
+
+
+def _of_openrouter(model: str, settings: Mapping[str, Any]) -> tuple[ChatModel, ApiSettings]:
+    made = settings_of(settings)
+    sampling = {} if made.temperature is None else {"temperature": made.temperature}
+    chat = chat_model(model, OPENROUTER, fields=sampling, max_tokens=made.max_new_tokens)
+    return chat, made
 
 
 class FindItServer(_ChatAPI):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,6 +21,7 @@ from ..models.entry import ModelEntry
 from ..models.http.endpoints import header_lines, provider_endpoints, server_headers
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Budget
+from ..models.options import ModelOptions
 from ..serving.programs import Serving
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
@@ -83,69 +83,77 @@ def add_replay(path: str) -> None:
     supported_VLM["Replay"] = partial(FindItReplay, predictions=path)
 
 
-def add_server(entry: ModelEntry, args: Namespace) -> None:
+def add_server(entry: ModelEntry, how: ModelOptions) -> None:
     """Make a model of OpenAI-compatible servers known, by its name.
 
     Args:
         entry: the model; ``settings`` are more fields of every request.
-        args: the command line: ``base_url`` (one URL, or several with commas between them),
-            ``key``, ``timeout`` and ``header``.
+        how: of it ``key``, ``timeout`` and ``header``.
 
     Raises:
         ValueError: the name, a URL, the key or a header cannot be used.
     """
-    headers = server_headers(args.header or ())
-    maker = partial(FindItServer, **_arguments(entry, args), headers=headers)
+    headers = server_headers(how.header)
+    maker = partial(FindItServer, **_arguments(entry, how), headers=headers)
     maker()  # what cannot be used is refused now
     # For this process the user's server goes before an entry of the host's with the same name.
     supported_VLM[entry.name] = maker
 
 
-def add_served(entry: ModelEntry, args: Namespace, serving: Serving) -> None:
-    """Make a model known that this machine serves, by its name.
-
-    Args:
-        entry: the model.
-        args: the command line: ``work_dir``, where logs go, and ``timeout``.
-        serving: how it is served.
-    """
+def add_served(
+    entry: ModelEntry, serving: Serving, log_folder: Path, timeout: float | None
+) -> None:
+    """Make a model known that this machine serves, by its name; ``timeout``: of a call."""
     supported_VLM[entry.name] = partial(
         FindItServed,
         model=entry.name,
-        log_folder=f"{args.work_dir}/servers",
+        log_folder=str(log_folder),
         serve=asdict(serving),
         checkpoint=entry.checkpoint,
         like=entry.like,
-        timeout=args.timeout or 600.0,
+        timeout=timeout or 600.0,
         retry=6,
+        **entry.settings,
     )
 
 
-def add_provider(entry: ModelEntry, args: Namespace) -> None:
+def add_settings(entry: ModelEntry) -> None:
+    """Give a model that the host knows settings and resources beside its own.
+
+    Raises:
+        ValueError: the host has no model of this name.
+    """
+    if entry.name not in supported_VLM:
+        raise ValueError(f"no model {entry.name!r}{nearest(entry.name, supported_VLM)}")
+    more = {**entry.settings, **entry.resources}
+    supported_VLM[entry.name] = partial(supported_VLM[entry.name], **more)
+
+
+def add_provider(entry: ModelEntry, how: ModelOptions) -> None:
     """Make a model of a provider known, by its name.
 
     Args:
-        entry, args: as of :func:`add_server`.
+        entry, how: as of :func:`add_server`.
 
     Raises:
         ValueError: a header cannot be used.
     """
-    headers = header_lines(args.header or ())
+    headers = header_lines(how.header)
     more: dict[str, Any] = {"provider": entry.provider, "headers": headers}
     # For this process the user's choice goes before OpenRouter's entry of the same name.
-    supported_VLM[entry.name] = partial(FindItProvider, **_arguments(entry, args), **more)
+    supported_VLM[entry.name] = partial(FindItProvider, **_arguments(entry, how), **more)
 
 
-def _arguments(entry: ModelEntry, args: Namespace) -> dict[str, Any]:
+def _arguments(entry: ModelEntry, how: ModelOptions) -> dict[str, Any]:
     return {
         "model": entry.name,
-        "base_url": args.base_url,
+        "base_url": entry.base_url,
         "served": entry.served,
         "space": settings_from({"space": entry.space}).space,
         "extra_body": dict(entry.settings),
         "like": entry.like,
-        "key": args.key,
-        "timeout": args.timeout or 600.0,
+        "key": how.key,
+        "timeout": how.timeout or 600.0,
         "retry": 6,
         "prices": entry.prices,
     }

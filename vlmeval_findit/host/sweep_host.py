@@ -65,7 +65,7 @@ class VLMEvalKitHost:
                 f"{where}VLMEvalKit has no model {entry.name!r}{nearest(entry.name, supported_VLM)}"
             )
         if entry.headers:
-            raise ValueError(f"{where}headers of {entry.name} are for servers (--endpoints)")
+            raise ValueError(f"{where}headers of {entry.name} are for servers (--base-url)")
         try:
             self._check_settings(entry, supported_VLM[entry.name])
         except (TypeError, ValueError) as error:

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
-from ..core.config import Checked, Name, Text, Values, Wanted
+from ..core.config import (
+    Checked,
+    Config,
+    Count,
+    MisplacedError,
+    Name,
+    Number,
+    Text,
+    Values,
+    Wanted,
+    config_from,
+)
 from ..core.spelling import nearest
 from .described import DescribedModel
 from .http.providers.table import find_provider
@@ -34,9 +45,57 @@ class ModelEntry(DescribedModel):
     reads_like: Annotated[Name, Checked(_known_row)] | None = None  # see :class:`.Settings`
     provider: Annotated[Name, Checked(_provider)] | None = None
     """Who is asked, in its own protocol; None: OpenRouter, a server or this machine."""
+    base_url: Name | None = field(default=None, repr=False)
+    """Addresses of its servers with commas between them, or ``@FILE``; may hold a key."""
     prices: SaidPrices | None = None
     """Prices, if the model table has none."""
     headers: Mapping[Text, Annotated[str, Wanted("a text", secret=True, strict=True)]] | None = (
         field(default=None, repr=False)
     )
     """Sent with every request, recorded nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedWith(Config):
+    """Keys of a model in a file that are settings or resources of it."""
+
+    temperature: Number | None = None
+    dtype: Name | None = None
+    batch_size: Count | None = None
+    device: Name | None = None
+
+
+ON_THIS_MACHINE = ("dtype", "batch_size", "device")
+"""Settings that servers do not take."""
+
+_PLACES = {
+    "temperature": "settings",
+    "dtype": "settings",
+    "batch_size": "resources",
+    "device": "resources",
+}
+
+
+def entry_values(said: Any) -> Any:
+    """Return the values of a :class:`ModelEntry` from a file: a name, or a mapping.
+
+    Keys such as ``temperature`` become settings or resources.
+
+    Raises:
+        ValueError: one is given twice, or its value cannot be used.
+    """
+    if isinstance(said, str):
+        return {"name": said}
+    if not isinstance(said, Mapping) or not (keys := _PLACES.keys() & said.keys()):
+        return said
+    given = {key: said[key] for key in keys}
+    config_from(_AskedWith, given)
+    values = {key: value for key, value in said.items() if key not in keys}
+    for key, value in given.items():
+        inner = values.get(_PLACES[key]) or {}
+        if not isinstance(inner, Mapping):
+            break  # its type is refused afterwards
+        if key in inner:
+            raise MisplacedError(f"{key} stands here and in {_PLACES[key]}", key)
+        values[_PLACES[key]] = {**inner, key: value}
+    return values

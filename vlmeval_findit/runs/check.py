@@ -107,7 +107,7 @@ def _no_message(message: Message, folder: Path) -> str:
             try:
                 header(part.value)
             except OSError as error:
-                return f"{error}: set FINDIT_IMAGES or --images"
+                return f"{error}: set FINDIT_IMAGES or --image-root"
     return ""
 
 

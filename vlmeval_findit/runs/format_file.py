@@ -216,7 +216,7 @@ class BestFormats:
             raise ValueError(
                 f"no format of {benchmark.name} was chosen for {model!r} (there are: "
                 f"{', '.join(known) or ', '.join(self.models) or 'none'}): find one with "
-                f"run_findit.py search --model {model} --dataset {question.name}"
+                f"run_findit.py search --model {model} --data {question.name}"
             )
         try:
             return benchmark.in_format(question, known[name])

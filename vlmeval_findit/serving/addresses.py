@@ -21,7 +21,7 @@ class AddressFile(Generic[T]):
 
     def __init__(self, path: Path, endpoint: Callable[[str], T]) -> None:
         if not path.absolute().parent.is_dir():
-            raise ValueError(f"--endpoints @{path}: no such folder")
+            raise ValueError(f"--base-url @{path}: no such folder")
         self._path = path
         self._endpoint = endpoint
         self._stamp: tuple[int, ...] = ()

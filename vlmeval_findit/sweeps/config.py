@@ -43,7 +43,7 @@ from ..core.question import Question
 from ..core.spelling import nearest
 from ..core.yaml_text import YamlText
 from ..engine.backend import Inference
-from ..models.entry import ModelEntry
+from ..models.entry import ModelEntry, entry_values
 from ..models.http.batch.records import BatchKind
 from ..models.table import MODELS, find_model
 from ..runs.format_file import BestFormats
@@ -226,13 +226,9 @@ class _AxesFile(Config):
         )
 
 
-def _model(said: Any) -> Any:
-    return {"name": said} if isinstance(said, str) else said
-
-
 @dataclass(frozen=True, kw_only=True)
 class _SweepFile(_AxesFile, SweepOptions):
-    models: Several[Annotated[ModelEntry, Checked(_model, before=True)]]
+    models: Several[Annotated[ModelEntry, Checked(entry_values, before=True)]]
     datasets: SeveralOrAll[Name]
     stages: Several[_AxesFile] | None = None
     frames: SeveralOrAll[Count] | None = None

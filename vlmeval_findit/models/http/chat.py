@@ -255,6 +255,9 @@ def chat_model(
     rule = server_space(like or name, said)
     reasoning = facts.reasoning if facts else None
     sent: dict[str, Any] = {"temperature": 0.0 if facts is None else facts.temperature}
+    no_temperature = facts is not None and facts.temperature is None
+    if provider is not None and no_temperature and (fields or {}).get("temperature") is not None:
+        raise ValueError(f"temperature: {name} takes none at {provider}. Leave it out")
     if provider is None:
         if name.lower().endswith("-nothink"):
             sent["chat_template_kwargs"] = {"enable_thinking": False}

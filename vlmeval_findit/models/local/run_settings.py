@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ...core.config import Config, Count, Name, Values
+from ...core.config import Config, Count, Name, Number, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,4 +24,5 @@ class RunSettings(Config):
     patches: Count | None = None
     max_new_tokens: Count | None = None
     batch_size: Count | None = None  # most queries at once
+    temperature: Number | None = None  # of sampling; None or 0: greedy
     template: Values = field(default_factory=dict)  # chat template switches

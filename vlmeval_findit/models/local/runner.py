@@ -108,6 +108,7 @@ def describe(
         "dtype": settings.dtype,
         "attention": settings.attention,
         **({} if how.schema is None else {"reply_schema": how.schema}),
+        **({"temperature": settings.temperature} if settings.temperature else {}),
     }
     return Described(
         Answering(
@@ -258,7 +259,8 @@ class LocalRunner:
     def _decoding(self, how: GenerationPlan) -> Any:
         from .transformer import Decoding
 
-        return Decoding(how.limit, how.schema, how.confidences, self._told)
+        temperature = self._settings.temperature or 0.0
+        return Decoding(how.limit, how.schema, how.confidences, self._told, temperature)
 
     def _answered(self, one: Any, new: Any, how: GenerationPlan) -> LocalReply:
         from .transformer import said_tokens

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from .encoding import Encoded
-from .transformer import Decoding, Generated, Loaded, continue_greedily
+from .transformer import Decoding, Generated, Loaded, continue_rows
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def continue_variants(
     variants: Sequence[Encoded],
     how: Decoding,
 ) -> list[Generated]:
-    """Answer variants greedily; the prefix is not changed."""
+    """Answer variants; the prefix is not changed."""
     if can_repeat(prefix.cache):
         return _as_one_batch(loaded, prefix, variants, how)
     _say_copies(type(loaded.model).__name__)
@@ -93,7 +93,7 @@ def _as_one_batch(
     inputs = _after(prefix, variants, loaded.encoder.pad_id)
     inputs = {key: value.to(loaded.device) for key, value in inputs.items()}
     inputs["past_key_values"] = state
-    return continue_greedily(loaded, inputs, how)
+    return continue_rows(loaded, inputs, how)
 
 
 def _after(prefix: Prefix, variants: Sequence[Encoded], pad_id: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A Hugging Face image-text model: loading, and greedy decoding of a batch."""
+"""A Hugging Face image-text model: loading, and decoding of a batch."""
 
 from __future__ import annotations
 
@@ -106,12 +106,13 @@ def _revision(checkpoint: str, revision: str | None, *files: str) -> str:
 
 
 class Decoding(NamedTuple):
-    """How replies are decoded, always greedily."""
+    """How replies are decoded."""
 
     limit: int  # most new tokens
     schema: Mapping[str, Any] | None = None  # JSON schema to enforce
     confidences: bool = False  # record log-probabilities
     told: Callable[[], bool] | None = None  # asked after every token whether to cancel
+    temperature: float = 0.0  # of sampling from the whole distribution; 0: greedy
 
 
 class _Cancelled(StoppingCriteria):  # type: ignore[misc]
@@ -127,11 +128,11 @@ class _Cancelled(StoppingCriteria):  # type: ignore[misc]
 
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], how: Decoding) -> list[Generated]:
-    """Answer a batch greedily."""
-    return continue_greedily(loaded, loaded.inputs(batch), how)
+    """Answer a batch."""
+    return continue_rows(loaded, loaded.inputs(batch), how)
 
 
-def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> list[Generated]:
+def continue_rows(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> list[Generated]:
     """Continue every row of ``inputs`` (tensors of shape (rows, tokens)), perhaps from a cache.
 
     Raises:
@@ -151,7 +152,7 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
         output = loaded.model.generate(
             **inputs,
             max_new_tokens=how.limit,
-            do_sample=False,
+            **_sampling(how.temperature),
             eos_token_id=stops,
             pad_token_id=loaded.encoder.pad_id,
             stopping_criteria=StoppingCriteriaList([cancelled]),
@@ -162,6 +163,13 @@ def continue_greedily(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> 
     new = output[:, prompt:]
     logprobs = [None] * len(new) if chosen is None else chosen.of(new)
     return [ended(row, stops, found) for row, found in zip(new.tolist(), logprobs, strict=True)]
+
+
+def _sampling(temperature: float) -> dict[str, Any]:
+    """Return the arguments of ``generate`` that sample at a temperature; 0: greedily."""
+    if not temperature:
+        return {"do_sample": False}
+    return {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
 
 
 def ended(
