@@ -21,8 +21,8 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.names import parse as parse_variant
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli.export_config import ExportError, host_config
-from vlmeval_findit.cli.search import main as search
-from vlmeval_findit.cli.sweep import main as sweep_command
+from vlmeval_findit.cli.search import command as search
+from vlmeval_findit.cli.sweep import command as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
@@ -335,7 +335,8 @@ def test_a_dry_run_says_at_least_and_at_most(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = ["--model", "FindIt-Nano", "--data", "Scenes_mini", "--dry-run", "--race"]
-    assert search([*flags, "--journal", str(tmp_path / "calls.jsonl")]) == 0
+    given = [*flags, "--journal", str(tmp_path / "calls.jsonl")]
+    assert search.main(given, standalone_mode=False) == 0
     shown = capsys.readouterr().out
     assert "950 model calls" in shown
     assert "the race makes at least 230 of these calls" in shown, "19 x 10, and 40 of the winner"
@@ -343,13 +344,14 @@ def test_a_dry_run_says_at_least_and_at_most(
 
 def test_contradicting_settings_are_refused(tmp_path: Path) -> None:
     assert parse_sweep("models: FullImage\ndatasets: Demo\nrace: false").race is None
-    with pytest.raises(ValueError, match="--seed orders the pictures of a --race"):
-        search(["--model", "FindIt-Nano", "--data", "Scenes_mini", "--seed", "1"])
+    flags = ["--model", "FindIt-Nano", "--data", "Scenes_mini", "--seed", "1"]
+    with pytest.raises(ValueError, match="--seed orders the images of a --race"):
+        search.main(flags, standalone_mode=False)
     config = tmp_path / "race.yaml"
     config.write_text("models: FullImage\ndatasets: Demo\nrace: true\n")
     best = tmp_path / "best.yaml"
     best.write_text("models: {FullImage: {FindIt: {winner: xyxy_text}}}")
     with pytest.raises(ValueError, match="--formats asks each model in one only"):
-        sweep_command([str(config), "--formats", str(best)])
+        sweep_command.main([str(config), "--formats", str(best)], standalone_mode=False)
     with pytest.raises(ExportError, match="a race cannot be exported"):
         host_config(parse_sweep(config.read_text()))

@@ -424,7 +424,7 @@ def test_a_configuration_is_checked_too(blocked: Path, lmu: Path, tmp_path: Path
 FOR_ALL = {
     *("data", "model", "config", "work_dir", "mode", "limit", "judge_args", "force", "space"),
     *("skip_missing_images", "prompts", "reuse", "reuse_aux", "keep_failed", "ignore", "dry_run"),
-    *("provider", "image_root", "batch", "rest", "verbose"),
+    *("provider", "image_root", "batch", "rest", "verbose", "quiet", "plugin"),
 }
 """Flags that every way of asking uses, or that choose the way."""
 

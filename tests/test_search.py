@@ -19,10 +19,12 @@ from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
+from vlmeval_findit.cli.search import command as search
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.models.options import ModelOptions
 from vlmeval_findit.runs.cell_result import Result, SearchError
 from vlmeval_findit.runs.format_file import (
     BestFormats,
@@ -291,12 +293,9 @@ def test_a_model_without_a_format_is_named(tmp_path: Path) -> None:
 
 def test_another_checkpoint_is_part_of_every_key() -> None:
     """Answers of two checkpoints under one name must not be taken for each other's."""
-    from argparse import Namespace
-
-    from vlmeval_findit.cli.search import _entry
 
     def entry(model: str, like: str | None = None) -> ModelEntry:
-        return _entry(Namespace(model=model, space=None, served=None, like=like))
+        return ModelOptions(like=like).entry(model)
 
     one = entry("Qwen3-VL=/models/a")
     assert (one.name, one.checkpoint, one.like) == ("Qwen3-VL", "/models/a", None)
@@ -304,7 +303,7 @@ def test_another_checkpoint_is_part_of_every_key() -> None:
     assert entry("my-ft=/models/a", "Qwen3-VL").like == "Qwen3-VL"
     for model in ("Qwen4-VL=/models/a", "my-ft=/models/a"):
         with pytest.raises(ValueError, match="needs --like or --space"):
-            entry(model)
+            search.main(["--model", model], standalone_mode=False)
     with pytest.raises(ValueError, match="names files"):
         entry("../x=/models/a", "Qwen3-VL")
 
@@ -320,8 +319,6 @@ def over(server: ChatServer, folder: Path) -> list[str]:
     "flags",
     [
         ["--model", "Qwen3-VL=my-name"],
-        ["--model", "Qwen3-VL", "--served", "my-name"],
-        ["--model", "Qwen3-VL=my-name", "--served", "my-name"],
         ["--model", "Mine=my-name", "--like", "Qwen3-VL"],
     ],
 )
@@ -347,14 +344,6 @@ def test_a_search_rests_on_no_response_format(refuses: bool, tmp_path: Path) -> 
         assert main([*over(server, tmp_path), "--model", "Qwen3-VL"]) == 0
         assert server.asked
         assert not any("response_format" in asked.body for asked in server.asked)
-
-
-def test_two_names_for_one_model_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = ["--model", "Qwen3-VL=a", "--served", "b", "--base-url", "http://127.0.0.1:9/v1"]
-    assert main(["search", *flags, "--journal", str(tmp_path / "calls.jsonl")]) == 2
-    assert "--served b and --model Qwen3-VL=a: which is" in capsys.readouterr().err
 
 
 def test_a_checkpoint_of_a_sweeps_file_is_refused_where_servers_are_asked(

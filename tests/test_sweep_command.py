@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from engine_fakes import FakeHost, FakeModel, demo_sweep, everywhere, records
 
-from vlmeval_findit.cli import search, sweep
+from vlmeval_findit.cli import main
 from vlmeval_findit.cli.progress import State, SweepProgress
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.spelling import duration
@@ -110,15 +110,24 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in (sweep, search):
-        hosts = everywhere(FakeHost(FakeModel()))
-        monkeypatch.setattr(command, "hosts_for", lambda *_, hosts=hosts: hosts)
+    hosts = everywhere(FakeHost(FakeModel()))
+    monkeypatch.setattr("vlmeval_findit.cli.sweep.hosts_for", lambda *_: hosts)
     (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
-    sweep.main(["f.yaml", "--work-dir", "x"])
-    wanted = ["--model", "FullImage", "--space", "pixels", "--data", "Demo", "--limit", "2"]
-    search.main([*wanted, "--work-dir", "y"])
-    search.main([*wanted, "--work-dir", "z", "--journal", "named.jsonl"])
-    search.main(wanted)
+    assert main(["sweep", "f.yaml", "--work-dir", "x"]) == 0
+    wanted = [
+        "search",
+        "--model",
+        "FullImage",
+        "--space",
+        "pixels",
+        "--data",
+        "Demo",
+        "--limit",
+        "2",
+    ]
+    assert main([*wanted, "--work-dir", "y"]) == 0
+    assert main([*wanted, "--work-dir", "z", "--journal", "named.jsonl"]) == 0
+    assert main(wanted) == 0
     found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl"))
     journals = [name for name in found if not name.endswith("_details.jsonl")]
     assert journals == ["named.jsonl", "outputs/calls.jsonl", "x/calls.jsonl", "y/calls.jsonl"]

@@ -392,10 +392,7 @@ def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> Mo
 def how_to_say_space(value: str) -> str:
     """Return all ways to state a coordinate space; ``value`` is one, as JSON."""
     word = f"'{value}'" if value.startswith("{") else value.strip('"')
-    return (
-        f"--space {word} (score, search, probe), --judge-args '{{\"space\": {value}}}' (--data), "
-        f"`space` in a sweep's or a --config file, or FINDIT_SPACE={word}"
-    )
+    return f"--space {word}, `space` in a sweep's or a --config file, or FINDIT_SPACE={word}"
 
 
 _SPACE = '"grid1000"'
