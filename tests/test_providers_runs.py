@@ -127,7 +127,7 @@ def test_going_on_with_another_provider_is_refused(
         assert not server.asked
     assert "class" in capsys.readouterr().err
     with ChatServer(plain(one_box)) as server:
-        served = ["--model", "GPT-5.4", ""--base-url", server.url]
+        served = ["--model", "GPT-5.4=gpt-5.4", "--base-url", server.url]
         elsewhere = ["--work-dir", str(tmp_path / "other runs")]
         assert main([*search(tmp_path, *served), *elsewhere]) == 0
         assert len(server.asked) == asked, "Another deployment's answers are not taken for its own."

@@ -22,7 +22,7 @@ from ..core.run_files import PROVENANCE, RunFiles, run_of
 from ..models.table import NANO, NANO_PX, SHIPPED
 from ..runs.format_file import BestFormats
 from . import main
-from .options import Command
+from .options import PATH, Command
 from .printing import print_rows
 
 FORMAT = "xyxy_json_bbox_2d"
@@ -53,9 +53,7 @@ NEEDED = ("vlmeval", "torch", "transformers", "cv2", "skimage", "sklearn")
 
 
 @click.command(cls=Command, examples=["python run_findit.py demo"])
-@click.option(
-    "--work-dir", type=click.Path(path_type=Path), default=Path("outputs/demo"), metavar="DIR"
-)
+@click.option("--work-dir", type=PATH, default=Path("outputs/demo"), metavar="DIR")
 def command(work_dir: Path) -> int:
     """Run two real models from prompts to a report: no network, no GPU, no download.
 

@@ -29,7 +29,7 @@ from ..models.table import MODELS, find_model, known_model
 from ..runs.opening import open_predictions
 from ..sweeps.config import Sweep, read_sweep
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
-from .options import Command, is_quiet
+from .options import PATH, Command, complete_models, is_quiet
 from .printing import report_spending
 from .probe_text import Instead, Probed, as_dict, needed, text_of
 from .refusals import check_amounts
@@ -60,9 +60,6 @@ _STAND_IN = "grid1000"
 """Where nothing is declared: pictures are sent as they are, numbers are taken as they come."""
 
 
-_PATH = click.Path(path_type=Path)
-
-
 @click.command(
     cls=Command,
     epilog=_EPILOG,
@@ -71,9 +68,9 @@ _PATH = click.Path(path_type=Path)
         "python run_findit.py probe --model mine=NAME --base-url URL --save mine.yaml",
     ],
 )
-@click.option("--model", help=f"{MODEL[0].upper()}{MODEL[1:]}.")
+@click.option("--model", shell_complete=complete_models, help=f"{MODEL[0].upper()}{MODEL[1:]}.")
 @click.option(
-    "--config", type=_PATH, metavar="FILE", help="A sweep's file, as --save writes: its model."
+    "--config", type=PATH, metavar="FILE", help="A sweep's file, as --save writes: its model."
 )
 @click.option("--format", "form", default="xyxy_json", help="How boxes are asked for.")
 @click.option(
@@ -84,13 +81,13 @@ _PATH = click.Path(path_type=Path)
     help=f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A finding "
     f"needs {FEWEST} boxes.",
 )
-@click.option("--work-dir", type=_PATH, default=Path("outputs/probe"), metavar="DIR")
+@click.option("--work-dir", type=PATH, default=Path("outputs/probe"), metavar="DIR")
 @click.option("--refresh", is_flag=True, help="Ask again what was asked before.")
-@click.option("--plot", type=_PATH, metavar="FILE", help="Plot true against said coordinates.")
-@click.option("--json", "json_file", type=_PATH, metavar="FILE", help="Write everything there.")
+@click.option("--plot", type=PATH, metavar="FILE", help="Plot true against said coordinates.")
+@click.option("--json", "json_file", type=PATH, metavar="FILE", help="Write everything there.")
 @click.option(
     "--save",
-    type=_PATH,
+    type=PATH,
     metavar="FILE.yaml",
     help="Write what was named as a sweep's file, for sweep and probe --config.",
 )

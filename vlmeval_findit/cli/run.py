@@ -38,7 +38,15 @@ from ..models.options import ModelOptions
 from ..models.table import check_settings, known_model
 from ..serving.processes import end
 from .model_options import CONFIDENCES, DRY_RUN, FORCE, MODEL, SKIP_MISSING, model_options
-from .options import RENAMED_FLAGS, Command, is_verbose, renamed_flag
+from .options import (
+    PATH,
+    RENAMED_FLAGS,
+    Command,
+    complete_datasets,
+    complete_models,
+    is_verbose,
+    renamed_flag,
+)
 from .printing import report_spending
 from .refusals import (
     MODEL_COMMAND,
@@ -115,8 +123,20 @@ class _RunCommand(Command):
         "python run_findit.py --data A B --model Qwen3-VL --base-url http://localhost:8000/v1",
     ],
 )
-@click.option("--data", multiple=True, metavar="NAME …", help="Datasets: FindIt's, or others.")
-@click.option("--model", multiple=True, metavar="NAME …", help=f"Each {MODEL}.")
+@click.option(
+    "--data",
+    multiple=True,
+    shell_complete=complete_datasets,
+    metavar="NAME …",
+    help="Datasets: FindIt's, or others.",
+)
+@click.option(
+    "--model",
+    multiple=True,
+    shell_complete=complete_models,
+    metavar="NAME …",
+    help=f"Each {MODEL}.",
+)
 @click.option("--config", metavar="FILE", help="VLMEvalKit's file of datasets and models instead.")
 @click.option("--mode", default="all", help="all, infer (ask only) or eval (score only).")
 @click.option("--limit", type=int, metavar="N", help="The first N rows of every dataset.")
@@ -129,9 +149,7 @@ class _RunCommand(Command):
     metavar="KEY=DIR",
     help="Where the images of a dataset lie (repeatable).",
 )
-@click.option(
-    "--prompts", type=click.Path(path_type=Path), metavar="FILE", help="Other words of the prompts."
-)
+@click.option("--prompts", type=PATH, metavar="FILE", help="Other words of the prompts.")
 @model_options(DRY_RUN, CONFIDENCES, FORCE, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT'S FLAGS]...")
 def command(**given: Any) -> int:

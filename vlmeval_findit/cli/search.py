@@ -26,11 +26,9 @@ from .model_options import (
     SKIP_MISSING,
     model_options,
 )
-from .options import Command
+from .options import PATH, Command, complete_datasets, complete_models
 from .refusals import check_amounts
 from .sweep import ask, with_options
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.command(
@@ -41,8 +39,15 @@ _PATH = click.Path(path_type=Path)
         "python run_findit.py search --model FindIt-Nano --data Scenes_mini --race",
     ],
 )
-@click.option("--model", required=True, help=f"{MODEL[0].upper()}{MODEL[1:]}.")
-@click.option("--data", default="Pascal", help="A table, or a complete name in any of its formats.")
+@click.option(
+    "--model", required=True, shell_complete=complete_models, help=f"{MODEL[0].upper()}{MODEL[1:]}."
+)
+@click.option(
+    "--data",
+    default="Pascal",
+    shell_complete=complete_datasets,
+    help="A table, or a complete name in any of its formats.",
+)
 @click.option(
     "--limit", type=int, default=50, help="Queries; the paper took 20 for proprietary models."
 )
@@ -58,15 +63,15 @@ _PATH = click.Path(path_type=Path)
 @click.option("--seed", type=int, help="Orders the images of a race.  [default: 0]")
 @click.option(
     "--out",
-    type=_PATH,
+    type=PATH,
     default=Path("outputs/best_formats.yaml"),
     metavar="FILE",
     help="The formats with their values, for sweep --formats.",
 )
-@click.option("--work-dir", type=_PATH, metavar="DIR", help="[default: outputs/search]")
+@click.option("--work-dir", type=PATH, metavar="DIR", help="[default: outputs/search]")
 @click.option(
     "--journal",
-    type=_PATH,
+    type=PATH,
     metavar="FILE",
     help="[default: calls.jsonl in the --work-dir that is given, else outputs/calls.jsonl]",
 )

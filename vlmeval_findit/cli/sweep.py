@@ -50,7 +50,7 @@ from .model_options import (
     SKIP_MISSING,
     model_options,
 )
-from .options import Command
+from .options import PATH, Command
 from .printing import print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 from .refusals import check_amounts, check_sweep
@@ -60,9 +60,6 @@ ASKED_THERE = (Way.SERVER, Way.PROVIDER, Way.BATCH)
 """Ways of asking for which VLMEvalKit is not needed."""
 
 
-_PATH = click.Path(path_type=Path)
-
-
 @click.command(
     cls=Command,
     examples=[
@@ -70,21 +67,21 @@ _PATH = click.Path(path_type=Path)
         "python run_findit.py sweep sweep.yaml --base-url http://localhost:8000/v1",
     ],
 )
-@click.argument("config", metavar="FILE.yaml", type=_PATH)
+@click.argument("config", metavar="FILE.yaml", type=PATH)
 @click.option(
-    "--formats", type=_PATH, metavar="FILE", help="Best formats: each model is asked in its own."
+    "--formats", type=PATH, metavar="FILE", help="Best formats: each model is asked in its own."
 )
 @click.option(
-    "--export-config", type=_PATH, metavar="FILE", help="Write VLMEvalKit's --config instead."
+    "--export-config", type=PATH, metavar="FILE", help="Write VLMEvalKit's --config instead."
 )
 @click.option("--limit", type=int, metavar="N", help="The first N rows of every table.")
 @click.option(
     "--work-dir",
-    type=_PATH,
+    type=PATH,
     metavar="DIR",
     help="Overrides work_dir in the file; calls.jsonl too is there, where nothing names it.",
 )
-@click.option("--journal", type=_PATH, metavar="FILE", help="Overrides journal in the file.")
+@click.option("--journal", type=PATH, metavar="FILE", help="Overrides journal in the file.")
 @model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, FORCE, SKIP_MISSING)
 def command(
     how: ModelOptions,
