@@ -22,13 +22,12 @@ from pathlib import Path
 
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
-from ...boxes.representation import Corners
 from ...core.image_files import Size
 from ...core.spelling import nearest
-from ..own.annotations import AnnotationError, number
+from ..own.annotations import CORNERS, AnnotationError, numbers
 from ..own.asked import AskedQuery, AskedSet
 from .importer import Content, Part, expressions
-from .shards import Embedded, Row, Shards, line_of, shards_of, suffix_of, whole_of
+from .shards import Embedded, Row, Shards, shards_of
 
 COLUMNS = ("id", "description", "image", "bbox", "subtask_l1", "subtask_l2", "width", "height")
 
@@ -50,32 +49,25 @@ def _read(shards: Shards) -> Content:
     queries: list[AskedQuery] = []
     sizes: dict[str, Size] = {}
     for row in shards.rows(COLUMNS):
-        number = whole_of(row, "id")
-        name = f"{number}{suffix_of(row, 'image')}"
+        number = row.whole("id")
+        name = f"{number}{row.suffix('image')}"
         if name in sizes:
             raise AnnotationError(f"{row.where}, column id: {number} stands twice")
-        sizes[name] = (whole_of(row, "width"), whole_of(row, "height"))
+        sizes[name] = (row.whole("width"), row.whole("height"))
         queries.append(_query(row, name))
     asked = AskedSet(shards.files[0], Family.REFEXP_ALL, tuple(queries), sizes=sizes)
     return expressions(asked, Embedded(shards, "image", tuple(sizes)))
 
 
 def _query(row: Row, image: str) -> AskedQuery:
-    subtask = line_of(row, "subtask_l1")
+    subtask = row.line("subtask_l1")
     if subtask not in SUBTASKS:
         why = f"no subtask {subtask!r}{nearest(subtask, SUBTASKS)}"
         raise AnnotationError(f"{row.where}, column subtask_l1: {why}")
-    boxes = () if subtask == REJECTION else (_box(row),)
+    where = f"{row.where}, column bbox"
+    boxes = () if subtask == REJECTION else (numbers(row.cells["bbox"], where, CORNERS),)
     tags = {"subtask": subtask}
     if row.cells["subtask_l2"]:
-        tags["aspect"] = line_of(row, "subtask_l2")
+        tags["aspect"] = row.line("subtask_l2")
     truth = Truth(boxes, (0,) * len(boxes))
-    return AskedQuery((image,), line_of(row, "description"), truth, row.where, tags=tags)
-
-
-def _box(row: Row) -> Corners:
-    box, where = row.cells["bbox"], f"{row.where}, column bbox"
-    if not isinstance(box, list) or len(box) != 4:
-        raise AnnotationError(f"{where}: {box!r} is not [x1, y1, x2, y2]")
-    x1, y1, x2, y2 = (number(side, where) for side in box)
-    return (x1, y1, x2, y2)
+    return AskedQuery((image,), row.line("description"), truth, row.where, tags=tags)

@@ -20,11 +20,11 @@ from typing import Any
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
 from ...core.image_files import Size
-from ..own.annotations import AnnotationError, number, state_size
+from ..own.annotations import SIDES, AnnotationError, numbers, state_size
 from ..own.asked import AskedQuery, AskedSet
 from ..own.masks import mask_of
 from .importer import Content, Part, expressions
-from .shards import Embedded, Row, Shards, line_of, shards_of
+from .shards import Embedded, Row, Shards, shards_of
 
 COLUMNS = ("file_name", "samples")
 
@@ -44,7 +44,7 @@ def _read(shards: Shards) -> Content:
     names: list[str] = []
     sizes: dict[str, Size] = {}
     for row in shards.rows(COLUMNS):
-        name = line_of(row, "file_name")
+        name = row.line("file_name")
         names.append(name)
         for at, sample in enumerate(_samples(row)):
             where = f"{row.where}, samples[{at}]"
@@ -65,10 +65,7 @@ def _samples(row: Row) -> Sequence[Mapping[str, Any]]:
 
 def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) -> list[AskedQuery]:
     """One query an expression of an object."""
-    box = sample.get("bbox")
-    if not isinstance(box, list) or len(box) != 4:
-        raise AnnotationError(f"{where}, bbox: {box!r} is not [x, y, width, height]")
-    x, y, w, h = (number(side, f"{where}, bbox") for side in box)
+    x, y, w, h = numbers(sample.get("bbox"), f"{where}, bbox", SIDES)
     mask = sample.get("mask")
     masks = (mask_of(mask, folder, f"{where}, mask"),) if mask else ()
     truth = Truth(((x, y, x + w, y + h),), (0,), masks=masks)

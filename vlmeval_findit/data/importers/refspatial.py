@@ -30,7 +30,7 @@ import numpy as np
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
 from ...marks.rle import packed_mask
-from ..own.annotations import AnnotationError, json_of, text_of
+from ..own.annotations import AnnotationError, line_of, rows_of
 from ..own.asked import AskedQuery, AskedSet
 from ..own.masks import pixels_of
 from .importer import Content, Part, expressions
@@ -54,35 +54,20 @@ def read(folder: Path) -> Sequence[Part]:
 
 def _read(folder: Path) -> Content:
     path = folder / "question.json"
-    rows = json_of(text_of(path), str(path), "a list of questions")
-    if not isinstance(rows, list):
-        raise AnnotationError(f"{path}: is no list of questions")
-    queries = tuple(_query(folder, row, f"{path}, [{at}]") for at, row in enumerate(rows))
+    rows = rows_of(path, "questions", FIELDS)
+    queries = tuple(_query(folder, row, where) for where, row in rows)
     return expressions(AskedSet(path, Family.REFEXP, queries), folder)
 
 
-def _query(folder: Path, row: Any, where: str) -> AskedQuery:
-    if not isinstance(row, dict):
-        raise AnnotationError(f"{where}: {row!r:.40} is no object")
-    for field in FIELDS:
-        if field not in row:
-            raise AnnotationError(f"{where}: no key {field!r}")
-    where = f"{where} ({row['id']})"
+def _query(folder: Path, row: Mapping[str, Any], where: str) -> AskedQuery:
     return AskedQuery(
-        (_text(row, "rgb_path", where),),
-        " ".join(_text(row, "object", where).split()),
-        _truth(folder, _text(row, "mask_path", where), f"{where}, mask_path"),
+        (line_of(row["rgb_path"], f"{where}, rgb_path"),),
+        line_of(row["object"], f"{where}, object"),
+        _truth(folder, line_of(row["mask_path"], f"{where}, mask_path"), f"{where}, mask_path"),
         where,
         tags={kind: str(row[kind]) for kind in TAGS if row.get(kind) not in (None, "")},
         places=(f"{where}, mask_path",),
     )
-
-
-def _text(row: Mapping[str, Any], field: str, where: str) -> str:
-    value = row[field]
-    if not isinstance(value, str) or not value.strip():
-        raise AnnotationError(f"{where}, {field}: {value!r:.40} is no text")
-    return value
 
 
 def _truth(folder: Path, name: str, where: str) -> Truth:

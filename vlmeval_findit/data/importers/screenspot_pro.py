@@ -14,7 +14,7 @@ point at most, and every call was answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,14 @@ from typing import Any
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
 from ...core.image_files import Size
-from ..own.annotations import AnnotationError, json_of, number, state_size, text_of
+from ..own.annotations import (
+    CORNERS,
+    AnnotationError,
+    line_of,
+    numbers,
+    rows_of,
+    state_size,
+)
 from ..own.asked import AskedQuery, AskedSet
 from .importer import Content, Part, expressions
 
@@ -46,49 +53,24 @@ def read(folder: Path) -> Sequence[Part]:
 def _read(folder: Path, files: Sequence[Path]) -> Content:
     queries: list[AskedQuery] = []
     sizes: dict[str, Size] = {}
-    for where, row in _rows(files):
-        queries.append(_query(row, where))
-        at = f"{where}, img_size"
-        state_size(sizes, queries[-1].images[0], _size(row["img_size"], at), at)
+    for path in files:
+        for where, row in rows_of(path, "instructions", FIELDS):
+            queries.append(_query(row, where))
+            at = f"{where}, img_size"
+            state_size(sizes, queries[-1].images[0], _size(row["img_size"], at), at)
     asked = AskedSet(folder / "annotations", Family.REFEXP, tuple(queries), sizes=sizes)
     return expressions(asked, folder / "images")
 
 
-def _rows(files: Sequence[Path]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every instruction of all files, with its file and its id for messages."""
-    for path in files:
-        rows = json_of(text_of(path), str(path), "a list of instructions")
-        if not isinstance(rows, list):
-            raise AnnotationError(f"{path}: is no list of instructions")
-        for at, row in enumerate(rows):
-            where = f"{path}, [{at}]"
-            if not isinstance(row, dict):
-                raise AnnotationError(f"{where}: {row!r:.40} is no object")
-            for field in FIELDS:
-                if field not in row:
-                    raise AnnotationError(f"{where}: no key {field!r}")
-            yield f"{where} ({row['id']})", row
-
-
 def _query(row: Mapping[str, Any], where: str) -> AskedQuery:
-    box = row["bbox"]
-    if not isinstance(box, list) or len(box) != 4:
-        raise AnnotationError(f"{where}, bbox: {box!r:.60} is not [x1, y1, x2, y2]")
-    x1, y1, x2, y2 = (number(side, f"{where}, bbox") for side in box)
     return AskedQuery(
-        (_text(row["img_filename"], f"{where}, img_filename"),),
-        " ".join(_text(row["instruction"], f"{where}, instruction").split()),
-        Truth(((x1, y1, x2, y2),), (0,)),
+        (line_of(row["img_filename"], f"{where}, img_filename"),),
+        line_of(row["instruction"], f"{where}, instruction"),
+        Truth((numbers(row["bbox"], f"{where}, bbox", CORNERS),), (0,)),
         where,
-        tags={kind: _text(row[kind], f"{where}, {kind}") for kind in TAGS if row.get(kind)},
+        tags={kind: line_of(row[kind], f"{where}, {kind}") for kind in TAGS if row.get(kind)},
         places=(f"{where}, bbox",),
     )
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise AnnotationError(f"{where}: {value!r:.40} is no text")
-    return value
 
 
 def _size(value: Any, where: str) -> Size:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ...core.files import unsafe
 from ...core.spelling import nearest
-from ..own.annotations import AnnotationError
+from ..own.annotations import AnnotationError, line_of
 
 _AT_A_TIME = 16
 """Rows that are held in memory at once: pictures may have 50 MB."""
@@ -28,6 +28,39 @@ class Row(NamedTuple):
 
     where: str
     cells: Mapping[str, Any]
+
+    def line(self, column: str) -> str:
+        """A cell's text, on one line and with single blanks, or an AnnotationError."""
+        return line_of(self.cells[column], f"{self.where}, column {column}")
+
+    def whole(self, column: str) -> int:
+        """A cell's whole number, or an AnnotationError."""
+        value = self.cells[column]
+        if type(value) is not int:
+            raise AnnotationError(f"{self.where}, column {column}: {value!r} is no whole number")
+        return value
+
+    def picture(self, column: str) -> bytes:
+        """The bytes of a picture.
+
+        Raises:
+            AnnotationError: there are none; a picture may be referred to only by its path.
+        """
+        cell = self.cells[column]
+        data = cell.get("bytes") if isinstance(cell, Mapping) else None
+        if not isinstance(data, bytes) or not data:
+            raise AnnotationError(
+                f"{self.where}, column {column}: holds no picture (a struct with its bytes)"
+            )
+        return data
+
+    def suffix(self, column: str) -> str:
+        """How the file of a picture is to end: .jpg, .png or .webp, or an AnnotationError."""
+        data = self.picture(column)
+        for begin, suffix in _SUFFIXES:
+            if data.startswith(begin):
+                return suffix
+        raise AnnotationError(f"{self.where}, column {column}: is no JPEG, PNG or WebP picture")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +122,7 @@ class Embedded:
             seen[name] = row.where
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(picture_of(row, self.column))
-
-
-def picture_of(row: Row, column: str) -> bytes:
-    """The bytes of a row's picture.
-
-    Raises:
-        AnnotationError: there are none; a picture may be referred to only by its path.
-    """
-    cell = row.cells[column]
-    data = cell.get("bytes") if isinstance(cell, Mapping) else None
-    if not isinstance(data, bytes) or not data:
-        raise AnnotationError(
-            f"{row.where}, column {column}: holds no picture (a struct with its bytes)"
-        )
-    return data
-
-
-def suffix_of(row: Row, column: str) -> str:
-    """How the file of a row's picture is to end: .jpg, .png or .webp.
-
-    Raises:
-        AnnotationError: it is none of these.
-    """
-    data = picture_of(row, column)
-    for begin, suffix in _SUFFIXES:
-        if data.startswith(begin):
-            return suffix
-    raise AnnotationError(f"{row.where}, column {column}: is no JPEG, PNG or WebP picture")
+            path.write_bytes(row.picture(self.column))
 
 
 def shards_of(folder: Path, split: str) -> Shards:
@@ -144,30 +149,3 @@ def _missing(found: Sequence[Path]) -> Iterator[str]:
         count = int(numbered[2])
         wanted = (f"{numbered[1]}-{n:05}-of-{count:05}.parquet" for n in range(count))
         yield from (f"{name} is missing" for name in wanted if name not in names)
-
-
-# --- cells ----------------------------------------------------------------------------------------
-
-
-def line_of(row: Row, column: str) -> str:
-    """A cell's text, on one line and with single blanks.
-
-    Raises:
-        AnnotationError: it is none, or empty.
-    """
-    said = row.cells[column]
-    if not isinstance(said, str) or not said.strip():
-        raise AnnotationError(f"{row.where}, column {column}: {said!r} is no text")
-    return " ".join(said.split())
-
-
-def whole_of(row: Row, column: str) -> int:
-    """A cell's whole number.
-
-    Raises:
-        AnnotationError: it is none.
-    """
-    said = row.cells[column]
-    if type(said) is not int:
-        raise AnnotationError(f"{row.where}, column {column}: {said!r} is no whole number")
-    return said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from math import isfinite
@@ -90,6 +90,32 @@ def number(value: object, where: str) -> float:
     if not isfinite(found):
         raise AnnotationError(f"{where}: {reprlib.repr(value)} is not finite")
     return found
+
+
+def numbers(value: object, where: str, what: str) -> tuple[float, float, float, float]:
+    """Four coordinates of JSON; ``what`` names them in the message, ``[x1, y1, x2, y2]``.
+
+    Raises:
+        AnnotationError: these are not four numbers.
+    """
+    if not isinstance(value, list) or len(value) != 4:
+        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not {what}")
+    a, b, c, d = (number(one, where) for one in value)
+    return a, b, c, d
+
+
+CORNERS, SIDES = "[x1, y1, x2, y2]", "[x, y, width, height]"
+
+
+def line_of(value: object, where: str) -> str:
+    """A text of JSON, on one line and with single blanks.
+
+    Raises:
+        AnnotationError: it is none, or empty.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise AnnotationError(f"{where}: {reprlib.repr(value)} is no text")
+    return " ".join(value.split())
 
 
 def written_number(text: str, where: str) -> float:
@@ -195,6 +221,25 @@ def lines_of(path: Path) -> Iterator[str]:
                     f"{path}, line {number}: byte {line[bad]:#04x} is no text in UTF-8"
                 )
             yield text
+
+
+def rows_of(path: Path, what: str, keys: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The objects of a file with a list of them, each with its place and its ``id`` for messages.
+
+    Raises:
+        AnnotationError: it is no such list, or an object lacks a key.
+    """
+    rows = json_of(text_of(path), str(path), f"a list of {what}")
+    if not isinstance(rows, list):
+        raise AnnotationError(f"{path}: is no list of {what}")
+    for at, row in enumerate(rows):
+        where = f"{path}, [{at}]"
+        if not isinstance(row, dict):
+            raise AnnotationError(f"{where}: {reprlib.repr(row)} is no object")
+        for key in keys:
+            if key not in row:
+                raise AnnotationError(f"{where}: no key {key!r}")
+        yield f"{where} ({row['id']})", row
 
 
 def json_of(text: str, where: str, what: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ...core.image_files import Size
-from .annotations import CROWD, AnnotationError, Annotations, Box, json_of, number, text_of
+from .annotations import CROWD, SIDES, AnnotationError, Annotations, Box, json_of, numbers, text_of
 from .masks import mask_of_coco
 
 
@@ -37,7 +37,8 @@ def coco_annotations(path: Path, values: Any) -> Annotations:
         name, label = image["file_name"], category["name"]
         why = CROWD if _is_crowd(where, entry) else ""
         mask = mask_of_coco(entry.get("segmentation"), _size(path, image), where)
-        boxes.append(Box(name, label, _corners(where, entry), where, why, mask))
+        x, y, w, h = numbers(entry.get("bbox"), f"{where}, bbox", SIDES)
+        boxes.append(Box(name, label, (x, y, x + w, y + h), where, why, mask))
     return Annotations(
         source=path,
         images={image["file_name"]: _size(path, image) for image in images.values()},
@@ -97,14 +98,6 @@ def _named(
     if not _is_id(said) or said not in rows:
         raise AnnotationError(f"{where}, {key}: there is no {reprlib.repr(said)}")
     return rows[said]
-
-
-def _corners(where: str, entry: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    box = entry.get("bbox")
-    if not isinstance(box, list) or len(box) != 4:
-        raise AnnotationError(f"{where}, bbox: {reprlib.repr(box)} is not [x, y, width, height]")
-    x, y, w, h = (number(value, f"{where}, bbox") for value in box)
-    return (x, y, x + w, y + h)
 
 
 def _size(path: Path, image: Mapping[str, Any]) -> Size | None:

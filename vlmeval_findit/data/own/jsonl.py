@@ -22,7 +22,7 @@ from ...boxes.records import Truth
 from ...boxes.representation import Corners
 from ...core.spelling import nearest
 from ...marks.rle import PackedMask
-from .annotations import AnnotationError, Units, json_of, lines_of, number, units_of
+from .annotations import CORNERS, AnnotationError, Units, json_of, lines_of, numbers, units_of
 from .asked import AskedQuery, AskedSet, family_of_expressions
 from .masks import mask_of
 
@@ -181,8 +181,7 @@ def _list(value: Any, where: str, what: str) -> list[Any]:
     return value
 
 
-_BOX = "[x1, y1, x2, y2]"
-_LABELLED = f'{{"box": {_BOX}, "label": "…"}}'
+_LABELLED = f'{{"box": {CORNERS}, "label": "…"}}'
 
 
 def _box(
@@ -195,7 +194,7 @@ def _box(
         if not isinstance(value, dict) or value.keys() - {"mask"} != needed:
             raise AnnotationError(
                 f"{where}: {reprlib.repr(value)} is not "
-                + (f"{_LABELLED}, as boxes of several labels are" if labels else _BOX)
+                + (f"{_LABELLED}, as boxes of several labels are" if labels else CORNERS)
             )
         if labels is not None:
             label = _text(value, "label", where)
@@ -204,10 +203,7 @@ def _box(
         if value.get("mask") is not None:
             mask = mask_of(value["mask"], folder, f"{where}, mask")
         value, where = value["box"], f"{where}, box"
-    if not isinstance(value, list) or len(value) != 4:
-        raise AnnotationError(f"{where}: {reprlib.repr(value)} is not {_BOX}")
-    x1, y1, x2, y2 = (number(n, where) for n in value)
-    return (x1, y1, x2, y2), label, mask
+    return numbers(value, where, CORNERS), label, mask
 
 
 # --- tags -----------------------------------------------------------------------------------------
