@@ -56,11 +56,12 @@ def main(argv: Sequence[str]) -> int:
         files = _say_places(args.out, most=None if repository else _PLACES)
         if repository is None:
             return 0
-        _say_changes(repository, changes(files, repository))
+        planned = changes(files, repository)
+        _say_changes(repository, planned)
         if not args.yes and not _agrees():
             print("nothing was uploaded", file=sys.stderr)
             return SOME_FAILED
-        upload(args.out, files, repository)
+        upload(args.out, planned, repository)
     except ExportError as error:
         print(f"error: {error}\nrun the same command again to go on", file=sys.stderr)
         return SOME_FAILED

@@ -10,16 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.variant import Variant
 from ..boxes.confidences import DEFAULT
 from ..boxes.representation import Judging
-from ..core.drawing import DrawnPicture, Role
+from ..core.drawing import Role
 from ..core.files import atomic_write
-from ..core.image_files import header
 from ..core.redaction import of_whole_characters
 from ..core.scored_row import ScoredRow
 from ..core.spelling import counted
@@ -51,26 +49,28 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     found, missing = gather(shown)
     if missing:
         raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
-    columns = list(dict.fromkeys(run.question.column for run in shown))
-    fields = _field_names(shown, len(columns) > 1)
-    samples = _Samples()
-    asked: set[tuple[str, int]] = set()
-    for one, name in zip(found, fields, strict=True):
-        column = one.run.question.column
-        truth = "ground_truth" if len(columns) == 1 else _name(f"ground_truth {column}")
+    datasets = list(dict.fromkeys(run.question.column for run in shown))
+    samples: dict[Path, Document] = {}
+    truths: set[tuple[str, int]] = set()
+    left = 0
+    for one, name in zip(found, _field_names(shown, len(datasets) > 1), strict=True):
+        dataset = one.run.question.column
+        truth = "ground_truth" if len(datasets) == 1 else _name(f"ground_truth {dataset}")
         for row in one.run.rows:
-            samples.add(one, row, name, truth if (column, row.index) not in asked else None)
-            asked.add((column, row.index))
+            is_first = (dataset, row.index) not in truths
+            left += _add(samples, one, row, name, truth if is_first else None)
+            truths.add((dataset, row.index))
     with made_anew(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
-        json.dump({"samples": list(samples.found.values())}, f, allow_nan=False)
-    pictures = counted(len(samples.found), "picture")
-    yield f"{out}/: {pictures}, {samples.boxes:,} boxes of {counted(len(shown), 'run')}"
+        json.dump({"samples": list(samples.values())}, f, allow_nan=False)
+    boxes = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - left
+    pictures = counted(len(samples), "picture")
+    yield f"{out}/: {pictures}, {boxes:,} boxes of {counted(len(shown), 'run')}"
     others = [run.path.stem for run in runs if not _shows_boxes(run)]
     yield from left_out(others, "their answers are no boxes")
-    if gone := sum(not path.is_file() for path in samples.found):
+    if gone := sum(not path.is_file() for path in samples):
         yield f"{counted(gone, 'picture')} not there: FiftyOne will not show them"
-    if samples.left_out:
-        yield f"{samples.left_out:,} boxes cannot be shown: left out"
+    if left:
+        yield f"{left:,} boxes cannot be shown: left out"
     yield "open it in Python with:"
     yield "  import fiftyone as fo"
     how = "dataset_type=fo.types.FiftyOneDataset"
@@ -86,81 +86,55 @@ def _shows_boxes(run: Run) -> bool:
     return question.in_boxes and not points
 
 
-@dataclass(slots=True)
-class _Samples:
-    """The samples as they grow, by the path of their picture.
+def _add(
+    samples: dict[Path, Document], one: Transcript, row: ScoredRow, name: str, truth: str | None
+) -> int:
+    """Add one answer to the samples of its pictures; returns how many of its boxes are left out.
 
-    ``left_out`` counts boxes that are not finite, lie on a picture whose size nobody knows, or come
-    after the 200th of an answer.
+    ``truth`` is the field of the query's objects (None: another run has added them).  Boxes are
+    left out that are not finite, or come after the 200th of an answer.
     """
-
-    found: dict[Path, Document] = field(default_factory=dict)
-    boxes: int = 0
-    left_out: int = 0
-
-    def add(self, one: Transcript, row: ScoredRow, name: str, truth: str | None) -> None:
-        """Add one answer to the pictures of its query; ``truth`` is the field of its objects, None
-        where another run has added them."""
-        tags = [f"{kind}={value}" for kind, value in row.slices.items()]
-        confidences = _confidences(row)
-        drawn = 0
-        for place, picture in enumerate(one.draw(row).pictures):
-            sample = self._sample((one.pictures / picture.path).absolute(), picture)
-            if one.run.question.column not in sample["tags"]:
-                sample["tags"].append(one.run.question.column)
-            answered = _labels(sample, name, "Detections")
-            if place == 0:
-                kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
-                said = {
-                    "_cls": "Classification",
-                    "label": "failed call" if row.failed else kind,
-                    "asked": of_whole_characters(one.task.queries[row.index].label),
-                    "goodness": one.run.benchmark.goodness(row),
-                    "tags": tags,
-                    "query": row.index,
-                }
-                _labels(sample, f"{name}_answers", "Classifications").append(said)
-            if "metadata" not in sample:
-                continue
-            width, height = sample["metadata"]["width"], sample["metadata"]["height"]
-            for box in picture.boxes:
-                x1, y1, x2, y2 = box.box
-                made = {
-                    "_cls": "Detection",
-                    "tags": tags,
-                    "label": of_whole_characters(box.label) or "object",
-                    "bounding_box": [
-                        x1 / width,
-                        y1 / height,
-                        (x2 - x1) / width,
-                        (y2 - y1) / height,
-                    ],
-                    "query": row.index,
-                }
-                if box.role is Role.TRUTH and truth is not None:
-                    _labels(sample, truth, "Detections").append(made)
-                elif box.role in _ANSWERED:
-                    made |= {"eval": box.role.value, "iou": box.value}
-                    own = confidences.get(picture.number, [])
-                    if own and (confidence := own.pop(0)) is not None:
-                        made["confidence"] = confidence
-                    answered.append(made)
-                    drawn += 1
-        self.boxes += drawn
-        self.left_out += len(row.details["boxes"]) - drawn
-
-    def _sample(self, path: Path, said: DrawnPicture) -> Document:
-        """The sample of a picture, with its size: the annotation's, else the file's."""
-        if path not in self.found:
-            self.found[path] = {"filepath": str(path), "tags": []}
-            size = (said.width, said.height)
-            try:
-                width, height = size if all(size) else header(path).size
-            except OSError:
-                return self.found[path]
-            known = {"_cls": "ImageMetadata", "width": width, "height": height}
-            self.found[path]["metadata"] = known
-        return self.found[path]
+    tags = [f"{kind}={value}" for kind, value in row.slices.items()]
+    confidences = _confidences(row)
+    drawn = 0
+    for place, picture in enumerate(one.draw(row).pictures):
+        path = (one.pictures / picture.path).absolute()
+        width, height = picture.width, picture.height
+        size = {"_cls": "ImageMetadata", "width": width, "height": height}
+        sample = samples.setdefault(path, {"filepath": str(path), "tags": [], "metadata": size})
+        if one.run.question.column not in sample["tags"]:
+            sample["tags"].append(one.run.question.column)
+        answered = _labels(sample, name, "Detections")
+        if place == 0:
+            kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
+            said = {
+                "_cls": "Classification",
+                "label": "failed call" if row.failed else kind,
+                "asked": of_whole_characters(one.task.queries[row.index].label),
+                "score": one.run.benchmark.goodness(row),
+                "tags": tags,
+                "query": row.index,
+            }
+            _labels(sample, f"{name}_answers", "Classifications").append(said)
+        for box in picture.boxes:
+            x1, y1, x2, y2 = box.box
+            made = {
+                "_cls": "Detection",
+                "tags": tags,
+                "label": of_whole_characters(box.label) or "object",
+                "bounding_box": [x1 / width, y1 / height, (x2 - x1) / width, (y2 - y1) / height],
+                "query": row.index,
+            }
+            if box.role is Role.TRUTH and truth is not None:
+                _labels(sample, truth, "Detections").append(made)
+            elif box.role in _ANSWERED:
+                made |= {"eval": box.role.value, "iou": box.value}
+                own = confidences.get(picture.number, [])
+                if own and (confidence := own.pop(0)) is not None:
+                    made["confidence"] = confidence
+                answered.append(made)
+                drawn += 1
+    return len(row.details["boxes"]) - drawn
 
 
 def _labels(sample: Document, name: str, kind: str) -> list[Document]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -95,52 +95,46 @@ def changes(written: Sequence[str], repository: Repository) -> Mapping[str, list
     }
 
 
-def upload(folder: Path, written: Sequence[str], repository: Repository) -> None:
-    """Upload the files of a dataset, and no other that lies beside them.
+def upload(folder: Path, planned: Mapping[str, list[str]], repository: Repository) -> None:
+    """Upload what :func:`changes` planned, and no other file that lies beside it.
 
-    It is one commit: readers of the repository see the old dataset or the new one.  Of what was
-    there, only files that an earlier export wrote are replaced or deleted.
+    It is one commit: readers of the repository see the old dataset or the new one.
 
     Raises:
-        NotExportableError: it would replace files that export did not write.
         ExportError: the hub refused, could not be reached, or somebody changed the repository since
             it was looked at.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
+    written = sorted(planned["new"] + planned["replaced"])
     operations = [
-        *(CommitOperationDelete(name) for name in changes(written, repository)["deleted"]),
+        *map(CommitOperationDelete, planned["deleted"]),
         *(CommitOperationAdd(name, folder / name) for name in written),
     ]
     with _client(repository.name) as api:
+        before = repository.commit
+        if before is None:
+            api.create_repo(repository.name, repo_type="dataset", private=repository.private)
+            made = api.repo_info(repository.name, repo_type="dataset")
+            if repository.private and not made.private:
+                raise ExportError(f"{repository.address}: the hub made it public; nothing is there")
+            before = str(made.sha)
         api.create_commit(
             repository.name,
             operations,
             repo_type="dataset",
             commit_message="Scored runs, written by findit export",
-            parent_commit=repository.commit or _create(api, repository),
+            parent_commit=before,
         )
-
-
-def _create(api: Any, repository: Repository) -> str:
-    """Make a repository; returns its first commit."""
-    api.create_repo(repository.name, repo_type="dataset", private=repository.private)
-    made = api.repo_info(repository.name, repo_type="dataset")
-    if repository.private and not made.private:
-        raise ExportError(f"{repository.address}: the hub made it public; nothing was uploaded")
-    return str(made.sha)
 
 
 def _of_ours(api: Any, name: str, commit: str) -> frozenset[str]:
     """The files that an earlier export wrote; none where its list is somebody else's."""
-    with TemporaryDirectory() as folder:
-        path = api.hf_hub_download(
-            name, CHECKSUMS, repo_type="dataset", revision=commit, cache_dir=folder
-        )
-        try:
-            return frozenset(written_files(Path(path), "hub"))
-        except NotExportableError:
-            return frozenset()
+    where = {"repo_type": "dataset", "revision": commit}
+    with TemporaryDirectory() as folder, suppress(NotExportableError):
+        path = api.hf_hub_download(name, CHECKSUMS, cache_dir=folder, **where)
+        return frozenset(written_files(Path(path), "hub"))
+    return frozenset()
 
 
 @contextmanager
