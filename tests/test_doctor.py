@@ -9,7 +9,6 @@ import pytest
 from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, objects, run
 
 from vlmeval_findit.boxes.spaces import Space, reference
-from vlmeval_findit.doctor.consultation import inflation
 from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention, conventions, row_of
 from vlmeval_findit.doctor.diagnosis import (
     MIXED,
@@ -411,17 +410,6 @@ def test_alarms() -> None:
         Verdict.UNLISTED,
         Verdict.MIXED,
     }
-
-
-# --- how much the best reading adds ---------------------------------------------------------------
-
-
-def test_the_best_reading_adds_what_the_declared_one_loses() -> None:
-    right = run(np.random.default_rng(0), PROFILES["phrases"], GRID, Habit(miou=0.9), 80)
-    added = [*inflation(evidence_of(right), GRID).values()]
-    assert added[0] < 2
-    assert added == sorted(added)
-    assert inflation(evidence_of(right), PIXELS)["2 spaces"] > 60
 
 
 def test_iou() -> None:

@@ -83,7 +83,7 @@ def _reply(boxes: Sequence[Sequence[float]]) -> str:
 
 
 def doctor(*arguments: object) -> int:
-    return main(["doctor", *map(str, arguments)])
+    return main(["coords", *map(str, arguments)])
 
 
 def test_a_right_run(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,6 @@ def test_a_right_run(deployment: Deployment, capsys: pytest.CaptureFixture[str])
     assert "declared thousandths of width and height, xyxy: F1 " in out
     assert ": it fits\n" in out
     assert "fitted in grid1000/xyxy: x × 1.0" in out or "x × 0.99" in out
-    assert "the reading that agrees best with the truth" in out
     assert max(map(len, out.splitlines())) <= 80
     assert not any(line != line.rstrip() for line in out.splitlines())
 
@@ -111,7 +110,6 @@ def test_a_wrong_space_is_said_with_what_the_score_would_be(
     assert told["evidence"]["fit"]["x"]["scale"] == pytest.approx(1, abs=0.05)
     read_as = {line["convention"]: line["F1@0.5"] for line in told["read_as"]}
     assert read_as["pixels/xyxy"] > read_as["grid1000/xyxy"] + 30
-    assert told["inflation"]["2 spaces"] > 30
 
 
 @pytest.mark.parametrize("order", ["xyxy", "xywh"])

@@ -91,10 +91,6 @@ def text_of(seen: Consultation) -> Iterator[str]:
         values = "".join(f"{_percent(value):>6} " for value in line.figures.values())
         mark = " (declared)" if line.convention.name == diagnosis.declared.name else ""
         yield f"{values} {line.convention.means}{mark}"
-    yield ""
-    yield "the reading that agrees best with the truth, box by box, would add points:"
-    for readings, points in seen.inflation.items():
-        yield f"{points:6.1f} of {readings}"
 
 
 def _percent(value: float | None) -> str:

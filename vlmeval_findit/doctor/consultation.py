@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .conventions import ORDERS, SPACES, Convention, conventions
+from .conventions import SPACES, Convention, conventions
 from .diagnosis import ALIKE, Diagnosis, Found, diagnose
 from .evidence import Evidence, evidence_of
 from .frames import Bend
 from .of_run import RunReplies, figures_read_in
-from .reading import apart, best_ious, placed, screen
+from .reading import apart, screen
 
 _LINES = 8
 _ALWAYS = ("grid1000", "unit", "pixels")
@@ -32,7 +32,6 @@ class Consultation:
 
     diagnosis: Diagnosis
     lines: Sequence[Line]
-    inflation: Mapping[str, float]  # points of recall that the best of several readings adds
 
     def as_dict(self) -> dict[str, Any]:
         one, found = self.diagnosis, self.diagnosis.found
@@ -45,7 +44,6 @@ class Consultation:
             "read_as": [
                 {"convention": line.convention.name, **line.figures} for line in self.lines
             ],
-            "inflation": self.inflation,
         }
 
 
@@ -90,7 +88,7 @@ def consult(run: RunReplies) -> Consultation:
     evidence = evidence_of(run.queries)
     diagnosis = diagnose(evidence, run.declared)
     lines = [Line(one, figures_read_in(run, one)) for one in worth_a_line(evidence, diagnosis)]
-    return Consultation(diagnosis, lines, inflation(evidence, run.declared))
+    return Consultation(diagnosis, lines)
 
 
 def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
@@ -106,36 +104,4 @@ def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
         room = len(made) < _LINES or one in usual
         if room and all(apart(evidence, other, one) >= ALIKE for other in made):
             made.append(one)
-    return made
-
-
-# --- inflation ------------------------------------------------------------------------------------
-
-# Some scorers take, for each box, the reading that agrees best with the truth. That hides wrong
-# conventions and inflates scores. These are such sets of readings, as spaces and orders; "xyxy"
-# alone stands for the declared order.
-
-_SEVEN = ("grid1000", "unit", "percent", "grid1024", "pixels", "smart_200704_1605632", "longer1000")
-
-READINGS = {
-    "2 spaces": (("grid1000", "pixels"), ("xyxy",)),
-    "3 spaces": (("grid1000", "unit", "pixels"), ("xyxy",)),
-    "4 spaces": (("grid1000", "unit", "percent", "pixels"), ("xyxy",)),
-    "7 spaces": (_SEVEN, ("xyxy",)),
-    "35 readings": (_SEVEN, ("xyxy", "yxyx", "xywh", "cxcywh", "yxhw")),
-}
-
-
-def inflation(evidence: Evidence, declared: Convention) -> dict[str, float]:
-    """Return how many points of recall at IoU 0.5 the best of each set of readings adds."""
-
-    def found(readings: Sequence[Convention]) -> float:
-        best = [best_ious(evidence, placed(evidence, one)) for one in readings]
-        return float((np.max(best, axis=0) >= 0.5).mean()) if evidence.truths.size else 0.0
-
-    own, made = found([declared]), {}
-    for name, (spaces, orders) in READINGS.items():
-        kept = [ORDERS[one] for one in orders] if len(orders) > 1 else [declared.order]
-        others = [Convention(SPACES[space], order) for space in spaces for order in kept]
-        made[name] = 100 * (found([declared, *others]) - own)
     return made
