@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .metric import Array, Metric, unsliced, weighted
-from .scored_row import RowTable, ScoredRow, Texts, table_of
+from .scored_row import RowTable, ScoredRow, Texts, as_floats, table_of
 
 FEWEST = 4  # Images that an interval or a test needs; fewer would say next to nothing
 
@@ -42,7 +42,7 @@ def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
     return Clustered(
         pictures=_pictures(rows.source.values, images),
         picture=rows.source.of.astype(np.intp),
-        sums={name: one.values.astype(float) for name, one in rows.sums.items()},
+        sums={name: as_floats(one) for name, one in rows.sums.items()},
         slices={
             kind: Texts(one.values, one.of.astype(np.intp)) for kind, one in rows.slices.items()
         },

@@ -218,15 +218,9 @@ def _beat(path: Path) -> int:
 
 def _content(path: Path) -> bytes | None:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return path.read_bytes()
     except OSError:
         return None
-    try:
-        return os.read(file, 1 << 16)
-    except OSError:
-        return None
-    finally:
-        os.close(file)
 
 
 @cache

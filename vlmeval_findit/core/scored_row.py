@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, NamedTuple, overload
@@ -133,48 +133,28 @@ def add_up(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
 # Some 100 bytes per row instead of 4 kB, so that a leaderboard can hold a thousand runs.
 
 Number = int | float
-_EXACT = 2**53  # Above it a float cannot hold every int
-
-_NONE, _WHOLE, _FRACTION = range(3)
-_KINDS = {type(None): _NONE, int: _WHOLE, float: _FRACTION}
-
-
-class Column(NamedTuple):
-    """One number per row: its value (0 where there is none) and its kind."""
-
-    values: NDArray[Any]
-    kinds: NDArray[np.uint8]
-
-    def where(self, inside: NDArray[np.bool_]) -> Column:
-        return Column(self.values[inside], self.kinds[inside])
-
-    def said(self) -> list[Number | None]:
-        made: list[Any] = self.values.tolist()
-        first = self.kinds[0] if made else _NONE
-        same = first != _NONE and (self.kinds == first).all()
-        # Ints may be stored as floats because of rows that are not here.
-        if same and (first == _FRACTION or self.values.dtype.kind != "f"):
-            return made
-        of: tuple[Callable[[Any], Number | None], ...] = (lambda _: None, int, float)
-        return [of[kind](one) for one, kind in zip(made, self.kinds.tolist(), strict=True)]
+Column = NDArray[Any]  # A number per row; Python's own objects where some differ in type
 
 
 def column(said: Sequence[Number | None]) -> Column:
     """Make a column of the smallest type that holds its numbers exactly."""
-    kinds = np.array([_KINDS[type(one)] for one in said], dtype=np.uint8)
-    numbers = [0 if one is None else one for one in said]
-    whole = [one for one in numbers if isinstance(one, int)]
-    lowest, highest = min(whole, default=0), max(whole, default=0)
     kind: Any = object
-    if not (kinds == _FRACTION).any():
-        kind = np.result_type(np.min_scalar_type(lowest), np.min_scalar_type(highest))
-        # numpy's type for both -1 and 2**63 is a float.
-        kind = object if kind == np.float64 else kind
-    elif max(-lowest, highest) <= _EXACT:
+    types = {*map(type, said)}
+    if types == {float}:
         kind = np.float64
-    if len(kinds) and (kinds == kinds[0]).all():
-        kinds = np.broadcast_to(kinds[:1].copy(), kinds.shape)
-    return Column(np.array(numbers, dtype=kind), kinds)
+    elif types == {int}:
+        lowest, highest = (np.min_scalar_type(end(said)) for end in (min, max))
+        # numpy's type for both -1 and 2**63 is a float.
+        kind = np.result_type(lowest, highest)
+        kind = object if kind == np.float64 else kind
+    return np.array(said, dtype=kind)
+
+
+def as_floats(numbers: Column) -> NDArray[np.float64]:
+    """Convert a column; 0 stands for None."""
+    if numbers.dtype == object:
+        numbers = np.array([0 if one is None else one for one in numbers])
+    return numbers.astype(np.float64)
 
 
 class Texts(NamedTuple):
@@ -225,17 +205,17 @@ class RowTable(Sequence[ScoredRow]):
     def where(self, inside: NDArray[np.bool_]) -> RowTable:
         counted, parts = self.counted, self.parts
         if parts is not None:
-            at = parts.indices.values
-            place = column((np.cumsum(inside) - 1)[at[inside[at]]].tolist())
+            at = parts.indices
+            place = (np.cumsum(inside) - 1)[at[inside[at]]]
             parts = replace(parts.where(inside[at]), indices=place)
         return RowTable(
-            indices=self.indices.where(inside),
+            indices=self.indices[inside],
             source=self.source.where(inside),
             failed=self.failed[inside],
             reason=self.reason.where(inside),
-            sums={name: one.where(inside) for name, one in self.sums.items()},
+            sums={name: one[inside] for name, one in self.sums.items()},
             slices={kind: one.where(inside) for kind, one in self.slices.items()},
-            counted=counted and {n: one.where(inside) for n, one in counted.items()},
+            counted=counted and {name: one[inside] for name, one in counted.items()},
             goodness=None if self.goodness is None else self.goodness[inside],
             parts=parts,
         )
@@ -251,9 +231,9 @@ class RowTable(Sequence[ScoredRow]):
         return tuple(self)[at]
 
     def __iter__(self) -> Iterator[ScoredRow]:
-        sums = {name: one.said() for name, one in self.sums.items()}
+        sums = {name: one.tolist() for name, one in self.sums.items()}
         slices = {kind: one.said() for kind, one in self.slices.items()}
-        known: list[Sequence[Any]] = [self.indices.said(), self.source.said()]
+        known: list[Sequence[Any]] = [self.indices.tolist(), self.source.said()]
         known += [self.failed.tolist(), self.reason.said()]
         parts: dict[int, list[ScoredRow]] = {}
         for one in self.parts or ():
@@ -309,7 +289,7 @@ def totals_of(rows: Sequence[ScoredRow]) -> dict[str, float]:
         return totals(rows)
     found: dict[str, float] = {}
     for name, one in rows.sums.items():
-        said = one.said()
+        said = one.tolist()
         found |= _added_up(said, [0] * len(said), [name])
         for kind, slicing in rows.slices.items():
             keys = [sys.intern(sliced(name, kind, value)) for value in slicing.values]
@@ -332,7 +312,7 @@ def _added_up(
 def indices(rows: Sequence[ScoredRow]) -> list[int]:
     """Return the indices of rows, in order."""
     if isinstance(rows, RowTable):
-        return [int(index) for index in rows.indices.values.tolist()]
+        return list(rows.indices.tolist())
     return [row.index for row in rows]
 
 
