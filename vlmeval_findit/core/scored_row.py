@@ -136,8 +136,8 @@ Number = int | float
 Column = NDArray[Any]  # A number per row; Python's own objects where some differ in type
 
 
-def column(said: Sequence[Number | None]) -> Column:
-    """Make a column of the smallest type that holds its numbers exactly."""
+def column(said: Sequence[Any]) -> Column:
+    """Make a column of the smallest type that holds its numbers (or None) exactly."""
     kind: Any = object
     types = {*map(type, said)}
     if types == {float}:
