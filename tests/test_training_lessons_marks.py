@@ -25,9 +25,8 @@ from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval.pairs import parse as parse_pairs  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.benchmark import scored_row  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.question import message, parse  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.reading import read  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.tables import read_table, write_table  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.tables import message, parse, read_table, write_table  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES, SPLITS, Scene, Thing, scene  # noqa: E402

@@ -25,9 +25,8 @@ from vlmeval_findit.benchmarks.vpbench.benchmark import (
 )
 from vlmeval_findit.benchmarks.vpbench.metrics import AS_PUBLISHED, HALLUCINATION
 from vlmeval_findit.benchmarks.vpbench.query import HintColumn, Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.question import Way, message, parse
 from vlmeval_findit.benchmarks.vpbench.release import prepare
-from vlmeval_findit.benchmarks.vpbench.tables import write_table
+from vlmeval_findit.benchmarks.vpbench.tables import message, parse, write_table
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.evidence import Clustered, Evidence, clustered, evidence_of, slice_of
 from vlmeval_findit.core.messages import located
@@ -104,7 +103,7 @@ def test_a_table_in_a_folder_of_tables_has_a_name(folder: Path) -> None:
 def test_the_original_layout_is_a_column_of_its_own() -> None:
     ours, original = parse("VPBench_Stage1"), parse("VPBench_Stage1_original")
     assert (ours.table, ours.images) == (original.table, original.images)
-    assert (ours.way, original.way) == (Way.OURS, Way.ORIGINAL)
+    assert (ours.original, original.original) == (False, True)
     assert (ours.column, original.column) == ("Stage1", "Stage1_original")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from vlmeval_findit.benchmarks.selfretrieval import encoders
+from vlmeval_findit.benchmarks.selfretrieval import benchmark
 from vlmeval_findit.models.dual_encoder.encoder import Padding, TextFeatures
 
 SIDE = 256
@@ -59,5 +59,5 @@ def install(patch: pytest.MonkeyPatch, pictures: Mapping[str, str]) -> dict[str,
     def loaded(name: str) -> WordEncoder:
         return made.setdefault(name, WordEncoder(name, pictures))
 
-    patch.setattr(encoders, "loaded", loaded)
+    patch.setattr(benchmark, "loaded", loaded)
     return made

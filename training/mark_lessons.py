@@ -29,9 +29,8 @@ from training.vp_questions.marking import Marked, Marker
 from training.vp_questions.plan import Absence, Form, Slot, plan
 from training.vp_questions.sources import outlines
 from training.vp_questions.wording import ABSENT
-from vlmeval_findit.benchmarks.vpbench import question as asking
 from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.question import parse
+from vlmeval_findit.benchmarks.vpbench.tables import message, parse
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
 from vlmeval_findit.data.rendered.scene import Owners, Scene, Stream, rng_of, scene_and_owners
@@ -67,7 +66,7 @@ def mark_lesson(seed: int, turns: int, count: tuple[int, int], size: tuple[int, 
         size: (width, height) of the scene in pixels.
     """
     asked = marked_questions(seed, turns, count, size)
-    opening = asking.message(asked.queries[0], QUESTION)[:-1]
+    opening = message(asked.queries[0], QUESTION)[:-1]
     both = zip(asked.posed, asked.queries, strict=True)
     made = tuple(turn(posed, query, asked.shown) for posed, query in both)
     return Lesson((asked.shown,), opening, made, asked.marks)
@@ -100,7 +99,7 @@ def turn(posed: Posed, query: VPQuery, shown: Scene) -> Turn:
     # Those of another colour come last; and of a mark that is not there, none is asked for.
     asked = () if slot.absence is Absence.TRUE else posed.marked[: slot.marks]
     objects = _placed(one.box for one in asked)
-    request = asking.message(query, QUESTION)[-1].value
+    request = message(query, QUESTION)[-1].value
     named = [Named(request.index(posed.question) + len(posed.question), objects)]
     for letter, option in query.options:
         line = f"\n{letter}. {option}"

@@ -16,8 +16,8 @@ from statistics import fmean
 from typing import Any
 
 from .. import __version__
-from ..benchmarks.vpbench import question as stage_1
 from ..benchmarks.vpbench.best_marks import Choice
+from ..benchmarks.vpbench.tables import STAGE_2, VPQuestion
 from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape
 from ..runs.scored_run import Run
@@ -120,7 +120,7 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> MarksFound
 def _is_stage_1(run: Run) -> bool:
     """In our layout: nobody reports the better of two."""
     asked = run.question
-    return isinstance(asked, stage_1.VPQuestion) and asked.way is stage_1.Way.OURS
+    return isinstance(asked, VPQuestion) and not asked.original and asked.table != STAGE_2
 
 
 def _of(model: str, runs: Sequence[Run], at_least: int) -> ModelMarks:

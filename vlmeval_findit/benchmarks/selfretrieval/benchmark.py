@@ -18,8 +18,7 @@ from ...core.replies import UNREAD, Recorded, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .captions import REASONS, captions_in, replies_of
-from .encoders import encoder_in_force, refuse_unknown
-from .judging import judge
+from .judging import encoder_name, judge, loaded, scorer_of
 from .pairs import SETS, Pair, PairTask, Side, load_task, parse
 from .scoring import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
 
@@ -95,7 +94,7 @@ class SelfRetrieval(Benchmark):
         )
 
     def check(self, question: Any, settings: Settings) -> None:
-        refuse_unknown(question.table, settings)
+        encoder_name(question.table, settings)
 
     def convert(self, path: Path, task: Any) -> Sequence[Reply]:
         """Read the captions of an object {uid: {"left": text, "right": text}}."""
@@ -110,12 +109,15 @@ class SelfRetrieval(Benchmark):
         run: Identity | None,
     ) -> BatchScore:
         question: PlainQuestion = task.question
-        chosen = encoder_in_force(question.table, settings)
+        name, source = encoder_name(question.table, settings)
+        encoder = loaded(name)
         pairs = [task.queries[reply.index] for reply in replies]
         folder = image_folder(question.images).path
-        judged = judge(pairs, list(map(captions_in, replies)), folder, chosen.encoder)
+        judged = judge(pairs, list(map(captions_in, replies)), folder, encoder)
         failed = (reply.failed for reply in replies)
-        return BatchScore(tuple(map(scored_row, pairs, judged, failed)), scorer=chosen.scorer)
+        return BatchScore(
+            tuple(map(scored_row, pairs, judged, failed)), scorer=scorer_of(encoder, source)
+        )
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         return draw(task.queries[row.index], row)

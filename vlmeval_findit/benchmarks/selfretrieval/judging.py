@@ -1,4 +1,4 @@
-"""Scoring of captions against the images of their pairs by a dual encoder.
+"""Scoring of captions against the images of their pairs by a table's dual encoder.
 
 Every caption is embedded twice: padded as the encoder was trained, which decides, and without
 padding, as for the published metrics.
@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...models.dual_encoder.encoder import Encoder, Padding
+from ...core.benchmark import Scorer
+from ...core.command import missing
+from ...core.settings import Settings, SettingsError
+from ...core.spelling import nearest
+from ...models.dual_encoder.encoder import ENCODERS, Encoder, EncoderError, Padding
 from .captions import Captions, Said
-from .pairs import Both, Pair, Side
+from .pairs import SETS, Both, Pair, Side
 
 Floats = NDArray[np.float32]
 Marks = NDArray[np.bool_]
@@ -181,3 +186,54 @@ def _nearness(cosines: Floats) -> list[Nearness]:
     columns = (*cosines.T, is_right(cosines), is_tie(cosines))
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Nearness(*row) for row in rows]
+
+
+# --- the encoder of a table -----------------------------------------------------------------------
+
+_NAME, _PADDING = "identifier", Padding.AS_TRAINED.value
+
+# Facts that decide scores: device and package versions change last digits at most.
+_DECIDING = ("architecture", "revision", "dtype", "image_processor")
+
+
+def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
+    """Name a table's encoder and the source of the choice: the user, else the table.
+
+    >>> encoder_name("SelfRetrieval_Scenes_mini", Settings())
+    ('FindIt-Nano-SigLIP', 'default of SelfRetrieval_Scenes_mini')
+
+    Raises:
+        SettingsError: it is neither ours, nor a folder, nor like a Hugging Face id.
+    """
+    if settings.encoder is None:
+        return SETS[table].encoder, f"default of {table}"
+    name, source = settings.encoder.name, settings.encoder.source
+    if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
+        raise SettingsError(
+            f"encoder {name!r} ({source}): neither a folder nor owner/name of Hugging Face"
+            f"{nearest(name, ENCODERS)}"
+        )
+    return name, source
+
+
+@lru_cache(maxsize=1)
+def loaded(name: str) -> Encoder:
+    """Load an encoder by name, or raise EncoderError; the last one is cached."""
+    try:
+        # Imported here because it needs torch.
+        from ...models.dual_encoder.towers import named_encoder
+
+        return named_encoder(name)
+    except ImportError as error:
+        raise EncoderError(f"encoder {name}: {missing(error) or error}") from error
+    except (ValueError, OSError) as error:
+        raise EncoderError(f"encoder {name}: {error}") from error
+
+
+def scorer_of(encoder: Encoder, source: str) -> Scorer:
+    """Describe an encoder that ``source`` chose."""
+    facts = dict(encoder.facts)
+    name, padding = facts.pop(_NAME), facts.pop(_PADDING, _PADDING)
+    settings = {fact: facts.pop(fact) for fact in _DECIDING if fact in facts}
+    versions = dict(sorted(facts.items()))
+    return Scorer(name, {**settings, "padding": padding}, source, versions)

@@ -20,10 +20,19 @@ from ...core.settings import Settings
 from . import stage2_task
 from .metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
 from .query import VPQuery
-from .question import PROMPTS, VPQuestion, parse
 from .reading import AMBIGUOUS, NO_CHOICE, published_letter, read
 from .stage2_task import Stage2Question
-from .tables import STAGE_1, TABLES, ensure, how_to_make, own_tables, read_table
+from .tables import (
+    PROMPTS,
+    STAGE_1,
+    TABLES,
+    VPQuestion,
+    ensure,
+    how_to_make,
+    own_tables,
+    parse,
+    read_table,
+)
 
 
 def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:

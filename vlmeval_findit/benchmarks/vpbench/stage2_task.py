@@ -9,16 +9,14 @@ from itertools import product
 from typing import Any
 
 from ...core.places import find_table, image_folder
-from ...core.question import PlainQuestion, QuestionError, Task
+from ...core.question import QuestionError, Task
 from ...core.spelling import nearest
 from ...marks.style import Shape
-from . import PREFIX
 from . import stage2_asking as asking
 from .best_marks import BY_HAND, BestMarkError, Choice, GoodMarks, best_of, by_hand, good, path
 from .query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
-from .question import MAX_NEW_TOKENS
 from .stage2_asking import Asked, draw_missing
-from .tables import STAGE_2
+from .tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion
 
 IMAGES = "VPBench"  # key of the image folder
 
@@ -35,15 +33,11 @@ _DESCRIBED = "_described"  # suffix where a hint explains the mark or the words
 
 
 @dataclass(frozen=True, slots=True)
-class Stage2Question(PlainQuestion):
+class Stage2Question(VPQuestion):
     """One format of stage 2."""
 
     way: Way = Way.BEST_MARK
     described: bool = False
-
-    @property
-    def column(self) -> str:
-        return self.name.removeprefix(PREFIX)
 
 
 def _question(way: Way, described: bool) -> Stage2Question:

@@ -1,21 +1,28 @@
-"""Tables ``VPBench_<NAME>.tsv``: the authors', generated ones and custom ones."""
+"""Tables ``VPBench_<NAME>.tsv`` (the authors', generated and custom ones), names and messages."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...core import table_files
+from ...core.benchmark import PromptSet
+from ...core.messages import Message, image, text
 from ...core.places import table_folders
+from ...core.question import PlainQuestion, QuestionError
+from ...core.spelling import nearest
 from ...core.table_files import CellError
 from . import PREFIX
-from .query import Kind, VPQuery
+from .query import LETTERS, HintColumn, Kind, VPQuery
 
 STAGE_1 = f"{PREFIX}Stage1"
+ORIGINAL = f"{STAGE_1}_original"  # the table of stage 1 in the authors' layout
 STAGE_2 = f"{PREFIX}Stage2"  # with other columns
 MAKERS = "vlmeval_findit.data"  # package of the modules that generate tables on first use
 
@@ -70,6 +77,75 @@ def ensure(table: KnownTable) -> None:
     """Generate a table that has a maker, unless it is up to date."""
     if table.maker:
         import_module(f"{MAKERS}.{table.maker}").ensure(table.name)
+
+
+# --- names and messages ---------------------------------------------------------------------------
+
+MAX_NEW_TOKENS = 512  # room for models that explain themselves before the letter
+
+
+@dataclass(frozen=True, slots=True)
+class VPQuestion(PlainQuestion):
+    """One layout of one table."""
+
+    original: bool = False  # as the authors: four options, and no hint from ``context``
+
+    @property
+    def column(self) -> str:
+        # Each layout is a dataset of its own, so that nobody reports the better of two.
+        return self.name.removeprefix(PREFIX)
+
+
+def parse(name: str) -> VPQuestion:
+    """Parse a name.
+
+    >>> parse("VPBench_Stage1_original").original
+    True
+
+    Raises:
+        QuestionError: invalid name; the message says which is nearest.
+    """
+    table = STAGE_1 if name == ORIGINAL else name
+    known = table_of(table) if re.fullmatch(r"\w+", name, re.ASCII) else None
+    if known is None:
+        names = [*TABLES, ORIGINAL, *own_tables()]
+        raise QuestionError(f"{name}: no such table of VP-Bench{nearest(name, names)}")
+    return VPQuestion(
+        name,
+        table,
+        known.images,
+        family_name="marks",
+        max_new_tokens=MAX_NEW_TOKENS,
+        original=name == ORIGINAL,
+    )
+
+
+REQUEST = "Which option is right? Reply with its letter alone."
+
+
+def message(query: VPQuery, question: VPQuestion) -> Message:
+    """Compose a query's message."""
+    lines = _original(query) if question.original else _ours(query)
+    return (*map(image, query.images), text("\n".join((*lines, REQUEST)).strip()))
+
+
+def _ours(query: VPQuery) -> list[str]:
+    hint = [query.hint.strip()] if query.hint.strip() else []
+    return [*hint, query.question.strip(), *(_line(*option) for option in query.options)]
+
+
+def _original(query: VPQuery) -> list[str]:
+    hint = query.hint.strip() if query.hint_column is HintColumn.HINT else ""
+    options = dict(query.options)
+    lines = [_line(letter, options.get(letter, "")) for letter in LETTERS]
+    return [*filter(None, [hint]), query.question, *lines]
+
+
+def _line(letter: str, option: str) -> str:
+    return f"{letter}. {' '.join(option.split())}"
+
+
+PROMPTS = PromptSet("vp-bench-1", message)
 
 
 # --- rows -----------------------------------------------------------------------------------------
