@@ -140,8 +140,9 @@ def test_good_marks_are_good_for_all_models(mine: World) -> None:
     assert best_marks.write(found.values()) == best_marks.path()
     read = best_marks.read()
     assert read is not None
-    assert read.models["Seer"].name == "box-red"
-    assert read.good.name == "box oval, red"
+    models, good = read
+    assert models["Seer"].name == "box-red"
+    assert good.name == "box oval, red"
 
 
 def test_runs_that_cannot_be_compared_are_set_apart(mine: World) -> None:

@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.query import Query as Row
 from vlmeval_findit.benchmarks.findit.scoring import MatchedReply
 from vlmeval_findit.benchmarks.refl4.annotations import Split
-from vlmeval_findit.benchmarks.refl4.table import prepare, read_release
+from vlmeval_findit.benchmarks.refl4.table import prepare
 from vlmeval_findit.boxes.records import Reading, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, read_identity, write_identity
@@ -160,7 +160,7 @@ def test_a_run_of_ref_l4(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parquet = refl4_stand_in.write_parquet(tmp_path / "parquet")
-    prepare(read_release(parquet, Split.TEST, force=True), tmp_path)
+    prepare(parquet, Split.TEST, tmp_path, force=True)
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
     name = "FindIt_RefL4Full_test_xyxy_json_bbox_2d"
     replies = [

@@ -20,7 +20,6 @@ from vlmeval_findit.benchmarks.refl4.table import (
     RefL4Variant,
     load_task,
     prepare,
-    read_release,
     read_table,
 )
 from vlmeval_findit.core.drawing import Role
@@ -96,7 +95,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the three tables of the stand-in, where runs look."""
     parquet = write_parquet(tmp_path / "parquet")
     for split in Split:
-        prepare(read_release(parquet, split, force=True), tmp_path / "tables")
+        prepare(parquet, split, tmp_path / "tables", force=True)
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "tables"))
     return tmp_path / "tables"
 
@@ -128,7 +127,7 @@ def test_what_is_known_of_a_table_stands_beside_it(tables: Path) -> None:
 def test_other_annotations_are_refused(tmp_path: Path) -> None:
     folder = write_parquet(tmp_path)
     with pytest.raises(RefusedError, match=r"ref-l4-val.parquet: 8 expressions of val") as refused:
-        read_release(folder, Split.VAL)
+        prepare(folder, Split.VAL, tmp_path)
     assert refused.value.code is Code.UNLIKE_RELEASE
 
 
@@ -150,7 +149,7 @@ def test_a_row_that_nobody_could_be_asked_is_refused(
 ) -> None:
     write_parquet(tmp_path, val=[{**VAL[0], **change}, VAL[1]])
     with pytest.raises(RefusedError) as refused:
-        prepare(read_release(tmp_path, Split.VAL, force=True), tmp_path)
+        prepare(tmp_path, Split.VAL, tmp_path, force=True)
     assert "ref-l4-val.parquet" in str(refused.value)
     assert says in str(refused.value)
     assert not (tmp_path / "RefL4Full_val.tsv").exists()

@@ -14,7 +14,7 @@ from vlmeval_findit.benchmarks.refl4.protocol import TWELVE
 from vlmeval_findit.benchmarks.refl4.table import table_name
 
 MASKS = " (tight boxes of masks)"
-TOTAL = sum(RELEASE.rows.values())
+TOTAL = RELEASE["expressions of val"] + RELEASE["expressions of test"]
 
 
 def split_figures(split: Split) -> dict[str, dict[str, float]]:
@@ -37,12 +37,13 @@ def test_there_are_24_rows_of_18_box_and_6_mask_models() -> None:
 def test_rows_agree_with_the_sizes_of_their_parts(model: str) -> None:
     found = WHOLE[model]
     for whole, part in (("acc_0.5", "acc"), ("macc", "macc")):
-        parts = [(found[f"{size}_{part}"], RELEASE.sizes[size]) for size in SIZES]
+        parts = [(found[f"{size}_{part}"], RELEASE[f"{size} boxes"]) for size in SIZES]
         assert sum(value * count for value, count in parts) / TOTAL == pytest.approx(
             found[whole], abs=0.0101
         )
     splits = sum(
-        split_figures(split)[model]["macc"] * RELEASE.rows[split] for split in Split.ALL.parts
+        split_figures(split)[model]["macc"] * RELEASE[f"expressions of {split.value}"]
+        for split in Split.ALL.parts
     )
     assert splits / TOTAL == pytest.approx(found["macc"], abs=0.0101)
     assert found["acc_0.5"] > found["acc_0.75"] > found["acc_0.9"]

@@ -288,6 +288,23 @@ def test_without_a_span_a_place_stands_above_the_question() -> None:
     assert asking.uneven(row)
 
 
+@pytest.mark.parametrize(
+    ("roles", "uneven"),
+    [
+        ((Role.DEFAULT, Role.DEFAULT), False),
+        ((Role.DEFAULT, Role.SUBJECT), False),  # of one colour
+        ((Role.SUBJECT, Role.OBJECT), True),
+    ],
+)
+def test_phrases_that_cannot_take_turns_are_noted(roles: tuple[Role, ...], uneven: bool) -> None:
+    row = stage2_rows(load("VPBench_Stage2_text").table)[0]
+    marks = tuple(Marked(0, role, (8 * at, 0, 8, 8)) for at, role in enumerate(roles))
+    row = replace(row, label="What is in the <color> <vp>?", marks=marks)
+    assert asking.uneven(row) is uneven
+    asked = asking.with_mark(row, Choice(Shape.BOX, "red"), described=False).query
+    assert (" and " in asked.question) is uneven
+
+
 def test_subject_and_object_differ_in_every_colour() -> None:
     for colour in COLOURS:
         assert asking.colour_of(Role.OBJECT, colour) != colour

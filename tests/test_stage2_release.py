@@ -245,7 +245,7 @@ def test_a_table_is_what_was_read_and_the_same_bytes_again(
     facts = json.loads(path.with_suffix(".meta.json").read_text())
     assert facts["boxes"]["emotic"] == "xyxy"
     assert facts["boxes"]["MIA"] == "xywh"
-    assert facts["spans unlike regions"] == []
+    assert facts["spans unlike phrases"] == []
     assert facts["queries"] == 18
     assert facts["rows without an answer"] == 6
     assert facts["marks"] == 24

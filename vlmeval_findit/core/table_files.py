@@ -149,6 +149,17 @@ def write_table(
         json.dump(said, f, indent=1)
 
 
+def sources(files: Sequence[Path]) -> dict[str, Any]:
+    """Describe the files that a table is made of, for its ``.meta.json``."""
+    checksums = {path.name: file_sha256(path) for path in files}
+    several = sha256_of(*(value.encode() for value in checksums.values()))
+    return {
+        "source": " and ".join(checksums) if len(files) < 3 else f"{len(files)} files",
+        "source_sha256": several if len(files) > 1 else checksums[files[0].name],
+        "sources": checksums,
+    }
+
+
 # --- reading --------------------------------------------------------------------------------------
 
 

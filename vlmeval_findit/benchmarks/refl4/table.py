@@ -14,11 +14,10 @@ from types import MappingProxyType
 
 from ...boxes.records import Truth
 from ...core import table_files
-from ...core.files import file_sha256, sha256_of
 from ...core.places import find_table
 from ...core.question import Task
 from ...core.spelling import nearest
-from ...core.table_files import CellError, TableError
+from ...core.table_files import CellError, TableError, sources
 from ..findit import PREFIX as FINDIT_PREFIX
 from ..findit import annotation_tables as findit
 from ..findit.annotation_tables import Prepared, write_rows
@@ -191,58 +190,32 @@ def load_task(name: str) -> RefL4Task:
     return Task(name, variant, table, {row.index: row for row in read_table(table)})
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
-    """The authors' files of a split, and where they differ from what was published."""
-
-    split: Split
-    files: tuple[Path, ...]
-    annotations: tuple[Annotation, ...]
-    unlike: tuple[str, ...]
-
-    @property
-    def names(self) -> str:
-        return " and ".join(path.name for path in self.files)
-
-
-def read_release(folder: Path, split: Split, force: bool = False) -> Release:
-    """Read the authors' files of a split.
+def prepare(folder: Path, split: Split, out: Path, force: bool = False) -> Prepared:
+    """Write a split's table of the authors' files, noting how they differ from the release.
 
     Raises:
         FileNotFoundError: a file is missing.
         RefusedError: a file cannot be used or, unless by ``force``, is not as published.
     """
-    found = read_annotations(folder, split)
-    files = tuple(folder / file_name(part) for part in split.parts)
-    made = Release(split, files, found, tuple(unlike_release(found, split)))
-    if made.unlike and not force:
+    annotations = read_annotations(folder, split)
+    source = sources([folder / file_name(part) for part in split.parts])
+    unlike = unlike_release(annotations, split)
+    if unlike and not force:
         raise RefusedError(
             Code.UNLIKE_RELEASE,
-            made.names,
-            f"{'; '.join(made.unlike)}. Scores on other annotations are not Ref-L4 scores; "
+            source["source"],
+            f"{'; '.join(unlike)}. Scores on other annotations are not Ref-L4 scores; "
             "to make tables all the same: --force",
         )
-    return made
-
-
-def prepare(release: Release, out: Path) -> Prepared:
-    """Write a split's table, noting how it differs from the release, or raise RefusedError."""
     expressions = []
-    for one in release.annotations:
+    for one in annotations:
         try:
             expressions.append(_expression(one))
         except CellError as error:
-            where = f"{release.names}, id {one.index!r}, {error.column}"
+            where = f"{source['source']}, id {one.index!r}, {error.column}"
             raise RefusedError(Code.BAD_ANNOTATION, where, str(error)) from None
-    checksums = {path.name: file_sha256(path) for path in release.files}
-    several = sha256_of(*(value.encode() for value in checksums.values()))
-    origin = {
-        "source": release.names,
-        "source_sha256": several if len(checksums) > 1 else next(iter(checksums.values())),
-        "sources": checksums,
-        "unlike_release": release.unlike,
-    }
-    path = out / f"{table_name(release.split)}.tsv"
-    made = write_rows(path, Annotation, release.annotations, expressions, origin)
-    unlike = f"not the authors' annotations: {'; '.join(release.unlike)}"
-    return replace(made, notes=(unlike,)) if release.unlike else made
+    path = out / f"{table_name(split)}.tsv"
+    origin = {**source, "unlike_release": unlike}
+    made = write_rows(path, Annotation, annotations, expressions, origin)
+    note = f"not the authors' annotations: {'; '.join(unlike)}"
+    return replace(made, notes=(note,)) if unlike else made

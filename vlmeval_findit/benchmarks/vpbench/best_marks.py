@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -57,6 +56,10 @@ class Choice:
             raise BestMarkError(f"{name!r} is no mark (shape-colour){nearest(name, known)}")
         return cls(shapes[shape], colour)
 
+    def drawn_for(self, index: int) -> Choice:
+        """Return itself: every row is asked by it."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class GoodMarks:
@@ -89,14 +92,6 @@ class GoodMarks:
 PUBLISHED_GOOD = GoodMarks((Shape.BOX, Shape.OVAL, Shape.TAG), tuple(COLOURS))
 
 
-@dataclass(frozen=True, slots=True)
-class BestMarks:
-    """The file's content: each model's best mark, and the good marks."""
-
-    models: Mapping[str, Choice]
-    good: GoodMarks
-
-
 def path() -> Path:
     """Return where the file is."""
     return lmu_data_root() / "VPBench_best_marks.json"
@@ -112,8 +107,8 @@ def write(values: Mapping[str, Any]) -> Path:
     return where
 
 
-def read() -> BestMarks | None:
-    """Read the file; None where there is none.
+def read() -> tuple[dict[str, Choice], GoodMarks] | None:
+    """Read each model's best mark and the good marks; None where there is no file.
 
     Raises:
         BestMarkError: invalid content.
@@ -122,47 +117,37 @@ def read() -> BestMarks | None:
     if not where.is_file():
         return None
     try:
-        return _of_text(where.read_text(encoding="utf-8"))
+        found = checked(json.loads(where.read_text(encoding="utf-8")), _SHAPE)
+        models = {name: Choice.named(row["best"]) for name, row in found["models"].items()}
+        shapes = tuple(map(Shape, found["good"]["shapes"]))
+        colours = tuple(found["good"]["colours"])
+        if not shapes or not colours or not set(colours) <= set(COLOURS):
+            raise ValueError("good marks need a shape and a colour")
     except (KeyError, TypeError, ValueError) as error:
         what = f"no key {error}" if isinstance(error, KeyError) else str(error)
         raise BestMarkError(f"{where}: {what}; make it anew with: {HOW_TO_MAKE}") from None
+    return models, GoodMarks(shapes, colours)
 
 
-@lru_cache(maxsize=4)
-def _of_text(text: str) -> BestMarks:
-    found = checked(json.loads(text), _SHAPE)
-    models = {name: Choice.named(row["best"]) for name, row in found["models"].items()}
-    shapes = tuple(map(Shape, found["good"]["shapes"]))
-    colours = tuple(found["good"]["colours"])
-    if not shapes or not colours or not set(colours) <= set(COLOURS):
-        raise ValueError("good marks need a shape and a colour")
-    return BestMarks(models, GoodMarks(shapes, colours))
+def best_of(model: str, asked: str) -> tuple[Choice, str]:
+    """Return a model's best mark and its source: the environment variable, else the file.
 
-
-def by_hand() -> Choice | None:
-    """Return the mark that the environment variable names, if it is set."""
-    named = os.environ.get(BY_HAND)
-    try:
-        return Choice.named(named) if named else None
-    except BestMarkError as error:
-        raise BestMarkError(f"{BY_HAND}: {error}") from None
-
-
-def best_of(model: str, asked: str) -> Choice:
-    """Return a model's best mark; ``asked`` is the dataset that needs it, for the message.
+    ``asked`` is the dataset that needs it, for the message.
 
     Raises:
-        BestMarkError: the file is missing or has none for this model.
+        BestMarkError: no such mark, or the file is missing or has none for this model.
     """
+    if named := os.environ.get(BY_HAND):
+        try:
+            return Choice.named(named), BY_HAND
+        except BestMarkError as error:
+            raise BestMarkError(f"{BY_HAND}: {error}") from None
     found = read()
-    if found is not None and model in found.models:
-        return found.models[model]
-    if found is None:
-        known: Sequence[str] = ()
-        why = f"there is no {path()}"
-    else:
-        known = list(found.models)
-        why = f"{path()} has none of it{nearest(model, known)}"
+    if found is not None and model in found[0]:
+        return found[0][model], path().name
+    why = f"there is no {path()}"
+    if found is not None:
+        why = f"{path()} has none of it{nearest(model, list(found[0]))}"
     raise BestMarkError(
         f"{asked}: which mark {model!r} does best with is not known: {why}. Ask it stage 1 first, "
         "then let its runs say it:\n"
@@ -175,4 +160,4 @@ def best_of(model: str, asked: str) -> Choice:
 def good() -> tuple[GoodMarks, str]:
     """Return the marks that all models see well, and their source."""
     found = read()
-    return (PUBLISHED_GOOD, "published") if found is None else (found.good, path().name)
+    return (PUBLISHED_GOOD, "published") if found is None else (found[1], path().name)

@@ -17,10 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.files import file_sha256, sha256_of, write_once
+from ...core.files import sha256_of, write_once
 from ...core.places import image_folder
 from ...core.spelling import nearest
-from ...core.table_files import TableError, meta_path
+from ...core.table_files import TableError, meta_path, sources
 from .metrics import SHAPES
 from .query import LETTERS, HintColumn, VPQuery, is_absent, kind_of
 from .tables import STAGE_1, TABLES, Written, write_table
@@ -348,7 +348,9 @@ def prepare(path: Path, out: Path) -> Written:
     """
     files = files_of(path)
     release = Release(files, image_folder(TABLES[STAGE_1].images).path)
-    origin = _origin(files)
+    with files[0].open("rb") as f:
+        md5 = hashlib.file_digest(f, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    origin = {**sources(files), "official": len(files) == 1 and md5 == OFFICIAL_MD5}
     table = write_table(out, STAGE_1, release.queries(), origin, release.met)
     notes = [f"{count} rows dropped: {why}" for why, count in sorted(release.dropped.items())]
     if release.unanswered:
@@ -359,16 +361,3 @@ def prepare(path: Path, out: Path) -> Written:
     if not origin["official"]:
         notes.append(f"not {OFFICIAL} with MD5 {OFFICIAL_MD5}: {meta_path(table.path)}")
     return table._replace(notes=(*table.notes, *notes))
-
-
-def _origin(files: Sequence[Path]) -> dict[str, Any]:
-    checksums = {path.name: file_sha256(path) for path in files}
-    several = sha256_of(*(value.encode() for value in checksums.values()))
-    with files[0].open("rb") as f:
-        md5 = hashlib.file_digest(f, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    return {
-        "source": " and ".join(checksums) if len(files) < 3 else f"{len(files)} files",
-        "source_sha256": several if len(files) > 1 else checksums[files[0].name],
-        "sources": checksums,
-        "official": len(files) == 1 and md5 == OFFICIAL_MD5,
-    }

@@ -47,9 +47,10 @@ def filled(question: str, phrases: Sequence[str]) -> str:
 
 
 def uneven(row: Stage2Row) -> bool:
-    """Tell whether spans are no multiple of the roles, so that each span gets all phrases."""
+    """Tell whether the phrases of a row's marks, one per colour, cannot take turns in its spans."""
     spans = len(SPAN.findall(row.label))
-    return spans == 0 or spans % len({mark.role for mark in row.marks}) != 0
+    colours = {colour_of(mark.role, next(iter(COLOURS))) for mark in row.marks}
+    return spans == 0 or spans % len(colours) != 0
 
 
 # --- marks ----------------------------------------------------------------------------------------

@@ -58,14 +58,14 @@ def prepare(parts: Sequence[Path], out: Path) -> Written:
         "marks": sum(len(row.marks) for row in rows),
         "marks without an outline": sum(not mark.outlines for row in rows for mark in row.marks),
         "rows without an answer": unanswered,
-        "spans unlike regions": odd,
+        "spans unlike phrases": odd,
         "queries": len(rows),
     }
     path = out / f"{STAGE_2}.tsv"
     write_table(path, Stage2Row, rows, facts)
     notes = [f"boxes read as {', '.join(f'{source} {how}' for source, how in readings.items())}"]
     notes += [f"{unanswered} questions without an answer: asked, not scored"] * bool(unanswered)
-    notes += [f"{len(odd)} questions name marks less or more often than there are"] * bool(odd)
+    notes += [f"{len(odd)} questions do not name each colour of marks equally often"] * bool(odd)
     return Written(path, len(rows), tuple(notes))
 
 

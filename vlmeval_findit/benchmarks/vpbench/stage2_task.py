@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
-from typing import Any
 
 from ...core.places import find_table, image_folder
 from ...core.question import QuestionError, Task
 from ...core.spelling import nearest
-from ...marks.style import Shape
 from . import stage2_asking as asking
-from .best_marks import BY_HAND, BestMarkError, Choice, GoodMarks, best_of, by_hand, good, path
+from .best_marks import BestMarkError, Choice, GoodMarks, best_of, good
 from .query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
-from .stage2_asking import Asked, draw_missing
+from .stage2_asking import draw_missing
 from .tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion
 
 IMAGES = "VPBench"  # key of the image folder
@@ -78,13 +76,10 @@ def parse(name: str) -> Stage2Question:
 
 Stage2Task = Task[Stage2Question, VPQuery]
 
-# Keys of :attr:`.Task.chosen`; the last says how many marks had to use a box for an outline.
-MARK, GOOD_MARKS, SAID_BY, FROM_BOX = (
-    "mark",
-    "good marks",
-    "source of the marks",
-    "drawn from boxes",
-)
+# Keys of :attr:`.Task.chosen`
+MARK, GOOD_MARKS, SAID_BY = "mark", "good marks", "source of the marks"
+FROM_BOX = "drawn from boxes"  # how many marks had to use a box for an outline
+_KINDS: Mapping[str, type[Choice | GoodMarks]] = {MARK: Choice, GOOD_MARKS: GoodMarks}
 
 
 def load(name: str) -> Stage2Task:
@@ -102,8 +97,7 @@ def load(name: str) -> Stage2Task:
     table = find_table(question.table, HOW_TO_MAKE_STAGE_2)
     rows = stage2_rows(table)
     if question.way is Way.GOOD_MARK:
-        found, who = good()
-        return _by_good_marks(Task(name, question, table, {}), rows, found, who)
+        return _marked(Task(name, question, table, {}), rows, *good())
     if question.way is Way.WORDS:
         queries = [asking.in_words(row, question.described) for row in rows]
     else:
@@ -120,49 +114,28 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
     way = task.question.way
     if way is Way.WORDS or (way is Way.GOOD_MARK and recorded in (None, task.chosen)):
         return task
-    rows = stage2_rows(task.table)
-    if way is Way.GOOD_MARK:
-        known = _recorded(task, recorded, GOOD_MARKS)
-        return _by_good_marks(task, rows, GoodMarks.named(known[GOOD_MARKS]), known[SAID_BY])
+    key = MARK if way is Way.BEST_MARK else GOOD_MARKS
+    marks: Choice | GoodMarks
     if recorded is None:
-        named = by_hand()
-        choice = named or best_of(model, task.question.name)
-        who = BY_HAND if named else path().name
+        marks, who = best_of(model, task.question.name)
+    elif {key, SAID_BY} <= set(recorded):
+        marks, who = _KINDS[key].named(recorded[key]), recorded[SAID_BY]
     else:
-        known = _recorded(task, recorded, MARK)
-        choice, who = Choice.named(known[MARK]), known[SAID_BY]
-    asked = [asking.with_mark(row, choice, task.question.described) for row in rows]
-    chosen = {MARK: choice.name, SAID_BY: who, **_from_boxes(rows, [choice.shape] * len(rows))}
-    return replace(_shown(task, asked), chosen=chosen, before=task)
+        raise BestMarkError(f"the run did not record its {key}: {task.question.name}")
+    found = _marked(task, stage2_rows(task.table), marks, who)
+    return replace(found, before=task) if way is Way.BEST_MARK else found
 
 
-def _by_good_marks(
-    task: Stage2Task, rows: Sequence[Stage2Row], marks: GoodMarks, who: str
+def _marked(
+    task: Stage2Task, rows: Sequence[Stage2Row], marks: Choice | GoodMarks, who: str
 ) -> Stage2Task:
-    choices = [marks.drawn_for(row.index) for row in rows]
-    asked = [
-        asking.with_mark(row, choice, task.question.described)
-        for row, choice in zip(rows, choices, strict=True)
-    ]
-    boxes = _from_boxes(rows, [choice.shape for choice in choices])
-    return replace(_shown(task, asked), chosen={GOOD_MARKS: marks.name, SAID_BY: who, **boxes})
-
-
-def _shown(task: Stage2Task, asked: Sequence[Asked]) -> Stage2Task:
+    drawn = [(row, marks.drawn_for(row.index)) for row in rows]
+    asked = [asking.with_mark(row, choice, task.question.described) for row, choice in drawn]
     draw_missing(
         (one for each in asked for one in each.pictures), image_folder(task.question.images)
     )
-    return replace(task, queries={each.query.index: each.query for each in asked})
-
-
-def _from_boxes(rows: Sequence[Stage2Row], shapes: Sequence[Shape]) -> dict[str, str]:
-    marks = sum(len(row.marks) for row in rows)
-    found = sum(asking.without_outline(*each) for each in zip(rows, shapes, strict=True))
-    return {FROM_BOX: f"{found} of {marks}"} if found else {}
-
-
-def _recorded(task: Stage2Task, said: Any, what: str) -> Mapping[str, str]:
-    if not {what, SAID_BY} <= set(said or ()):
-        raise BestMarkError(f"the run did not record its {what}: {task.question.name}")
-    known: Mapping[str, str] = said
-    return known
+    key = MARK if isinstance(marks, Choice) else GOOD_MARKS
+    chosen = {key: marks.name, SAID_BY: who}
+    if boxes := sum(asking.without_outline(row, choice.shape) for row, choice in drawn):
+        chosen[FROM_BOX] = f"{boxes} of {sum(len(row.marks) for row in rows)}"
+    return replace(task, queries={one.query.index: one.query for one in asked}, chosen=chosen)

@@ -139,11 +139,14 @@ def _ref_l4_table(split: Split) -> Fetched:
         return None if unlike_release([row.annotation for row in rows], split) else path
 
     def make(parquet: Path, out: Path, force: bool) -> Prepared:
-        return ref_l4.prepare(ref_l4.read_release(parquet, split, force), out)
+        return ref_l4.prepare(parquet, split, out, force)
 
     files = [
         AnnotationFile(
-            file_name(part), "refl4", terms, partial(_row_problem, rows=RELEASE.rows[part])
+            file_name(part),
+            "refl4",
+            terms,
+            partial(_row_problem, rows=RELEASE[f"expressions of {part.value}"]),
         )
         for part in split.parts
     ]
