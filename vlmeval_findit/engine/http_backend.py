@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
@@ -30,6 +30,7 @@ from .backend import WorkResult, image_name, not_loaded, run_sync, single_calls
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
+from .scheduled_run import ScheduledRun
 from .scheduler import Assignment, Finished, Scheduler
 from .server import LONGEST_WAIT, Outcome, Policy
 
@@ -153,23 +154,19 @@ def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str
         yield image, (call, ChatCall(service.model, service.budget, *said))
 
 
-class _Run:
+class _Run(ScheduledRun[tuple[Any, Answer]]):
     def __init__(
         self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:
         service = self._service = backend.service
+        limits = dict.fromkeys(service.look(), backend.calls)
+        super().__init__(Scheduler(calls, limits, service.policy), cancel)
         self._backend = backend
         self._budget = service.budget
-        self._cancel = cancel
-        self._loop = asyncio.get_running_loop()
-        self._woken = asyncio.Event()
         self._client = HttpClient(service.timeout)
         self._images = EncodedImages()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._spent = ""
         self._lost = ""
-        limits = dict.fromkeys(service.look(), backend.calls)
-        self._scheduler = Scheduler(calls, limits, service.policy)
         if callable(service.endpoints):
             self._scheduler.servers_may_come = True
             self._go(self._follow())
@@ -177,28 +174,20 @@ class _Run:
                 log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
     async def answers(self) -> AsyncGenerator[list[tuple[Any, Answer]], None]:
-        with self._cancel.on_request(self._wake), self._budget.watched_by(self._wake):
-            async with self._client, self._ending_tasks():
-                while not self._cancel.now:
-                    self._woken.clear()
-                    may_begin = self._begin_calls()
-                    if home := self._finished():
+        try:
+            with self._budget.watched_by(self._wake):
+                async with self._client, aclosing(self.results()) as results:
+                    async for home in results:
                         yield home
-                    elif self._scheduler.done:
-                        return
-                    else:
-                        # The budget may have to wait for the cost of others: then only they can
-                        # wake it.
-                        now = self._loop.time()
-                        wake_at = self._scheduler.wake_at(now) if may_begin else None
-                        with suppress(TimeoutError):
-                            async with asyncio.timeout_at(wake_at):
-                                await self._woken.wait()
-            if home := self._finished():
-                yield home
+        finally:
+            self._images.close()
+            self._backend.capacity |= self._scheduler.capacity
 
-    def _begin_calls(self) -> bool:
-        """Begin what may begin; False if the budget waits for the cost of other calls."""
+    def _begin(self) -> bool:
+        """Begin what may begin; False if the budget waits for the cost of other calls.
+
+        Then only they can wake it.
+        """
         scheduler = self._scheduler
         if self._cancel.requested and not scheduler.given_up:
             scheduler.give_up("not asked: the run is to stop")
@@ -217,31 +206,7 @@ class _Run:
             self._go(self._attempt(assignment))
         return True
 
-    def _go(self, coroutine: Any) -> None:
-        task = self._loop.create_task(coroutine)
-        self._tasks.add(task)  # the loop itself holds tasks weakly
-        task.add_done_callback(self._tasks.discard)
-
-    def _wake(self) -> None:
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            self._loop.call_soon_threadsafe(self._woken.set)
-
-    @asynccontextmanager
-    async def _ending_tasks(self) -> AsyncIterator[None]:
-        try:
-            yield
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            self._images.close()
-            self._backend.capacity |= self._scheduler.capacity
-
-    def _finished(self) -> list[tuple[Any, Answer]]:
-        finished, self._scheduler.finished = self._scheduler.finished, []
-        return [home for one in finished if (home := self._home(one)) is not None]
-
-    def _home(self, finished: Finished) -> tuple[Any, Answer] | None:
+    def _result(self, finished: Finished) -> tuple[Any, Answer] | None:
         """Return a call and its answer; None if it was not made."""
         asked, call = finished.item.value
         if not (call.completion or call.error or call.unreadable):
@@ -293,7 +258,6 @@ class _Run:
             self._budget.end(None if call.cost is None else call.cost - before)
         now = self._loop.time()
         self._scheduler.ended(assignment, outcome, now, reason, retry_after=retry_after)
-        self._woken.set()
 
 
 def _outcome_of(error: CallError) -> Outcome:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ from .cancel import CancelToken
 from .finished import code_sha256
 from .plan import WorkItem
 from .ray_cluster import cluster, replicas
-from .scheduler import Assignment, Scheduler
+from .scheduled_run import ScheduledRun
+from .scheduler import Assignment, Finished, Scheduler
 from .server import Outcome, Policy
 
 log = logging.getLogger(__name__)
@@ -56,8 +57,9 @@ class RayBackend:
             return
         with cluster(self._ray), replicas(self._ray, self._load, self._inference) as handles:
             async with aclosing(_Run(self._ray, scheduler, handles, cancel).results()) as results:
-                async for result in results:
-                    yield result
+                async for home in results:
+                    for result in home:
+                        yield result
 
 
 @dataclass(slots=True, eq=False)
@@ -70,72 +72,43 @@ class _Actor:
         return f"{self.name} on {self.machine}"
 
 
-class _Run:
+class _Run(ScheduledRun[WorkResult]):
     def __init__(
         self, ray: Any, scheduler: Scheduler, handles: Iterable[Any], cancel: CancelToken
     ) -> None:
+        super().__init__(scheduler, cancel)
         self._ray = ray
-        self._scheduler = scheduler
-        actors = (_Actor(f"replica {at}", handle) for at, handle in enumerate(handles, 1))
-        self._actors = {actor.name: actor for actor in actors}
-        self._cancel = cancel
-        self._loop = asyncio.get_running_loop()
-        self._woken = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._starting = 0
         self._home: list[WorkResult] = []
         self._problem: BaseException = RuntimeError("no replica is left")
-
-    async def results(self) -> AsyncGenerator[WorkResult, None]:
+        actors = (_Actor(f"replica {at}", handle) for at, handle in enumerate(handles, 1))
+        self._actors = {actor.name: actor for actor in actors}
         for actor in self._actors.values():
             self._start(actor)
-        try:
-            with self._cancel.on_request(self._stop):
-                while not self._cancel.now:
-                    self._woken.clear()
-                    self._begin()
-                    home = self._finished()
-                    for result in home:
-                        yield result
-                    if not home:
-                        if self._scheduler.done:
-                            return
-                        wake_at = self._scheduler.wake_at(self._loop.time())
-                        with suppress(TimeoutError):
-                            async with asyncio.timeout_at(wake_at):
-                                await self._woken.wait()
-        finally:
-            for task in self._tasks:
-                task.cancel()
 
     def _stop(self) -> None:
         for actor in self._actors.values():
             actor.handle.stop.remote()
-        self._loop.call_soon_threadsafe(self._woken.set)
+        self._wake()
 
-    def _begin(self) -> None:
+    def _begin(self) -> bool:
         if self._cancel.requested:
             self._scheduler.give_up("not asked: the run is to stop")
         while (assignment := self._scheduler.next(self._loop.time())) is not None:
             self._go(self._ask(assignment))
-
-    def _go(self, coroutine: Any) -> None:
-        task = self._loop.create_task(coroutine)
-        self._tasks.add(task)  # the loop itself holds tasks weakly
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: self._woken.set())
+        return True
 
     def _finished(self) -> list[WorkResult]:
         home, self._home = self._home, []
-        finished, self._scheduler.finished = self._scheduler.finished, []
-        for one in finished:
-            item = one.item.value
-            if one.outcome is Outcome.HOPELESS:
-                return [*home, not_loaded(item, self._problem)]
-            if one.outcome is Outcome.FAILED and not self._cancel.requested:
-                answers = (Answer("", error=one.reason),) * len(item.calls)
-                home.append(WorkResult(item.calls, answers))
-        return home
+        return home + super()._finished()
+
+    def _result(self, finished: Finished) -> WorkResult | None:
+        item: WorkItem = finished.item.value
+        if finished.outcome is Outcome.HOPELESS:
+            return not_loaded(item, self._problem)
+        if finished.outcome is not Outcome.FAILED or self._cancel.requested:
+            return None
+        return WorkResult(item.calls, (Answer("", error=finished.reason),) * len(item.calls))
 
     def _start(self, actor: _Actor, within: float | None = None) -> None:
         """Use a replica once its model is loaded, without waiting for it."""
