@@ -35,7 +35,7 @@ def out(world: World) -> Path:
     return world.folder / "dataset"
 
 
-def push(world: World, out: Path, *more: str) -> int:
+def export(world: World, out: Path, *more: str) -> int:
     return main(["export", str(world.runs), "--to", "hub", "--out", str(out), *more])
 
 
@@ -59,7 +59,7 @@ def test_datasets_loads_both_tables(
 ) -> None:
     datasets = pytest.importorskip("datasets")
     mixed(world)
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     cache = str(world.folder / "cache")
     queries = datasets.load_dataset(str(out), cache_dir=cache)["test"]
     table = datasets.load_dataset(str(out), "runs", cache_dir=cache)["test"]
@@ -73,7 +73,7 @@ def test_datasets_loads_both_tables(
 
 def test_no_box_not_readable_and_failed_stay_three_things(world: World, out: Path) -> None:
     mixed(world)
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     rows = pq.read_table(out / "data" / "queries.parquet").to_pylist()
     kinds = {
         (row["model"], row["failed"], row["reason"], row["reply"])
@@ -90,10 +90,10 @@ def test_no_box_not_readable_and_failed_stay_three_things(world: World, out: Pat
 
 def test_the_columns_do_not_depend_on_what_was_answered(world: World, out: Path) -> None:
     world.predict("Silent", JSON, saying("[]"))
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     none = pq.read_table(out / "data" / "queries.parquet").schema
     world.predict("Good", JSON, speaking(JSON, 0.8, 10))
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     some = pq.read_table(out / "data" / "queries.parquet").schema
     for name in ("reply", "boxes", "ious", "hits", "assigned", "score", "tp", "error"):
         assert none.field(name).type == some.field(name).type, name
@@ -102,7 +102,7 @@ def test_the_columns_do_not_depend_on_what_was_answered(world: World, out: Path)
 def test_the_folder_is_a_folder_of_runs(
     world: World, runs: list[Run], out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     published = load_runs(out / "runs")
     assert [run.figures for run in published] == [run.figures for run in runs]
     assert main(["leaderboard", str(out / "runs"), "--out", str(world.folder / "board")]) == 0
@@ -114,7 +114,7 @@ def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out:
     forced = ("coordinate space: recorded pixels, now grid1000",)
     world.predict("Good", JSON, speaking(JSON, 0.8, 10), change=lambda r: replace(r, forced=forced))
     world.predict("A|B", TEXT, failing)
-    assert push(world, out, "--licence", "cc-by-4.0") == 0
+    assert export(world, out, "--licence", "cc-by-4.0") == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     for run in load_runs(world.runs):
         assert f"{run.figures['F1@0.5']:.1f}" in card
@@ -128,18 +128,18 @@ def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out:
 
 def test_without_a_licence_the_card_says_that_nobody_said_one(world: World, out: Path) -> None:
     mixed(world)
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license:" not in card
     assert "Nobody said one" in card
 
 
 def test_twice_is_the_same_bytes(world: World, runs: list[Run], out: Path) -> None:
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     first = contents(out)
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
-    assert push(world, out) == 0
-    assert push(world, out.with_name("another")) == 0
+    assert export(world, out) == 0
+    assert export(world, out.with_name("another")) == 0
     assert contents(out) == first == contents(out.with_name("another"))
     assert times == {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
     sums = json.loads(first[CHECKSUMS])["sha256"]
@@ -148,7 +148,7 @@ def test_twice_is_the_same_bytes(world: World, runs: list[Run], out: Path) -> No
 
 def test_a_run_that_is_gone_is_gone_and_a_clones_git_folder_stays(world: World, out: Path) -> None:
     mixed(world)
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     (out / ".git").mkdir()
     (out / ".git" / "HEAD").write_text("ref")
     (good,) = world.runs.rglob("Good*_provenance.json")
@@ -160,7 +160,7 @@ def test_a_run_that_is_gone_is_gone_and_a_clones_git_folder_stays(world: World, 
 def test_one_name_in_two_folders(world: World, out: Path) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     world.predict("Good", JSON, speaking(JSON, 0.2, 10), rows=8, folder="others")
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     digests = {run.basis.digest for run in load_runs(world.runs)}
     assert {path.name for path in (out / "runs").iterdir()} == digests
     assert len(load_runs(out / "runs")) == 2
@@ -185,7 +185,7 @@ def test_no_secret_and_no_path_of_this_machine(
     world.predict(
         "Broken", JSON, saying(f"Failed to obtain answer via API. no {alien}"), change=elsewhere
     )
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     assert "were taken out of (the card names all):\n  runs/Broken" in capsys.readouterr().out
     private = (SECRET, str(world.folder), str(Path.home()), "secret-project", "hunter22")
     for name, data in [*contents(out).items(), *_decoded(out)]:
@@ -268,7 +268,7 @@ def test_what_a_run_recorded_of_a_failed_call_names_no_path(
     path.unlink()
     write_rows(path := path.with_suffix(suffix), lambda: rows)
     assert main(["score", str(path)]) == 0
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     for name, data in [*contents(out).items(), *_decoded(out)]:
         assert b"Jane" not in data, name
     (published,) = load_runs(out / "runs")
@@ -286,7 +286,7 @@ def test_a_sheet_becomes_json_that_can_be_searched(world: World, out: Path) -> N
     write_rows(sheet, lambda: rows)
     path.unlink()
     assert main(["score", str(sheet)]) == 0
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     (published,) = load_runs(out / "runs")
     assert published.path.suffix == ".json"
     assert [r.text for r in read_predictions(published.path)] == [r["prediction"] for r in rows]
@@ -330,27 +330,27 @@ def test_a_folder_of_somebody_elses_is_left_alone(
     mixed(world)
     out.mkdir()
     (out / "README.md").write_text("mine")
-    assert push(world, out) == 2
+    assert export(world, out) == 2
     assert "did not write" in capsys.readouterr().err
     assert contents(out) == {"README.md": b"mine"}
     (out / "README.md").unlink()
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     (out / "README.md").write_text("edited by hand")
-    assert push(world, out, "--licence", "mit") == 2
+    assert export(world, out, "--licence", "mit") == 2
     assert "was changed after" in capsys.readouterr().err
     assert (out / "README.md").read_text() == "edited by hand"
 
 
 def test_checksums_lead_to_no_other_folder(world: World, out: Path) -> None:
     mixed(world)
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     victim = world.folder / "victim.txt"
     victim.write_text("kept")
     values = json.loads((out / CHECKSUMS).read_text())
     values["sha256"]["../victim.txt"] = file_sha256(victim)
     values["written by"] = "vlmeval_findit push"  # as 0.2 wrote it
     (out / CHECKSUMS).write_text(json.dumps(values))
-    assert push(world, out, "--licence", "mit") == 0
+    assert export(world, out, "--licence", "mit") == 0
     assert victim.read_text() == "kept"
 
 
@@ -373,11 +373,11 @@ def test_uploads_the_folders_files_and_no_other(
     world: World, out: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mixed(world)
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     assert hub.asked == []
     (out / "notes.txt").write_text("mine alone")
     upload = ("--upload", "me/runs", "--private", "--yes")
-    assert push(world, out, *upload) == 0
+    assert export(world, out, *upload) == 0
     assert "uploaded: " in capsys.readouterr().out
     files = {name: data for name, data in contents(out).items() if name != "notes.txt"}
     assert hub.repositories["me/runs"] == files
@@ -397,13 +397,13 @@ def test_a_hub_that_refuses_is_status_1_and_the_folder_stays(
 ) -> None:
     mixed(world)
     hub.full = True
-    assert push(world, out, "--upload", "me/runs", "--yes") == 1
+    assert export(world, out, "--upload", "me/runs", "--yes") == 1
     said = capsys.readouterr().err
     assert "storage limit reached" in said
     assert "run the same command again to go on" in said
     wrong = "hf_" + "wrong" * 8
     monkeypatch.setenv("HF_TOKEN", wrong)
-    assert push(world, out, "--upload", "me/runs", "--yes") == 1
+    assert export(world, out, "--upload", "me/runs", "--yes") == 1
     said = capsys.readouterr().err
     assert "error: me/runs: " in said
     assert wrong not in said
@@ -419,13 +419,13 @@ def test_a_repository_of_somebody_elses_is_left_alone(
     mixed(world)
     theirs = {"data/train.csv": b"years of work", "runs/notes.txt": b"more of it"}
     hub.repositories["me/runs"] = dict(theirs)
-    assert push(world, out, *UPLOAD, "--yes") == 2
+    assert export(world, out, *UPLOAD, "--yes") == 2
     said = capsys.readouterr().err
     assert "holds what findit export did not write (data/train.csv)" in said
     assert "name a new repository with --upload" in said
     # Another program's list of checksums is no marker of ours.
     hub.repositories["me/runs"] = theirs = {"checksums.json": b"{}", "data/x": b""}
-    assert push(world, out, *UPLOAD, "--yes") == 2
+    assert export(world, out, *UPLOAD, "--yes") == 2
     assert hub.repositories["me/runs"] == theirs
     assert not out.exists()
 
@@ -433,15 +433,15 @@ def test_a_repository_of_somebody_elses_is_left_alone(
 def test_an_empty_repository_is_taken(world: World, out: Path, hub: Hub) -> None:
     mixed(world)
     hub.repositories["me/runs"] = {".gitattributes": b"*.parquet lfs"}
-    assert push(world, out, *UPLOAD, "--yes") == 0
+    assert export(world, out, *UPLOAD, "--yes") == 0
     assert set(hub.repositories["me/runs"]) == {".gitattributes", *contents(out)}
 
 
-def test_only_what_push_wrote_is_replaced_or_deleted(
+def test_only_what_an_export_wrote_is_replaced_or_deleted(
     world: World, out: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mixed(world)
-    assert push(world, out, *UPLOAD, "--yes") == 0
+    assert export(world, out, *UPLOAD, "--yes") == 0
     there = hub.repositories["me/runs"]
     there |= {"data/theirs.csv": b"1", "runs/theirs.txt": b"2"}
     odd = min(name for name in there if name.startswith("runs/Odd"))
@@ -451,7 +451,7 @@ def test_only_what_push_wrote_is_replaced_or_deleted(
     assert "deleted: runs/Failing" in capsys.readouterr().out
     assert set(there) == {*contents(out), "data/theirs.csv", "runs/theirs.txt"}
     there[odd] = b"theirs"
-    assert push(world, out, *UPLOAD, "--yes") == 2
+    assert export(world, out, *UPLOAD, "--yes") == 2
     assert f"holds {odd}, which findit export did not write" in capsys.readouterr().err
     assert there[odd] == b"theirs"
 
@@ -464,7 +464,7 @@ def test_what_changes_while_one_decides_is_not_overwritten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mixed(world)
-    assert push(world, out, *UPLOAD, "--yes") == 0
+    assert export(world, out, *UPLOAD, "--yes") == 0
 
     def somebody_else_commits(question: str) -> str:
         hub.commits["me/runs"] += 1
@@ -472,7 +472,7 @@ def test_what_changes_while_one_decides_is_not_overwritten(
 
     answers(monkeypatch, somebody_else_commits)
     before = dict(hub.repositories["me/runs"])
-    assert push(world, out, "--licence", "mit", *UPLOAD) == 1
+    assert export(world, out, "--licence", "mit", *UPLOAD) == 1
     assert "commit has happened since" in capsys.readouterr().err
     assert hub.repositories["me/runs"] == before
 
@@ -505,7 +505,7 @@ def test_visibility_and_what_becomes_public_are_said_before_asking(
         return answer
 
     answers(monkeypatch, decides)
-    assert push(world, out, *UPLOAD) == status
+    assert export(world, out, *UPLOAD) == status
     (said,) = said_before
     assert f"to {hub.url}/datasets/me/runs, a new repository, PUBLIC: everybody can read it" in said
     assert "  http://gpu7.lab.org:8000/v1 in README.md, runs/Served" in said
@@ -518,20 +518,20 @@ def test_private_makes_no_public_repository_private(
     world: World, out: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mixed(world)
-    assert push(world, out, *UPLOAD, "--yes") == 0
+    assert export(world, out, *UPLOAD, "--yes") == 0
     before = dict(hub.repositories["me/runs"])
     capsys.readouterr()
-    assert push(world, out, "--licence", "mit", *UPLOAD, "--private", "--yes") == 2
+    assert export(world, out, "--licence", "mit", *UPLOAD, "--private", "--yes") == 2
     assert "is there and public, and stays so" in capsys.readouterr().err
     assert hub.repositories["me/runs"] == before
     hub.private.add("me/runs")
-    assert push(world, out, *UPLOAD, "--yes") == 0
+    assert export(world, out, *UPLOAD, "--yes") == 0
     assert "a repository that is there, private: only those who" in capsys.readouterr().out
 
 
 def test_the_card_names_no_folder(world: World, out: Path) -> None:
     mixed(world)
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     assert not re.search(r"(?<![\w`])/\w+/\w+", card)
     assert os.sep + "tmp" not in card
@@ -552,7 +552,7 @@ def test_the_checkpoint_in_the_record_of_every_reply_is_a_path_too(
         path.write_text(json.dumps([{**reply, "extra_records": record} for reply in replies]))
         assert main(["score", str(path), "--force"]) == 0
     capsys.readouterr()
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     assert re.search(r"\(the card names all\):\n.* and \d+ more\n", capsys.readouterr().out)
     for name, data in [*contents(out).items(), *_decoded(out)]:
         assert b"secret-project" not in data, name
@@ -567,7 +567,7 @@ def test_the_card_names_plug_ins_and_no_path_of_the_model_that_ships(
         return replace(run, answering=who, plugins={"mine.py": "sha256:0123"})
 
     world.predict("FindIt-Nano", JSON, saying("[]"), change=ours)
-    assert push(world, out) == 0
+    assert export(world, out) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "findit --model FindIt-Nano --data" in card
     assert "With plug-ins: mine.py sha256:0123" in card

@@ -1,4 +1,4 @@
-"""A local mirror, ``fetch``, a run through VLMEvalKit to a score; import, run, export."""
+"""A local mirror, ``data get``, a run through VLMEvalKit to a score; import, run, export."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def oddities(queries: Iterable[Query]) -> list[Oddity]:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Result of ``prepare`` for one table."""
+    """A table that ``data get`` made."""
 
     table: str
     path: Path

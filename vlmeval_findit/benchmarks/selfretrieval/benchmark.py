@@ -19,7 +19,7 @@ from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .captions import REASONS, captions_in, replies_of
 from .judging import encoder_name, judge, loaded, scorer_of
-from .pairs import SETS, Pair, PairTask, Side, load_task, parse
+from .pairs import RENDERED, SETS, Pair, PairTask, Side, load_task, parse
 from .scoring import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
 
 VERSION = 1  # increase when the wording changes
@@ -57,9 +57,7 @@ def _pairs(name: str, folder: str) -> dict[tuple[str, ...], Pair]:
 
 
 BASELINES = {  # by model name
-    "SceneDescriber": Baseline(
-        describe_scenes, tables=frozenset(row.name for row in SETS.values() if row.maker)
-    ),
+    "SceneDescriber": Baseline(describe_scenes, tables=frozenset(RENDERED)),
 }
 
 

@@ -116,11 +116,6 @@ class JudgedCaption:
 Judged = Both[JudgedCaption]  # a pair
 
 
-class _Place(NamedTuple):
-    pair: int
-    side: Side
-
-
 def judge(
     pairs: Sequence[Pair], captions: Sequence[Captions], folder: Path, encoder: Encoder
 ) -> list[Judged]:
@@ -132,7 +127,7 @@ def judge(
         ZeroLengthError: a feature has length zero; the message names uid and side.
     """
     places = [
-        _Place(at, side)
+        (at, side)
         for at, both in enumerate(captions)
         for side in Side
         if both.of(side).caption is not None
@@ -140,46 +135,32 @@ def judge(
     judged = [Both(JudgedCaption(both.left), JudgedCaption(both.right)) for both in captions]
     if not places:
         return judged
-    texts = [captions[place.pair].of(place.side).caption or "" for place in places]
-    own, other = _pictures(pairs, places, folder, encoder)
-    features = {how: encoder.texts(texts, how) for how in Padding}
-    found = {
-        how: _nearness(_named(pairs, places, one.vectors, own, other))
-        for how, one in features.items()
-    }
-    default, published = found[Padding.AS_TRAINED], found[Padding.UNPADDED]
-    trained = features[Padding.AS_TRAINED]
-    for at, (pair, side) in enumerate(places):
-        said = captions[pair].of(side)
-        one = JudgedCaption(said, default[at], published[at], trained.tokens[at], trained.cut[at])
-        judged[pair] = judged[pair]._replace(**{side.value: one})
-    return judged
-
-
-def _pictures(
-    pairs: Sequence[Pair], places: Sequence[_Place], folder: Path, encoder: Encoder
-) -> tuple[Floats, Floats]:
-    """Return the features of the captions' own and other images, each embedded once."""
-    names = list(dict.fromkeys(name for place in places for name in pairs[place.pair].images))
-    vectors = encoder.images([folder / name for name in names])
-    row = {name: at for at, name in enumerate(names)}
-    own, other = [], []
-    for pair, side in places:
-        images = Both(*pairs[pair].images)
-        own.append(row[images.of(side)])
-        other.append(row[images.of(side.other)])
-    return vectors[own], vectors[other]
-
-
-def _named(
-    pairs: Sequence[Pair], places: Sequence[_Place], texts: Floats, own: Floats, other: Floats
-) -> Floats:
+    names = list(dict.fromkeys(name for at, _ in places for name in pairs[at].images))
+    images = dict(zip(names, encoder.images([folder / name for name in names]), strict=True))
+    shown = [(Both(*pairs[at].images), side) for at, side in places]
+    own = np.array([images[both.of(side)] for both, side in shown])
+    other = np.array([images[both.of(side.other)] for both, side in shown])
+    texts = [captions[at].of(side).caption or "" for at, side in places]
+    trained = encoder.texts(texts, Padding.AS_TRAINED)
+    unpadded = encoder.texts(texts, Padding.UNPADDED)
     try:
-        return similarities(texts, own, other)
+        default, published = (
+            _nearness(similarities(one.vectors, own, other)) for one in (trained, unpadded)
+        )
     except ZeroLengthError as error:
-        place = places[error.row]
-        what = f"{error.what} (uid {pairs[place.pair].uid}, {place.side.value})"
+        at, side = places[error.row]
+        what = f"{error.what} (uid {pairs[at].uid}, {side.value})"
         raise ZeroLengthError(error.row, what) from None
+    for row, (at, side) in enumerate(places):
+        one = JudgedCaption(
+            captions[at].of(side),
+            default[row],
+            published[row],
+            trained.tokens[row],
+            trained.cut[row],
+        )
+        judged[at] = judged[at]._replace(**{side.value: one})
+    return judged
 
 
 def _nearness(cosines: Floats) -> list[Nearness]:
@@ -206,7 +187,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
         SettingsError: it is neither ours, nor a folder, nor like a Hugging Face id.
     """
     if settings.encoder is None:
-        return SETS[table].encoder, f"default of {table}"
+        return SETS[table], f"default of {table}"
     name, source = settings.encoder.name, settings.encoder.source
     if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
         raise SettingsError(

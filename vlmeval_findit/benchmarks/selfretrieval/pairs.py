@@ -73,28 +73,17 @@ class Pair:
 PairTask = Task[PlainQuestion, Pair]  # a table's pairs by index
 
 
-@dataclass(frozen=True, slots=True)
-class PairSet:
-    """A table of pairs."""
+RENDERED = (f"{PREFIX}_Scenes", f"{PREFIX}_Scenes_mini")  # made on first use
 
-    name: str
-    encoder: str  # the default
-    how_to_make: str  # command
-    maker: str = ""  # package of data/ that makes the table on first use
+# The default encoder by table; also the keys of their image folders
+SETS = {PREFIX: "SigLIP", **dict.fromkeys(RENDERED, "FindIt-Nano-SigLIP")}
 
 
-_RENDERED = "nothing: it is made when it is first asked for"
-
-SETS = {  # table by name, also the key of its image folder
-    row.name: row
-    for row in (
-        PairSet(
-            PREFIX, "SigLIP", "python run_findit.py data get SelfRetrieval --from dataset.json"
-        ),
-        PairSet(f"{PREFIX}_Scenes", "FindIt-Nano-SigLIP", _RENDERED, "rendered"),
-        PairSet(f"{PREFIX}_Scenes_mini", "FindIt-Nano-SigLIP", _RENDERED, "rendered"),
-    )
-}
+def how_to_make(table: str) -> str:
+    """Return the command that makes a table."""
+    if table in RENDERED:
+        return "nothing: it is made when it is first asked for"
+    return "python run_findit.py data get SelfRetrieval --from dataset.json"
 
 
 def parse(name: str) -> PlainQuestion:
@@ -117,10 +106,9 @@ def load_task(name: str) -> PairTask:
         TableError: the table cannot be read.
     """
     question = parse(name)
-    row = SETS[name]
-    if row.maker:
-        import_module(f"vlmeval_findit.data.{row.maker}.pair_tables").ensure(name)
-    table = find_table(name, row.how_to_make)
+    if name in RENDERED:
+        import_module("vlmeval_findit.data.rendered.pair_tables").ensure(name)
+    table = find_table(name, how_to_make(name))
     return Task(name, question, table, {pair.index: pair for pair in read_table(table)})
 
 
@@ -133,8 +121,7 @@ def write_table(folder: Path, name: str, pairs: Sequence[Pair], origin: Mapping[
 
 def read_table(path: Path) -> list[Pair]:
     """Read a table's pairs; see :func:`.table_files.read_table`."""
-    row = SETS.get(path.stem, SETS[PREFIX])
-    return table_files.read_table(path, Pair, row.how_to_make)
+    return table_files.read_table(path, Pair, how_to_make(path.stem))
 
 
 PAIRS = 247  # published pairs: uids 0 to 246, each of 494 images once

@@ -158,8 +158,7 @@ class VPBench(Benchmark):
         question = self.parse(name)
         if isinstance(question, Stage2Question):
             return stage2_task.load(name)
-        if question.table in TABLES:
-            ensure(TABLES[question.table])
+        ensure(question.table)
         table = find_table(question.table, how_to_make(question.table))
         return Task(name, question, table, {query.index: query for query in read_table(table)})
 

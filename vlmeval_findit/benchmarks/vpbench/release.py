@@ -347,7 +347,7 @@ def prepare(path: Path, out: Path) -> Written:
         TableError: naming file, row and column; no table is written.
     """
     files = files_of(path)
-    release = Release(files, image_folder(TABLES[STAGE_1].images).path)
+    release = Release(files, image_folder(TABLES[STAGE_1]).path)
     with files[0].open("rb") as f:
         md5 = hashlib.file_digest(f, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     origin = {**sources(files), "official": len(files) == 1 and md5 == OFFICIAL_MD5}

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...core import table_files
@@ -24,36 +23,8 @@ from .query import LETTERS, HintColumn, Kind, VPQuery
 STAGE_1 = f"{PREFIX}Stage1"
 ORIGINAL = f"{STAGE_1}_original"  # the table of stage 1 in the authors' layout
 STAGE_2 = f"{PREFIX}Stage2"  # with other columns
-MAKERS = "vlmeval_findit.data"  # package of the modules that generate tables on first use
-
-
-class KnownTable(NamedTuple):
-    """A table of stage 1 or of the same kind."""
-
-    name: str
-    images: str  # key of its image folder
-    maker: str = ""  # module in MAKERS with ensure(table_name); "": made from files
-
-
-TABLES = MappingProxyType(  # by name
-    {
-        row.name: row
-        for row in (
-            KnownTable(STAGE_1, "VPBench"),
-            KnownTable(f"{PREFIX}Demo", "VPBench_Demo", "rendered.marked_tables"),
-            KnownTable(f"{PREFIX}Scenes", "VPBench_Scenes", "rendered.marked_tables"),
-            KnownTable(f"{PREFIX}Scenes_mini", "VPBench_Scenes_mini", "rendered.marked_tables"),
-        )
-    }
-)
-
-
-def table_of(name: str) -> KnownTable | None:
-    """Find a table; None where there is none. A custom one's image folder has its name."""
-    known = TABLES.get(name)
-    if known is None and any((folder / f"{name}.tsv").is_file() for folder in table_folders()):
-        return KnownTable(name, images=name)
-    return known
+RENDERED = tuple(f"{PREFIX}{name}" for name in ("Demo", "Scenes", "Scenes_mini"))
+TABLES = {STAGE_1: "VPBench", **{name: name for name in RENDERED}}  # keys of the image folders
 
 
 def own_tables() -> list[str]:
@@ -73,10 +44,10 @@ def how_to_make(table: str) -> str:
     return "writing it again (columns: docs/vp-bench.md)"
 
 
-def ensure(table: KnownTable) -> None:
-    """Generate a table that has a maker, unless it is up to date."""
-    if table.maker:
-        import_module(f"{MAKERS}.{table.maker}").ensure(table.name)
+def ensure(table: str) -> None:
+    """Render a table that is rendered, unless it is up to date."""
+    if table in RENDERED:
+        import_module("vlmeval_findit.data.rendered.marked_tables").ensure(table)
 
 
 # --- names and messages ---------------------------------------------------------------------------
@@ -106,14 +77,14 @@ def parse(name: str) -> VPQuestion:
         QuestionError: invalid name; the message says which is nearest.
     """
     table = STAGE_1 if name == ORIGINAL else name
-    known = table_of(table) if re.fullmatch(r"\w+", name, re.ASCII) else None
-    if known is None:
+    is_known = table in TABLES or table in own_tables()
+    if not is_known or not re.fullmatch(r"\w+", name, re.ASCII):
         names = [*TABLES, ORIGINAL, *own_tables()]
         raise QuestionError(f"{name}: no such table of VP-Bench{nearest(name, names)}")
     return VPQuestion(
         name,
         table,
-        known.images,
+        TABLES.get(table, table),  # a custom table's images have its name
         family_name="marks",
         max_new_tokens=MAX_NEW_TOKENS,
         original=name == ORIGINAL,

@@ -124,8 +124,8 @@ class ChatCall:
         confidences: bool = False,
     ) -> Completion:
         """Send a body with the token limit in the field that the server takes; return the reply."""
-        usual = server.takes
-        for takes in (usual, *(name for name in LIMIT_FIELDS if name != usual)):
+        takes = usual = server.takes
+        while True:
             self.attempts += 1
             own = {takes if name == "max_tokens" else name: it for name, it in body.items()}
             try:
@@ -133,6 +133,7 @@ class ChatCall:
                 found = read_completion(reply, confidences=confidences)
             except CallError as error:
                 if takes == usual and is_unknown(takes, error):
+                    takes = next(name for name in LIMIT_FIELDS if name != usual)
                     continue
                 if not confidences or not refuses_logprobs(error.status, str(error)):
                     raise
@@ -141,7 +142,6 @@ class ChatCall:
                 raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
             server.takes = takes
             return found.priced(self.model.prices)
-        raise AssertionError("the last field's error is raised")
 
     def _pay(self, cost: float) -> None:
         self.cost = (self.cost or 0.0) + cost
