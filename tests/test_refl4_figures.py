@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.refl4.annotations import Annotation, Corners, Split, size_of
+from vlmeval_findit.benchmarks.refl4.annotations import (
+    Annotation,
+    Corners,
+    Split,
+    predictions_from,
+    size_of,
+)
 from vlmeval_findit.benchmarks.refl4.classes import (
     AUTHORS,
     CORRECTED,
@@ -19,7 +25,6 @@ from vlmeval_findit.benchmarks.refl4.classes import (
     class_of,
     source_of,
 )
-from vlmeval_findit.benchmarks.refl4.converter import predictions_from
 from vlmeval_findit.benchmarks.refl4.protocol import (
     CORRECTED_METRICS,
     HITS,

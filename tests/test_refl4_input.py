@@ -15,22 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.refl4.annotations import (
+    FORMATS,
     RELEASE,
     Annotation,
     Code,
     RefusedError,
     Split,
     annotation,
-    of_split,
-    read_annotations,
-    unlike_release,
-)
-from vlmeval_findit.benchmarks.refl4.converter import (
-    FORMATS,
     boxes_of,
+    of_split,
     predictions_from,
+    read_annotations,
     read_box,
     replies_of,
+    unlike_release,
 )
 
 NAN, INF = math.nan, math.inf

@@ -9,9 +9,10 @@ from vlmeval_findit.benchmarks.refl4.annotations import (
     RefusedError,
     Split,
     annotation,
+    boxes_of,
     of_split,
+    predictions_from,
 )
-from vlmeval_findit.benchmarks.refl4.converter import boxes_of, predictions_from
 from vlmeval_findit.benchmarks.refl4.protocol import (
     CORRECTED_METRICS,
     TWELVE,

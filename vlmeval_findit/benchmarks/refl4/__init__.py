@@ -1,7 +1,6 @@
 """Ref-L4 (arXiv 2406.16866): long referring expressions, one box each, strict IoU thresholds.
 
-``converter`` reads other programs' boxes; ``reviews`` joins results on RefCOCO/+/g with the
-authors' reviews.
+``reviews`` joins results on RefCOCO/+/g with the authors' reviews.
 """
 
 PREFIX = "FindIt_RefL4Full_"

@@ -25,8 +25,7 @@ from ..findit.drawing import draw_as
 from ..findit.grid import Table
 from ..findit.scoring import MatchedReply, match_replies
 from ..findit.scoring import scored_row as findit_row
-from .annotations import Annotation, Split
-from .converter import replies_of
+from .annotations import Annotation, Split, replies_of
 from .protocol import (
     ACC_SALVAGED,
     COUNTS,

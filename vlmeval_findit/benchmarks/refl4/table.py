@@ -116,9 +116,8 @@ def split_of(table: str) -> Split:
     return Split(table.rpartition("_")[2])
 
 
-def how_to_make(split: Split) -> str:
-    """Return the command that makes a split's table."""
-    name = table_name(split)
+def how_to_make(name: str) -> str:
+    """Return the command that makes a table."""
     return f"python run_findit.py data get {name} [--from DIR]"
 
 
@@ -165,8 +164,7 @@ def _expression_of(query: Query, where: str) -> Expression:
 
 def read_table(path: Path) -> list[Expression]:
     """Read a table's rows; see :func:`.table_files.read_table`."""
-    split = split_of(path.stem) if path.stem in DATASETS else Split.ALL
-    return table_files.read_table(path, Annotation, how_to_make(split), _expression)
+    return table_files.read_table(path, Annotation, how_to_make(path.stem), _expression)
 
 
 def load_task(name: str) -> RefL4Task:
@@ -186,7 +184,7 @@ def load_task(name: str) -> RefL4Task:
             for index, query in task.queries.items()
         }
         return Task(name, variant, task.table, queries)
-    table = find_table(variant.table, how_to_make(split_of(variant.dataset)))
+    table = find_table(variant.table, how_to_make(variant.dataset))
     return Task(name, variant, table, {row.index: row for row in read_table(table)})
 
 

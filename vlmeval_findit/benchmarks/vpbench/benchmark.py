@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet, Published
+from ...core.benchmark import Baseline, BatchScore, Benchmark, Published
 from ...core.drawing import Drawing, DrawnLine, DrawnPicture, Role
 from ...core.files import sha256_of
 from ...core.identity import Identity
@@ -23,12 +23,12 @@ from .query import VPQuery
 from .reading import AMBIGUOUS, NO_CHOICE, published_letter, read
 from .stage2_task import Stage2Question
 from .tables import (
-    PROMPTS,
     STAGE_1,
     TABLES,
     VPQuestion,
     ensure,
     how_to_make,
+    message,
     own_tables,
     parse,
     read_table,
@@ -174,8 +174,8 @@ class VPBench(Benchmark):
         # The formats of stage 2 share a table, but not the images.
         return (question.column,)
 
-    def prompts(self) -> Sequence[PromptSet]:
-        return [PROMPTS]
+    def message(self, query: Any, question: Any) -> Message:
+        return message(query, question)
 
     def example(self, query: Any, question: Any) -> str:
         return str(query.answer)

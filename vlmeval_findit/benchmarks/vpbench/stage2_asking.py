@@ -56,15 +56,6 @@ def uneven(row: Stage2Row) -> bool:
 # --- marks ----------------------------------------------------------------------------------------
 
 
-def mark_words(shape: Shape, colours: Sequence[str]) -> list[str]:
-    """Name marks of one shape, one per colour.
-
-    >>> mark_words(Shape.TAG, ["red", "green", "red"])
-    ['red digit tag', 'green digit tag']
-    """
-    return [words_of(default_style(shape), colour) for colour in dict.fromkeys(colours)]
-
-
 _LOOKS = {
     Shape.BOX: "a rectangle drawn around",
     Shape.OVAL: "an ellipse drawn around",
@@ -219,12 +210,11 @@ def drawn(one: MarkedPicture, folder: Path) -> bytes:
     return png(draw_marks(pixels, regions, default_style(one.shape), one.colours).pixels)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A query and its marked images."""
 
     query: VPQuery
-    pictures: tuple[MarkedPicture, ...] = ()
+    pictures: list[MarkedPicture]
 
 
 def unsaid(row: Stage2Row) -> VPQuery:
@@ -265,7 +255,8 @@ def with_mark(row: Stage2Row, choice: Choice, described: bool) -> Asked:
         shown[at] = made.name
     of_marks = [colour for _, colour in coloured]
     roles = [mark.role for mark in row.marks]
-    words = mark_words(choice.shape, of_marks)
+    style = default_style(choice.shape)
+    words = [words_of(style, colour) for colour in dict.fromkeys(of_marks)]
     said = mark_described(choice.shape, of_marks, roles) if described else ""
     query = replace(
         unsaid(row),
@@ -275,7 +266,7 @@ def with_mark(row: Stage2Row, choice: Choice, described: bool) -> Asked:
         shapes=(choice.shape.value,),
         properties=tuple(dict.fromkeys(of_marks)),
     )
-    return Asked(query, tuple(pictures))
+    return Asked(query, pictures)
 
 
 def in_words(row: Stage2Row, described: bool) -> VPQuery:

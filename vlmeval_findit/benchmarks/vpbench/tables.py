@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core import table_files
-from ...core.benchmark import PromptSet
 from ...core.messages import Message, image, text
 from ...core.places import table_folders
 from ...core.question import PlainQuestion, QuestionError
@@ -114,9 +113,6 @@ def _original(query: VPQuery) -> list[str]:
 
 def _line(letter: str, option: str) -> str:
     return f"{letter}. {' '.join(option.split())}"
-
-
-PROMPTS = PromptSet("vp-bench-1", message)
 
 
 # --- rows -----------------------------------------------------------------------------------------

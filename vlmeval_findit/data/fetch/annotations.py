@@ -131,7 +131,7 @@ def _ref_l4_table(split: Split) -> Fetched:
 
     def ready(out: Path | None) -> Path | None:
         try:
-            where = ref_l4.how_to_make(split)
+            where = ref_l4.how_to_make(name)
             path = places.find_table(name, where) if out is None else out / f"{name}.tsv"
             rows = ref_l4.read_table(path)
         except (OSError, TableError):
