@@ -17,7 +17,6 @@ from web import Web, web_server
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.refl4 import annotations as known
-from vlmeval_findit.benchmarks.refl4.annotations import Known, Split
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Identity, write_identity
@@ -39,9 +38,12 @@ def parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def as_released(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in is what the authors published."""
-    sizes = {"small": 10, "medium": 5, "large": 5}
-    counts = {"refcoco": 10, "o365": 10}
-    made = Known({Split.VAL: 8, Split.TEST: 12}, sizes, counts, {"refcoco": 5, "o365": 5})
+    made = {
+        **{"expressions of val": 8, "expressions of test": 12},
+        **{"small boxes": 10, "medium boxes": 5, "large boxes": 5},
+        **{f"instances of {source}": 10 for source in ("refcoco", "o365")},
+        **{f"images of {source}": 5 for source in ("refcoco", "o365")},
+    }
     monkeypatch.setattr(known, "RELEASE", made)
     monkeypatch.setattr(fetched, "RELEASE", made)
 
