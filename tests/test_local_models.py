@@ -326,6 +326,19 @@ def test_a_stop_token_ends_its_row_and_no_other() -> None:
     assert {answer.recorded.finish_reason for answer in free} == {"length"}
 
 
+def test_a_temperature_samples() -> None:
+    import torch
+
+    greedy = ready("Qwen3-VL").answer_batch(questions(), VARIANT)
+    cold, hot = (runner("Qwen3-VL", temperature=value) for value in (1e-4, 50.0))
+    assert cold.answer_batch(questions(), VARIANT) == greedy
+    torch.manual_seed(7)
+    texts = [answer.text for answer in hot.answer_batch(questions(), VARIANT)]
+    torch.manual_seed(7)
+    assert [answer.text for answer in hot.answer_batch(questions(), VARIANT)] == texts
+    assert texts != [answer.text for answer in greedy]
+
+
 @pytest.mark.parametrize("row", ROWS)
 def test_the_familys_stop_tokens_are_known_to_its_tokenizer(row: str) -> None:
     encoder = ready(row)._loaded.encoder

@@ -122,6 +122,7 @@ def open_model(
     space: SpaceLike | None = None,
     key: str | None = None,
     like: str | None = None,
+    temperature: float | None = None,
     **settings: Any,
 ) -> Model:
     """Open a model by its name; one of this machine is loaded now.
@@ -141,8 +142,10 @@ def open_model(
         key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: its own variable);
             OpenRouter's is in OPENROUTER_API_KEY.
         like: the model of the table that it is like, where its name is none of it.
+        temperature: of sampling (None: greedy, or as the model's row says).
         settings: of a model on this machine, fields of
-            :class:`..models.local.run_settings.RunSettings`.
+            :class:`..models.local.run_settings.RunSettings`: ``batch_size``, ``dtype``,
+            ``device`` and so on.
 
     Raises:
         ValueError: there is no such model or setting, or a URL or key cannot be used.
@@ -151,12 +154,12 @@ def open_model(
     said = space.as_dict() if isinstance(space, Space) else space
     if provider is not None:
         _refuse(settings, f"{provider} has its own")
-        return _provided(provider, name, base_url, said, key, like)
+        return _provided(provider, name, base_url, said, key, like, temperature)
     if base_url is not None:
         _refuse(settings, "a server has its own")
-        return _served(name, base_url, said, key, like)
-    if said is not None:
-        settings["space"] = said
+        return _served(name, base_url, said, key, like, temperature)
+    own: dict[str, Any] = {"space": said, "temperature": temperature}
+    settings |= {key: value for key, value in own.items() if value is not None}
     if like is not None:
         return _like(like, name, settings)
     short, _, checkpoint = name.partition("=")
@@ -167,8 +170,9 @@ def open_model(
     if known is not None and known.local is not None:
         return Model(name, _asks_here(checkpoint or _own_checkpoint(short, known), known, settings))
     if known is not None and known.api is not None:
+        settings.pop("temperature", None)
         _refuse(settings, "OpenRouter has its own")
-        return _of_openrouter(short)
+        return _of_openrouter(short, temperature)
     if known is not None:
         raise ValueError(f"{short} is asked at a server: base_url=…")
     names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
@@ -227,13 +231,18 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
 
 
 def _served(
-    name: str, base_url: str | Sequence[str], space: Any, key: str | None, like: str | None
+    name: str,
+    base_url: str | Sequence[str],
+    space: Any,
+    key: str | None,
+    like: str | None,
+    temperature: float | None,
 ) -> Model:
     from ..models.http.chat import chat_model, server_name
     from ..models.http.endpoints import endpoints
 
     own, served = server_name(name)
-    model = chat_model(own, None, served, space, like=like)
+    model = chat_model(own, None, served, space, _sampling(temperature), like=like)
     return _over_http(model, endpoints(base_url, key))
 
 
@@ -244,21 +253,27 @@ def _provided(
     space: Any,
     key: str | None,
     like: str | None,
+    temperature: float | None,
 ) -> Model:
     from ..models.http.chat import chat_model
     from ..models.http.endpoints import provider_endpoints
 
     short, _, served = name.partition("=")
-    model = chat_model(short, provider, served, space, like=like)
+    model = chat_model(short, provider, served, space, _sampling(temperature), like=like)
     return _over_http(model, provider_endpoints(provider, base_url, key))
 
 
-def _of_openrouter(name: str) -> Model:
+def _sampling(temperature: float | None) -> dict[str, float]:
+    return {} if temperature is None else {"temperature": temperature}
+
+
+def _of_openrouter(name: str, temperature: float | None) -> Model:
     from ..models.http.chat import chat_model
     from ..models.http.endpoints import provider_endpoints
     from ..models.http.providers.table import OPENROUTER
 
-    return _over_http(chat_model(name, OPENROUTER), provider_endpoints(OPENROUTER))
+    model = chat_model(name, OPENROUTER, fields=_sampling(temperature))
+    return _over_http(model, provider_endpoints(OPENROUTER))
 
 
 def _over_http(model: ChatModel, servers: Endpoints) -> Model:

@@ -225,6 +225,8 @@ def _run(
         run_host(runner, flags)
     finally:
         end()
+    if how.temperature:
+        print(f"FindIt: replies were sampled at temperature {how.temperature:g}", file=sys.stderr)
     expected = [(model, name) for model in models for name in names]
     missing = OUTCOMES.missing(expected, scored=ours.mode != "infer")
     for line in [*map(str, OUTCOMES.bad()), *missing]:

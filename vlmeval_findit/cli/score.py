@@ -53,6 +53,8 @@ def _notes(run: RunScore) -> Iterator[str]:
     name = f"{run.model} {run.task.name}"
     for note in run.forced:
         yield f"forced: {name}: {note}"
+    if run.identity is not None and run.identity.answering.sampled:
+        yield f"{name}: {run.identity.answering.sampled}"
     if run.doctor is not None:
         yield f"{name}: {run.doctor} {as_called('(see: run_findit.py doctor)')}"
     salvaged = salvaged_line(run.benchmark, run.rows, run.sums)

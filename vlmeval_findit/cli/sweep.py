@@ -241,6 +241,9 @@ def run(sweep: Sweep, hosts: Hosts, formats_file: Path) -> int:
     print_rows(_row(result) for result in results if status or result.dropped is None)
     if status:
         return status
+    for entry in sweep.models:
+        if temperature := entry.settings.get("temperature"):
+            print(f"{entry.name}: replies were sampled at temperature {temperature:g}")
     report_formats(results, formats_file, sweep.race)
     for result in results:
         if result.doctor is not None:

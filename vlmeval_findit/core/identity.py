@@ -43,6 +43,12 @@ class Answering:
     runs_here: bool = False  # On this machine: the versions of :data:`ENGINES` matter
     hosts_own: bool = False  # In VLMEvalKit's own code: the host's version matters
 
+    @property
+    def sampled(self) -> str | None:
+        """Say at which temperature replies are sampled; None: greedily, as far as is known."""
+        said = self.settings.get("temperature")
+        return f"replies were sampled at temperature {said}" if said and float(said) else None
+
 
 class Described(NamedTuple):
     """Who answers, and the coordinate space of the replies (None: not known)."""

@@ -133,6 +133,7 @@ def remarks(board: Board) -> list[tuple[str, list[str]]]:
         ("Intervals", interval_lines(board)),
         ("Scored by", scorer_lines(board)),
         ("Queries with nothing to find", rejection_lines(board)),
+        ("Sampled", sampled_lines(board)),
         ("Forced", forced_lines(board)),
         ("Coordinate space in doubt", doctor_lines(board)),
     )
@@ -179,6 +180,15 @@ def scorer_lines(board: Board) -> list[str]:
         f"{column.name}: {scorer}"
         for column in board.columns
         if (scorer := column.runs[0].basis.scorer)
+    ]
+
+
+def sampled_lines(board: Board) -> list[str]:
+    """A sentence for every comparable run that was not answered greedily."""
+    return [
+        f"{one.run.model}, {one.run.question.name}: {said}"
+        for one in board.sweep
+        if (run := one.run.basis.identity) is not None and (said := run.answering.sampled)
     ]
 
 

@@ -1,0 +1,164 @@
+"""One grammar of models in ``run``, ``search``, ``sweep``, ``probe``, sweep files and Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from chat_server import ChatServer, completion
+from PIL import Image
+
+import vlmeval_findit as findit
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli.probe import command as probe
+from vlmeval_findit.cli.run import command as run
+from vlmeval_findit.cli.search import command as search
+from vlmeval_findit.cli.sweep import command as sweep
+from vlmeval_findit.core.config import ConfigError
+from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.models.options import ModelOptions
+from vlmeval_findit.sweeps.config import parse_sweep
+
+URL = "http://127.0.0.1:9/v1"
+SHARED = {
+    *("like", "space", "base_url", "provider", "key", "header", "extra_body", "temperature"),
+    *("batch_size", "dtype", "device", "serve", "gpus", "tensor_parallel", "serve_args"),
+    *("api_nproc", "timeout", "max_usd", "prices", "dry_run"),
+}
+
+
+@pytest.mark.parametrize("command", [run, search, sweep, probe])
+def test_the_commands_share_their_options(command: object) -> None:
+    options = {option.name for option in command.params}  # type: ignore[attr-defined]
+    assert options >= SHARED
+
+
+@pytest.mark.parametrize(
+    ("how", "model", "entry"),
+    [
+        ({}, "Qwen3-VL", ModelEntry("Qwen3-VL")),
+        ({}, "mine=/models/a", ModelEntry("mine", checkpoint="/models/a")),
+        (
+            {"base_url": URL},
+            "Qwen3-VL=served",
+            ModelEntry("Qwen3-VL", served="served", base_url=URL),
+        ),
+        (
+            {"provider": "openai"},
+            "GPT-5.4=mine",
+            ModelEntry("GPT-5.4", served="mine", provider="openai"),
+        ),
+        (
+            {"like": "Qwen3-VL", "space": '{"kind": "unit"}', "temperature": 0.5, "device": "cpu"},
+            "mine=a/b",
+            ModelEntry(
+                "mine",
+                {"temperature": 0.5},
+                checkpoint="a/b",
+                like="Qwen3-VL",
+                space={"kind": "unit"},
+                resources={"device": "cpu"},
+            ),
+        ),
+    ],
+)
+def test_a_model_is_said_in_one_way(how: dict[str, object], model: str, entry: ModelEntry) -> None:
+    assert ModelOptions(**how).entry(model) == entry  # type: ignore[arg-type]
+
+
+def test_options_override_a_sweeps_file() -> None:
+    (entry,) = parse_sweep(
+        "models: [{name: Qwen3-VL, temperature: 0.2, dtype: float16, space: unit}]\ndatasets: Demo"
+    ).models
+    how = ModelOptions(temperature=0.7, batch_size=2, space="grid1000")
+    made = how.applied(entry)
+    assert made.settings == {"temperature": 0.7, "dtype": "float16"}
+    assert (made.resources, made.space) == ({"batch_size": 2}, "grid1000")
+
+
+def test_keys_of_a_model_in_a_file_are_those_of_the_command_line() -> None:
+    keys = {"temperature": 0.5, "dtype": "float16", "batch_size": 2, "device": "cpu"}
+    text = f"models: [{json.dumps({'name': 'Qwen3-VL', 'base_url': URL, **keys})}]\ndatasets: Demo"
+    (entry,) = parse_sweep(text).models
+    assert entry.base_url == URL
+    assert entry.settings == {"temperature": 0.5, "dtype": "float16"}
+    assert entry.resources == {"batch_size": 2, "device": "cpu"}
+    assert URL not in repr(entry), "an address may hold a key"
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ("temperature: hot", "should be a number, at least 0"),
+        ("batch_size: 0", "should be a whole number, at least 1"),
+        ("temperature: 1, settings: {temperature: 2}", "temperature stands here and in settings"),
+    ],
+)
+def test_a_key_that_cannot_be_is_refused_with_its_line(keys: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=f"line 2.*{why}"):
+        parse_sweep(f"models:\n  - {{name: Qwen3-VL, {keys}}}\ndatasets: Demo")
+
+
+@pytest.mark.parametrize("key", ["dtype", "device", "batch_size"])
+def test_a_server_takes_no_setting_of_this_machine(key: str) -> None:
+    value = 2 if key == "batch_size" else "cpu"
+    entry = ModelOptions(**{key: value}).entry("Qwen3-VL")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=f"{key} is of a model on this machine"):
+        ServersHost([URL], Inference()).check(entry)
+
+
+def test_models_of_one_sweep_may_have_servers_of_their_own(tmp_path: Path) -> None:
+    with ChatServer(lambda *_: completion("[]")) as a, ChatServer(lambda *_: completion("[]")) as b:
+        models = [
+            {"name": "Qwen3-VL", "base_url": a.url},
+            {"name": "Mine", "like": "Qwen3-VL", "served": "m", "base_url": b.url},
+        ]
+        path = tmp_path / "sweep.yaml"
+        values = {"models": models, "datasets": "FindIt_Demo_xyxy_json", "limit": 1}
+        path.write_text(json.dumps(values))
+        assert main(["sweep", str(path), "--work-dir", str(tmp_path / "out")]) == 0
+        assert {asked.body["model"] for asked in a.asked} == {"Qwen3-VL"}
+        assert {asked.body["model"] for asked in b.asked} == {"m"}
+
+
+def test_a_temperature_is_asked_recorded_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "sweep.yaml"
+    config.write_text("models: Qwen3-VL\ndatasets: FindIt_Demo_xyxy_json\nlimit: 2\n")
+    with ChatServer(lambda *_: completion("[]")) as server:
+        given = ["sweep", str(config), "--base-url", server.url, "--work-dir"]
+        sampled, greedy = tmp_path / "sampled", tmp_path / "greedy"
+        assert main([*given, str(sampled), "--temperature", "0.7"]) == 0
+        assert "sampled at temperature 0.7" in capsys.readouterr().out
+        assert {asked.body["temperature"] for asked in server.asked} == {0.7}
+        assert main([*given, str(greedy)]) == 0
+        assert "sampled" not in capsys.readouterr().out
+        assert server.asked[-1].body["temperature"] == 0.0
+        assert main([*given, str(sampled)]) == 2, "another temperature is another run"
+    assert "setting temperature: recorded 0.7, now 0.0" in capsys.readouterr().err
+    (identity,) = sampled.rglob("*_identity.json")
+    assert json.loads(identity.read_text())["answering"]["settings"]["temperature"] == 0.7
+    assert main(["leaderboard", str(sampled), "--out", str(tmp_path / "board")]) == 0
+    said = capsys.readouterr().out + "".join(
+        path.read_text() for path in (tmp_path / "board").rglob("*.md")
+    )
+    assert "sampled at temperature 0.7" in said
+
+
+def test_python_takes_the_same_words() -> None:
+    with ChatServer(lambda *_: completion("[]")) as server:
+        model = findit.open_model("Qwen3-VL", server.url, temperature=0.4)
+        model.ask(Image.new("RGB", (20, 20)), "dog")
+        assert [asked.body["temperature"] for asked in server.asked] == [0.4]
+    with pytest.raises(ValueError, match="temperature: settings are of models on this machine"):
+        findit.open_model("FullImage", temperature=1.0)
+
+
+def test_the_default_output_is_below_outputs() -> None:
+    defaults = {option.name: option.default for option in (*search.params, *probe.params)}
+    assert defaults["out"] == Path("outputs/best_formats.yaml")
+    assert defaults["work_dir"] == Path("outputs/probe")
