@@ -66,7 +66,7 @@ def matched(
 def test_what_finds_an_ignored_object(other: Ignored, box: Any, is_ignored: bool) -> None:
     """Of crowds half of the box itself must lie inside, of others the IoU is 0.5."""
     found = matched([REAL, box], Truth((REAL,), (0,), ignored=(other,)))
-    assert found.hits == [True]
+    assert found.hits == (True,)
     assert found.ignored == ((1,) if is_ignored else ())
     assert found.counted == (1 if is_ignored else 2)
 

@@ -85,7 +85,7 @@ def test_a_reply_that_ends_in_its_thought_says_so() -> None:
     reading = read_reply(Reply(0, "", record), reader(how))
     assert reading.reason is Reason.TRUNCATED_THINKING
     assert reading.reason.value == "truncated while thinking"
-    assert reading.boxes == []
+    assert reading.boxes == ()
 
 
 def test_records_are_read_back() -> None:

@@ -28,7 +28,7 @@ NAN, INF = math.nan, math.inf
 def reading(
     *boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = (), reason=None
 ) -> Reading:
-    return Reading(list(boxes), list(labels), list(frames), reason)
+    return Reading(tuple(boxes), tuple(labels), tuple(frames), reason)
 
 
 def truth(*boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = ()) -> Truth:
@@ -161,7 +161,7 @@ def test_the_assignment_is_of_the_whole_not_greedy() -> None:
     said = reading((0, 0, 10, 9), (0, 0, 10, 12))
     result = one(said, truth((0, 0, 10, 10), (0, 0, 10, 6)))
     assert result.ious == pytest.approx([10 / 12, 6 / 9])
-    assert result.hits == [True, True]
+    assert result.hits == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_the_assignment_is_of_the_whole_not_greedy() -> None:
 def test_one_query(said: Reading, true: Truth, ious: list[float], hits: list[bool]) -> None:
     result = one(said, true)
     assert result.ious == pytest.approx(ious)
-    assert result.hits == hits
+    assert list(result.hits) == hits
     assert len(result.boxes) == len(said.boxes)
 
 
@@ -213,8 +213,8 @@ def test_boxes_are_scaled_by_axis() -> None:
 def test_labels_agree(left: str, right: str, agree: bool) -> None:
     assert (plain_label(left) == plain_label(right)) is agree
     result = one(reading(A, labels=[left]), truth(A, labels=[right]))
-    assert result.ious == [1.0]
-    assert result.hits == [agree]
+    assert result.ious == (1.0,)
+    assert result.hits == (agree,)
 
 
 def test_an_agreeing_label_goes_before_a_better_box() -> None:
@@ -231,7 +231,7 @@ def test_without_an_agreeing_label_the_better_box_is_assigned_but_not_found() ->
 def test_frames_are_matched_one_by_one() -> None:
     true = truth(A, A, FAR, frames=[0, 1, 2])
     result = one(reading(A, FAR, A, frames=[1, 2, 2]), true)
-    assert result.ious == [0.0, 1.0, 1.0]
+    assert result.ious == (0.0, 1.0, 1.0)
     assert one(reading(A, frames=[2]), true).tp == 0
     # Boxes stay in the order in which they were said.
     assert one(reading(FAR, A, frames=[2, 0]), true) == Matched(
@@ -246,16 +246,17 @@ def test_an_empty_batch() -> None:
 
 @st.composite
 def queries(draw: st.DrawFn, labelled: bool, frames: int) -> tuple[Reading, Truth]:
-    def side() -> tuple[list[Corners], list[str], list[int]]:
+    def side() -> tuple[tuple[Corners, ...], tuple[str, ...], tuple[int, ...]]:
         found = draw(st.lists(boxes(), max_size=3))
         labels = [draw(st.sampled_from(["cat", "Dog", "a b"])) for _ in found] if labelled else []
-        return found, labels, sorted(draw(st.integers(0, frames - 1)) for _ in found)
+        in_order = sorted(draw(st.integers(0, frames - 1)) for _ in found)
+        return tuple(found), tuple(labels), tuple(in_order)
 
     said, said_labels, said_frames = side()
     true, true_labels, true_frames = side()
     return (
-        Reading(said, said_labels, said_frames if frames > 1 else [], None),
-        Truth(tuple(true), tuple(true_frames), tuple(true_labels)),
+        Reading(said, said_labels, said_frames if frames > 1 else (), None),
+        Truth(true, true_frames, true_labels),
     )
 
 
@@ -292,7 +293,7 @@ def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) ->
     said, true = [r for r, _ in found], [t for _, t in found]
     results = match(said, true)
     for r, t, matched in zip(said, true, results, strict=True):
-        assert matched.boxes == [list(box) for box in r.boxes]
+        assert matched.boxes == r.boxes
         assert len(matched.ious) == len(matched.hits) == len(t.boxes)
         for frame in set(t.frames):
             ours = [v for v, f in zip(matched.ious, t.frames, strict=True) if f == frame]
@@ -318,13 +319,13 @@ def test_the_match_says_which_box_took_which_object_and_whether_labels_agree() -
     said = reading(FAR, A, HALF, labels=["cat", "dog", "cat"])
     result = one(said, truth(A, FAR, labels=["cat", "cat"]))
     # The box that lies best has the other label: it costs more than one that lies half as well.
-    assert result.assigned == [2, 0]
-    assert result.labels_agree == [True, True]
+    assert result.assigned == (2, 0)
+    assert result.labels_agree == (True, True)
     alone = one(reading(A, labels=["dog"]), truth(A, FAR, labels=["cat", "cat"]))
-    assert (alone.assigned, alone.labels_agree) == ([0, NO_BOX], [False, False])
+    assert (alone.assigned, alone.labels_agree) == ((0, NO_BOX), (False, False))
 
 
 def test_queries_without_labels_say_nothing_of_them_whoever_else_is_in_their_batch() -> None:
     said = [reading(A), reading(A, labels=["cat"])]
     both = match(said, [truth(A), truth(A, labels=["cat"])])
-    assert [result.labels_agree for result in both] == [(), [True]]
+    assert [result.labels_agree for result in both] == [(), (True,)]

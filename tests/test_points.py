@@ -73,8 +73,8 @@ POINT, JSON_NAME = "FindIt_Pascal_point_text", "FindIt_Pascal_point_json"
 BOXES = "FindIt_Pascal_xyxy_text"
 
 
-def at(*points: tuple[float, float]) -> list[tuple[float, ...]]:
-    return [(float(x), float(y), float(x), float(y)) for x, y in points]
+def at(*points: tuple[float, float]) -> tuple[tuple[float, ...], ...]:
+    return tuple((float(x), float(y), float(x), float(y)) for x, y in points)
 
 
 # --- reading, writing, schema, places -------------------------------------------------------------
@@ -147,8 +147,8 @@ def test_what_is_written_is_read_and_its_places_are_known(how: ReplyFormat) -> N
     reading = read(reply, how)
     assert reading.boxes == at((20, 30), (2.5, 5.5))  # a box's centre
     assert reading.reason is None
-    assert reading.labels == (["cat", "dog"] if how.multilabel else [])
-    assert reading.frames == ([0, 2] if how.frames > 1 else [])
+    assert reading.labels == (("cat", "dog") if how.multilabel else ())
+    assert reading.frames == ((0, 2) if how.frames > 1 else ())
     if how.output == "json":
         jsonschema.validate(json.loads(reply), schema_of(how))
         with pytest.raises(jsonschema.ValidationError):
@@ -200,7 +200,7 @@ def test_a_key_of_points_is_no_label() -> None:
     reply = '[{"point_2d": [10, 20]}]'
     found = salvage(reply, LABELS_JSON, read(reply, LABELS_JSON))
     assert found is not None
-    assert found.reading.labels == [""]
+    assert found.reading.labels == ("",)
 
 
 # --- judged ---------------------------------------------------------------------------------------
@@ -213,9 +213,9 @@ MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 
 def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
-    reading = Reading(at(*points), list(labels), [], None)  # type: ignore[arg-type]
+    reading = Reading(at(*points), tuple(labels), (), None)  # type: ignore[arg-type]
     (found,) = match([reading], [truth], None, Judging.BY_LYING_INSIDE)
-    return found.hits
+    return [*found.hits]
 
 
 @pytest.mark.parametrize(
@@ -255,17 +255,17 @@ def test_one_point_finds_one_object_and_as_many_are_found_as_can_be() -> None:
 
 def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     truths = [MASKED, Truth((BOX,), (0,)), Truth((), ()), MASKED]
-    readings = [Reading(at((40, 20), (15, 30)), [], [], None)] * 4  # type: ignore[arg-type]
+    readings = [Reading(at((40, 20), (15, 30)), (), (), None)] * 4  # type: ignore[arg-type]
     maps = [ToPixels(), ToPixels(1, 2), ToPixels(), ToPixels(0.5, 0.5)]
     together = match(readings, truths, maps, Judging.BY_LYING_INSIDE)
     apart = [match([r], [t], [s], Judging.BY_LYING_INSIDE)[0]
              for r, t, s in zip(readings, truths, maps, strict=True)]  # fmt: skip
     assert together == apart
-    assert [one.hits for one in together] == [[True], [True], [], [False]]
+    assert [one.hits for one in together] == [(True,), (True,), (), (False,)]
     # Boxes are judged as ever, whatever masks there are.
-    boxes = [Reading([BOX], [], [], None)] * 2
+    boxes = [Reading((BOX,), (), (), None)] * 2
     overlap = match(boxes, [MASKED, Truth((BOX,), (0,))])
-    assert [one.ious for one in overlap] == [[1.0], [1.0]]
+    assert [one.ious for one in overlap] == [(1.0,), (1.0,)]
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 5, 100])
@@ -274,7 +274,7 @@ def test_points_inside_are_counted_in_parts_of_any_size(
 ) -> None:
     monkeypatch.setattr(matching, "_POINT_PAIRS", pairs)
     points = at((15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75))
-    reading = Reading(points, [], [], None)  # type: ignore[arg-type]
+    reading = Reading(points, (), (), None)  # type: ignore[arg-type]
     truth = Truth((BOX, (70.0, 70.0, 80.0, 80.0)), (0, 0), masks=(packed_mask(L_SHAPE), None))
     (found,) = match([reading], [truth], None, Judging.BY_LYING_INSIDE)
     assert points_inside(found, reading, truth) == 4

@@ -455,7 +455,7 @@ JSON_REPLIES = [
 
 @pytest.mark.parametrize(("how", "row"), TEXT_REPLIES + JSON_REPLIES)
 def test_what_is_read(how: ReplyFormat, row: Row) -> None:
-    expected = Reading(list(row.boxes), list(row.labels), list(row.frames), row.reason)
+    expected = Reading(tuple(row.boxes), tuple(row.labels), tuple(row.frames), row.reason)
     assert read(row.reply, how) == expected
 
 
@@ -563,8 +563,8 @@ def assert_said(reading: Reading, boxes: list[Said], how: ReplyFormat, tolerance
     assert len(reading.boxes) == len(boxes)
     for box, one in zip(reading.boxes, boxes, strict=True):
         assert box == pytest.approx(one.box, abs=tolerance)
-    assert reading.labels == ([one.label for one in boxes] if how.multilabel else [])
-    assert reading.frames == ([one.frame for one in boxes] if how.frames > 1 else [])
+    assert reading.labels == (tuple(one.label for one in boxes) if how.multilabel else ())
+    assert reading.frames == (tuple(one.frame for one in boxes) if how.frames > 1 else ())
 
 
 @pytest.mark.parametrize("how", FORMATS, ids=spelt)

@@ -256,7 +256,7 @@ def test_ugly_replies(how: ReplyFormat, row: Ugly) -> None:
         assert found is None
         return
     assert found is not None
-    assert found.reading == Reading(list(row.boxes), list(row.labels), list(row.frames), row.why)
+    assert found.reading == Reading(tuple(row.boxes), tuple(row.labels), tuple(row.frames), row.why)
     assert list(found.steps) == list(row.steps)
 
 
@@ -278,7 +278,7 @@ def test_every_strict_box_is_kept_and_adherent_replies_are_not_touched(
 
 @pytest.mark.parametrize("why", [Reason.FAILED_CALL, Reason.TRUNCATED_THINKING, None])
 def test_failed_calls_thoughts_and_adherent_replies_are_not_read_again(why: Reason | None) -> None:
-    assert salvage(f"[{BOX_A},]", JSON, Reading([], [], [], why)) is None
+    assert salvage(f"[{BOX_A},]", JSON, Reading((), (), (), why)) is None
 
 
 FORMATS = sorted({v.reply for v in grid() if v.frames in (1, 8)}, key=str)
@@ -365,7 +365,7 @@ def _plain(value: object) -> object:
 @pytest.mark.parametrize("loop", LOOPS)
 def test_anything_that_is_long_takes_seconds_at_most(loop: str) -> None:
     for how in (LABELS_VIDEO, TEXT):
-        strict = Reading([], [], [], Reason.NOT_JSON)
+        strict = Reading((), (), (), Reason.NOT_JSON)
         start = time.process_time()
         salvage(LOOPS[loop], how, strict)
         assert time.process_time() - start < 5
@@ -375,5 +375,5 @@ def test_what_is_longer_than_any_answer_is_read_to_a_point() -> None:
     long = f"[{BOX_A}, " + " " * LONGEST + BOX_B
     found = salvaged(long, JSON)
     assert found is not None
-    assert found.reading.boxes == [A]
+    assert found.reading.boxes == (A,)
     assert found.steps == (Step.CUT_OFF,)

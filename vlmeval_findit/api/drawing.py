@@ -103,11 +103,9 @@ def _boxes(
     judged = Judging.BY_OVERLAP
     if isinstance(answer, Read):
         judged = answer.judged
-        reading = Reading(
-            list(answer.boxes), list(answer.labels), list(answer.frames), answer.reason
-        )
+        reading = Reading(answer.boxes, answer.labels, answer.frames, answer.reason)
     else:
-        reading = Reading(list(truth_from(answer).boxes), [], [], None)
+        reading = Reading(truth_from(answer).boxes, (), (), None)
     (matched,) = match([reading], [right], judged=judged)
     count = max((frame, *right.frames, *reading.frames)) + 1
     query = Query(0, "", *size, ("",) * count, right)

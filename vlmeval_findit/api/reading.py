@@ -102,9 +102,9 @@ def read(
     settings = check_replies("", task, replies, settings_of(space, replies)).settings
     (one,), _ = match_replies("", task, replies, settings, None)
     return Read(
-        tuple(map(tuple, one.matched.boxes)),  # type: ignore[arg-type]
-        tuple(one.reading.labels),
-        tuple(one.reading.frames),
+        one.matched.boxes,
+        one.reading.labels,
+        one.reading.frames,
         one.reading.reason,
         _KINDS[outcome(one.reply, one.reading, one.salvaged)],
         one.judged,

@@ -56,10 +56,10 @@ def match(
     """Match readings with truths in pixels; ``maps`` convert readings to pixels, per query."""
     if maps is None:
         maps = [ToPixels()] * len(readings)
-    pairs = [len(one.boxes) * len(of.boxes) for one, of in zip(readings, truths, strict=True)]
+    pairs = [len(r.boxes) * len(t.boxes) for r, t in zip(readings, truths, strict=True)]
     results: list[Matched] = []
     # Queries without pairs count too, so a batch has at most _BATCH queries.
-    for part in in_parts([max(count, _PAIRS // _BATCH) for count in pairs], _PAIRS):
+    for part in in_parts(np.maximum(pairs, _PAIRS // _BATCH), _PAIRS):
         results += _match_batch(readings[part], truths[part], maps[part], judged)
     for at, truth in enumerate(truths):
         if truth.ignored and results[at].boxes:
@@ -110,8 +110,8 @@ def _match_batch(
 ) -> list[Matched]:
     predicted = [len(reading.boxes) for reading in readings]
     expected = [len(truth.boxes) for truth in truths]
-    pixels = _in_pixels(_boxes(reading.boxes for reading in readings), maps, predicted)
-    targets = _boxes(truth.boxes for truth in truths)
+    pixels = _in_pixels(_boxes(readings, sum(predicted)), maps, predicted)
+    targets = _boxes(truths, sum(expected))
     said, true = (_narrowed(boxes, judged) for boxes in (pixels, targets))
     labels = label_numbers(readings, truths)
 
@@ -137,30 +137,33 @@ def _match_batch(
     taken = np.full(len(targets), NO_BOX)
     taken[columns] = pairs.left[chosen] - first[columns]
 
-    agreeing: Iterable[Sequence[bool]] = repeat(())
+    agreeing: Iterable[tuple[bool, ...]] = repeat(())
     if labels is not None:
-        both = zip(_parts(same.tolist(), expected), readings, truths, strict=True)
+        both = zip(_split(same, expected), readings, truths, strict=True)
         agreeing = [one if truth.labels or reading.labels else () for one, reading, truth in both]
-    found = (
-        _parts(pixels.tolist(), predicted),
-        *(_parts(each.tolist(), expected) for each in (best, hits, taken)),
-    )
-    return list(map(Matched, *found, agreeing))
+    boxes = _split(pixels, predicted)
+    objects = (_split(each, expected) for each in (best, hits, taken))
+    fields = zip(boxes, *objects, agreeing, repeat(()))
+    # Not Matched(…), which takes twice as long.
+    return list(map(tuple.__new__, repeat(Matched), fields))
 
 
-def _parts(values: list[Any], counts: Sequence[int]) -> list[list[Any]]:
-    return [values[a:b] for a, b in pairwise(accumulate(counts, initial=0))]
+def _split(values: NDArray[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Split (N,) values or (N, 4) boxes; the garbage collector skips tuples of numbers."""
+    numbers = values.T.tolist()
+    flat = tuple(numbers if values.ndim == 1 else zip(*numbers, strict=True))
+    return [flat[a:b] for a, b in pairwise(accumulate(counts, initial=0))]
 
 
-def _boxes(boxes: Iterable[Sequence[Sequence[float]]]) -> NDArray[np.float64]:
-    flat = np.fromiter(chain.from_iterable(chain.from_iterable(boxes)), dtype=np.float64)
-    return flat.reshape(-1, 4)
+def _boxes(side: Sequence[Reading | Truth], count: int) -> NDArray[np.float64]:
+    numbers = chain.from_iterable(chain.from_iterable([one.boxes for one in side]))
+    return np.fromiter(numbers, np.float64, 4 * count).reshape(-1, 4)
 
 
 def _in_pixels(
     boxes: NDArray[np.float64], maps: Sequence[ToPixels], counts: Sequence[int]
 ) -> NDArray[np.float64]:
-    each = np.fromiter(chain.from_iterable(maps), dtype=np.float64).reshape(-1, 2, 2)
+    each = np.fromiter(chain.from_iterable(maps), np.float64, 4 * len(maps)).reshape(-1, 2, 2)
     scale, offset = np.repeat(np.tile(each, 2), counts, axis=0).swapaxes(0, 1)
     with np.errstate(over="ignore", invalid="ignore"):  # models can say 1e300
         pixels: NDArray[np.float64] = boxes * scale + offset
@@ -258,15 +261,9 @@ def _frame_keys(
     queries = np.arange(len(readings))
     owners, targets = np.repeat(queries, predicted), np.repeat(queries, expected)
     if any(reading.frames for reading in readings) or any(any(t.frames) for t in truths):
-        said = np.array(
-            [
-                *chain.from_iterable(
-                    r.frames or [0] * n for r, n in zip(readings, predicted, strict=True)
-                )
-            ],
-            dtype=np.intp,
-        )
-        true = np.array([*chain.from_iterable(t.frames for t in truths)], dtype=np.intp)
+        frames = [r.frames or (0,) * n for r, n in zip(readings, predicted, strict=True)]
+        said = np.fromiter(chain.from_iterable(frames), np.intp, len(owners))
+        true = np.fromiter(chain.from_iterable([t.frames for t in truths]), np.intp, len(targets))
         span = max(said.max(initial=0), true.max(initial=0)) + 1
         owners, targets = owners * span + said, targets * span + true
     return owners, targets
@@ -292,14 +289,12 @@ def label_numbers(
         return None
     # Boxes of queries with one label have none, and so agree.
     said, true = (
-        list(chain.from_iterable(one.labels or [""] * len(one.boxes) for one in side))
+        [*chain.from_iterable([one.labels or ("",) * len(one.boxes) for one in side])]
         for side in both
     )
     plain: dict[str, int] = {}
     number = {name: plain.setdefault(plain_label(name), len(plain)) for name in {*said, *true}}
-    left, right = (
-        np.array([number[name] for name in side], dtype=np.intp) for side in (said, true)
-    )
+    left, right = (np.fromiter(map(number.get, side), np.intp, len(side)) for side in (said, true))
     return left, right
 
 

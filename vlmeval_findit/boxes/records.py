@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
@@ -69,9 +68,9 @@ class Reason(Enum):
 class Reading(NamedTuple):
     """What was read from one reply; a named tuple for speed."""
 
-    boxes: list[Corners]  # (x1, y1, x2, y2) in units of the reply; a point has x1 = x2, y1 = y2
-    labels: list[str]  # Empty: the query has one label
-    frames: list[int]  # From 0; empty for images
+    boxes: tuple[Corners, ...]  # (x1, y1, x2, y2) in units of the reply; a point: x1 = x2, y1 = y2
+    labels: tuple[str, ...]  # Empty: the query has one label
+    frames: tuple[int, ...]  # From 0; empty for images
     reason: Reason | None  # None: it adheres; otherwise there may be boxes, too
 
 
@@ -81,13 +80,13 @@ NO_BOX = -1  # In ``Matched.assigned``: no box was assigned
 class Matched(NamedTuple):
     """One reading matched with its ground truth; ``ious`` to ``labels_agree`` are per object."""
 
-    boxes: list[list[float]]  # As read, (x1, y1, x2, y2) in pixels of the original image
+    boxes: tuple[Corners, ...]  # As read, (x1, y1, x2, y2) in pixels of the original image
     # With the assigned box (0: none); for points 1 inside the object, else 0
-    ious: list[float]
-    hits: list[bool]  # IoU at least 0.5 and agreeing labels
-    assigned: list[int]  # Places among ``boxes``, or :data:`NO_BOX`
-    labels_agree: Sequence[bool]  # Empty: there are no labels
-    ignored: Sequence[int] = ()  # Boxes that find an ignored object
+    ious: tuple[float, ...]
+    hits: tuple[bool, ...]  # IoU at least 0.5 and agreeing labels
+    assigned: tuple[int, ...]  # Places among ``boxes``, or :data:`NO_BOX`
+    labels_agree: tuple[bool, ...]  # Empty: there are no labels
+    ignored: tuple[int, ...] = ()  # Boxes that find an ignored object
 
     @property
     def counted(self) -> int:

@@ -99,7 +99,8 @@ def figures_read_in(run: RunReplies, convention: Convention) -> dict[str, float 
     readings = [one.reading for one in run.matched]
     pixels = iter(_in_pixels(run, convention).T.tolist())
     read = [
-        reading._replace(boxes=[tuple(next(pixels)) for _ in reading.boxes]) for reading in readings
+        reading._replace(boxes=tuple(tuple(next(pixels)) for _ in reading.boxes))
+        for reading in readings
     ]
     matched = match(read, [one.query.truth for one in run.matched])
     total = add_up(map(sums, read, matched))

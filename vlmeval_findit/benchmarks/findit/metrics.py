@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ...boxes.matching import match, points_inside
 from ...boxes.records import Matched, Reading, Reason, Truth
 from ...boxes.reply_format import ReplyFormat
-from ...boxes.representation import Judging
+from ...boxes.representation import Corners, Judging
 from ...boxes.salvage import Salvaged, salvage
 from ...boxes.spaces import ToPixels
 from ...core.metric import Better, Metric
@@ -69,20 +69,20 @@ def salvaged_details(strict: Matched, salvaged: SalvagedMatch) -> dict[str, Any]
     found: dict[str, Any] = {
         "steps": [step.value for step in salvaged.salvaged.steps],
         "boxes": finite(matched.boxes),
-        "hits": matched.hits,
+        "hits": list(matched.hits),
         "recoverable": list(newly_found(strict, salvaged)),
     }
     if reading.labels:
-        found["labels"] = reading.labels
+        found["labels"] = list(reading.labels)
     if reading.frames:
-        found["frames"] = reading.frames
+        found["frames"] = list(reading.frames)
     return found
 
 
-def finite(boxes: list[list[float]]) -> list[list[float]] | list[list[float | None]]:
-    """Replace non-finite numbers by null, for JSON."""
+def finite(boxes: Sequence[Corners]) -> list[list[float]] | list[list[float | None]]:
+    """Return boxes as in JSON, with null for a number that is not finite."""
     if all(map(isfinite, chain.from_iterable(boxes))):
-        return boxes
+        return [*map(list, boxes)]
     return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 

@@ -60,7 +60,7 @@ class MatchedReply:
         return outcome(self.reply, self.reading, self.salvaged)
 
 
-_FAILED_READING = Reading([], [], [], Reason.FAILED_CALL)
+_FAILED_READING = Reading((), (), (), Reason.FAILED_CALL)
 
 
 def read_reply(reply: Reply, read: Reader) -> Reading:
@@ -174,7 +174,7 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
         "adherent": reading.reason is None,
         "boxes": finite(matched.boxes),
         "ious": [round(value, 6) for value in matched.ious],
-        "hits": matched.hits,
+        "hits": list(matched.hits),
         "assigned": [None if box == NO_BOX else box for box in matched.assigned],
         "tp": matched.tp,
         "n_pred": matched.counted,
@@ -187,9 +187,9 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
     if matched.labels_agree:
         found["labels_agree"] = list(matched.labels_agree)
     if reading.labels:
-        found["labels"] = reading.labels
+        found["labels"] = list(reading.labels)
     if reading.frames:
-        found["frames"] = reading.frames
+        found["frames"] = list(reading.frames)
     if one.salvaged is not None:
         found["salvaged"] = salvaged_details(one.matched, one.salvaged)
     if events:

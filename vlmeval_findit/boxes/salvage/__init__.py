@@ -139,9 +139,9 @@ def _beside(strict: Reading, found: Reading) -> Reading | None:
     if not kept or any(had.values()):
         return None
     return Reading(
-        strict.boxes + [found.boxes[i] for i in kept],
-        strict.labels + [found.labels[i] for i in kept] if found.labels else [],
-        strict.frames + [found.frames[i] for i in kept] if found.frames else [],
+        (*strict.boxes, *(found.boxes[i] for i in kept)),
+        (*strict.labels, *(found.labels[i] for i in kept)) if found.labels else (),
+        (*strict.frames, *(found.frames[i] for i in kept)) if found.frames else (),
         strict.reason,
     )
 
@@ -159,4 +159,4 @@ def _empty(values: Sequence[Found], text: str, reason: Reason) -> Salvaged | Non
     around = _around(values, text)
     bare = not around.strip("`").removeprefix("json").strip()
     steps = () if bare and reason in (Reason.NO_BOX, Reason.NO_FRAME) else (Step.AROUND,)
-    return Salvaged(Reading([], [], [], reason), steps)
+    return Salvaged(Reading((), (), (), reason), steps)
