@@ -151,7 +151,7 @@ def test_one_row_or_column_is_what_scipy_chooses(cost: np.ndarray) -> None:
 
 def test_every_truth_gets_the_box_that_is_assigned_to_it() -> None:
     result = one(reading(FAR, HALF), truth(A, FAR))
-    assert result == Matched([[*FAR], [*HALF]], [0.5, 1.0], [True, True], [1, 0], ())
+    assert result == Matched((FAR, HALF), (0.5, 1.0), (True, True), (1, 0), ())
     assert result.tp == 2
 
 
@@ -189,7 +189,7 @@ def test_one_query(said: Reading, true: Truth, ious: list[float], hits: list[boo
 
 def test_boxes_are_scaled_by_axis() -> None:
     result = one(reading((100, 200, 300, 400)), truth((50, 50, 150, 100)), ToPixels(0.5, 0.25))
-    assert result == Matched([[50, 50, 150, 100]], [1.0], [True], [0], ())
+    assert result == Matched(((50, 50, 150, 100),), (1.0,), (True,), (0,), ())
 
 
 @pytest.mark.parametrize(
@@ -220,12 +220,12 @@ def test_labels_agree(left: str, right: str, agree: bool) -> None:
 def test_an_agreeing_label_goes_before_a_better_box() -> None:
     said = reading(HALF, A, labels=["cat", "dog"])
     result = one(said, truth(A, labels=["Cat"]))
-    assert (result.ious, result.hits) == ([0.5], [True])
+    assert (result.ious, result.hits) == ((0.5,), (True,))
 
 
 def test_without_an_agreeing_label_the_better_box_is_assigned_but_not_found() -> None:
     result = one(reading(HALF, A, labels=["bird", "dog"]), truth(A, labels=["cat"]))
-    assert (result.ious, result.hits) == ([1.0], [False])
+    assert (result.ious, result.hits) == ((1.0,), (False,))
 
 
 def test_frames_are_matched_one_by_one() -> None:
@@ -235,13 +235,13 @@ def test_frames_are_matched_one_by_one() -> None:
     assert one(reading(A, frames=[2]), true).tp == 0
     # Boxes stay in the order in which they were said.
     assert one(reading(FAR, A, frames=[2, 0]), true) == Matched(
-        [[*FAR], [*A]], [1.0, 0.0, 1.0], [True, False, True], [1, NO_BOX, 0], ()
+        (FAR, A), (1.0, 0.0, 1.0), (True, False, True), (1, NO_BOX, 0), ()
     )
 
 
 def test_an_empty_batch() -> None:
     assert match([], [], []) == []
-    assert match([reading()], [truth()]) == [Matched([], [], [], [], ())]
+    assert match([reading()], [truth()]) == [Matched((), (), (), (), ())]
 
 
 @st.composite

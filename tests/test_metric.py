@@ -19,8 +19,8 @@ def reading(*boxes: tuple[float, ...], reason: Reason | None = None) -> Reading:
     return Reading(list(boxes), [], [], reason)  # type: ignore[arg-type]
 
 
-FOUND = Matched([[*BOX]], [1.0], [True], [0], ())
-NOTHING_FOUND = Matched([], [0.0, 0.0], [False, False], [-1, -1], ())
+FOUND = Matched((BOX,), (1.0,), (True,), (0,), ())
+NOTHING_FOUND = Matched((), (0.0, 0.0), (False, False), (-1, -1), ())
 
 
 # --- FindIt's -------------------------------------------------------------------------------------

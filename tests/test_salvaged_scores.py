@@ -217,7 +217,7 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
     reply = Reply(0, text)
     reading = read_reply(reply, lambda said: read(said, how))
     found = salvage(text, how, reading)
-    nothing = Matched([], [], [], [], ())
+    nothing = Matched((), (), (), (), ())
     assert outcome(reply, reading, found and SalvagedMatch(found, nothing)) is expected
 
 
@@ -269,7 +269,7 @@ def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> Non
 def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyFormat) -> None:
     reading = read("[]", video)
     found = salvage("[]", video, reading)
-    nothing = Matched([], [], [], [], ())
+    nothing = Matched((), (), (), (), ())
     one = MatchedReply(
         query(0, "0.jpg"),
         Reply(0, "[]"),
