@@ -124,12 +124,16 @@ json_option = click.option(
     "--json", "json_file", type=PATH, metavar="FILE", help="Write everything there, as JSON."
 )
 
-data_name_option = click.option(
-    "--data",
-    "dataset",
-    metavar="NAME",
-    shell_complete=lambda *asked: complete_datasets(*asked),
-    help="The dataset, of a file whose name does not end in it.",
+space_option = click.option(
+    "--space",
+    metavar="SPACE",
+    help="Coordinate space: a name, or JSON with bounds. Names: score --help.",
+)
+
+force_option = click.option(
+    "--force",
+    is_flag=True,
+    help="Go on although something contradicts the run's record; the result says so.",
 )
 
 
@@ -151,6 +155,15 @@ def complete_datasets(
 
 def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[CompletionItem]:
     return [CompletionItem(name) for name in sorted(set(names())) if name.startswith(incomplete)]
+
+
+data_name_option = click.option(
+    "--data",
+    "dataset",
+    metavar="NAME",
+    shell_complete=complete_datasets,
+    help="The dataset, of a file whose name does not end in it.",
+)
 
 
 # --- plug-ins -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ..doctor.conventions import Convention
 from ..doctor.frames import Floats
 from ..doctor.of_run import RunReplies
 from ..doctor.probe import FEWEST, Finding, OfSize, OtherForm, Outcome
-from .doctor import folded, scale_and_offset, some
+from .coords import folded, scale_and_offset, some
 
 _LOST = 0.5
 """A median IoU below it says that a model does not find the shape."""

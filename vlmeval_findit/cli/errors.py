@@ -1,18 +1,15 @@
-"""``run_findit.py anatomy``: what a run's score lost, by cause.
-
-Needs no model.  The points between the score, failed calls as misses, and 100 are divided among
-causes, and add up.  Exits 2 where a run has no anatomy; the others are printed.
-"""
+"""``run_findit.py errors``: what a run's score lost, by error type."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import click
 
 from ..core.files import atomic_write
 from ..core.spelling import visible
@@ -30,43 +27,48 @@ from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, compare, part
 from ..runs.intervals import StatisticsError
 from ..runs.scored_run import Keep, Run, load_runs, with_details
 from ..runs.twins import Syntax, syntax, twin_of
-from .parsing import Parser
+from .options import PATH, Command, json_option, runs_argument
 from .printing import print_lines, print_table
 
 REFUSED = 2
 """The exit status where a run has to be scored again first."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Say of every run what its score lost."""
-    parser = Parser(
-        prog="run_findit.py anatomy",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "runs", type=Path, nargs="+", help="scored prediction files, or folders of them"
-    )
-    parser.add_argument(
-        "--by", metavar="PART", help="where it was lost: size, objects, label or a kind of slices"
-    )
-    parser.add_argument(
-        "--against", type=Path, metavar="RUN", help="a run of the same rows: what differs, paired"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    args = parser.parse_args(argv)
-    other = _one(args.against) if args.against is not None else None
+@click.command(
+    cls=Command,
+    examples=[
+        "python run_findit.py errors outputs --by size",
+        "python run_findit.py errors RUN --against OTHER_RUN",
+    ],
+)
+@runs_argument
+@click.option(
+    "--by", metavar="SLICE", help="Where it was lost: size, objects, label or a kind of slices."
+)
+@click.option(
+    "--against", type=PATH, metavar="RUN", help="A run of the same rows: what differs, paired."
+)
+@json_option
+def command(
+    runs: tuple[Path, ...], by: str | None, against: Path | None, json_file: Path | None
+) -> int:
+    """Print which error types cost each run its points; no model is needed.
+
+    The points between the score, failed calls as misses, and 100 are divided among error types, and
+    add up. Exit status 2: a run does not record them; the others are printed.
+    """
+    other = _one(against) if against is not None else None
     if other is not None:
         anatomy_of(other)  # what it lacks is said once, and not of every run beside it
     refused = False
     print(f"Intervals: {INTERVALS}.")
-    runs = load_runs(args.runs, keep=Keep.SUMS)
-    beside = runs if other is None else [*runs, other]
-    with _list_in(args.json) as tell:
-        for run in runs:
+    scored = load_runs(runs, keep=Keep.SUMS)
+    beside = scored if other is None else [*scored, other]
+    with _list_in(json_file) as tell:
+        for run in scored:
             try:
                 losses = anatomy_of(run)
-                tables, told = _told(run, losses, beside, other, args.by)
+                tables, told = _told(run, losses, beside, other, by)
             except (NoAnatomyError, StatisticsError) as error:
                 # What one run lacks is no reason to say nothing of the others.
                 print(f"error: {error}", file=sys.stderr)

@@ -1,17 +1,14 @@
-"""``run_findit.py doctor``: in which coordinates a run's answers really are.
-
-Needs no model and changes no score.  Exits 0 where the declared convention fits or nothing can be
-said, and 1 where another one fits.
-"""
+"""``run_findit.py coords``: in which coordinates a run's answers really are."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
+
+import click
 
 from ..core.files import atomic_write
 from ..core.settings import settings_from
@@ -23,35 +20,35 @@ from ..doctor.frames import Bend
 from ..doctor.of_run import NotBoxesError, replies_of_run
 from ..runs.opening import open_predictions
 from ..runs.prediction_names import prediction_files
-from .parsing import Parser
+from .options import Command, data_name_option, force_option, json_option, runs_argument
 
 WIDTH = 80
 ALARM = 1
 """The exit status where a run's convention is another one."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Say of every run which convention fits its answers."""
-    parser = Parser(
-        prog="run_findit.py doctor",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "runs", type=Path, nargs="+", help="<model>_<dataset>.json|tsv|xlsx, or folders of such"
-    )
-    parser.add_argument("--dataset", help="the dataset's name, for files of any other name")
-    parser.add_argument("--space", help="the space to hold answers against, whatever the run says")
-    parser.add_argument(
-        "--force", action="store_true", help="go on although something contradicts the run's record"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    args = parser.parse_args(argv)
-    settings = settings_from({"space": args.space, "force": args.force or args.space is not None})
+@click.command(cls=Command, examples=["python run_findit.py coords outputs"])
+@runs_argument
+@data_name_option
+@click.option("--space", metavar="SPACE", help="Compare with this space, whatever the run says.")
+@force_option
+@json_option
+def command(
+    runs: tuple[Path, ...],
+    dataset: str | None,
+    space: str | None,
+    force: bool,
+    json_file: Path | None,
+) -> int:
+    """Print in which coordinates each run's answers really are; no model is needed.
+
+    Exit status 0: the declared convention fits, or nothing can be said; 1: another one fits.
+    """
+    settings = settings_from({"space": space, "force": force or space is not None})
     told: list[dict[str, Any]] = []
     alarms = 0
-    for path in prediction_files(args.runs):
-        found = open_predictions(path, settings, args.dataset)
+    for path in prediction_files(runs):
+        found = open_predictions(path, settings, dataset)
         name = f"{visible(found.model)} on {found.task.name}"
         try:
             run = replies_of_run(
@@ -65,8 +62,8 @@ def main(argv: Sequence[str]) -> int:
         told.append({"run": str(path), "model": found.model, "dataset": found.task.name})
         told[-1] |= seen.as_dict()
         print("\n".join(folded([name, *(f"  {line}" for line in text_of(seen))])) + "\n")
-    if args.json is not None:
-        with atomic_write(args.json) as f:
+    if json_file is not None:
+        with atomic_write(json_file) as f:
             f.write(json.dumps(told, indent=1) + "\n")
     return ALARM if alarms else 0
 

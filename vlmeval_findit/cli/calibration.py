@@ -1,0 +1,87 @@
+"""``run_findit.py calibration``: what a model's own probabilities say of its boxes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ..core.files import atomic_write, write_once
+from ..core.settings import settings_from
+from ..core.spelling import visible
+from ..doctor.of_run import NotBoxesError
+from ..leaderboard.calibration import calibration_table, legend, ranking_table
+from ..runs.confidences import Judged, judge
+from ..runs.prediction_names import prediction_files
+from ..runs.results import as_scored
+from ..runs.score import score_file
+from .options import (
+    PATH,
+    Command,
+    data_name_option,
+    force_option,
+    json_option,
+    runs_argument,
+    space_option,
+)
+from .printing import print_lines, print_table
+
+NOTHING = 1
+"""No run has answers that are boxes."""
+
+
+@click.command(
+    cls=Command,
+    examples=["python run_findit.py calibration outputs --plot outputs/calibration.png"],
+)
+@runs_argument
+@data_name_option
+@space_option
+@force_option
+@json_option
+@click.option("--plot", type=PATH, metavar="FILE.png", help="Draw calibration and F1 there.")
+def command(
+    runs: tuple[Path, ...],
+    dataset: str | None,
+    space: str | None,
+    force: bool,
+    json_file: Path | None,
+    plot: Path | None,
+) -> int:
+    """Print average precision and calibration of boxes by the probabilities of their tokens.
+
+    Boxes are ranked by each definition of confidence, in the order of the replies and in random
+    order. Needs no model, and runs that were made with --confidences.
+    """
+    settings = settings_from({"space": space, "force": force})
+    told: list[Judged] = []
+    for path in prediction_files(runs):
+        try:
+            told.append(judge(score_file(path, as_scored(path, settings), dataset), path))
+        except NotBoxesError as error:
+            print(f"{path}: left out: {error}", file=sys.stderr)
+            continue
+        _print(told[-1])
+    if not told:
+        return NOTHING
+    print_lines(legend(told).lines, "docs/confidences.md")
+    if json_file is not None:
+        with atomic_write(json_file) as f:
+            f.write(json.dumps([one.as_dict() for one in told], indent=1) + "\n")
+    if plot is not None:
+        from ..report.confidences import picture
+
+        write_once(plot, picture(told))
+        print(f"{plot}: calibration and F1 of {len(told)} runs")
+    return 0
+
+
+def _print(run: Judged) -> None:
+    print(f"{visible(run.model)} on {run.dataset}")
+    print(f"{run.boxes} boxes in {run.queries} replies about {run.pictures} pictures")
+    for table in (ranking_table(run), calibration_table(run)):
+        print()
+        print_table(table, "--json FILE")
+    print()
