@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+
+import click
 
 from ..benchmarks import begins_with_prefix, benchmarks, parse
 from ..boxes.representation import REPRESENTATIONS
@@ -20,54 +21,63 @@ from ..data.importers.table import IMPORTERS
 from ..models.table import MODELS, find_model
 from ..report.drawn import drawn_values
 from ..runs import check, check_rows
-from .parsing import Parser
+from .options import PATH, Command, complete_datasets
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print what was looked at, a line each, and at last whether all of it is right."""
-    parser = Parser(prog="run_findit.py check", description=__doc__)
-    parser.add_argument(
-        "name",
-        help="a dataset, or a benchmark (its first dataset); a model, or MODEL=CHECKPOINT; a "
-        "coordinate space; a representation; a published set",
-    )
-    parser.add_argument("--data", default="FindIt_Demo_xyxy_json", help="what a model is asked")
-    parser.add_argument("--from", dest="folder", type=Path, help="the folder of a published set")
-    parser.add_argument("--out", type=Path, help="keep predictions, scores and a report here")
-    parser.add_argument("--encoder", help="what scores captions")
-    args = parser.parse_args(argv)
+@click.command(cls=Command, examples=["python run_findit.py check MyModel --plugin mine.py"])
+@click.argument("name")
+@click.option(
+    "--data",
+    default="FindIt_Demo_xyxy_json",
+    metavar="NAME",
+    shell_complete=complete_datasets,
+    help="What a model is asked.",
+)
+@click.option("--from", "folder", type=PATH, metavar="DIR", help="The folder of a published set.")
+@click.option("--out", type=PATH, metavar="DIR", help="Keep predictions, scores, a report there.")
+@click.option("--encoder", metavar="NAME", help="What scores captions.")
+def command(
+    name: str, data: str, folder: Path | None, out: Path | None, encoder: str | None
+) -> int:
+    """Try a benchmark, a model, a space … before its first run.
+
+    NAME is a dataset, or a benchmark (its first dataset); a model, or MODEL=CHECKPOINT; a
+    coordinate space; a representation; a published set. Exit status 1: something is wrong.
+    """
     with tempfile.TemporaryDirectory() as passing:
-        wrong = _print(_findings(args, args.out or Path(passing)))
-    if args.out is not None and args.out.is_dir():
-        from .report import main as report
+        wrong = _print(_findings(name, data, folder, encoder, out or Path(passing)))
+    if out is not None and out.is_dir():
+        from .report import write_report
 
-        report([str(args.out), "--out", str(args.out / "report.html")])
+        write_report([out], out / "report.html")
     print(f"{wrong} wrong" if wrong else "all right")
     return SOME_FAILED if wrong else 0
 
 
-def _findings(args: Namespace, out: Path) -> check.Findings:
+def _findings(
+    asked: str, data: str, folder: Path | None, encoder: str | None, out: Path
+) -> check.Findings:
     """The check of what has a name.
 
     Raises:
         ValueError: nothing has it.
     """
-    name, _, checkpoint = args.name.partition("=")
+    name, _, checkpoint = asked.partition("=")
     ours = {one.name: one for one in benchmarks()}
     if begins_with_prefix(name) or name in ours:
         question = parse(_first_here(ours[name]) if name in ours else name)
         space = "pixels" if question.in_boxes else None
-        settings = settings_from({"space": space, "encoder": args.encoder})
+        settings = settings_from({"space": space, "encoder": encoder})
         return check.check_benchmark(question.name, settings, out, _drawn)
     if (model := find_model(name)) is not None:
         known = model.local.checkpoints if model.local else {}
-        return check_rows.check_model(model, checkpoint or known.get(name), parse(args.data).name)
+        return check_rows.check_model(model, checkpoint or known.get(name), parse(data).name)
     if name in KINDS:
         return check_rows.check_space(KINDS[name])
     if name in REPRESENTATIONS:
         return check_rows.check_representation(REPRESENTATIONS[name])
     if name in IMPORTERS:
-        return check_rows.check_importer(IMPORTERS[name], args.folder)
+        return check_rows.check_importer(IMPORTERS[name], folder)
     names = [*ours, *MODELS, *KINDS, *REPRESENTATIONS, *IMPORTERS]
     near = nearest(name, names)
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")

@@ -67,8 +67,7 @@ def _show(left: Path, right: Path, page: Path) -> int:
     from . import report  # It brings the plots
 
     sides = [_side(load_runs([path], keep=Keep.SUMS)) for path in (left, right)]
-    runs = [str(left), str(right)]
-    status = report.main([*runs, "--out", str(page), "--compare", *sides])
+    status = report.write_report([left, right], page, sides)
     webbrowser.open(page.resolve().as_uri())
     return status
 

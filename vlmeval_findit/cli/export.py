@@ -2,66 +2,113 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
 from ..core.spelling import visible
 from ..publish.targets import TARGETS, ExportError, exporter, some
-from .parsing import Parser
+from .options import PATH, Command, runs_argument
 
 if TYPE_CHECKING:
     from ..publish.upload import Repository
 
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
+
 _PLACES = 20
 """How many addresses and paths are listed where nothing is uploaded."""
 
-FLAGS: dict[str, dict[str, Any]] = {
-    "confidence": {
-        "choices": tuple(DEFINITIONS),
-        "help": f"the score of a box, in runs with --confidences ({DEFAULT})",
-    },
-    "licence": {"metavar": "NAME", "help": "the hub's name of it, as cc-by-4.0"},
-    "project": {"metavar": "NAME", "help": "project, or experiment of MLflow (findit)"},
-    "pictures": {"metavar": "N", "help": "worst answers of a run, on their pictures (8)"},
-}
-"""The flags of exporters, by the names of their parameters."""
+
+class _Export(Command):
+    """Its help ends with what each target is."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Targets"):
+            formatter.write_dl([(name, row.what) for name, row in TARGETS.items()])
 
 
-def main(argv: Sequence[str]) -> int:
-    """Export scored runs to what other programs read; nothing asks a model.
+def _flag(name: str, text: str, **how: Any) -> Callable[[AnyCommand], AnyCommand]:
+    """An option of exporters that have a parameter of its name."""
+    of = ", ".join(target for target, row in TARGETS.items() if name in row.flags)
+    return click.option(f"--{name}", help=f"{of}: {text}", **how)
 
-    Returns 0; 1 when somebody else's program or server refused: run again to go on.
+
+_SERVERS = ", ".join(f"{row.server}: {name}" for name, row in TARGETS.items() if row.server)
+
+
+@click.command(
+    cls=_Export,
+    examples=["python run_findit.py export outputs --to coco --out outputs/coco"],
+)
+@runs_argument
+@click.option("--to", "target", required=True, type=click.Choice(tuple(TARGETS)), metavar="TARGET")
+@click.option(
+    "--out",
+    type=PATH,
+    metavar="DIR",
+    help=f"Folder that is written (or the server of {_SERVERS}).",
+)
+@_flag(
+    "confidence",
+    f"the score of a box, in runs with --confidences ({DEFAULT}).",
+    type=click.Choice(tuple(DEFINITIONS)),
+)
+@_flag("licence", "the hub's name of it, as cc-by-4.0.", metavar="NAME")
+@_flag("project", "project, or experiment of MLflow (findit).", metavar="NAME")
+@_flag(
+    "pictures",
+    "worst answers of a run, on their images (8).",
+    type=click.IntRange(min=0),
+    metavar="N",
+)
+@click.option("--upload", "address", metavar="OWNER/NAME", help="hub: upload to this repository.")
+@click.option("--private", is_flag=True, help="hub: a new repository is private.")
+@click.option("--yes", is_flag=True, help="hub: upload without asking.")
+def command(
+    runs: tuple[Path, ...],
+    target: str,
+    out: Path | None,
+    address: str | None,
+    private: bool,
+    yes: bool,
+    **flags: Any,
+) -> int:
+    """Export scored runs to what other programs read; no model is asked.
+
+    The same runs again: files are written again, trackers keep what they have. Exit status 1:
+    another program or server refused; run the same command again to go on.
     """
-    args = _arguments(argv)
+    given = {name: value for name, value in flags.items() if value is not None}
+    _check(runs, target, out, given)
+    _check_upload(target, address, private, yes)
     # They bring pyarrow and scipy, which a --help need not wait for.
     from ..publish.upload import changes, look_at, upload
     from ..runs.scored_run import load_runs
 
-    names = TARGETS[args.to].flags
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     try:
-        repository = look_at(args.upload, args.private) if args.upload else None
-        for line in exporter(args.to)(load_runs(args.runs), args.out, **given):
+        repository = look_at(address, private) if address else None
+        for line in exporter(target)(load_runs(runs), out, **given):
             _say(line)
-        if args.to != "hub":
+        if target != "hub":
             return 0
-        files = _say_places(args.out, most=None if repository else _PLACES)
+        files = _say_places(out, most=None if repository else _PLACES)
         if repository is None:
             return 0
         planned = changes(files, repository)
         _say_changes(repository, planned)
-        if not args.yes and not _agrees():
+        if not yes and not _agrees():
             print("nothing was uploaded", file=sys.stderr)
             return SOME_FAILED
-        upload(args.out, planned, repository)
+        upload(out, planned, repository)
     except ExportError as error:
         print(f"error: {error}\nrun the same command again to go on", file=sys.stderr)
         return SOME_FAILED
@@ -69,58 +116,32 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _arguments(argv: Sequence[str]) -> argparse.Namespace:
-    targets = "\n".join(f"  {name:<9} {row.what}" for name, row in TARGETS.items())
-    parser = Parser(
-        prog="run_findit.py export",
-        usage="%(prog)s --to TARGET RUN… --out FOLDER [flags of the target]",
-        description=f"Export scored runs to what other programs read.\n\ntargets:\n{targets}",
-        epilog="the same runs again: files are made anew, trackers keep what they have",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="or folders of runs")
-    parser.add_argument("--to", required=True, choices=tuple(TARGETS), metavar="TARGET")
-    servers = ", ".join(f"{row.server}: {name}" for name, row in TARGETS.items() if row.server)
-    parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help=f"what is written (or the server of {servers})"
-    )
-    for name, how in FLAGS.items():
-        of = ", ".join(target for target, row in TARGETS.items() if name in row.flags)
-        parser.add_argument(f"--{name}", **{**how, "help": f"{of}: {how['help']}"})
-    parser.add_argument("--upload", metavar="OWNER/NAME", help="hub: upload to this repository")
-    parser.add_argument("--private", action="store_true", help="hub: a new repository is private")
-    parser.add_argument("--yes", action="store_true", help="hub: upload without asking")
-    args = parser.parse_args(argv)
-    _check(args)
-    return args
-
-
-def _check(args: argparse.Namespace) -> None:
-    target = TARGETS[args.to]
-    for name in FLAGS:
-        if getattr(args, name) is not None and name not in target.flags:
-            of = [other for other, row in TARGETS.items() if name in row.flags]
-            raise ValueError(f"--{name} is of --to {' or '.join(of)}: leave it out")
-    if args.upload and args.to != "hub":
-        raise ValueError("--upload is of --to hub: leave it out")
-    if (args.private or args.yes) and not args.upload:
-        raise ValueError("--private and --yes are of --upload OWNER/NAME: add it")
-    if args.licence and not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", args.licence):
+def _check(runs: Sequence[Path], name: str, out: Path | None, given: Mapping[str, Any]) -> None:
+    """Refuse flags of other targets, and places that cannot be written to."""
+    target = TARGETS[name]
+    for flag in given:
+        if flag not in target.flags:
+            of = [other for other, row in TARGETS.items() if flag in row.flags]
+            raise ValueError(f"--{flag} is of --to {' or '.join(of)}: leave it out")
+    if (licence := given.get("licence")) and not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", licence):
         raise ValueError(
-            f"--licence {args.licence!r} is no name that the hub has: cc-by-4.0, mit or other"
+            f"--licence {licence!r} is no name that the hub has: cc-by-4.0, mit or other"
         )
-    if args.pictures is not None:
-        if not args.pictures.isdecimal():
-            raise ValueError(f"--pictures {args.pictures!r} is no number: --pictures 8")
-        args.pictures = int(args.pictures)
-    if args.out is None and not (target.server and os.environ.get(target.server)):
+    if out is None and not (target.server and os.environ.get(target.server)):
         instead = f" (or the variable {target.server})" if target.server else ""
-        raise ValueError(f"nothing says where to: add --out FOLDER{instead}")
-    for path in args.runs:
-        if args.out and path.is_dir() and args.out.resolve().is_relative_to(path.resolve()):
+        raise ValueError(f"nothing says where to: add --out DIR{instead}")
+    for path in runs:
+        if out and path.is_dir() and out.resolve().is_relative_to(path.resolve()):
             # The next call would take what this one writes for runs.
-            raise ValueError(f"--out {args.out} lies in {path}: name a folder beside the runs")
-    if args.upload and not args.yes and not sys.stdin.isatty():
+            raise ValueError(f"--out {out} lies in {path}: name a folder beside the runs")
+
+
+def _check_upload(name: str, address: str | None, private: bool, yes: bool) -> None:
+    if address and name != "hub":
+        raise ValueError("--upload is of --to hub: leave it out")
+    if (private or yes) and not address:
+        raise ValueError("--private and --yes are of --upload OWNER/NAME: add it")
+    if address and not yes and not sys.stdin.isatty():
         raise ValueError(
             "--upload asks before it publishes, and there is no terminal to ask at: run without "
             "--upload, look at the addresses and paths that it lists, then add --yes"

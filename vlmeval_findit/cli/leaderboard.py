@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+
+import click
 
 from ..core.command import as_called
 from ..core.spelling import counted
@@ -18,55 +19,68 @@ from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..leaderboard.openvlm import NO_META, read_meta
 from ..leaderboard.tables import metric_table
 from ..runs.scored_run import Keep, PluginMissingError, load_runs
-from .parsing import Parser
+from .options import PATH, Command, runs_argument
 from .printing import first_lines, print_folded, print_lines, print_table
 
+format_option = click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    metavar="[MODEL=]FORMAT",
+    help="Report this format (xyxy_json) instead of a model's best; again for another model.",
+)
 
-def main(argv: Sequence[str]) -> int:
-    """Models x datasets, with intervals, from scored runs."""
-    parser = Parser(prog="run_findit.py leaderboard", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("leaderboard"), help="folder to write")
-    parser.add_argument("--meta", type=Path, help="YAML or JSON: model -> field of OpenVLM's META")
-    add_board_flags(parser)
-    parser.add_argument(
-        FLAG,
-        action="append",
-        default=[],
-        metavar="DATASET",
-        help="choose each model's format on this dataset and report it on the others; "
-        f"{HALF}: choose on half of the pictures, report on the other half",
-    )
-    args = parser.parse_args(argv)
-    meta = read_meta(args.meta) if args.meta else NO_META
-    made = boards_from(args, Keep.SUMS, args.choose_on)
+
+@click.command(cls=Command, examples=["python run_findit.py leaderboard outputs"])
+@runs_argument
+@click.option(
+    "--out",
+    type=PATH,
+    default=Path("outputs/leaderboard"),
+    metavar="DIR",
+    help="Folder to write tables to.",
+)
+@click.option(
+    "--meta", type=PATH, metavar="FILE", help="YAML or JSON: model -> field of OpenVLM's META."
+)
+@format_option
+@click.option(
+    FLAG,
+    "choose_on",
+    multiple=True,
+    metavar="DATASET",
+    help="Choose each model's format on this dataset and report it on the others (again for "
+    f"another); {HALF}: choose on half of the images, report on the other half.",
+)
+def command(
+    runs: tuple[Path, ...],
+    out: Path,
+    meta: Path | None,
+    formats: tuple[str, ...],
+    choose_on: tuple[str, ...],
+) -> int:
+    """Rank models over datasets, with intervals, and write the tables.
+
+    RUN is a scored prediction file, or a folder of them.
+    """
+    fields = read_meta(meta) if meta else NO_META
+    made = boards_from(runs, formats, Keep.SUMS, choose_on)
     for board in made:
         if len(made) > 1:
             print(f"{board.benchmark.name}:")
-        folder = folder_of(board, args.out)
-        files = write_board(board, folder, datetime.now(UTC), meta)
+        folder = folder_of(board, out)
+        files = write_board(board, folder, datetime.now(UTC), fields)
         _print_board(board)
         print_remarks(board, "leaderboard.md")
         print(f"{folder}/: {', '.join(path.name for path in files)}")
     return 0
 
 
-def add_board_flags(parser: argparse.ArgumentParser) -> None:
-    """The arguments that say which runs are compared, and how."""
-    parser.add_argument(
-        "runs", type=Path, nargs="+", help="scored prediction files, or folders of them"
-    )
-    parser.add_argument(
-        "--format",
-        action="append",
-        default=[],
-        metavar="[MODEL=]FORMAT",
-        help="report this format (xyxy_json) instead of a model's best",
-    )
-
-
-def boards_from(args: argparse.Namespace, keep: Keep, choose_on: Sequence[str] = ()) -> list[Board]:
-    """The leaderboards that :func:`add_board_flags` asks for, one a benchmark."""
-    return boards(load_runs(args.runs, _say_left_out, keep), args.format, choose_on)
+def boards_from(
+    runs: Sequence[Path], formats: Sequence[str], keep: Keep, choose_on: Sequence[str] = ()
+) -> list[Board]:
+    """Make a leaderboard of every benchmark that runs are of."""
+    return boards(load_runs(runs, _say_left_out, keep), formats, choose_on)
 
 
 def _say_left_out(error: PluginMissingError) -> None:

@@ -2,49 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
+from ..benchmarks import baselines
 from ..benchmarks.findit.names import parse
+from ..core.command import as_called
 from ..core.places import own_models_file
 from ..core.question import Question
 from ..models.row import ApiFacts, ModelRow
-from ..models.table import MODELS
-from .parsing import Parser
+from ..models.table import MODELS, known_model
+from .options import PATH, Command, complete_models
+from .printing import console
 
 _GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
 _SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")
 _VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
 
 
-def main(argv: Sequence[str]) -> int:
-    """The models whose coordinate space is known, and the names of those that run locally."""
-    parser = Parser(prog="run_findit.py models", description=__doc__)
-    parser.add_argument(
-        "--add",
-        type=Path,
-        metavar="FILE.yaml",
-        help="keep the models of a file: what probe --save wrote, or a list of rows",
-    )
-    parser.add_argument("--replace", action="store_true", help="--add describes models anew")
-    parser.add_argument("--remove", metavar="NAME", help="forget a model of your own")
-    args = parser.parse_args(argv)
-    if args.add is not None and args.remove is not None:
-        raise ValueError("--add and --remove: one at a time")
-    if args.replace and args.add is None:
-        raise ValueError("--replace says that --add describes models anew, and there is no --add")
-    if args.add is not None:
-        return _add(args.add, args.replace)
-    if args.remove is not None:
-        return _remove(args.remove)
-    for row in MODELS.values():
-        plugin = MODELS.plugin_of(row.name)
-        print(row.name if plugin is None else f"{row.name} [{plugin.name} {plugin.version}]")
-        for what, value in _facts(row):
-            print(f"  {what:<9}{value}")
-    print("\nLocal models answer from another checkpoint with --model NAME=FOLDER_OR_IDENTIFIER.")
+@click.command(
+    cls=Command,
+    examples=["python run_findit.py models", "python run_findit.py models Qwen3-VL"],
+)
+@click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=complete_models)
+@click.option(
+    "--add",
+    type=PATH,
+    metavar="FILE.yaml",
+    help="Keep the models of a file: what probe --save wrote, or a list of rows.",
+)
+@click.option("--replace", is_flag=True, help="--add replaces models of the same names.")
+@click.option("--remove", metavar="NAME", help="Forget a model of your own.")
+def command(names: tuple[str, ...], add: Path | None, replace: bool, remove: str | None) -> int:
+    """List the models whose coordinate space is known, or describe some; keep or forget your own.
+
+    With NAME: checkpoints, coordinate spaces by task, and how many pixels images may have.
+    """
+    if sum(map(bool, (names, add, remove))) > 1:
+        raise ValueError("NAME, --add and --remove: one at a time")
+    if replace and add is None:
+        raise ValueError("--replace says what --add does, and there is no --add: add it")
+    if add is not None:
+        return _add(add, replace)
+    if remove is not None:
+        return _remove(remove)
+    if names:
+        for name in names:
+            _describe(known_model(name, "NAME"))
+    else:
+        _list()
     return 0
+
+
+def _list() -> None:
+    """Print a line a model: its name, the space of most tasks, and where it runs."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("model", "space", "runs"):
+        table.add_column(column, overflow="fold")
+    for row in MODELS.values():
+        space = str(row.space(_GENERAL).as_dict()["kind"])
+        table.add_row(*map(Text, (_title(row), space, ", ".join(_places(row)))))
+    console().print(table)
+    print(as_called("\ncheckpoints, bounds, spaces by task: python run_findit.py models NAME"))
+    print("a local model from another checkpoint: --model NAME=FOLDER_OR_IDENTIFIER")
+
+
+def _places(row: ModelRow) -> Iterator[str]:
+    if row.local is not None:
+        first, *others = row.local.checkpoints
+        yield f"here: {first}{f' and {len(others)} more' if others else ''}"
+    if row.api is not None:
+        yield "OpenRouter"
+    if row.name in baselines():
+        yield "here, without a checkpoint"
+    if row.served is not None:
+        yield f"served as {row.served}"
+
+
+def _title(row: ModelRow) -> str:
+    plugin = MODELS.plugin_of(row.name)
+    return row.name if plugin is None else f"{row.name} [{plugin.name} {plugin.version}]"
+
+
+def _describe(row: ModelRow) -> None:
+    print(_title(row))
+    for what, value in _facts(row):
+        print(f"  {what:<9}{value}")
 
 
 def _add(path: Path, replaces: bool) -> int:
