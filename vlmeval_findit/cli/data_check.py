@@ -8,18 +8,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+from click.shell_completion import CompletionItem
+
+from ..benchmarks.findit.datasets import DATASETS
 from ..core.command import SOME_FAILED, as_called
 from ..core.places import image_folder
 from ..data.fetch.annotations import Fetched, fetched_tables, wanted_images
 from ..data.fetch.sources import Source
 from ..data.fetch.store import Store
-from .parsing import Parser
+from .options import PATH, Command
 from .printing import console
 
 ANNOTATIONS = "annotations"
 
 _REASONS = 8
 """Reasons that are listed for one line of the table."""
+
+
+def complete_data_names(
+    _: click.Context, __: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a dataset that can be fetched."""
+    return [CompletionItem(name) for name in DATASETS if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +47,20 @@ class TableLine:
         return self.wanted - self.there - len(self.failed)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Look at the tables and images of datasets, without a network; 1 if something is missing."""
-    parser = Parser(prog="run_findit.py data check", description=main.__doc__)
-    parser.add_argument("datasets", nargs="+", metavar="NAME", help="as of data get; all: FindIt's")
-    parser.add_argument("--out", type=Path, help="folder of the tables (default: LMUData)")
-    args = parser.parse_args(argv)
-    lines = _check(tables_named(args.datasets), args.out)
+names_argument = click.argument(
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_data_names
+)
+
+
+@click.command(cls=Command, examples=["python run_findit.py data check Pascal"])
+@names_argument
+@click.option("--out", type=PATH, metavar="DIR", help="Folder of the tables (LMUData).")
+def command(names: tuple[str, ...], out: Path | None) -> int:
+    """Look at the tables and images of datasets, without a network.
+
+    NAME is as of data get; all: FindIt's. Exit status 1: something is missing.
+    """
+    lines = _check(tables_named(names), out)
     print_lines(lines)
     return SOME_FAILED if any(line.failed for line in lines) else 0
 
@@ -53,7 +71,7 @@ def tables_named(names: Sequence[str]) -> list[Fetched]:
     Raises:
         ValueError: one is unknown, or nothing says where its images come from.
     """
-    return fetched_tables(None if names == ["all"] else names)
+    return fetched_tables(None if tuple(names) == ("all",) else names)
 
 
 def _check(tables: Sequence[Fetched], out: Path | None) -> list[TableLine]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import click
 
 from ..benchmarks.findit.annotation_tables import Prepared
 from ..benchmarks.selfretrieval import pairs as self_retrieval
@@ -26,13 +28,14 @@ from .data_check import (
     TableLine,
     by_source,
     line_of,
+    names_argument,
     print_lines,
     steps,
     store_of,
     tables_named,
 )
-from .parsing import Parser
-from .printing import TABLES_EPILOG, where_tables_are
+from .options import PATH, Command
+from .printing import where_tables_are
 
 
 class Made(NamedTuple):
@@ -44,20 +47,71 @@ class Made(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def main(argv: Sequence[str]) -> int:
+class _Get(Command):
+    """Its help ends with the benchmarks whose files the user brings."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Made of files that you have (--from PATH), without the network"):
+            formatter.write_dl([(name, SOURCES[name].files) for name in FROM_FILES])
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What the flags say, as their help describes it."""
+
+    folder: Path | None
+    no_images: bool
+    out: Path | None
+    videos: Path | None
+    force: bool
+
+
+@click.command(
+    cls=_Get,
+    examples=[
+        "python run_findit.py data get Pascal",
+        "python run_findit.py data get VPBench --from DIR",
+    ],
+)
+@names_argument
+@click.option(
+    "--from",
+    "folder",
+    type=PATH,
+    metavar="PATH",
+    help="The annotations as published: a folder of Parquet files, or the file named below.",
+)
+@click.option("--no-images", is_flag=True, help="Make the tables only.")
+@click.option("--out", type=PATH, metavar="DIR", help="Folder for tables (LMUData).")
+@click.option(
+    "--videos", type=PATH, metavar="DIR", help="Folder of videos to cut named frames from."
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also of annotations that differ from the authors'; the .meta.json says how.",
+)
+def command(names: tuple[str, ...], **flags: Any) -> int:
     """Get datasets ready to run: annotations, tables, and only the images that queries name.
 
-    Returns 1 if something is missing at the end, 130 when it was interrupted.
+    NAME is Pascal, RefL4Full_val … (all names: data list); all: those of FindIt. What is there and
+    whole is not fetched again. Addresses can be replaced under `sources` in configs/datasets.yaml.
+    Every run looks for tables in the folder that FINDIT_TABLES names, in datasets_tsv here and of
+    the clone, and in VLMEvalKit's data folder (LMUData), in this order.
+
+    Exit status 1: something is missing; 130: interrupted, and the same command goes on from there.
     """
-    args = _arguments(argv)
-    own = [name for name in args.datasets if name in FROM_FILES]
+    options = _Options(**flags)
+    own = [name for name in names if name in FROM_FILES]
     if own:
-        made = list(FROM_FILES[own[0]](args.folder, args.out or lmu_data_root(), args.force))
-        _print_made(made)
+        _refuse_others(own[0], names, options)
+        make, out = FROM_FILES[own[0]], options.out or lmu_data_root()
+        _print_made(list(make(options.folder or Path(), out, options.force)))
         return 0
-    tables = tables_named(args.datasets)
+    tables = tables_named(names)
     try:
-        lines = _get(tables, args)
+        lines = _get(tables, options)
     except KeyboardInterrupt:
         print("interrupted; what has arrived is kept: the same command goes on from there")
         return INTERRUPTED
@@ -65,80 +119,50 @@ def main(argv: Sequence[str]) -> int:
     return SOME_FAILED if any(line.failed for line in lines) else 0
 
 
-def _arguments(argv: Sequence[str]) -> argparse.Namespace:
-    files = "\n".join(f"  {name:<15}{SOURCES[name].files}" for name in FROM_FILES)
-    parser = Parser(
-        prog="run_findit.py data get",
-        description=main.__doc__,
-        epilog=f"of files that you have (--from PATH), without the network:\n{files}\n\n"
-        "What is there and whole is not fetched again. Addresses can be replaced under `sources`\n"
-        f"in configs/datasets.yaml.\n{TABLES_EPILOG}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "datasets",
-        nargs="+",
-        metavar="NAME",
-        help="Pascal, RefL4Full_val … (names: data list); all: those of FindIt",
-    )
-    parser.add_argument(
-        "--from",
-        type=Path,
-        dest="folder",
-        metavar="PATH",
-        help="the annotations as published: a folder of Parquet files, or the file named below",
-    )
-    parser.add_argument("--no-images", action="store_true", help="make the tables only")
-    parser.add_argument("--out", type=Path, help="folder for tables (default: LMUData)")
-    parser.add_argument("--videos", type=Path, help="folder of videos to cut named frames from")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="also of annotations that differ from the authors'; the .meta.json says how",
-    )
-    args = parser.parse_args(argv)
-    own = [name for name in args.datasets if name in FROM_FILES]
-    if own and len(args.datasets) > 1:
-        raise ValueError(f"{own[0]} is made of files of its own: ask for it alone")
-    if own and own[0] != DEMO and args.folder is None:
+def _refuse_others(own: str, names: Sequence[str], options: _Options) -> None:
+    """Refuse to make a benchmark of files beside other datasets, or of no files."""
+    if len(names) > 1:
+        raise ValueError(f"{own} is made of files of its own: ask for it alone")
+    if own != DEMO and options.folder is None:
         raise ValueError(
-            f"{own[0]} is not fetched. Get {SOURCES[own[0]].files}, then type: "
-            f"python run_findit.py data get {own[0]} --from PATH"
+            f"{own} is not fetched. Get {SOURCES[own].files}, then type: "
+            f"python run_findit.py data get {own} --from PATH"
         )
-    return args
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _get(tables: Sequence[Fetched], args: argparse.Namespace) -> list[TableLine]:
-    paths, line = _annotations(tables, args)
+def _get(tables: Sequence[Fetched], options: _Options) -> list[TableLine]:
+    paths, line = _annotations(tables, options)
     lines = [line]
-    for source, group in by_source(paths).items() if not args.no_images else ():
+    for source, group in by_source(paths).items() if not options.no_images else ():
         store = store_of(group, paths)
         missing = store.look()
-        failed = _bring(source, store, missing, args.videos) if missing else {}
+        failed = _bring(source, store, missing, options.videos) if missing else {}
         lines += [line_of(table, paths[table], missing, failed) for table in group]
     return lines
 
 
 def _annotations(
-    tables: Sequence[Fetched], args: argparse.Namespace
+    tables: Sequence[Fetched], options: _Options
 ) -> tuple[dict[Fetched, Path], TableLine]:
     """Every table that can be had, and what became of the others."""
-    ready = {table: table.ready(args.out) for table in tables if args.folder is None}
+    ready = {table: table.ready(options.out) for table in tables if options.folder is None}
     there = {table: path for table, path in ready.items() if path is not None}
     lacking = [table for table in tables if table not in there]
-    whys = _fetch_files(lacking) if args.folder is None else {}
+    whys = _fetch_files(lacking) if options.folder is None else {}
     failed = {
         table.name: whys[file.name]
         for table in lacking
         for file in table.files
         if file.name in whys
     }
-    folder, out = args.folder or parquet_folder(), args.out or lmu_data_root()
+    folder, out = options.folder or parquet_folder(), options.out or lmu_data_root()
     made = {
-        table: table.make(folder, out, args.force) for table in lacking if table.name not in failed
+        table: table.make(folder, out, options.force)
+        for table in lacking
+        if table.name not in failed
     }
     if made:
         _print_made([_with_boxes(one) for one in made.values()])

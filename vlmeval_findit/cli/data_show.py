@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+
+import click
 
 from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.query import Query as FindItQuery
@@ -15,26 +17,31 @@ from ..core.question import Query, Question
 from ..core.settings import Settings
 from ..models.row import LocalFamily, ModelRow
 from ..models.table import find_model
-from .parsing import Parser
+from .options import Command, complete_datasets, complete_models
 
 
-def main(argv: Sequence[str]) -> int:
-    """What a query asks: its message with images at their places, its sizes, its boxes."""
-    parser = Parser(prog="run_findit.py data show", description=__doc__)
-    parser.add_argument("--data", required=True, help="a dataset's name")
-    parser.add_argument("--index", type=int, default=0, help="the row (default 0)")
-    parser.add_argument(
-        "--model",
-        help="also say in which space this model answers, and what it is shown: NAME, or "
-        "NAME=CHECKPOINT for one of another folder or identifier",
-    )
-    args = parser.parse_args(argv)
-    benchmark, task = benchmark_of(args.data), load(args.data)
-    if args.model:
-        task = benchmark.for_model(task, args.model.partition("=")[0])
-    if args.index not in task.queries:
-        raise ValueError(f"{args.data} has no row {args.index} (it has {len(task.queries)})")
-    query, question = task.queries[args.index], task.question
+@click.command(
+    cls=Command,
+    examples=["python run_findit.py data show --data FindIt_Scenes_mini_xyxy_json --index 3"],
+)
+@click.option(
+    "--data", required=True, metavar="NAME", shell_complete=complete_datasets, help="A dataset."
+)
+@click.option("--index", type=int, default=0, metavar="N", help="The row.")
+@click.option(
+    "--model",
+    metavar="NAME[=CHECKPOINT]",
+    shell_complete=complete_models,
+    help="Also say in which space this model answers, and what it is shown.",
+)
+def command(data: str, index: int, model: str | None) -> int:
+    """Print what a query asks: its message with images at their places, its sizes, its boxes."""
+    benchmark, task = benchmark_of(data), load(data)
+    if model:
+        task = benchmark.for_model(task, model.partition("=")[0])
+    if index not in task.queries:
+        raise ValueError(f"{data} has no row {index} (it has {len(task.queries)})")
+    query, question = task.queries[index], task.question
     folder = image_folder(question.images)
     words = benchmark.prompts()[0]
     message = words.message(query, question)
@@ -50,8 +57,8 @@ def main(argv: Sequence[str]) -> int:
         for one in query.truth.ignored:
             which = f", frame {one.frame + 1}" if question.frames > 1 else ""
             print(f"{'a crowd' if one.crowd else 'ignored'}{which}: {list(one.box)}")
-    if args.model:
-        _print_model(args.model, query, question, located(message, folder.path))
+    if model:
+        _print_model(model, query, question, located(message, folder.path))
     return 0
 
 
@@ -72,9 +79,7 @@ def _print_model(model: str, query: Query, question: Question, message: Message)
     if isinstance(question, Variant):
         print(f"replies are read as {row.reads(question.reply)}")
     if row.api is not None:
-        from .request import print_request
-
-        print_request(message, question, row.entry)
+        _print_request(message, question, row.entry)
     if row.local is not None:
         _print_shown(row, checkpoint or _checkpoint(named, row.local), question, message)
 
@@ -103,3 +108,22 @@ def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Me
         )
         print(f"image {number}: {sizes}; bounds {image['bounds']}")
     print(f"{len(seen.ids)} tokens, {sum(seen.types)} of them image features")
+
+
+def _print_request(message: Message, question: Question, model: str) -> None:
+    """Print the request for a message: fields as they are, images as their sizes."""
+    from ..models.http.chat import chat_model
+    from ..models.http.providers.table import OPENROUTER
+
+    try:
+        asked = chat_model(model, OPENROUTER).request(message, question)
+    except OSError as error:
+        print(f"\nwhat is sent cannot be shown without the images: {error}")
+        return
+    print("\nsent to OpenRouter:")
+    for name, value in asked.body.items():
+        if name != "messages":
+            print(f"  {name}: {json.dumps(value)}")
+    for image in asked.images:
+        original, sent = ("{} x {}".format(*size) for size in (image.original, image.sent))
+        print(f"  image: {original}, sent as {sent}, {image.mime}, {len(image.data):,} bytes")

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 SPENT = 3
 """The exit status of a run that a spending limit stopped."""
-TABLES_EPILOG = (
-    "Every runner looks for tables in the folder that FINDIT_TABLES names, in datasets_tsv here "
-    "and of the clone, and in VLMEvalKit's data folder (LMUData), in this order."
-)
 
 
 def where_tables_are(tables: Sequence[Path]) -> str:
