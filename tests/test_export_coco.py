@@ -32,7 +32,7 @@ LETTERS = VPQuery(
 def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     data_folder(tmp_path, monkeypatch)
     images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
-    given = ["--coco", str(instances), "--images", str(images), "--name", "MyData"]
+    given = ["--coco", str(instances), "--image-root", str(images), "--name", "MyData"]
     assert main(["data", "import", *given]) == 0
     return instances
 
@@ -192,7 +192,12 @@ def test_a_table_that_changed_after_the_scoring_is_named(
     export(DATASETS[0])
     values = coco_values()
     values["annotations"][0]["bbox"][0] += 1
-    given = ["--coco", str(write_coco(tmp_path, values)), "--images", str(tmp_path / "pictures")]
+    given = [
+        "--coco",
+        str(write_coco(tmp_path, values)),
+        "--image-root",
+        str(tmp_path / "pictures"),
+    ]
     assert main(["data", "import", *given, "--name", "MyData", "--replace"]) == 0
     again = ["export", f"Model_{DATASETS[0]}.json", "--to", "coco", "--out", "coco"]
     assert main(again) == 2

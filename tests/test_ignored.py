@@ -292,7 +292,9 @@ def test_masks_of_coco_judge_points(tmp_path: Path, images: Path, kind: str) -> 
     }[kind]
     path = own_data.write_coco(tmp_path, values)
     assert (
-        main(["data", "import", "--coco", str(path), "--images", str(images), "--name", "MyData"])
+        main(
+            ["data", "import", "--coco", str(path), "--image-root", str(images), "--name", "MyData"]
+        )
         == 0
     )
     cat = next(q for q in read_table(find_table("MyData")) if q.label == "cat")
@@ -337,7 +339,9 @@ def test_a_segmentation_that_is_none(
     values["annotations"][0]["segmentation"] = said
     path = own_data.write_coco(tmp_path, values)
     assert (
-        main(["data", "import", "--coco", str(path), "--images", str(images), "--name", "MyData"])
+        main(
+            ["data", "import", "--coco", str(path), "--image-root", str(images), "--name", "MyData"]
+        )
         == 2
     )
     assert "annotations[0], segmentation: " in capsys.readouterr().err
@@ -348,7 +352,9 @@ def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
     values["annotations"][0]["iscrowd"] = 1
     path = own_data.write_coco(tmp_path, values)
     assert (
-        main(["data", "import", "--coco", str(path), "--images", str(images), "--name", "MyData"])
+        main(
+            ["data", "import", "--coco", str(path), "--image-root", str(images), "--name", "MyData"]
+        )
         == 0
     )
     name = "FindIt_MyData_xyxy_text"

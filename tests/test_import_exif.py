@@ -95,7 +95,7 @@ def import_csv(tmp_path: Path, rows: Sequence[Sequence[object]], *flags: str) ->
         writer.writerows(rows)
     pictures = str(tmp_path / "pictures")
     return main(
-        ["data", "import", "--csv", str(path), "--images", pictures, "--name", "Mine", *flags]
+        ["data", "import", "--csv", str(path), "--image-root", pictures, "--name", "Mine", *flags]
     )
 
 
@@ -221,7 +221,7 @@ def coco(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
     }
     file = tmp_path / "coco.json"
     file.write_text(json.dumps(values))
-    return ["--coco", str(file), "--images", str(path.parent)]
+    return ["--coco", str(file), "--image-root", str(path.parent)]
 
 
 def voc(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
@@ -247,7 +247,7 @@ def jsonl(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
     line = {"images": ["none.png", "a.png"], "label": "x", "boxes": [[], [box]]}
     file = tmp_path / "queries.jsonl"
     file.write_text(json.dumps(line))
-    return ["--jsonl", str(file), "--images", str(path.parent)]
+    return ["--jsonl", str(file), "--image-root", str(path.parent)]
 
 
 @pytest.mark.parametrize("write", [yolo, coco, voc, jsonl], ids=lambda f: f.__name__)
@@ -350,16 +350,16 @@ def test_pixels_that_are_no_fractions_are_refused_as_such(
 
 
 def test_units_are_for_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(
-            [
-                "data",
-                "import",
-                *coco(tmp_path, 1, Drawn.STORED),
-                "--name",
-                "Mine",
-                "--units",
-                "pixels",
-            ]
-        )
+    status = main(
+        [
+            "data",
+            "import",
+            *coco(tmp_path, 1, Drawn.STORED),
+            "--name",
+            "Mine",
+            "--units",
+            "pixels",
+        ]
+    )
+    assert status == 2
     assert "--units is for --csv" in capsys.readouterr().err

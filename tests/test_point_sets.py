@@ -371,7 +371,7 @@ def test_boxes_of_ones_own_may_have_masks(tmp_path: Path) -> None:
     several = {"box": NOTCH, "label": "cat", "mask": "half.png"}
     path = tmp_path / "mine.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
-    images = ["--images", str(tmp_path / "pictures")]
+    images = ["--image-root", str(tmp_path / "pictures")]
     assert main(["data", "import", "--jsonl", str(path), *images, "--name", "Mine"]) == 0
     run = answered(tmp_path, "FindIt_Mine_point_json_point_2d", {at: [(12, 5)] for at in range(5)})
     # In every box, and in none of the masks.
@@ -402,7 +402,7 @@ def test_a_mask_that_cannot_be_used_is_named(
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps(line))
     assert (
-        main(["data", "import", "--jsonl", str(path), "--images", str(tmp_path), "--name", "M"])
+        main(["data", "import", "--jsonl", str(path), "--image-root", str(tmp_path), "--name", "M"])
         == 2
     )
     assert why in capsys.readouterr().err
@@ -417,7 +417,7 @@ def test_masks_of_turned_pictures_are_turned_back(tmp_path: Path) -> None:
     line = {"image": "a.jpg", "expression": "it", "boxes": [{"box": [0, 0, 10, 20], "mask": mask}]}
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps(line))
-    how = ["--jsonl", str(path), "--images", str(tmp_path), "--name", "M"]
+    how = ["--jsonl", str(path), "--image-root", str(tmp_path), "--name", "M"]
     assert main(["data", "import", *how, "--exif", "turned"]) == 0
     (query,) = load_task("FindIt_M_point_json").queries.values()
     (found,) = query.truth.masks

@@ -178,7 +178,7 @@ def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> N
     here = light.here
     make_images(here / "pictures")
     write_coco(here)
-    flags = ("--images", "pictures", "--name", "Mine")
+    flags = ("--image-root", "pictures", "--name", "Mine")
     said = ok(light, "data", "import", "--coco", "instances.json", *flags)
     assert "FindIt_Mine_xyxy_json" in said
     table = (light.home / "LMUData" / "Mine.tsv").read_text(encoding="utf-8")
@@ -229,7 +229,7 @@ def test_a_home_that_cannot_be_written_to(light: FreshVenv) -> None:
     make_images(here / "pictures")
     write_coco(here)
     command = ["data", "import", "--coco", str(here / "instances.json"), "--name", "Other"]
-    command += ["--images", str(here / "pictures")]
+    command += ["--image-root", str(here / "pictures")]
     done = light.findit(*command, HOME="/dev/null", LMUData="")
     assert done.returncode == 2
     assert "/dev/null/LMUData'. Set LMUData to a folder that can be written to" in done.stderr
