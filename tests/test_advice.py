@@ -128,7 +128,7 @@ def test_the_command_that_scores_again_scores(
     monkeypatch.chdir(tmp_path)
     rows = [{"index": i, "prediction": '[{"bbox": [1, 2, 3, 4]}]'} for i in range(50)]
     (tmp_path / "my answers.json").write_text(json.dumps(rows))
-    first = ["score", "my answers.json", "--dataset", "FindIt_Scenes_mini_xyxy_json"]
+    first = ["score", "my answers.json", "--data", "FindIt_Scenes_mini_xyxy_json"]
     assert main(first) == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
     words = shlex.split(line.replace("SPACE", "grid1000"))

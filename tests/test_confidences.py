@@ -537,7 +537,7 @@ def test_the_command_writes_figures_and_a_picture(
 ) -> None:
     figures, picture = tmp_path / "all.json", tmp_path / "all.png"
     given = ["calibration", "--space", "grid1000", str(run), "--json", str(figures)]
-    assert main([*given, "--picture", str(picture)]) == 0
+    assert main([*given, "--plot", str(picture)]) == 0
     (told,) = json.loads(figures.read_text(), parse_constant=pytest.fail)
     assert [one["definition"] for one in told["by_definition"]] == list(DEFINITIONS)
     assert told["by_definition"][0]["curve"][0] == sorted(told["by_definition"][0]["curve"][0])

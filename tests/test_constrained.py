@@ -279,7 +279,7 @@ def test_the_anatomy_tells_syntax_from_sight(
     assert found.gain.interval.low <= found.gain.value <= found.gain.interval.high
     out = tmp_path / "anatomy.json"
     for runs in ([str(world.runs)], [str(free.path), "--against", str(held.path)]):
-        assert main(["anatomy", *runs, "--json", str(out)]) == 0
+        assert main(["errors", *runs, "--json", str(out)]) == 0
         shown = capsys.readouterr().out
         assert shown.count("held to the format's grammar") == 1
         assert max(map(len, shown.splitlines())) <= 80

@@ -81,11 +81,11 @@ def _the_doctor_finds_what_is_wrong_and_nothing_else(
     """On the demonstration's own runs: they take minutes to make, so one test makes them."""
     runs = work / "runs"
     best = [str(runs / model / f"{model}_{name}.json") for model in liked for name in liked[model]]
-    right = fresh.findit("doctor", *best)
+    right = fresh.findit("coords", *best)
     assert right.returncode == 0, right.stdout + right.stderr
     assert right.stdout.count("it fits") >= 2 * len(BEST)
     assert "convention is wrong" not in " ".join(right.stdout.split())
-    everything = fresh.findit("doctor", str(work))
+    everything = fresh.findit("coords", str(work))
     assert everything.returncode == 1, everything.stdout + everything.stderr
     found = set()
     for said in re.split(r"\n(?=\S+ on \S+\n)", everything.stdout):
@@ -102,7 +102,7 @@ def _the_doctor_finds_what_is_wrong_and_nothing_else(
         (NANO_PX, "unit", "pixels of the picture, xywh"),
     ):
         scenes = runs / model / f"{model}_{liked[model][0]}.json"
-        wrong = fresh.findit("doctor", str(scenes), "--space", space)
+        wrong = fresh.findit("coords", str(scenes), "--space", space)
         assert wrong.returncode == 1, wrong.stdout + wrong.stderr
         flat = " ".join(wrong.stdout.split())
         assert f"; {means}: F1 " in flat

@@ -1,4 +1,4 @@
-"""``findit doctor`` and the check that every score makes, over runs on disk."""
+"""``findit coords`` and the check that every score makes, over runs on disk."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_runs_whose_answers_are_no_boxes_are_left_out(
     rows = [{"index": 1, "prediction": "A"}]
     for dataset in ("VPBench_Mine", "FindIt_MyData_point_json"):
         (runs / f"Model_{dataset}.json").write_text(json.dumps(rows))
-    assert main(["confidences", str(runs), "--space", "grid1000"]) == 1
+    assert main(["calibration", str(runs), "--space", "grid1000"]) == 1
     assert capsys.readouterr().err.count("left out: ") == 2
     export = ["export", str(runs), "--to", "coco", "--out", "coco"]
     assert main(["score", str(runs), "--space", "grid1000"]) == 0

@@ -154,7 +154,7 @@ def test_slices_by_tag_in_leaderboard_anatomy_report_and_frames(
     assert "| time: night | 2 | 50.0 |" in text
     assert r"| time: \<b\>day | 1 | 100.0 |" in text
     capsys.readouterr()
-    assert main(["anatomy", str(path), "--by", "time"]) == 0
+    assert main(["errors", str(path), "--by", "time"]) == 0
     assert "by time" in capsys.readouterr().out
     assert main(["report", "outputs", "--out", "report.html"]) == 0
     page = Path("report.html").read_text()
@@ -239,10 +239,10 @@ def test_every_command_knows_them(
     path = run_of({}, name)
     for command in (
         ["data", "show", "--data", name],
-        ["anatomy", str(path)],
+        ["errors", str(path)],
         ["score", str(path)],
         ["export", str(path), "--to", "coco", "--out", "coco"],
-        ["doctor", str(path)],
+        ["coords", str(path)],
         ["report", "outputs", "--out", "report.html"],
     ):
         assert main(command) == 0, command

@@ -91,11 +91,11 @@ def test_the_doctor_tells_thousandths_from_pixels(
     path = tmp_path / f"{NANO_PX}_{SCENES}.json"
     said = [{"index": reply.index, "prediction": reply.text} for reply in replies(task)]
     path.write_text(json.dumps(said), encoding="utf-8")
-    assert main(["doctor", str(path)]) == 0
+    assert main(["coords", str(path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "to multiples of 24, xywh: F1 100.0: it fits" in out
     told = tmp_path / "told.json"
-    assert main(["doctor", str(path), "--space", "grid1000", "--json", str(told)]) == 1
+    assert main(["coords", str(path), "--space", "grid1000", "--json", str(told)]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert "declared thousandths of width and height, xywh: F1 0.0; pixels of the picture" in out
     assert "the run's convention is wrong" in out

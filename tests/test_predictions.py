@@ -315,7 +315,7 @@ def test_model_and_dataset_are_in_the_name(name: str, model: str, dataset: str) 
     ],
 )
 def test_a_name_that_says_no_dataset(name: str) -> None:
-    with pytest.raises(PredictionError, match=r"is <model>_FindIt_….json or .* say --dataset"):
+    with pytest.raises(PredictionError, match=r"is <model>_FindIt_….json or .* say --data"):
         split_name(Path(name))
 
 

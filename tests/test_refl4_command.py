@@ -148,7 +148,7 @@ ALL = "FindIt_RefL4Full_all_xyxy_json"
 
 
 def convert(path: Path, name: str = ALL) -> int:
-    return main(["score", "--convert", "--dataset", name, str(path)])
+    return main(["score", "--convert", "--data", name, str(path)])
 
 
 def figures_of(path: Path, name: str = ALL) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def test_a_conversion_never_overwrites_other_replies(tmp_path: Path, capsys: Cap
 def test_what_a_conversion_needs(parquet: Path, tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path / "theirs.json", items())
     assert main(["score", "--convert", str(path)]) == 2
-    assert "theirs.json: say with --dataset what it is about" in capsys.readouterr().err
+    assert "theirs.json: say with --data what it is about" in capsys.readouterr().err
     assert convert(path) == 2
     how = "data get RefL4Full_all [--from DIR]"
     assert how in capsys.readouterr().err

@@ -297,7 +297,7 @@ def test_predictions_that_say_another_query_than_the_table(
 def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(predicted) -> None:
     path = predicted(SVG, [RIGHT])
     free = path.rename(path.with_name("mine.json"))
-    with pytest.raises(PredictionError, match="say --dataset"):
+    with pytest.raises(PredictionError, match="say --data"):
         score_file(free)
     with pytest.raises(SpaceError, match="'mine' is not known"):
         score_file(free, dataset=SVG)

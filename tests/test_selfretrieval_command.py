@@ -1,4 +1,4 @@
-"""``score --convert --dataset SelfRetrieval``: captions of others."""
+"""``score --convert --data SelfRetrieval``: captions of others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def score(path: Path, values: object, *flags: str) -> int:
     path.write_text(json.dumps(values))
-    words = ("--dataset", "SelfRetrieval", *flags)
+    words = ("--data", "SelfRetrieval", *flags)
     return main(["score", "--convert", str(path), *words])
 
 
@@ -68,7 +68,7 @@ def test_what_is_missing_is_wrong_and_what_is_unknown_is_said(
     [
         ([], (), "is no object of"),
         ({"x": {}}, (), "none of its 1 uids is of a pair"),
-        (RIGHT, ("--dataset", "SelfRetreival"), "did you mean SelfRetrieval"),
+        (RIGHT, ("--data", "SelfRetreival"), "did you mean SelfRetrieval"),
         (RIGHT, ("--encoder", "Siglip"), "did you mean SigLIP?"),
     ],
     ids=["a list", "other uids", "no such data", "no such encoder"],

@@ -169,7 +169,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("suffix", [".json", ".tsv"])
 def test_files_of_others_are_scored_without_their_thoughts(table: Path, suffix: str) -> None:
-    """``score --dataset``: also what no program of ours has asked."""
+    """``score --data``: also what no program of ours has asked."""
     said = [thought + BOX for thought in THOUGHTS] + [UNCLOSED[0]]
     path = table / f"theirs{suffix}"
     with path.open("w", encoding="utf-8", newline="") as f:
@@ -178,7 +178,7 @@ def test_files_of_others_are_scored_without_their_thoughts(table: Path, suffix: 
         else:
             lines = csv.writer(f, delimiter="\t")
             lines.writerows([("index", "prediction"), *enumerate(said)])
-    assert score_command.main([str(path), "--dataset", NAME, "--space", SPACE]) == 0
+    assert main(["score", str(path), "--data", NAME, "--space", SPACE]) == 0
     run = score_file(path, Settings(space=SPACE), NAME)
     sums = {name: run.sums[name] for name in ("tp", "n_pred", "adherent")}
     assert sums == dict.fromkeys(sums, len(THOUGHTS))

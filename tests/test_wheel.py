@@ -190,7 +190,7 @@ def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> N
     predictions = folder / "Qwen3-VL_FindIt_Mine_xyxy_json.json"
     predictions.write_text(json.dumps(replies))
     assert "Qwen3-VL" in ok(light, "score", "outputs")
-    assert "FindIt_Mine" in ok(light, "anatomy", "outputs")
+    assert "FindIt_Mine" in ok(light, "errors", "outputs")
     ok(light, "leaderboard", "outputs", "--out", "board")
     assert (here / "board" / "leaderboard.xlsx").is_file()
     ok(light, "report", "outputs", "--out", "report.html")

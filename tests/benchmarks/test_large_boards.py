@@ -33,7 +33,7 @@ ROWS, FEW_ROWS = 1000, 40
 MOST = {
     "score": (0.03, 0.55),
     "leaderboard": (0.32, 0.09),
-    "anatomy": (0.08, 0.15),
+    "errors": (0.08, 0.15),
     "report": (0.2, 0.25),
 }
 """MiB and seconds a run, at most: 1,000 fit 400 MiB, and take minutes.  Seconds are 1.5 times those
@@ -42,7 +42,7 @@ of a machine with other work."""
 HOW = {
     "score": "--space grid1000",
     "leaderboard": "--out {folder}/board",
-    "anatomy": "--by label --json {folder}/anatomy.json",
+    "errors": "--by label --json {folder}/errors.json",
     "report": "--out {folder}/report.html",
 }
 """What each is given beside the runs; the last is what it writes, of all but ``score``."""
@@ -80,7 +80,7 @@ def cost(what: str, folder: Path, runs: int, rows: int, formats: int) -> Cost:
     assert len(list(made.glob("*_score.csv"))) == (runs if what == "score" else 0)
     if what == "leaderboard":
         assert len((out / "formats.csv").read_text().splitlines()) == 1 + runs
-    elif what == "anatomy":
+    elif what == "errors":
         assert len(json.loads(out.read_text("utf-8"))) == runs
     elif what == "report":
         assert f" of {runs * rows:,} answers" in out.read_text("utf-8")

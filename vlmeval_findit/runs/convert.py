@@ -23,7 +23,7 @@ def convert_file(path: Path, dataset: str | None) -> Path:
         ValueError: the file is in no layout that the benchmark knows.
     """
     if dataset is None:
-        raise PredictionError(f"{path}: say with --dataset what it is about")
+        raise PredictionError(f"{path}: say with --data what it is about")
     task = benchmarks.load(dataset)
     question = task.question
     named = benchmarks.name_after_model(path.stem)
@@ -58,7 +58,7 @@ def _run_over(path: Path, task: AnyTask) -> Predictions:
     if (asked.table, asked.format) != (wanted.table, wanted.format):
         raise PredictionError(
             f"{path}: is a run over {asked.table} in {asked.format}, and {wanted.name} is over "
-            f"{wanted.table} in {wanted.format}: name with --dataset one that differs in neither"
+            f"{wanted.table} in {wanted.format}: name with --data one that differs in neither"
         )
     space = run.identity.space if run.identity else None
     replies = [

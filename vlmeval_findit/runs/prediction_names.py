@@ -22,7 +22,7 @@ def split_name(path: Path) -> tuple[str, str]:
     if found is None:
         raise PredictionError(
             f"{path}: the name of a prediction file is {_pattern(path.suffix)}; "
-            "of a file with another name say --dataset"
+            "of a file with another name say --data"
         )
     return found
 
@@ -72,7 +72,7 @@ def how_to_score(path: Path, dataset: str | None = None, *flags: str) -> str:
     """
     words = ["score", *flags]
     if name_after_model(path.stem) is None and not RunFiles(path).identity.is_file():
-        words += ["--dataset", dataset or "DATASET"]
+        words += ["--data", dataset or "DATASET"]
     return f"python run_findit.py {shlex.join([*words, str(path)])}"
 
 
