@@ -168,7 +168,7 @@ def test_the_command_says_what_it_wrote_and_is_the_same_again(
     table(mine, OVALS)
     path = mine.predict("Seer", "VPBench_Mine", saying("A"))
     for _ in range(2):
-        assert cli.main(["marks", "--best", str(mine.runs), "--at-least", "3"]) == 0
+        assert cli.main(["leaderboard", "--best-marks", str(mine.runs), "--at-least", "3"]) == 0
         said = capsys.readouterr().out
         before = best_marks.path().read_bytes()
     assert best_marks.path().read_bytes() == before
@@ -177,6 +177,6 @@ def test_the_command_says_what_it_wrote_and_is_the_same_again(
     assert f"of {path.name}" in said
     assert "good for all: oval; blue" in said
     assert json.loads(before)["at_least"] == 3
-    assert cli.main(["marks", "--best", str(mine.runs)]) == 2
+    assert cli.main(["leaderboard", "--best-marks", str(mine.runs)]) == 2
     assert "Seer: no shape with enough questions about one mark" in capsys.readouterr().err
     assert best_marks.path().read_bytes() == before

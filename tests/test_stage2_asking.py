@@ -235,7 +235,7 @@ def test_the_lot_is_the_same_for_a_row_whatever_rows_there_are() -> None:
 def test_a_damaged_file_of_best_marks_is_refused(text: str) -> None:
     best_marks.path().write_text(text)
     for name in ("VPBench_Stage2_bvp", "VPBench_Stage2_rbvp"):
-        with pytest.raises(BestMarkError, match=r"make it anew with: .*marks --best"):
+        with pytest.raises(BestMarkError, match=r"make it anew with: .*leaderboard --best-marks"):
             for_model(load(name), "a", None)
     assert load("VPBench_Stage2_text").queries
 

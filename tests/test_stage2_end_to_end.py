@@ -90,7 +90,8 @@ def finished(refused: Path, lmu: Path) -> Path:
     for _ in range(2):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("LMUData", str(lmu))
-            assert cli.main(["marks", "--best", str(refused / "outputs"), "--at-least", "6"]) == 0
+            given = ["--best-marks", str(refused / "outputs"), "--at-least", "6"]
+            assert cli.main(["leaderboard", *given]) == 0
     done = run(RUN_FINDIT, ["--data", *STAGE_2, "--model", *MODELS], refused, env)
     assert done.returncode == 0, done.stdout
     return refused

@@ -242,7 +242,6 @@ ABSENT = {
     "search --model FindIt-Nano --data Scenes_mini --limit 1": "run",
     "demo": "demo",
     "": "demo",
-    "marks --contact-sheet sheet.png": "marks",
 }
 """What a light installation cannot do -> the extra that it names."""
 

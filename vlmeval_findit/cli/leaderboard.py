@@ -52,17 +52,35 @@ format_option = click.option(
     help="Choose each model's format on this dataset and report it on the others (again for "
     f"another); {HALF}: choose on half of the images, report on the other half.",
 )
+@click.option(
+    "--best-marks",
+    "best",
+    is_flag=True,
+    help="Write which marks models see best in stage 1 of VP-Bench, and nothing else: stage 2 asks "
+    "by that file.",
+)
+@click.option(
+    "--at-least",
+    type=click.IntRange(min=1),
+    default=20,
+    metavar="N",
+    help="With --best-marks: questions that a shape or a colour needs.",
+)
 def command(
     runs: tuple[Path, ...],
     out: Path,
     meta: Path | None,
     formats: tuple[str, ...],
     choose_on: tuple[str, ...],
+    best: bool,
+    at_least: int,
 ) -> int:
     """Rank models over datasets, with intervals, and write the tables.
 
     RUN is a scored prediction file, or a folder of them.
     """
+    if best:
+        return _write_best_marks(runs, at_least)
     fields = read_meta(meta) if meta else NO_META
     made = boards_from(runs, formats, Keep.SUMS, choose_on)
     for board in made:
@@ -118,3 +136,23 @@ def print_remarks(board: Board, rest: str) -> None:
         for one in board.apart
     ]
     print_lines(apart, rest)
+
+
+def _write_best_marks(runs: Sequence[Path], at_least: int) -> int:
+    """Write the file of marks that stage 2 of VP-Bench asks by, and print what it says."""
+    from ..benchmarks.vpbench import best_marks
+    from ..leaderboard.best_marks import find_best_marks
+
+    found = find_best_marks(load_runs(runs), at_least)
+    path = best_marks.write(found.values())
+    for one in found.models:
+        print(f"{one.model}: {one.best.name}")
+        for figures in (one.shapes, one.colours):
+            seen = (f"{name} {f.accuracy:.1f} % of {f.questions}" for name, f in figures.items())
+            print(f"  {', '.join(seen)}")
+        print(f"  of {', '.join(run.path.name for run in one.runs)}")
+    for left in found.apart:
+        print(f"not counted: {left.run.path}: {left.reason}")
+    print(f"good for all: {', '.join(found.good_shapes)}; {', '.join(found.good_colours)}")
+    print(path)
+    return 0

@@ -20,11 +20,7 @@ from .scribble import scribble, scribbles
 from .shapes import Canvas, Colour, PixelBox, Points, pixel_box
 from .style import (
     COLOURS,
-    CONTRAST,
-    DEFAULT_WIDTH,
     ONLY,
-    STYLES,
-    WIDTHS,
     Shape,
     Style,
     StyleError,
@@ -183,35 +179,3 @@ def _pixels_under(canvas: Canvas, paint: Paint, piece: Any, width: int) -> npt.N
     paint(covered, piece, (1,), width)
     under: npt.NDArray[np.uint8] = canvas[covered.view(np.bool_)]
     return under
-
-
-# --- all marks ------------------------------------------------------------------------------------
-
-
-def sheet(pixels: Canvas, region: Region) -> Canvas:
-    """Draw a table of all marks on copies of a small image, with their names."""
-    cell = np.full_like(pixels, 255)
-    columns = [(colour, width) for colour in (*COLOURS, CONTRAST) for width in WIDTHS]
-    rows = [[cell, *(_named(cell, colour, f"{width} px") for colour, width in columns)]]
-    for shape, variants in STYLES.items():
-        for variant, look in variants.items():
-            row = [_named(cell, shape.value, *variant.split())]
-            for colour, width in columns:
-                drawn = cell
-                if look.has_width or width == DEFAULT_WIDTH:
-                    style = Style(shape, variant, width)
-                    drawn = draw_marks(pixels, [region], style, colour).pixels
-                row.append(drawn)
-            rows.append(row)
-    gap = ((3, 0), (3, 0), (0, 0))
-    return np.vstack(
-        [np.hstack([np.pad(one, gap, constant_values=255) for one in row]) for row in rows]
-    )
-
-
-def _named(cell: Canvas, *lines: str) -> Canvas:
-    paper = cell.copy()
-    for at, text in enumerate(lines, 1):
-        place = (6, 28 * at)
-        cv2.putText(paper, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.7, (30, 30, 30), 1, cv2.LINE_AA)
-    return paper

@@ -1,4 +1,4 @@
-"""The file of the marks that models see best in stage 1, by ``run_findit.py marks --best``."""
+"""The file of the marks that models see best in stage 1 (``leaderboard --best-marks``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...marks.style import COLOURS, Shape
 
 BY_HAND = "FINDIT_VP_MARK"  # environment variable: one mark for every model, as ``oval-red``
 SEED = 0  # for choosing one of the good marks for each row
-HOW_TO_MAKE = "python run_findit.py marks --best RUNS"
+HOW_TO_MAKE = "python run_findit.py leaderboard --best-marks RUNS"
 
 
 class BestMarkError(ValueError):
