@@ -19,6 +19,7 @@ from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, caption
 from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair
 from vlmeval_findit.benchmarks.vpbench.reading import read as read_choice
 from vlmeval_findit.boxes.records import Reason, Truth
+from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import (
     CHANNEL,
     THINK,

@@ -98,7 +98,7 @@ def command(
         repository = look_at(address, private) if address else None
         for line in exporter(target)(load_runs(runs), out, **given):
             _say(line)
-        if target != "hub":
+        if target != "hub" or out is None:
             return 0
         files = _say_places(out, most=None if repository else _PLACES)
         if repository is None:
