@@ -390,9 +390,8 @@ def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture
     size = out.stat().st_size / 1e6
     assert capsys.readouterr().out == f"{out}: 1 run, 1 model, {size:.1f} MB\n"
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
-    with pytest.raises(SystemExit):
-        main(["report", str(world.runs), "--cards", "0"])
-    assert "'0' is not a whole number from 1" in capsys.readouterr().err
+    assert main(["report", str(world.runs), "--cards", "0"]) == 2
+    assert "'--cards': 0 is not in the range x>=1" in capsys.readouterr().err
 
 
 def test_a_page_of_nothing_that_can_be_compared(world: World) -> None:

@@ -53,7 +53,7 @@ EVERY = 5.0
 )
 @click.option(
     "--every",
-    type=click.FloatRange(min=0, max=1e6, min_open=True),
+    type=float,
     metavar="SECONDS",
     help=f"With --watch: write the page so often at most ({EVERY:g}).",
 )
@@ -67,6 +67,8 @@ def command(
     every: float | None,
 ) -> int:
     """Write a page a benchmark, with plots and every answer on its image; it needs no network."""
+    if every is not None and not 0 < every < 1e6:  # nan, too
+        raise ValueError(f"--every {every:g} is no number of seconds: --every {EVERY:g}")
     if watch:
         if compared or formats or cards != CARDS:
             raise ValueError(f"{FLAG}, --format and --cards are of a report, and not of --watch")
