@@ -1,8 +1,7 @@
-"""Tables as text: CSV, JSON, Markdown, LaTeX, HTML, and for the terminal."""
+"""Tables as text: CSV, Markdown, LaTeX, HTML, and for the terminal."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
 def to_csv(table: Table) -> str:
     """Write the records of a table as CSV; a header is there without rows too."""
     return as_csv(table.records(), table.header)
-
-
-def to_json(table: Table) -> str:
-    """Write the records of a table as JSON, with its notes."""
-    notes = {note.title: list(note.lines) for note in table.notes}
-    made = {"title": table.title, "rows": table.records(), "notes": notes}
-    return json.dumps(made, indent=1, ensure_ascii=False)
 
 
 def all_notes(tables: Iterable[Table]) -> list[Note]:
@@ -113,11 +105,9 @@ def to_latex(table: Table) -> str:
         cells = (_latex_cell(*one, quoted=at >= first_quoted) for one in row)
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}}"]
-    lines += [
-        rf"\par\smallskip\parbox{{\textwidth}}{{\footnotesize {note}}}"
-        for note in (" ".join(_latex(note.text) for note in table.notes),)
-        if note
-    ]
+    if table.notes:
+        notes = _latex(" ".join(note.text for note in table.notes))
+        lines.append(rf"\par\smallskip\parbox{{\textwidth}}{{\footnotesize {notes}}}")
     return "\n".join([*lines, r"\end{table*}", ""])
 
 
@@ -196,8 +186,12 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     """
     from rich.cells import cell_len
 
+    rows = [[cell for _, cell in row] for row in table.cells()]
     for between in (" ", "\n"):
-        columns = [_terminal_column(table, at, between) for at in range(len(table.fields))]
+        columns = [
+            _terminal_column(field, [row[at] for row in rows], between)
+            for at, field in enumerate(table.fields)
+        ]
         widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
         if sum(widths) + _GAP * (len(widths) - 1) <= width:
             break
@@ -216,23 +210,17 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         yield _rich_table(table, columns, widths, [*keys, *(len(keys) + at for at in block)])
 
 
-def _terminal_column(table: Table, at: int, between: str) -> list[str]:
+def _terminal_column(field: Field, cells: Sequence[Cell], between: str) -> list[str]:
     """Format a column with its name; numbers with and without a sign end in one place."""
-    field = table.fields[at]
-    cells = [row[at][1] for row in table.cells()]
     longest = max((len(sign_of(cell)) for cell in cells), default=0)
-    texts = [_terminal_cell(field, cell, between) for cell in cells]
-    return [
-        field.name,
-        *(f"{text}{sign_of(cell):<{longest}}" for text, cell in zip(texts, cells, strict=True)),
-    ]
-
-
-def _terminal_cell(field: Field, cell: Cell, between: str) -> str:
-    bounds = bounds_of(field, cell)
-    if field.kind is not Kind.DIFFERENCE and bounds and between == " ":
-        bounds = f"({bounds})"
-    return f"{text_of(field, cell)}{between * bool(bounds)}{bounds}"
+    texts = [field.name]
+    for cell in cells:
+        bounds = bounds_of(field, cell)
+        if field.kind is not Kind.DIFFERENCE and bounds and between == " ":
+            bounds = f"({bounds})"
+        text = between.join(filter(None, (text_of(field, cell), bounds)))
+        texts.append(f"{text}{sign_of(cell):<{longest}}")
+    return texts
 
 
 def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:

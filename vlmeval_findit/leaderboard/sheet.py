@@ -85,7 +85,8 @@ def _set_widths(sheet: Any, widths: Sequence[int]) -> None:
 def _shown_sheet(sheet: Any, table: Table) -> None:
     """Fill a sheet whose values have their intervals, and ranks their signs, in a second column."""
     left, widths = 1, []
-    for field in table.fields:
+    columns = list(zip(*table.cells(), strict=True))
+    for place, field in enumerate(table.fields):
         span = 1 + (field.interval or field.kind is Kind.RANK)
         for row, text in ((1, field.name), (2, field.note)):
             for at in range(span):
@@ -93,7 +94,7 @@ def _shown_sheet(sheet: Any, table: Table) -> None:
                     sheet, row, left + at, "" if at else text, _BOLD if row == 1 else _FAINT
                 )
             sheet.merge_cells(None, row, left, row, left + span - 1)
-        texts = [cell.value for row in table.cells() for of, cell in row if of is field]
+        texts = [cell.value for _, cell in columns[place]] if columns else []
         longest = max([7, *(len(visible(text)) + 2 for text in texts if isinstance(text, str))])
         widths += [longest if span == 1 else max(7, len(field.name) + 3 - _BOUNDS_WIDTH)]
         widths += [4 if field.kind is Kind.RANK else _BOUNDS_WIDTH] * (span - 1)

@@ -1,0 +1,112 @@
+"""Tables of results: the same cells in every output, and notes that no output loses."""
+
+from __future__ import annotations
+
+import csv
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from openpyxl import load_workbook
+from rich.cells import cell_len
+from rich.console import Console
+
+from vlmeval_findit.core.statistics import Interval
+from vlmeval_findit.leaderboard.render import (
+    markdown_page,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_plain,
+    to_terminal,
+)
+from vlmeval_findit.leaderboard.sheet import write_sheets
+from vlmeval_findit.leaderboard.table import Cell, Field, Kind, Note, Table, count, value
+
+NOTES = (Note("", ["How to read it."]), Note("Failed calls", ["A & B: 3 of 12", "C: 1 of 12"]))
+TABLE = Table(
+    "F1 & more",
+    [
+        Field("rank", Kind.RANK),
+        Field("model"),
+        value("Overall", "mean of 2", is_mean=True),
+        Field("A - B", Kind.DIFFERENCE, interval=True),
+        Field("p", Kind.P),
+        count("queries"),
+    ],
+    [
+        [Cell(1), "A<b>", Cell(61.25, Interval(52.0, 70.1), best=True), 1.5, 0.0004, 1200],
+        [Cell(2, sign="≈"), "=B", Cell(60.0, Interval(50, 69), "≈"), -1.5, 0.25, 12],
+        ["published", "C|c", 58.0, None, None, None],
+    ],
+    NOTES,
+    quoted=1,
+)
+
+
+def test_rows_for_programs_have_intervals_as_columns() -> None:
+    rows = list(csv.DictReader(StringIO(to_csv(TABLE))))
+    assert list(rows[0]) == TABLE.header
+    assert rows[0]["Overall low"] == "52.0000"
+    assert rows[0]["A - B high"] == rows[2]["Overall high"] == ""
+    assert rows[1]["model"] == "'=B"
+    assert TABLE.frame()["Overall high"][0] == 70.1
+    assert to_csv(Table("", TABLE.fields, [])).strip() == ",".join(TABLE.header)
+
+
+def test_markdown_escapes_names_and_marks_the_best() -> None:
+    header, _, first, second, last = to_markdown(TABLE).splitlines()
+    assert header == "| rank | model | *Overall* | A - B | p | queries |"
+    assert first == (r"| 1 | A\<b\> | **61.2** <sub>52.0–70.1</sub> | +1.5 | \<0.001 | 1,200 |")
+    assert second.startswith("| 2 ≈ | =B | 60.0 ≈ <sub>50.0–69.0</sub> | -1.5 | 0.250 |")
+    assert last.startswith(r"| *published* | *C\|c* | 58.0 |")
+
+
+def test_every_output_has_all_notes(tmp_path: Path) -> None:
+    page = markdown_page("Title", [TABLE, TABLE.first(1)])
+    assert page.count("How to read it.") == page.count("* C: 1 of 12") == 1
+    assert "## Failed calls" in page
+    latex = to_latex(TABLE)
+    assert r"Failed calls: A \& B: 3 of 12; C: 1 of 12." in latex
+    assert (
+        latex.index(r"\end{tabular}") < latex.index("Failed calls") < latex.index(r"\end{table*}")
+    )
+    assert "Failed calls: A & B: 3 of 12; C: 1 of 12." in to_plain(TABLE)
+    write_sheets({"F1": TABLE}, [], tmp_path / "book.xlsx")
+    book = load_workbook(tmp_path / "book.xlsx")
+    about = [cell.value for cell in book["About"]["A"]]
+    assert about == ["How to read it.", "Failed calls: A & B: 3 of 12", "Failed calls: C: 1 of 12"]
+
+
+def test_a_sheet_on_paper_says_its_metric(tmp_path: Path) -> None:
+    write_sheets({"F1": TABLE}, [TABLE], tmp_path / "book.xlsx")
+    book = load_workbook(tmp_path / "book.xlsx")
+    assert book["F1"].oddHeader.center.text.replace("&&", "&") == TABLE.title
+    assert book["F1"].print_title_rows == "$1:$2"
+    row = [cell.value for cell in book["F1"][4]]
+    assert row == [2, "≈", "=B", 60, "50.0–69.0 ≈", -1.5, None, 0.25, 12]
+    listed = book[TABLE.title]
+    assert [cell.value for cell in listed[1]] == TABLE.header
+    assert (listed["B3"].value, listed["B3"].data_type) == ("=B", "s")
+
+
+def test_html_escapes_names() -> None:
+    page = to_html(TABLE, "own")
+    assert page.startswith("<table id='own'>")
+    assert '<th scope="row"><span>A&lt;b&gt;</span></th>' in page
+    assert '<td class="figure average best">61.2<small>52.0–70.1</small></td>' in page
+    assert page.count('<tr class="published">') == 1
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_a_terminal_cuts_no_value(width: int) -> None:
+    long = Table("", TABLE.fields, [[1, "name" * 20, *TABLE.rows[0][2:]], *TABLE.rows])
+    out = Console(width=width, file=StringIO(), record=True)
+    for part in to_terminal(long, width):
+        out.print(part)
+    text = out.export_text()
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert text.count("52.0–70.1") >= 2
+    assert ("name" * 20 in text) == (width == 200)
+    assert ("(52.0–70.1)" in text) == (width == 200)
