@@ -8,8 +8,7 @@ from itertools import product
 
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, format_problem
-from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
-from vlmeval_findit.boxes.representation import GRID
+from vlmeval_findit.boxes.representation import GRID, KEYS, OUTPUTS, STRUCTURES
 
 
 def grid(

@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.confidences import DEFINITIONS, confidences
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main

@@ -13,8 +13,7 @@ from host_runs import REPOSITORY, environment, require_host
 from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
 from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats, variants
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.boxes.reply_format import KEYS
-from vlmeval_findit.boxes.representation import BOX_KEYS
+from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.export_config import host_config
 from vlmeval_findit.core.config import ConfigError

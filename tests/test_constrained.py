@@ -27,7 +27,7 @@ from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reason
-from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import Said, schema_of, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text

@@ -36,8 +36,7 @@ from vlmeval_findit.boxes.confidences import confidences
 from vlmeval_findit.boxes.matching import match, points_inside
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
-from vlmeval_findit.boxes.reply_format import ReplyFormat
-from vlmeval_findit.boxes.representation import GRID, Judging
+from vlmeval_findit.boxes.representation import GRID, Judging, ReplyFormat
 from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.boxes.spaces import ToPixels
 from vlmeval_findit.boxes.spans import places

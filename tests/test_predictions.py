@@ -14,7 +14,7 @@ import pytest
 from vlmeval_findit.benchmarks.findit.scoring import read_reply
 from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.records import Reason
-from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.core.predictions import (
     PredictionError,
     check_model_name,

@@ -24,8 +24,7 @@ from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.boxes.reply_format import OUTPUTS
-from vlmeval_findit.boxes.representation import BOX_KEYS, REPRESENTATIONS
+from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
 from vlmeval_findit.boxes.representation import GRID as BOXES
 from vlmeval_findit.core.messages import Message, PartKind, image, prompt_hash, text
 

@@ -24,7 +24,7 @@ from vlmeval_findit.api.drawing import LINES
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.boxes.records import Reason
-from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.identity import IdentityError

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason
-from vlmeval_findit.boxes.reply_format import (
+from vlmeval_findit.boxes.representation import (
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
+    NO_RECTANGLE,
+    Corners,
     ReplyFormat,
 )
-from vlmeval_findit.boxes.representation import NO_RECTANGLE, Corners
 from vlmeval_findit.boxes.spaces import Space, reference_size
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.models.table import MODELS

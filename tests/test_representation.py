@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.boxes.reply_format import KEYS, PLURAL_KEYS
 from vlmeval_findit.boxes.representation import (
     CLASS_KEY,
     GRID,
+    KEYS,
     NO_RECTANGLE,
+    PLURAL_KEYS,
     REPRESENTATIONS,
     Corners,
 )

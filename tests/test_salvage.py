@@ -15,8 +15,7 @@ from test_reading import JSON_REPLIES, LOOPS, TEXT_REPLIES, Row, spelt
 
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason
-from vlmeval_findit.boxes.reply_format import ReplyFormat
-from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.boxes.representation import Corners, ReplyFormat
 from vlmeval_findit.boxes.salvage import LONGEST, Salvaged, Step, salvage
 from vlmeval_findit.boxes.salvage.values import values_in
 from vlmeval_findit.boxes.writing import Said, write

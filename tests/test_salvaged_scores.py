@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.scoring import MatchedReply, events_of, sc
 from vlmeval_findit.boxes.anatomy import Kind
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Matched, Truth
-from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply

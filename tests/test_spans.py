@@ -32,7 +32,7 @@ from test_reading import (
 )
 
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.reply_format import CLASS_KEY, ReplyFormat
+from vlmeval_findit.boxes.representation import CLASS_KEY, ReplyFormat
 from vlmeval_findit.boxes.spans import Span, places
 from vlmeval_findit.boxes.writing import write
 

@@ -23,7 +23,7 @@ from training.wild_lessons import (
 from training.wild_pictures import WILD_SHOT_SIZES, WILD_SIZES, wild_picture
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.core import messages
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
 

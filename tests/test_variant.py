@@ -22,8 +22,7 @@ from vlmeval_findit.benchmarks.findit.variant import (
     VariantError,
     format_problem,
 )
-from vlmeval_findit.boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
-from vlmeval_findit.boxes.representation import REPRESENTATIONS
+from vlmeval_findit.boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES
 from vlmeval_findit.core.places import OwnRow, own_datasets_file
 
 GRID = list(grid(marks=(None, *MARKS)))

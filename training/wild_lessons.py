@@ -28,7 +28,7 @@ from training.questions import PosedQuestion
 from training.wild_pictures import Size, wild_frames, wild_picture
 from training.wild_words import expression, label, labels, of_a_shape
 from vlmeval_findit.benchmarks.findit.variant import Variant
-from vlmeval_findit.boxes.reply_format import PLURAL_KEYS, ReplyFormat
+from vlmeval_findit.boxes.representation import PLURAL_KEYS, ReplyFormat
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.data.rendered.drawing import SHAPES, Look, Rng
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, Scene, clip, look, pick, scene, shot

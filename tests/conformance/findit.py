@@ -17,7 +17,7 @@ from vlmeval_findit.benchmarks.findit.release_subsets import parquet_rows, query
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.reading import Reader, reader
 from vlmeval_findit.boxes.records import Matched, Reading
-from vlmeval_findit.boxes.reply_format import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
+from vlmeval_findit.boxes.representation import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
 from vlmeval_findit.boxes.spaces import Space, ToPixels, space_from, to_pixels
 from vlmeval_findit.core.spelling import nearest
 

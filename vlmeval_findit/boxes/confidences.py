@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..core.replies import TokenLogprobs
 from .records import Reading
-from .reply_format import ReplyFormat
+from .representation import ReplyFormat
 from .spans import Place, Span, places
 
 Logprobs = tuple[float, ...]

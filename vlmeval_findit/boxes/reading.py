@@ -14,8 +14,7 @@ from math import inf, isfinite
 from typing import Any
 
 from .records import Reading, Reason
-from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
-from .representation import Corners, Representation
+from .representation import CLASS_KEY, PLURAL_KEYS, Corners, ReplyFormat, Representation
 
 Reader = Callable[[str], Reading]
 

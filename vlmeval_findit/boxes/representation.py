@@ -1,4 +1,4 @@
-"""Box representations: what the numbers of a box mean (protocol section 1), in units of the reply.
+"""Reply formats (protocol section 1): what a box's numbers mean, and how a reply writes them.
 
 A row of :data:`REPRESENTATIONS` is all that the package knows of one.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..core.plugins import Group, Table
@@ -81,15 +81,30 @@ def _to_four_corners(b: Corners) -> tuple[float, ...]:
     return (x1, y1, x2, y1, x2, y2, x1, y2)
 
 
+def _centre(b: Corners) -> tuple[float, float]:
+    return (b[0] + b[2]) / 2, (b[1] + b[3]) / 2
+
+
+_XYXY = Representation(
+    name="xyxy",
+    width=4,
+    fields=("x_min", "y_min", "x_max", "y_max"),
+    keys=("xmin", "ymin", "xmax", "ymax"),
+    to_corners=tuple,  # type: ignore[arg-type]
+    from_corners=lambda b: b,
+)
+_ALL = Representation(
+    name="all",
+    width=8,
+    fields=("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4"),
+    keys=(),
+    to_corners=_from_four_corners,
+    from_corners=_to_four_corners,
+)
+_NAMED_SIDES = ("x_min", "y_min", "x_max", "y_min", "x_max", "y_max", "x_min", "y_max")
+
 _ROWS = (
-    Representation(
-        name="xyxy",
-        width=4,
-        fields=("x_min", "y_min", "x_max", "y_max"),
-        keys=("xmin", "ymin", "xmax", "ymax"),
-        to_corners=tuple,  # type: ignore[arg-type]
-        from_corners=lambda b: b,
-    ),
+    _XYXY,
     Representation(
         name="xywh",
         width=4,
@@ -120,34 +135,13 @@ _ROWS = (
         fields=("cx", "cy", "width", "height"),
         keys=("cx", "cy", "width", "height"),
         to_corners=_from_cxcywh,
-        from_corners=lambda b: ((b[0] + b[2]) / 2, (b[1] + b[3]) / 2, b[2] - b[0], b[3] - b[1]),
+        from_corners=lambda b: (*_centre(b), b[2] - b[0], b[3] - b[1]),
     ),
-    Representation(
-        name="all",
-        width=8,
-        fields=("x1", "y1", "x2", "y2", "x3", "y3", "x4", "y4"),
-        keys=(),
-        to_corners=_from_four_corners,
-        from_corners=_to_four_corners,
-    ),
-    Representation(
-        name="all-labelled",
-        width=8,
-        fields=("x_min", "y_min", "x_max", "y_min", "x_max", "y_max", "x_min", "y_max"),
-        keys=(),
-        to_corners=_from_four_corners,
-        from_corners=_to_four_corners,
-    ),
+    _ALL,
+    replace(_ALL, name="all-labelled", fields=_NAMED_SIDES),
     # The prompt names no format; replies are read as xyxy unless the model's row says otherwise
     # (protocol section 3, "the model's own scheme").
-    Representation(
-        name="unconstrained",
-        width=4,
-        fields=(),
-        keys=(),
-        to_corners=tuple,  # type: ignore[arg-type]
-        from_corners=lambda b: b,
-    ),
+    replace(_XYXY, name="unconstrained", fields=(), keys=()),
 )
 
 _NAMED = (
@@ -157,7 +151,7 @@ _NAMED = (
         fields=("x", "y"),
         keys=("x", "y"),
         to_corners=lambda n: (n[0], n[1], n[0], n[1]),
-        from_corners=lambda b: ((b[0] + b[2]) / 2, (b[1] + b[3]) / 2),
+        from_corners=_centre,
         judged=Judging.BY_LYING_INSIDE,
         json_keys=POINT_KEYS,
         # {"x": 1, "y": 2, "width": 3, "height": 4} is a box; its corner is no answer.
@@ -188,12 +182,7 @@ def _problem(row: Representation) -> str | None:
 # What a reply says of a box: its corners or its centre
 _SAID: Mapping[Judging, Callable[[Corners], Corners]] = {
     Judging.BY_OVERLAP: lambda box: box,
-    Judging.BY_LYING_INSIDE: lambda b: (
-        (b[0] + b[2]) / 2,
-        (b[1] + b[3]) / 2,
-        (b[0] + b[2]) / 2,
-        (b[1] + b[3]) / 2,
-    ),
+    Judging.BY_LYING_INSIDE: lambda b: (*_centre(b), *_centre(b)),
 }
 
 
@@ -202,3 +191,50 @@ _GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"
 REPRESENTATIONS: Table[Representation] = Table(
     Group.REPRESENTATIONS, {row.name: row for row in (*_ROWS, *_NAMED)}, Representation, _problem
 )
+
+
+# --- how a reply writes its boxes -----------------------------------------------------------------
+
+OUTPUTS = ("text", "json")
+
+DEFAULT_KEY = BOX_KEYS[0]
+KEYS = tuple(dict.fromkeys((*BOX_KEYS, *POINT_KEYS)))
+
+
+def default_key(representation: str) -> str:
+    """Return a representation's default key.
+
+    >>> default_key("xyxy"), default_key("point")
+    ('bbox', 'point')
+    """
+    return REPRESENTATIONS[representation].json_keys[0]
+
+
+DEFAULT_STRUCTURE = "per_box"
+STRUCTURES = (DEFAULT_STRUCTURE, "nested", "decomposed")
+
+# Keys of the ``nested`` structure
+PLURAL_KEYS = {
+    "bbox": "bboxes",
+    "bbox_2d": "bboxes_2d",
+    "coordinates": "coordinates",
+    "bounding_box": "bounding_boxes",
+    "point": "points",
+    "point_2d": "points_2d",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFormat:
+    """How a reply is written: as asked, or the model's own way if ``unconstrained``."""
+
+    output: str
+    representation: str
+    key: str = DEFAULT_KEY  # The singular key
+    structure: str = DEFAULT_STRUCTURE
+    multilabel: bool = False
+    frames: int = 1  # 1: an image
+
+    @property
+    def numbers(self) -> Representation:
+        return REPRESENTATIONS[self.representation]

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from .reading import read
 from .records import Reading
-from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
-from .representation import Representation
+from .representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat, Representation
 
 Span = tuple[int, int]  # Characters of the reply from start to before end
 

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
-from .representation import Corners
+from .representation import CLASS_KEY, PLURAL_KEYS, Corners, ReplyFormat
 
 
 class Said(NamedTuple):

@@ -15,8 +15,7 @@ import numpy as np
 
 from ..benchmarks.findit.variant import Variant, format_problem
 from ..boxes.reading import reader
-from ..boxes.reply_format import KEYS, OUTPUTS, STRUCTURES, default_key
-from ..boxes.representation import NO_RECTANGLE
+from ..boxes.representation import KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key
 from ..core.loose_json import objects_in
 from ..core.replies import Reply
 from .conventions import Convention

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..boxes.reply_format import ReplyFormat
+from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space
 from ..core.question import Question
 from ..core.replies import ThoughtMarks

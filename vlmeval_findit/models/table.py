@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..boxes.reply_format import ReplyFormat
+from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.places import own_models_file
 from ..core.plugins import Broken, Group, Offer, Plugin, Table, report, why

@@ -11,8 +11,14 @@ import numpy as np
 
 from ..benchmarks import benchmark_of, load
 from ..boxes.reading import read
-from ..boxes.reply_format import OUTPUTS, STRUCTURES, ReplyFormat
-from ..boxes.representation import Corners, Judging, Representation
+from ..boxes.representation import (
+    OUTPUTS,
+    STRUCTURES,
+    Corners,
+    Judging,
+    ReplyFormat,
+    Representation,
+)
 from ..boxes.spaces import Kind, Space, reference, to_pixels
 from ..boxes.writing import Said, write
 from ..core.image_files import header

@@ -23,8 +23,7 @@ from ..benchmarks.findit.grid import (
 )
 from ..benchmarks.findit.grid import variants as cells_of
 from ..benchmarks.findit.variant import Variant
-from ..boxes.reply_format import KEYS
-from ..boxes.representation import REPRESENTATIONS, Judging
+from ..boxes.representation import KEYS, REPRESENTATIONS, Judging
 from ..core.config import (
     Checked,
     Config,

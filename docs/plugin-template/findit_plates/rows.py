@@ -1,6 +1,6 @@
 """The rows that this package adds to the tables of vlmeval_findit."""
 
-from vlmeval_findit.boxes.reply_format import ReplyFormat
+from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.spaces import Kind, Space
 from vlmeval_findit.models.row import ModelRow
 

@@ -11,15 +11,16 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from ...boxes.reply_format import (
+from ...boxes.representation import (
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
+    GRID,
     KEYS,
     OUTPUTS,
+    REPRESENTATIONS,
     STRUCTURES,
     default_key,
 )
-from ...boxes.representation import GRID, REPRESENTATIONS
 from ...core.config import MisplacedError, refuse_twice
 from ...core.spelling import nearest
 from .datasets import DATASETS, Dataset

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
 
 from ...boxes.matching import match, points_inside
 from ...boxes.records import Matched, Reading, Reason, Truth
-from ...boxes.reply_format import ReplyFormat
-from ...boxes.representation import Corners, Judging
+from ...boxes.representation import Corners, Judging, ReplyFormat
 from ...boxes.salvage import Salvaged, salvage
 from ...boxes.spaces import ToPixels
 from ...core.metric import Better, Metric
@@ -114,23 +114,12 @@ SHARES = tuple(
 # The answered queries without objects, over which rejection is measured.
 ANSWERED_NEGATIVES = {one.sum: 1.0 for one in Outcome if one is not Outcome.FAILED}
 
-REJECTION_ACCURACY = Metric(
-    "Rejection accuracy",
-    {Outcome.REJECTED.sum: 1},
-    ANSWERED_NEGATIVES,
-    empty=None,
-    key="rejection_accuracy",
-    in_short_tables=False,
+_of_negatives = partial(Metric, whole=ANSWERED_NEGATIVES, empty=None, in_short_tables=False)
+REJECTION_ACCURACY = _of_negatives(
+    "Rejection accuracy", {Outcome.REJECTED.sum: 1}, key="rejection_accuracy"
 )
-
-FALSE_ALARM_RATE = Metric(
-    "False-alarm rate",
-    {Outcome.FALSE_ALARM.sum: 1},
-    ANSWERED_NEGATIVES,
-    empty=None,
-    key="false_alarm_rate",
-    in_short_tables=False,
-    better=Better.LOWER,
+FALSE_ALARM_RATE = _of_negatives(
+    "False-alarm rate", {Outcome.FALSE_ALARM.sum: 1}, key="false_alarm_rate", better=Better.LOWER
 )
 
 

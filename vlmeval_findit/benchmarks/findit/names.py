@@ -12,14 +12,15 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from ...boxes.reply_format import (
+from ...boxes.representation import (
     DEFAULT_STRUCTURE,
+    GRID,
     KEYS,
     OUTPUTS,
+    REPRESENTATIONS,
     STRUCTURES,
     default_key,
 )
-from ...boxes.representation import GRID, REPRESENTATIONS
 from ...core.plugins import Table
 from ...core.spelling import nearest
 from . import PREFIX

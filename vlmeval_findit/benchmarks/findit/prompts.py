@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...boxes.reply_format import CLASS_KEY, PLURAL_KEYS
-from ...boxes.representation import REPRESENTATIONS, Judging, Representation
+from ...boxes.representation import CLASS_KEY, PLURAL_KEYS, REPRESENTATIONS, Judging, Representation
 from ...core.messages import Message, Part, image, text
 from .datasets import Dataset, Family
 from .marked_pictures import words

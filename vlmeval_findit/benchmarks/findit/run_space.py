@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.reply_format import ReplyFormat
+from ...boxes.representation import ReplyFormat
 from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.identity import SPACE, Contradiction, Described, Identity
 from ...core.replies import Reply

@@ -11,8 +11,7 @@ from ...boxes.confidences import Confidences, confidences
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
-from ...boxes.reply_format import ReplyFormat
-from ...boxes.representation import Judging
+from ...boxes.representation import Judging, ReplyFormat
 from ...boxes.spaces import to_pixels
 from ...core.identity import Identity
 from ...core.replies import Reply

@@ -10,17 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.reply_format import (
+from ...boxes.representation import (
     CLASS_KEY,
     DEFAULT_KEY,
     DEFAULT_STRUCTURE,
+    GRID,
     KEYS,
     OUTPUTS,
+    REPRESENTATIONS,
     STRUCTURES,
+    Judging,
     ReplyFormat,
     default_key,
 )
-from ...boxes.representation import GRID, REPRESENTATIONS, Judging
 from ...boxes.writing import schema_of
 from ...core.question import QuestionError
 from ...core.spelling import nearest
@@ -168,12 +170,7 @@ class Variant(_Looked):
     @property
     def reply(self) -> ReplyFormat:
         return ReplyFormat(
-            output=self.output,
-            representation=self.representation,
-            key=self.key,
-            structure=self.structure,
-            multilabel=self.multilabel,
-            frames=self.frames,
+            self.output, self.representation, self.key, self.structure, self.multilabel, self.frames
         )
 
     @property

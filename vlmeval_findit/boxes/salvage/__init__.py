@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..reading import boxes_said, reader
 from ..records import Reading, Reason
-from ..reply_format import ReplyFormat
+from ..representation import ReplyFormat
 from .entries import Candidate, Entries, boxes_in, says_another_order
 from .values import Found, List, Step, values_in
 

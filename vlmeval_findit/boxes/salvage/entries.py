@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..reading import as_index
-from ..reply_format import CLASS_KEY, PLURAL_KEYS, ReplyFormat
-from ..representation import Representation
+from ..representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat, Representation
 from .values import List, Object, Step, Value
 
 # --- keys of boxes, labels and frames -------------------------------------------------------------

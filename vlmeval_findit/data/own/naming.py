@@ -6,8 +6,7 @@ import re
 
 from ...benchmarks.findit import PREFIX
 from ...benchmarks.findit.datasets import BENCHMARK, own_datasets
-from ...boxes.reply_format import KEYS, OUTPUTS, STRUCTURES
-from ...boxes.representation import REPRESENTATIONS
+from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES
 from .annotations import AnnotationError
 
 
