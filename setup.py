@@ -94,9 +94,6 @@ EXTRAS = {
 EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"], *EXTRAS["photos"]]
 EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
 
-# What they were called before: old commands go on working.
-ALIASES = {"vlmeval": "run", "ray": "cluster", "ap": "confidences", "track": "mlflow"}
-
 TEST = [
     "pytest>=8",
     "pytest-xdist>=3.6",
@@ -170,7 +167,6 @@ setup(
     ],
     extras_require={
         **EXTRAS,
-        **{old: EXTRAS[new] for old, new in ALIASES.items()},
         "test": TEST,
     },
     entry_points={
