@@ -295,7 +295,7 @@ def test_fractions_and_pixels_are_placed_alike(
     given = tuple(n / side for n, side in zip(box, per, strict=True))
     made = Annotations(Path("f"), {"a": None}, (Box("a", "x", given, "f"),), units)  # type: ignore[arg-type]
     pictures = {"a": OwnPicture(size, orientation, None)}
-    found = placed(asked_of(made), pictures, Drawn.TURNED).queries[0].truth.boxes[0]
+    found = placed(asked_of(made), pictures, Drawn.TURNED)[0][0].truth.boxes[0]
     expected = to_stored(box, orientation, size) if orientation != 1 else box
     assert found == pytest.approx(expected, abs=1e-9)
 

@@ -248,27 +248,17 @@ def test_every_command_knows_them(
         assert main(command) == 0, command
 
 
-# --- several sets, as importers give them ---------------------------------------------------------
+# --- nothing of what cannot be used ---------------------------------------------------------------
 
 
-def test_several_sets_are_called_as_those_of_the_demonstration(
-    tmp_path: Path, data_root: Path
-) -> None:
+def test_nothing_is_written_where_a_picture_is_gone(tmp_path: Path, data_root: Path) -> None:
     pictures = make_pictures(tmp_path / "pictures")
-    sets = [
-        read_jsonl(write_lines(tmp_path / f"{family}.jsonl", LINES[family]))
-        for family in ("objdet", "refexp", "insdet_video")
-    ]
-    built = build_asked("Mine", sets, pictures, replace=False)
-    assert [one.name for one in built.datasets] == ["Mine", "Mine_refexp", "Mine_insdet_video"]
-    assert [table.table for table in built.tables] == [
-        "Mine", "Mine_multilabel", "Mine_refexp", "Mine_insdet_video"
-    ]  # fmt: skip
-    assert {*own_datasets()} == {"Mine", "Mine_refexp", "Mine_insdet_video"}
-    with pytest.raises(AnnotationError, match="2 sets, not one or more of a family each"):
-        build_asked("Yours", [sets[0], sets[0]], pictures, replace=False)
-    bad = replace(sets[1], queries=(replace(sets[1].queries[0], images=("gone.png",)),))
+    asked = read_jsonl(write_lines(tmp_path / "refexp.jsonl", LINES["refexp"]))
+    bad = replace(asked, queries=(replace(asked.queries[0], images=("gone.png",)),))
     before = sorted(data_root.iterdir())
     with pytest.raises(AnnotationError, match=r"gone\.png is missing"):
-        build_asked("Yours", [sets[0], bad], pictures, replace=False)
+        build_asked("Yours", bad, pictures, replace=False)
     assert sorted(data_root.iterdir()) == before
+    built = build_asked("Mine", asked, pictures, replace=False)
+    assert [table.table for table in built.tables] == ["Mine"]
+    assert {*own_datasets()} == {"Mine"}

@@ -556,7 +556,7 @@ def test_readers_are_imported_when_they_are_used() -> None:
         "import sys\n"
         "from vlmeval_findit.cli import main\n"
         "assert main(['data', 'import', '--sets']) == 0\n"
-        "late = ('roboflow', 'groundingme', 'refcoco_m', 'coco_val2017')\n"
+        "late = ('coco_sets', 'groundingme', 'refcoco_m', 'refspatial')\n"
         "assert not [n for n in sys.modules if n.rpartition('.')[2] in (*late, 'pyarrow', 'torch')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -21,7 +21,7 @@ from ..data.importers.importer import Counts, Importer
 from ..data.importers.table import IMPORTERS
 from ..data.own.annotations import AnnotationError, Annotations, Units
 from ..data.own.asked import AskedSet, asked_of
-from ..data.own.build import Built, BuiltSet, build_asked
+from ..data.own.build import Built, build_asked
 from ..data.own.exif import Drawn
 from ..data.own.jsonl import NO, YES
 from .options import PATH, Command
@@ -145,7 +145,7 @@ def command(**flags: Any) -> int:
         return _make(flags["set"], wanted)
     folder = _images(source, flags)
     samples = _read(source, flags, folder)
-    built = build_asked(flags["name"], [samples], folder, flags["replace"], drawn)
+    built = build_asked(flags["name"], samples, folder, flags["replace"], drawn)
     print(described(built, folder))
     return 0
 
@@ -308,18 +308,14 @@ def described(built: Built, images: Path) -> str:
     """
     said = [*built.notes]
     said += [f"left out: {count} {reason}" for reason, count in built.left_out.items()]
-    folders = dict.fromkeys(table.path.parent for table in built.tables)
-    said += [line for one in built.datasets for line in _dataset(one)]
-    said += [f"Tables: {folder}" for folder in folders]
-    said += [f"Images: {images}", "Run it:"]
-    said += [
-        f"  python run_findit.py --data {parse(f'FindIt_{one.name}_xyxy_json').name} --model MODEL"
-        for one in built.datasets
-    ]
+    name = parse(f"FindIt_{built.name}_xyxy_json").name
+    said += _dataset(built)
+    said += [f"Tables: {built.tables[0].path.parent}", f"Images: {images}", "Run it:"]
+    said += [f"  python run_findit.py --data {name} --model MODEL"]
     return as_called("\n".join(said))
 
 
-def _dataset(one: BuiltSet) -> Iterator[str]:
+def _dataset(one: Built) -> Iterator[str]:
     """Lines about one dataset and its tables."""
     row = one.row
     more = [f"{row.frames} frames"] if row.frames > 1 else []

@@ -117,7 +117,7 @@ def _bring(row: Importer, part: Part, name: str, wanted: Wanted) -> Brought:
     with _images(name, content) as images:
         built = build_asked(
             name,
-            [content.asked],
+            content.asked,
             images.now,
             wanted.replace,
             drawn=wanted.drawn,

@@ -56,7 +56,7 @@ def _odinw(split: str) -> Importer:
         licence="that of each set, as stated at public.roboflow.com (not looked up here)",
         source="https://huggingface.co/GLIPModel/GLIP/tree/main/odinw_35",
         holds="a folder a subset (Aquarium, EgoHands …), as the zip files unpack",
-        read=_by("roboflow", f"read_odinw_{split}"),
+        read=_by("coco_sets", f"read_odinw_{split}"),
         parts=counts,
         datasets=len(counts),
     )
@@ -69,7 +69,7 @@ _ROWS = (
         licence="annotations CC BY 4.0, photographs under Flickr's terms of use",
         source="https://cocodataset.org",
         holds="annotations/instances_val2017.json and val2017/*.jpg",
-        read=_by("coco_val2017"),
+        read=_by("coco_sets", "read_val2017"),
         counts=Counts(images=5000, boxes=36_335, classes=80, ignored=446),
     ),
     _odinw("test"),
@@ -80,7 +80,7 @@ _ROWS = (
         licence="Apache 2.0, as its README says",
         source="https://universe.roboflow.com/rf100-vl (pip install rf100vl)",
         holds="a folder a subset with test/_annotations.coco.json and its pictures",
-        read=_by("roboflow", "read_rf100vl"),
+        read=_by("coco_sets", "read_rf100vl"),
         datasets=100,
     ),
     Importer(

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
-from ...benchmarks.findit.datasets import Family
 from ...benchmarks.findit.names import forget_names
 from ...benchmarks.findit.query import Query, thinned
 from ...core.files import atomic_write
 from ...core.lock import alone
 from ...core.places import OwnRow, lmu_data_root, own_datasets_file, own_rows
 from ...core.table_files import meta_path
-from .annotations import AnnotationError
 from .asked import AskedQuery, AskedSet, by_label
 from .checks import Sizes, check_asked, check_placed
 from .exif import Drawn
@@ -26,47 +24,35 @@ from .pictures import checked_pictures, placed
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltSet:
-    """One dataset, ``FindIt_<name>_…``: its row in the registry, tables, and values of its tags."""
+class Built:
+    """A dataset that was made, ``FindIt_<name>_…``: its row in the registry, its tables, and the
+    values of its tags; what is to be said of its pictures; what was left out on purpose, counted.
+    """
 
     name: str
     row: OwnRow
     tables: tuple[Prepared, ...]
     tags: Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """What became of an import; ``left_out`` counts what was left out on purpose."""
-
-    datasets: tuple[BuiltSet, ...]
     notes: tuple[str, ...]
     left_out: Counter[str]
-
-    @property
-    def tables(self) -> tuple[Prepared, ...]:
-        return tuple(table for one in self.datasets for table in one.tables)
 
 
 def build_asked(
     name: str,
-    sets: Sequence[AskedSet],
+    asked: AskedSet,
     images: Path,
     replace: bool,
     drawn: Drawn | None = None,
     origin: Mapping[str, Any] | None = None,
     settle: Callable[[], Path] | None = None,
 ) -> Built:
-    """Check queries and make them datasets: tables below LMUData, and their rows in its registry.
-
-    One set is called ``name``.  Of several, each of a family of its own, the detection of labels is
-    called so, and the others as those of the demonstration are: ``<name>_refexp`` and so on.
+    """Check queries and make them a dataset: tables below LMUData, and its row in the registry.
 
     Args:
         name: what it is to be called in ``FindIt_<name>_…``.
-        sets: what was read, a set a family.
+        asked: what was read.
         images: the folder that the image names are relative to; it is used where it lies.
-        replace: whether datasets of one's own of this name may be replaced.
+        replace: whether a dataset of one's own of this name may be replaced.
         drawn: on which pictures boxes were drawn, where a viewer turns them.
         origin: what else is known of where they came from, for the ``.meta.json``.
         settle: brings the pictures to where they stay, once all is checked, and gives that folder
@@ -76,46 +62,26 @@ def build_asked(
         AnnotationError: the name cannot be used, or a query, image or box is not as it should be.
             Nothing is written then.
     """
-    named = _named(name, sets)
-    for one, asked in named.items():
-        check_name(one, replace)
-        check_asked(asked)
-    pictures = checked_pictures(sets, images)
+    check_name(name, replace)
+    check_asked(asked)
+    pictures = checked_pictures(asked, images)
     sizes = {name: picture.size for name, picture in pictures.items()}
-    notes: dict[str, None] = {}
-    checked: dict[str, tuple[AskedQuery, ...]] = {}
-    for one, asked in named.items():
-        checked[one], said = placed(asked, pictures, drawn)
-        check_placed(checked[one], sizes)
-        notes |= dict.fromkeys(said)
+    checked, notes = placed(asked, pictures, drawn)
+    check_placed(checked, sizes)
     # A kill between here and the end leaves no dataset of the old name over new files.
-    _register(named, ())
+    _register(name, None)
     folder = settle() if settle else images
-    built = tuple(
-        _write(one, named[one], checked[one], sizes, folder, origin or {}) for one in named
+    tables = _write(name, asked, checked, sizes, origin or {})
+    row = OwnRow(
+        folder=str(folder.resolve()),
+        family=asked.family.value,
+        multilabel=len(tables) > 1,
+        captions=bool(checked[0].caption),
+        negatives=any(table.without_box for table in tables),
+        frames=asked.frames or len(checked[0].images),
     )
-    _register(named, built)
-    left_out = sum((asked.left_out for asked in sets), Counter[str]())
-    return Built(built, tuple(notes), left_out)
-
-
-_ENDINGS = {
-    Family.OBJDET: "",
-    Family.OBJDET_VIDEO: "_video",
-    Family.REFEXP: "_refexp",
-    Family.REFEXP_ALL: "_described",
-    Family.INSDET: "_insdet",
-    Family.INSDET_VIDEO: "_insdet_video",
-}
-"""How datasets of several families are told apart."""
-
-
-def _named(name: str, sets: Sequence[AskedSet]) -> Mapping[str, AskedSet]:
-    if len({asked.family for asked in sets}) != len(sets) or not sets:
-        raise AnnotationError(f"{name}: {len(sets)} sets, not one or more of a family each")
-    if len(sets) == 1:
-        return {name: sets[0]}
-    return {name + _ENDINGS[asked.family]: asked for asked in sets}
+    _register(name, row)
+    return Built(name, row, tables, _values(checked), notes, asked.left_out)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -126,9 +92,8 @@ def _write(
     asked: AskedSet,
     checked: Sequence[AskedQuery],
     sizes: Sizes,
-    images: Path,
     origin: Mapping[str, Any],
-) -> BuiltSet:
+) -> tuple[Prepared, ...]:
     """The tables of a dataset; those that one of its name had and this has not are deleted."""
     single = [query for query in checked if isinstance(query.label, str)]
     multi = [query for query in checked if not isinstance(query.label, str)]
@@ -146,15 +111,7 @@ def _write(
         meta_path(table).unlink(missing_ok=True)
     tables = tuple(write_table(out, table, rows, origin) for table, rows in queries.items())
     _write_ids(ids_path(tables[0].path), asked)
-    row = OwnRow(
-        folder=str(images.resolve()),
-        family=asked.family.value,
-        multilabel=bool(multi),
-        captions=bool(checked[0].caption),
-        negatives=any(not query.truth.boxes for rows in queries.values() for query in rows),
-        frames=frames,
-    )
-    return BuiltSet(name, row, tables, _values(checked))
+    return tables
 
 
 def _values(queries: Sequence[AskedQuery]) -> Mapping[str, Sequence[str]]:
@@ -200,14 +157,15 @@ def _write_ids(path: Path, asked: AskedSet) -> None:
 # --- the registry ---------------------------------------------------------------------------------
 
 
-def _register(names: Iterable[str], built: Sequence[BuiltSet]) -> None:
-    """Let the rows of these names be those of what was built."""
+def _register(name: str, row: OwnRow | None) -> None:
+    """Write the row of a name; None: remove it."""
     path = own_datasets_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.with_name(f"{path.name}.lock")):
         before = dict(own_rows())
-        rows = {name: row for name, row in before.items() if name not in names}
-        rows |= {one.name: one.row for one in built}
+        rows = {known: one for known, one in before.items() if known != name}
+        if row is not None:
+            rows[name] = row
         if rows != before:
             with atomic_write(path) as f:
                 json.dump({name: asdict(row) for name, row in rows.items()}, f, indent=1)

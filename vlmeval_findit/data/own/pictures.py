@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from ...boxes.records import Mask
 from ...boxes.representation import Corners
@@ -38,17 +37,15 @@ class OwnPicture:
         return Drawn.STORED if self.stated == self.size else Drawn.TURNED
 
 
-def checked_pictures(sets: Sequence[AskedSet], folder: Path) -> dict[str, OwnPicture]:
+def checked_pictures(asked: AskedSet, folder: Path) -> dict[str, OwnPicture]:
     """Every picture that a query shows, decoded and held against what is stated of it.
 
     Raises:
         AnnotationError: one is not below the folder, does not decode, or has another size.
     """
-    queries = [query for one in sets for query in one.queries]
-    names = list(dict.fromkeys(name for q in queries for name in (*q.images, *q.support)))
-    stated = {name: size for one in sets for name, size in one.sizes.items()}
+    names = list(dict.fromkeys(name for q in asked.queries for name in (*q.images, *q.support)))
     with ThreadPoolExecutor(4) as pool:
-        looked = pool.map(lambda name: _look(name, stated.get(name), folder), names)
+        looked = pool.map(lambda name: _look(name, asked.sizes.get(name), folder), names)
         found = dict(zip(names, looked, strict=True))
     whys = [why for why in found.values() if isinstance(why, str)]
     refuse(whys, len(names), "images")
@@ -86,15 +83,10 @@ def _look(name: str, stated: Size | None, folder: Path) -> OwnPicture | str:
 # --- which picture boxes are on -------------------------------------------------------------------
 
 
-class Placed(NamedTuple):
-    """Queries with boxes in stored pixels, and what is to be said of how they came there."""
-
-    queries: tuple[AskedQuery, ...]
-    notes: tuple[str, ...]
-
-
-def placed(asked: AskedSet, pictures: Mapping[str, OwnPicture], said: Drawn | None) -> Placed:
-    """All boxes in pixels of the stored pictures.
+def placed(
+    asked: AskedSet, pictures: Mapping[str, OwnPicture], said: Drawn | None
+) -> tuple[tuple[AskedQuery, ...], tuple[str, ...]]:
+    """The queries with boxes in stored pixels, and what is to be said of how they came there.
 
     Args:
         asked: what was read.
@@ -113,7 +105,7 @@ def placed(asked: AskedSet, pictures: Mapping[str, OwnPicture], said: Drawn | No
     turning = {name: pictures[name] for name in boxed if pictures[name].orientation != 1}
     drawn = _drawn(asked.source, turning, said)
     queries = tuple(_placed(query, pictures, drawn, asked.units) for query in asked.queries)
-    return Placed(queries, tuple(_notes(turning, drawn)))
+    return queries, tuple(_notes(turning, drawn))
 
 
 def _placed(

@@ -1,7 +1,14 @@
-"""Sets of many COCO folders as Roboflow exports them: ODinW-13 and RF100-VL.
+"""Sets of COCO files: COCO val2017, and ODinW-13 and RF100-VL as Roboflow exports them.
 
-A subset has a folder a split, ``train``, ``valid`` and ``test``, with its pictures and
-``_annotations.coco.json``.  Roboflow adds a class 0 that is no class, which ODinW's editors and the
+**COCO val2017** is published at cocodataset.org as ``val2017.zip`` and
+``annotations_trainval2017.zip``; the folder is where both were unpacked.  36,781 annotations:
+36,335 objects and 446 crowd regions, which are ignored as everywhere here.  48 pictures have no
+annotation: they make no query, since nobody says of which class nothing is there.  The counts of
+pictures, of objects and of pictures without any are those that detectors' evaluations print; none
+is counted by us.
+
+A subset of the others has a folder a split, ``train``, ``valid`` and ``test``, with its pictures
+and ``_annotations.coco.json``.  Roboflow adds a class 0 that is no class, which ODinW's editors and the
 downloader of RF100-VL take out; we leave it out where nothing is annotated with it.  Boxes without
 an area are left out and counted: they are the exports', and nobody can find them.
 
@@ -31,9 +38,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ..own.annotations import AnnotationError, Annotations
-from ..own.coco_in import coco_annotations, coco_values
+from ..own.coco_in import coco_annotations, coco_values, read_coco
 from .importer import Content, Part, detection
 
+INSTANCES = "instances_val2017.json"
 CLEANED = "annotations_without_background.json"
 EXPORTED = "_annotations.coco.json"
 
@@ -55,6 +63,20 @@ ODINW_13: Mapping[str, str] = MappingProxyType(
     }
 )
 """The subsets, and the folder within a subset's in which its splits lie."""
+
+
+def read_val2017(folder: Path) -> Sequence[Part]:
+    """The one part of COCO val2017.
+
+    Raises:
+        AnnotationError: the folder lacks the annotations or the pictures.
+    """
+    places = (folder / "annotations" / INSTANCES, folder / INSTANCES)
+    instances = next((place for place in places if place.is_file()), None)
+    images = folder / "val2017"
+    if instances is None or not images.is_dir():
+        raise AnnotationError(f"{images if instances else places[0]} is missing")
+    return (Part("", lambda: detection(read_coco(instances), images)),)
 
 
 def read_odinw_test(folder: Path) -> Sequence[Part]:
