@@ -54,12 +54,7 @@ class Fetched:
 
 
 def fetched_tables(names: Sequence[str] | None) -> list[Fetched]:
-    """The tables of names (None: all of FindIt's release).
-
-    Raises:
-        TableError: an unknown name; the message says which is nearest.
-        SourceError: nothing says where the images of one come from.
-    """
+    """Return the tables of names (None: all of FindIt's release), or raise a TableError."""
     if names is None:
         return [_subset_table(*table) for table in tables_of(None)]
     found: list[Fetched] = []
@@ -82,11 +77,7 @@ def has_file(file: AnnotationFile) -> bool:
 
 
 def fetch_file_of(client: Client, base: str, file: AnnotationFile) -> None:
-    """Bring one Parquet file into :func:`parquet_folder`.
-
-    Raises:
-        DownloadError: it did not come, or it is not its owners'.
-    """
+    """Bring one Parquet file into :func:`parquet_folder`, or raise a DownloadError."""
     from .download import address, fetch_file
 
     part = parquet_folder() / f".{file.name}.part"

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 import requests
+from urllib3.exceptions import InvalidHeader
+from urllib3.util import Retry
 
 from ... import __version__
 from ...core.files import atomic_write
@@ -165,6 +165,20 @@ class Client:
         except requests.exceptions.RequestException as error:
             raise PassingError(f"the connection broke ({_inner(error)})") from None
 
+    @contextmanager
+    def get_from(
+        self, url: str, start: int, validator: str = "", last: str = ""
+    ) -> Iterator[requests.Response]:
+        """Get the bytes from ``start`` (to ``last``); with status 200 they are all of the file."""
+        headers = {"Range": f"bytes={start}-{last}"} if start or last else {}
+        if headers and validator:
+            headers["If-Range"] = validator
+        with self.get(url, headers) as response:
+            there = response.headers.get("Content-Range", "no Content-Range")
+            if response.status_code == 206 and range_start(response.headers) != start:
+                raise PassingError(f"not the range that was asked: {there}")
+            yield response
+
     def pieces(self, response: requests.Response) -> Iterator[bytes]:
         """The body of a response, piece by piece."""
         for piece in response.iter_content(CHUNK):
@@ -203,22 +217,16 @@ def _check(response: requests.Response) -> None:
     if status in (404, 410):
         raise NotThereError(f"{response.url}: the server does not have it ({status})")
     if status in PASSING:
-        raise PassingError(
-            f"status {status}", retry_after(response.headers.get("Retry-After"), datetime.now(UTC))
-        )
+        raise PassingError(f"status {status}", _retry_after(response))
     if status not in (200, 206, 416):
         raise DownloadError(f"{response.url}: status {status} {response.reason}")
 
 
-def retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds to wait by a Retry-After header: a number or a date; None where it says nothing."""
-    if value is None:
-        return None
-    if value.strip().isdigit():
-        return float(value)
+def _retry_after(response: requests.Response) -> float | None:
+    """Return the seconds that a server asks to wait, or None."""
     try:
-        return max(0.0, (parsedate_to_datetime(value) - now).total_seconds())
-    except (ValueError, TypeError):
+        return Retry().get_retry_after(response.raw)
+    except InvalidHeader:
         return None
 
 
@@ -272,13 +280,10 @@ def download(client: Client, url: str, part: Path) -> bool:
 def _attempt(client: Client, url: str, part: Path) -> bool:
     begun = _begun(part, url)
     at = part.stat().st_size if begun else 0
-    headers = {"Range": f"bytes={at}-", "If-Range": begun.validator} if begun and at else {}
-    with client.get(url, headers) as response:
+    with client.get_from(url, at, begun.validator if begun else "") as response:
         if response.status_code == 416:
             discard(part)
             raise PassingError("what was there does not belong to it; starting over")
-        if response.status_code == 206 and range_start(response.headers) != at:
-            raise PassingError(f"not the range that was asked: {content_range(response.headers)}")
         if response.status_code == 200:
             at = 0
             _start_over(part, _Begun(url, validator_of(response.headers)))
@@ -305,11 +310,6 @@ def _write(
             if size > largest:
                 raise DownloadError(f"{response.url}: more than {largest} bytes")
     return size
-
-
-def content_range(headers: Mapping[str, str]) -> str:
-    """The header Content-Range, for messages."""
-    return headers.get("Content-Range", "no Content-Range")
 
 
 def range_start(headers: Mapping[str, str]) -> int | None:

@@ -24,11 +24,7 @@ class VideoError(ValueError):
 
 
 def find_video(folder: Path, stem: str) -> Path:
-    """The file of a video in a folder.
-
-    Raises:
-        VideoError: there is none.
-    """
+    """Return the file of a video in a folder, or raise a VideoError."""
     for suffix in SUFFIXES:
         path = folder / f"{stem}{suffix}"
         if path.is_file():

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import requests
 
-from .download import Client, DownloadError, PassingError, content_range, range_start, validator_of
+from .download import Client, DownloadError, PassingError, validator_of
 
 _RANGE_BUFFER = 1 << 18
 """Bytes that are asked for at once where one seeks: about the size of a photograph."""
@@ -70,19 +70,15 @@ class RemoteStream(io.RawIOBase):
         return piece
 
     def _connect(self) -> None:
-        headers = {"Range": f"bytes={self._at}-"} if self._at else {}
-        if self._at and self._validator:
-            headers["If-Range"] = self._validator
         stack = ExitStack()
         self._open = stack
-        response = stack.enter_context(self._client.get(self._url, headers))
+        opened = self._client.get_from(self._url, self._at, self._validator)
+        response = stack.enter_context(opened)
         validator = validator_of(response.headers)
         if self._at and validator != self._validator:
             raise DownloadError(f"{self._url}: changed on the server while it was read")
         self._validator = validator
         self._pieces = self._client.pieces(response)
-        if response.status_code == 206 and range_start(response.headers) != self._at:
-            raise PassingError(f"not the range that was asked: {content_range(response.headers)}")
         length = response.headers.get("Content-Length")
         if response.status_code == 200:
             self._total = int(length) if length else None
@@ -115,11 +111,7 @@ def _after(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 class RemoteFile(io.RawIOBase):
-    """The bytes of an address, any of them, by range requests.
-
-    Raises:
-        DownloadError: on reading, as a download would; also when the file changes meanwhile.
-    """
+    """Any bytes of an address, by range requests; on reading raises as a download would."""
 
     def __init__(self, client: Client, url: str, size: int, validator: str) -> None:
         self._client = client
@@ -152,11 +144,9 @@ class RemoteFile(io.RawIOBase):
         return len(data)
 
     def _range(self, start: int, count: int) -> bytes:
-        headers = {"Range": f"bytes={start}-{start + count - 1}"}
-        if self._validator:
-            headers["If-Range"] = self._validator
-        with self._client.get(self._url, headers) as response:
-            if response.status_code != 206 or range_start(response.headers) != start:
+        last = str(start + count - 1)
+        with self._client.get_from(self._url, start, self._validator, last) as response:
+            if response.status_code != 206:
                 raise DownloadError(f"{self._url}: changed on the server while it was read")
             data = b"".join(self._client.pieces(response))
         if len(data) != count:
@@ -168,7 +158,7 @@ def seekable(client: Client, url: str) -> io.BufferedReader | None:
     """A file that can be read anywhere, or None where the server does not serve ranges."""
 
     def probe() -> RemoteFile | None:
-        with client.get(url, {"Range": "bytes=0-0"}) as response:
+        with client.get_from(url, 0, last="0") as response:
             total = response.headers.get("Content-Range", "").rpartition("/")[2]
             if response.status_code != 206 or not total.isdigit():
                 return None

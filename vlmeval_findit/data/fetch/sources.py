@@ -252,11 +252,7 @@ SOURCES: Mapping[str, Source] = MappingProxyType({row.images: row for row in _RO
 
 
 def source_for(dataset: Dataset) -> Source:
-    """Where the images of a dataset come from.
-
-    Raises:
-        SourceError: no row says it.
-    """
+    """Return where the images of a dataset come from, or raise a SourceError."""
     source = SOURCES.get(dataset.images)
     if source is None:
         raise SourceError(

@@ -32,11 +32,7 @@ class Store:
     sizes: Mapping[str, Size | None]
 
     def target(self, name: str) -> Path:
-        """Where an image belongs.
-
-        Raises:
-            StoreError: that is not below the folder, by the name or by a link on the way.
-        """
+        """Return where an image belongs, or raise a StoreError."""
         why = unsafe(name)
         if why:
             raise StoreError(f"{name!r} {why}, so it leads to no place below {self.folder}")
@@ -52,11 +48,7 @@ class Store:
         return self.parts() / hashlib.sha256(name.encode()).hexdigest()[:24]
 
     def parts(self) -> Path:
-        """The folder of parts.
-
-        Raises:
-            StoreError: it is a link: whoever put it there would say where we write.
-        """
+        """Return the folder of parts, or raise a StoreError."""
         parts = self.folder / PARTS
         if parts.is_symlink():
             raise StoreError(f"{parts} is a link: remove it")

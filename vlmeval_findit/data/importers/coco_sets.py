@@ -8,9 +8,9 @@ pictures, of objects and of pictures without any are those that detectors' evalu
 is counted by us.
 
 A subset of the others has a folder a split, ``train``, ``valid`` and ``test``, with its pictures
-and ``_annotations.coco.json``.  Roboflow adds a class 0 that is no class, which ODinW's editors and the
-downloader of RF100-VL take out; we leave it out where nothing is annotated with it.  Boxes without
-an area are left out and counted: they are the exports', and nobody can find them.
+and ``_annotations.coco.json``.  Roboflow adds a class 0 that is no class, which ODinW's editors and
+the downloader of RF100-VL take out; we leave it out where nothing is annotated with it.  Boxes
+without an area are left out and counted: they are the exports', and nobody can find them.
 
 **ODinW-13** is published at huggingface.co/GLIPModel/GLIP (``odinw_35/*.zip``; 35 sets, of which
 these 13 are those of GLIP, arXiv 2112.03857).  Established from GLIP's and MMDetection's
@@ -66,11 +66,7 @@ ODINW_13: Mapping[str, str] = MappingProxyType(
 
 
 def read_val2017(folder: Path) -> Sequence[Part]:
-    """The one part of COCO val2017.
-
-    Raises:
-        AnnotationError: the folder lacks the annotations or the pictures.
-    """
+    """Return the one part of COCO val2017, or raise an AnnotationError."""
     places = (folder / "annotations" / INSTANCES, folder / INSTANCES)
     instances = next((place for place in places if place.is_file()), None)
     images = folder / "val2017"
@@ -80,20 +76,12 @@ def read_val2017(folder: Path) -> Sequence[Part]:
 
 
 def read_odinw_test(folder: Path) -> Sequence[Part]:
-    """The subsets of ODinW-13 that are there, their test splits.
-
-    Raises:
-        AnnotationError: none is.
-    """
+    """Return the test splits of ODinW-13 that are there, or raise an AnnotationError."""
     return _read_odinw(folder, "test")
 
 
 def read_odinw_valid(folder: Path) -> Sequence[Part]:
-    """The subsets of ODinW-13 that are there, their validation splits.
-
-    Raises:
-        AnnotationError: none is.
-    """
+    """Return the validation splits of ODinW-13 that are there, or raise an AnnotationError."""
     return _read_odinw(folder, "valid")
 
 
@@ -109,11 +97,7 @@ def _read_odinw(folder: Path, split: str) -> Sequence[Part]:
 
 
 def read_rf100vl(folder: Path) -> Sequence[Part]:
-    """The subsets of RF100-VL that are there, their test splits.
-
-    Raises:
-        AnnotationError: none is.
-    """
+    """Return the test splits of RF100-VL that are there, or raise an AnnotationError."""
     subsets = [place for place in sorted(folder.iterdir()) if any(_splits(place))]
     parts = [Part(place.name, partial(_read_subset, [place], "test")) for place in subsets]
     return _some(parts, folder)

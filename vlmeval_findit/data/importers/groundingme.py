@@ -37,11 +37,7 @@ SUBTASKS = ("Discriminative", "Spatial", "Limited", REJECTION)
 
 
 def read(folder: Path) -> Sequence[Part]:
-    """The one part.
-
-    Raises:
-        AnnotationError: the folder has no file of the split.
-    """
+    """Return the one part, or raise an AnnotationError."""
     return (Part("", partial(_read, shards_of(folder, "test"))),)
 
 

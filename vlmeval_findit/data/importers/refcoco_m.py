@@ -30,11 +30,7 @@ COLUMNS = ("file_name", "samples")
 
 
 def read(folder: Path) -> Sequence[Part]:
-    """The one part.
-
-    Raises:
-        AnnotationError: the folder has no file of the split.
-    """
+    """Return the one part, or raise an AnnotationError."""
     return (Part("", partial(_read, shards_of(folder, "validation"))),)
 
 

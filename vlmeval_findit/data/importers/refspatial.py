@@ -41,11 +41,7 @@ TAGS = ("category", "step")
 
 
 def read(folder: Path) -> Sequence[Part]:
-    """The parts that are there.
-
-    Raises:
-        AnnotationError: there is none.
-    """
+    """Return the parts that are there, or raise an AnnotationError."""
     there = [name for name in PARTS if (folder / name / "question.json").is_file()]
     if not there:
         raise AnnotationError(f"{folder}: no {', '.join(PARTS)} with a question.json")

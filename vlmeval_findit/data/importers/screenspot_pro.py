@@ -39,11 +39,7 @@ TAGS = ("ui_type", "group", "application", "platform")
 
 
 def read(folder: Path) -> Sequence[Part]:
-    """The one part.
-
-    Raises:
-        AnnotationError: the folder has no annotations.
-    """
+    """Return the one part, or raise an AnnotationError."""
     files = sorted((folder / "annotations").glob("*.json"))
     if not files:
         raise AnnotationError(f"{folder}: no annotations/*.json")

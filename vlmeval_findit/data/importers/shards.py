@@ -41,11 +41,7 @@ class Row(NamedTuple):
         return value
 
     def picture(self, column: str) -> bytes:
-        """The bytes of a picture.
-
-        Raises:
-            AnnotationError: there are none; a picture may be referred to only by its path.
-        """
+        """Return the bytes of a picture, or raise an AnnotationError."""
         cell = self.cells[column]
         data = cell.get("bytes") if isinstance(cell, Mapping) else None
         if not isinstance(data, bytes) or not data:
@@ -71,11 +67,7 @@ class Shards:
     missing: tuple[str, ...]
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
-        """The rows of all files, one after the other.
-
-        Raises:
-            AnnotationError: a file is no Parquet file, or a column is missing.
-        """
+        """Return the rows of all files, one after the other, or raise an AnnotationError."""
         import pyarrow
         import pyarrow.parquet as pq
 
@@ -126,15 +118,7 @@ class Embedded:
 
 
 def shards_of(folder: Path, split: str) -> Shards:
-    """The files of a split, in a folder's ``data`` or in the folder itself.
-
-    Args:
-        folder: where they are looked for.
-        split: how their names begin.
-
-    Raises:
-        AnnotationError: there is none.
-    """
+    """Find the files of a split in a folder or its ``data``, or raise an AnnotationError."""
     for place in (folder / "data", folder):
         found = sorted(place.glob(f"{split}-*.parquet")) or sorted(place.glob(f"{split}.parquet"))
         if found:

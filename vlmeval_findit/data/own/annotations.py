@@ -76,11 +76,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
 
 def number(value: object, where: str) -> float:
-    """A coordinate of JSON.
-
-    Raises:
-        AnnotationError: it is no number, or not finite.
-    """
+    """Return a coordinate of JSON, or raise an AnnotationError."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise AnnotationError(f"{where}: {reprlib.repr(value)} is not a number")
     try:
@@ -93,11 +89,7 @@ def number(value: object, where: str) -> float:
 
 
 def numbers(value: object, where: str, what: str) -> tuple[float, float, float, float]:
-    """Four coordinates of JSON; ``what`` names them in the message, ``[x1, y1, x2, y2]``.
-
-    Raises:
-        AnnotationError: these are not four numbers.
-    """
+    """Return four coordinates of JSON, or raise an AnnotationError that says ``what`` they are."""
     if not isinstance(value, list) or len(value) != 4:
         raise AnnotationError(f"{where}: {reprlib.repr(value)} is not {what}")
     a, b, c, d = (number(one, where) for one in value)
@@ -108,22 +100,14 @@ CORNERS, SIDES = "[x1, y1, x2, y2]", "[x, y, width, height]"
 
 
 def line_of(value: object, where: str) -> str:
-    """A text of JSON, on one line and with single blanks.
-
-    Raises:
-        AnnotationError: it is none, or empty.
-    """
+    """Return a text of JSON, on one line and with single blanks, or raise an AnnotationError."""
     if not isinstance(value, str) or not value.strip():
         raise AnnotationError(f"{where}: {reprlib.repr(value)} is no text")
     return " ".join(value.split())
 
 
 def written_number(text: str, where: str) -> float:
-    """A coordinate that is written as text.
-
-    Raises:
-        AnnotationError: it is no number, or not finite.
-    """
+    """Return a coordinate that is written as text, or raise an AnnotationError."""
     try:
         # Python reads 1_0 as 10, which nobody means here.
         found = float(text.replace("_", "x"))
@@ -133,11 +117,7 @@ def written_number(text: str, where: str) -> float:
 
 
 def written_size(width: str, height: str, where: str) -> Size:
-    """A size in pixels that is written as text.
-
-    Raises:
-        AnnotationError: it is not two whole numbers of at least 1.
-    """
+    """Return a size in pixels that is written as text, or raise an AnnotationError."""
     sides = [written_number(side, where) for side in (width, height)]
     if not all(side.is_integer() and side >= 1 for side in sides):
         raise AnnotationError(f"{where}: {width}x{height} is not a size in pixels")
@@ -145,11 +125,7 @@ def written_size(width: str, height: str, where: str) -> Size:
 
 
 def state_size(sizes: dict[str, Size], image: str, size: Size, where: str) -> None:
-    """Note the size that is stated of an image.
-
-    Raises:
-        AnnotationError: another one was stated before.
-    """
+    """Note the size that is stated of an image, or raise an AnnotationError."""
     before = sizes.setdefault(image, size)
     if before != size:
         raise AnnotationError(
@@ -158,10 +134,9 @@ def state_size(sizes: dict[str, Size], image: str, size: Size, where: str) -> No
 
 
 def units_of(source: Path, boxes: Iterable[Corners], said: Units | None) -> Units:
-    """What the numbers of boxes count, where nothing in the file tells it.
+    """Return what the numbers of boxes count, where nothing in the file tells it.
 
-    Raises:
-        AnnotationError: nobody says it, and no number is above 1.
+    Raises an AnnotationError if nobody says it, and no number is above 1.
     """
     if said is not None:
         return said
@@ -224,10 +199,9 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def rows_of(path: Path, what: str, keys: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects of a file with a list of them, each with its place and its ``id`` for messages.
+    """Yield the objects of a file with a list of them, each after its place for messages.
 
-    Raises:
-        AnnotationError: it is no such list, or an object lacks a key.
+    Raises an AnnotationError if it is no such list, or an object lacks a key.
     """
     rows = json_of(text_of(path), str(path), f"a list of {what}")
     if not isinstance(rows, list):
@@ -243,15 +217,9 @@ def rows_of(path: Path, what: str, keys: Sequence[str]) -> Iterator[tuple[str, M
 
 
 def json_of(text: str, where: str, what: str) -> Any:
-    """The value of JSON in which no key stands twice.
+    """Parse JSON in which no key stands twice, or raise an AnnotationError.
 
-    Args:
-        text: the JSON.
-        where: for messages.
-        what: what it should be, for messages.
-
-    Raises:
-        AnnotationError: it is not JSON, or nested too deeply.
+    ``what`` it should be is for messages.
     """
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

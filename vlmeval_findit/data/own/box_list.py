@@ -26,13 +26,8 @@ COLUMNS = ("image", "label", "x1", "y1", "x2", "y2")
 def read_listing(path: Path, units: Units | None = None) -> Annotations:
     """Read a listing; tabs separate where the file ends in .tsv, commas elsewhere.
 
-    Args:
-        path: the file.
-        units: what the numbers count; must be said where none of them is above 1.
-
-    Raises:
-        AnnotationError: a column is missing, a cell does not hold what it should, or it cannot be
-            told whether boxes are in pixels.
+    ``units`` must be said where no number is above 1.  Raises an AnnotationError if a column is
+    missing, a cell does not hold what it should, or nobody says the units.
     """
     sizes: dict[str, Size] = {}
     boxes: list[Box] = []

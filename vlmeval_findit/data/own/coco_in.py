@@ -22,11 +22,7 @@ def read_coco(path: Path) -> Annotations:
 
 
 def coco_annotations(path: Path, values: Any) -> Annotations:
-    """What a COCO instances file holds; see :func:`read_coco`.
-
-    Raises:
-        AnnotationError: it is no such file, or an annotation names what there is not.
-    """
+    """Return what a COCO file holds, as :func:`read_coco`, or raise an AnnotationError."""
     images = _by_id(path, values, "images", "file_name")
     categories = _by_id(path, values, "categories", "name")
     boxes = []
@@ -49,11 +45,7 @@ def coco_annotations(path: Path, values: Any) -> Annotations:
 
 
 def coco_values(path: Path) -> Any:
-    """The JSON of a file.
-
-    Raises:
-        AnnotationError: it is none, or a key stands twice in an object.
-    """
+    """Return the JSON of a file, or raise an AnnotationError."""
     return json_of(text_of(path), str(path), "a COCO file")
 
 

@@ -48,17 +48,6 @@ def turned_size(size: Size, orientation: int) -> Size:
     return (size[1], size[0]) if _TURNS[orientation].transposes else size
 
 
-def turned(box: Corners, orientation: int, size: Size) -> Corners:
-    """A box on the stored picture as it lies on the turned one; ``size`` is the stored (w, h).
-
-    >>> turned((0, 0, 10, 20), 6, (100, 50))
-    (30, 0, 50, 10)
-    """
-    turn = _TURNS[orientation]
-    shown = _transposed(box) if turn.transposes else box
-    return _mirrored(shown, turn, turned_size(size, orientation))
-
-
 def to_stored(box: Corners, orientation: int, size: Size) -> Corners:
     """A box on the turned picture as it lies on the stored one; ``size`` is the stored (w, h).
 

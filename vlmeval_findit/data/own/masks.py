@@ -16,15 +16,10 @@ from .annotations import AnnotationError, number
 
 
 def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
-    """The mask that annotations state.
+    """Return the mask that annotations state, or raise an AnnotationError.
 
-    Args:
-        value: ``{"size": [height, width], "counts": …}`` as COCO has it, or the name of a picture.
-        folder: what names of pictures are relative to.
-        where: for messages.
-
-    Raises:
-        AnnotationError: it is neither, or cannot be read.
+    ``value`` is ``{"size": [height, width], "counts": …}`` as COCO has it, or the name of a picture
+    below ``folder``.
     """
     if isinstance(value, str):
         return packed_mask(pixels_of(folder, value, where))
@@ -42,15 +37,8 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
 def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None:
     """The mask of a ``segmentation``: polygons [[x1, y1, x2, y2, …], …], or run lengths.
 
-    None where there is none: nothing stands there, or polygons in an image of no stated size.
-
-    Args:
-        value: what the annotation says.
-        size: (width, height) in pixels of the image; None: not stated.
-        where: for messages.
-
-    Raises:
-        AnnotationError: it is neither.
+    None where there is none: nothing stands there, or polygons in an image whose (width, height) in
+    pixels is not stated.  Raises an AnnotationError if it is neither.
     """
     if not value:
         return None
@@ -101,11 +89,7 @@ def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
 
 
 def pixels_of(folder: Path, name: str, where: str) -> Mask:
-    """The mask in a picture: what is not 0 in its first channel is inside.
-
-    Raises:
-        AnnotationError: the picture cannot be read, or is all 0.
-    """
+    """Read a mask (first channel not 0) from a picture, or raise an AnnotationError."""
     why = unsafe(name)
     if why:
         raise AnnotationError(f"{where}: {name!r} {why}")

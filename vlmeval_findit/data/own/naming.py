@@ -21,11 +21,7 @@ def _grammar() -> dict[str, str]:
 
 
 def check_name(name: str, replace: bool) -> None:
-    """Refuse a name that would make the names of variants ambiguous.
-
-    Raises:
-        AnnotationError: saying which part and why.
-    """
+    """Raise an AnnotationError for a name that would make the names of variants ambiguous."""
     if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name) or not re.search("[A-Za-z]", name):
         raise AnnotationError(
             f"name {name!r}: only letters, digits, '-', and single '_' between them"

@@ -38,10 +38,9 @@ class OwnPicture:
 
 
 def checked_pictures(asked: AskedSet, folder: Path) -> dict[str, OwnPicture]:
-    """Every picture that a query shows, decoded and held against what is stated of it.
+    """Decode every picture that a query shows and hold it against what is stated of it.
 
-    Raises:
-        AnnotationError: one is not below the folder, does not decode, or has another size.
+    Raises an AnnotationError if one is not below the folder, is damaged, or has another size.
     """
     names = list(dict.fromkeys(name for q in asked.queries for name in (*q.images, *q.support)))
     with ThreadPoolExecutor(4) as pool:
@@ -53,11 +52,7 @@ def checked_pictures(asked: AskedSet, folder: Path) -> dict[str, OwnPicture]:
 
 
 def refuse(whys: Sequence[str], count: int, what: str) -> None:
-    """Refuse what cannot be used, if anything: how many there are and the first of them.
-
-    Raises:
-        AnnotationError: there is a reason.
-    """
+    """Raise an AnnotationError if there is a reason: how many there are and the first of them."""
     if whys:
         raise AnnotationError(f"{len(whys)} of {count} {what} cannot be used; the first: {whys[0]}")
 
