@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from filecmp import cmp
@@ -114,19 +114,19 @@ def _bring(row: Importer, part: Part, name: str, wanted: Wanted) -> Brought:
         origin["plug-in"] = str(plugin)
     if differences:
         origin["unlike published"] = "; ".join(differences)
-    with _images(name, content) as images:
+    with _images(name, content) as (now, settle):
         built = build_asked(
             name,
             content.asked,
-            images.now,
+            now,
             wanted.replace,
             drawn=wanted.drawn,
             origin=origin,
-            settle=images.settle,
+            settle=settle,
         )
     shown = {picture for query in content.asked.queries for picture in query.images}
     unshown = (content.found.images or 0) - len(shown)
-    return Brought(name, built, images.folder, differences, unshown)
+    return Brought(name, built, Path(built.row.folder), differences, unshown)
 
 
 def _differences(row: Importer, part: Part, content: Content, wanted: Wanted) -> tuple[str, ...]:
@@ -140,40 +140,33 @@ def _differences(row: Importer, part: Part, content: Content, wanted: Wanted) ->
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Images:
-    """The pictures of a dataset: where they are ``now``, and the folder where they are to stay."""
-
-    now: Path
-    folder: Path
-
-    def settle(self) -> Path:
-        """Bring them to where they stay; a file that is there already is not touched."""
-        if self.now != self.folder:
-            for path in sorted(path for path in self.now.rglob("*") if path.is_file()):
-                target = self.folder / path.relative_to(self.now)
-                if target.is_file() and cmp(path, target, shallow=False):
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(target)
-        return self.folder
-
-
 @contextmanager
-def _images(name: str, content: Content) -> Iterator[_Images]:
-    """The folder of the pictures; packed ones are unpacked beside where they will lie in LMUData.
+def _images(name: str, content: Content) -> Iterator[tuple[Path, Callable[[], Path]]]:
+    """The folder of the pictures, and what brings them to where they stay.
 
-    What a kill left there is removed.
+    Packed ones are unpacked beside where they will lie in LMUData; what a kill left there is
+    removed.
     """
-    if not isinstance(content.images, Embedded):
-        yield _Images(content.images, content.images)
+    images = content.images
+    if not isinstance(images, Embedded):
+        yield images, lambda: images
         return
     folder = lmu_data_root() / "images" / name
     now = folder.with_name(f".{name}.unpacked")
     with Lock(folder.with_name(f".{name}.lock"), "another import is at work there"):
         shutil.rmtree(now, ignore_errors=True)
         try:
-            content.images.unpack(now)
-            yield _Images(now, folder)
+            images.unpack(now)
+            yield now, lambda: _move(now, folder)
         finally:
             shutil.rmtree(now, ignore_errors=True)
+
+
+def _move(now: Path, folder: Path) -> Path:
+    """Bring files into a folder; one that is there already is not touched."""
+    for path in sorted(path for path in now.rglob("*") if path.is_file()):
+        target = folder / path.relative_to(now)
+        if not (target.is_file() and cmp(path, target, shallow=False)):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+    return folder
