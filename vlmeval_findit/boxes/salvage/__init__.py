@@ -42,7 +42,7 @@ def salvage(reply: str, how: ReplyFormat, strict: Reading) -> Salvaged | None:
     >>> cut = "[{'bbox_2d': [1, 2, 3, 4]}, {'bbox_2d': [5, 6, 7"
     >>> found = salvage(cut, how, reader(how)(cut))
     >>> found.reading.boxes, [step.value for step in found.steps]
-    ([(1.0, 2.0, 3.0, 4.0)], ['cut off', 'quotes and words of Python'])
+    (((1.0, 2.0, 3.0, 4.0),), ['cut off', 'quotes and words of Python'])
     """
     if strict.reason is None or strict.reason in _NEVER:
         return None
