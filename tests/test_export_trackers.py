@@ -82,7 +82,7 @@ def test_figures_intervals_files_and_the_worst_answers(
     assert load_run(RunFiles(folder / "run" / known.path.name).provenance).figures == known.figures
     answers = json.loads((folder / "worst" / "answers.json").read_text())
     assert len(answers) == 3
-    assert [one["goodness"] for one in answers] == sorted(one["goodness"] for one in answers)
+    assert [one["score"] for one in answers] == sorted(one["score"] for one in answers)
     for one in answers:
         assert Image.open(folder / "worst" / one["picture"]).size == (200, 100)
 

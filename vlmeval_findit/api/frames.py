@@ -199,27 +199,11 @@ def _runs_at(given: str | PathLike[str], within: str | PathLike[str]) -> Runs:
 
 
 def run_row(run: Run) -> dict[str, Any]:
-    """One row of :meth:`Runs.frame`."""
-    # They bring scipy.
-    from ..runs.intervals import intervals
+    """Return one row of :meth:`Runs.frame`."""
+    # It brings scipy.
+    from ..leaderboard.tables import runs_table
 
-    bounds = intervals(run) if run.rows else {}
-    row: dict[str, Any] = {
-        "model": run.model,
-        "dataset": run.question.name,
-        "column": run.question.column,
-        "format": run.question.format,
-        "queries": len(run.rows),
-        "failed calls": run.failed,
-    }
-    for metric in run.benchmark.all_metrics:
-        interval = bounds.get(metric.name)
-        row |= {
-            metric.name: metric.value(run.sums),
-            f"{metric.name} low": interval.low if interval else None,
-            f"{metric.name} high": interval.high if interval else None,
-        }
-    return {**row, "path": str(run.path)}
+    return runs_table([run]).records()[0]
 
 
 def query_rows(run: Run) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from ..core.spelling import counted
 from ..core.statistics import Difference
 from ..runs.anatomy import Loss, NoAnatomyError, anatomy_of
+from ..runs.intervals import intervals
+from ..runs.scored_run import Run
 from .board import OVERALL, Board, RankedFigure
 from .formats import FormatRow
 from .notes import NOTE, cells_of, format_note, formats_tried, formats_used, remarks
@@ -186,6 +188,21 @@ def sweep_table(board: Board) -> Table:
     fields.append(Field(f"{board.metrics[0].name} to reported", Kind.DIFFERENCE))
     fields += [*_tests("p to reported"), count("queries"), count("failed calls")]
     return Table("Formats", fields, rows, notes_of(board))
+
+
+def runs_table(runs: Sequence[Run]) -> Table:
+    """Make one row a run of one benchmark: its metrics with intervals, and what it is of."""
+    metrics = runs[0].benchmark.all_metrics
+    rows: list[list[Value]] = []
+    for run in runs:
+        question, bounds = run.question, intervals(run) if run.rows else {}
+        rows.append([run.model, question.name, question.column, question.format, len(run.rows)])
+        rows[-1].append(run.failed)
+        rows[-1] += [Cell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
+        rows[-1] += [run.basis.digest, str(run.path)]
+    fields = [*map(Field, ("model", "dataset", "column", "format")), count("queries")]
+    fields += [count("failed calls"), *(value(metric.name) for metric in metrics)]
+    return Table("Runs", [*fields, Field("digest"), Field("path")], rows)
 
 
 APART = ("model", "dataset", "reason", "queries")

@@ -9,13 +9,12 @@ from typing import Any
 import yaml
 
 from .. import __version__
-from ..core.benchmark import Benchmark
 from ..core.spelling import counted, visible
-from ..core.statistics import INTERVALS, Interval
+from ..core.statistics import INTERVALS
 from ..leaderboard.board import boards
 from ..leaderboard.notes import remarks
 from ..leaderboard.render import md, to_markdown
-from ..leaderboard.table import Cell, Field, Table, count, value
+from ..leaderboard.tables import runs_table
 from ..models.table import SHIPPED, find_model
 from ..runs.scored_run import Run
 
@@ -27,7 +26,6 @@ _TAGS = ("vlmeval-findit", "visual-grounding", "evaluation-results")
 
 def make_card(
     runs: Sequence[Run],
-    rows: Sequence[Mapping[str, Any]],
     licence: str | None,
     hidden: Sequence[str],
 ) -> str:
@@ -35,7 +33,6 @@ def make_card(
 
     Args:
         runs: what is published.
-        rows: the rows of :func:`.tables.run_rows`.
         licence: the hub's name of the licence (None: nobody said one).
         hidden: the files from which something was taken out.
     """
@@ -48,7 +45,7 @@ def make_card(
         "reply as it was; `runs` one row a run; the folder `runs` the runs' own files. Pictures "
         "and annotations are not in here: they are their publishers'.",
         "## Figures",
-        "\n\n".join(_figures(runs, rows)),
+        "\n\n".join(_values(runs)),
         f"In percent, with 95 % intervals. Intervals: {INTERVALS}. Failed calls are in no figure "
         "but the one that says so.",
         *_doubts(runs),
@@ -105,32 +102,16 @@ def _licence(licence: str | None) -> str:
 # --- figures --------------------------------------------------------------------------------------
 
 
-def _figures(runs: Sequence[Run], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """One table a benchmark, one line a run."""
-    of: dict[str, tuple[Benchmark, list[Mapping[str, Any]]]] = {}
-    for run, row in zip(runs, rows, strict=True):
-        of.setdefault(run.benchmark.name, (run.benchmark, []))[1].append(row)
-    for benchmark, own in of.values():
-        names = [
-            m.name for m in benchmark.all_metrics if any(row[m.name] is not None for row in own)
-        ]
-        fields = [Field("model"), Field("dataset"), *map(value, names)]
-        fields += [count("queries"), count("failed calls"), Field("run")]
-        cells = [
-            [
-                row["model"],
-                row["dataset"],
-                *(_cell(row, name) for name in names),
-                *(row[name] for name in ("queries", "failed calls", "digest")),
-            ]
-            for row in own
-        ]
-        yield to_markdown(Table(benchmark.name, fields, cells))
-
-
-def _cell(row: Mapping[str, Any], name: str) -> Cell:
-    low = row[f"{name} low"]
-    return Cell(row[name], None if low is None else Interval(low, row[f"{name} high"]))
+def _values(runs: Sequence[Run]) -> Iterator[str]:
+    """Write one table a benchmark, one line a run."""
+    by_benchmark: dict[str, list[Run]] = {}
+    for run in runs:
+        by_benchmark.setdefault(run.benchmark.name, []).append(run)
+    for own in by_benchmark.values():
+        table = runs_table(own)
+        rows = table.records()
+        there = [name for name in table.header if any(row[name] is not None for row in rows)]
+        yield to_markdown(table.only(*({*there} - {"column", "format", "path"})))
 
 
 def _doubts(runs: Sequence[Run]) -> Iterator[str]:

@@ -47,10 +47,9 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
             below = Path("runs", name).parent
             hidden += [(below / one).as_posix() for one in copy_run(run, folder / below, private)]
         write_queries(runs, names, folder / TABLES["queries"], private)
-        rows = run_rows(runs, names)
-        write_runs(rows, folder / TABLES["runs"], private)
+        write_runs(run_rows(runs, names), folder / TABLES["runs"], private)
         with atomic_write(folder / "README.md") as f:
-            f.write(private.ours(make_card(runs, rows, licence, hidden)))
+            f.write(private.ours(make_card(runs, licence, hidden)))
     queries = counted(sum(len(run.rows) for run in runs), "row")
     yield f"{out}/: {counted(len(runs), 'run')}, {queries}; the card is README.md"
     if hidden:

@@ -72,7 +72,7 @@ def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
 
 def _run(run: Run, name: str) -> dict[str, Any]:
     basis = run.basis
-    row = {key: value for key, value in run_row(run).items() if key != "path"}
+    row = {key: value for key, value in run_row(run).items() if key not in ("digest", "path")}
     return {
         "run": name,
         "digest": basis.digest,

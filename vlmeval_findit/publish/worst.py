@@ -26,7 +26,7 @@ class Answer:
 
     place: int
     row: ScoredRow
-    goodness: float
+    score: float
     prompt: str
     reply: str
     picture: Image | None
@@ -37,14 +37,14 @@ class Answer:
 
     @property
     def caption(self) -> str:
-        return f"row {self.row.index}, {self.row.reason or f'{self.goodness:.0f} %'}: {self.reply}"
+        return f"row {self.row.index}, {self.row.reason or f'{self.score:.0f} %'}: {self.reply}"
 
     @property
     def said(self) -> Mapping[str, Any]:
         """As JSON has it."""
         return {
             "index": self.row.index,
-            "goodness": self.goodness,
+            "score": self.score,
             "reason": self.row.reason,
             "picture": self.file if self.picture else None,
             "prompt": self.prompt,
@@ -54,15 +54,15 @@ class Answer:
 
 def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[Answer]:
     """The worst answers of a run, the worst first; calls that failed are no answers."""
-    goodness = transcript.run.benchmark.goodness
+    score_of = transcript.run.benchmark.goodness
     replies = transcript.read_replies()
     answered = [row for row in transcript.run.rows if not row.failed]
-    worst = sorted(answered, key=lambda row: (goodness(row), row.index))[:most]
+    worst = sorted(answered, key=lambda row: (score_of(row), row.index))[:most]
     for place, row in enumerate(worst, 1):
         yield Answer(
             place,
             row,
-            goodness(row),
+            score_of(row),
             private.said(transcript.prompt(row.index)),
             private.said(replies.get(row.index, "")),
             _drawn(transcript, row),
