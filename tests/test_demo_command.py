@@ -41,7 +41,7 @@ def test_it_shows_scores_the_best_format_and_a_report(fresh: FreshVenv) -> None:
     assert not fresh.run(
         "python", "-c", "import sys, vlmeval_findit as v; assert sys.prefix in v.__file__"
     ).returncode
-    done = fresh.findit()
+    done = fresh.findit("demo")
     assert done.returncode == 0, done.stdout + done.stderr
     out, work = done.stdout, fresh.here / "outputs" / "demo"
     scored = {tuple(line.split()[:2]) for line in out.splitlines()}
