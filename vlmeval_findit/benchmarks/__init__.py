@@ -24,13 +24,9 @@ from ..core.spelling import nearest
 @cache
 def prefixes() -> Table[ModuleType]:
     """Map every prefix to its package, our longest first."""
-    found = {}
-    for module in pkgutil.iter_modules(__path__):
-        if module.ispkg:
-            package = import_module(f"{__name__}.{module.name}")
-            if hasattr(package, "PREFIX"):
-                found[str(package.PREFIX)] = package
-    ours = dict(sorted(found.items(), key=lambda item: -len(item[0])))
+    modules = (one.name for one in pkgutil.iter_modules(__path__) if one.ispkg)
+    packages = [import_module(f"{__name__}.{name}") for name in modules]
+    ours = {one.PREFIX: one for one in sorted(packages, key=lambda one: -len(one.PREFIX))}
     return Table(Group.BENCHMARKS, ours, ModuleType, _problem, name=lambda one: one.PREFIX)
 
 

@@ -7,7 +7,6 @@ the corrected table mends them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 # Names of Objects365 (v2) in its spelling, in the order of category ids from 1.
 _OBJECTS365 = """
@@ -55,9 +54,7 @@ Table Tennis paddle | Cosmetics Brush/Eyeliner Pencil | Chainsaw | Eraser | Lobs
 Okra | Lipstick | Cosmetics Mirror | Curling | Table Tennis
 """
 
-OBJECTS365: Mapping[int, str] = MappingProxyType(
-    dict(enumerate(map(str.strip, _OBJECTS365.split("|")), 1))
-)
+OBJECTS365 = dict(enumerate(map(str.strip, _OBJECTS365.split("|")), 1))
 
 # Names of classes.  The last is none of Objects365, which has several for COCO's sports balls.
 _NAMES = {
@@ -82,16 +79,14 @@ _COCO_PREFIX, _O365_PREFIX = "refcoco_", "o365_"
 ClassTable = Mapping[str, str]  # ``ori_category_id`` to class; an absent id is its own class
 _PAIRS = [tuple(map(int, pair.split(":"))) for pair in _AUTHORS.split()]
 
-AUTHORS: ClassTable = MappingProxyType(  # the table of the published metrics
-    {f"{_COCO_PREFIX}{coco}": f"{_O365_PREFIX}{o365}" for coco, o365 in _PAIRS}
-)
+AUTHORS: ClassTable = {  # the table of the published metrics
+    f"{_COCO_PREFIX}{coco}": f"{_O365_PREFIX}{o365}" for coco, o365 in _PAIRS
+}
 
-CORRECTED: ClassTable = MappingProxyType(  # with the ten wrong entries mended
-    {
-        f"{_COCO_PREFIX}{coco}": f"{_O365_PREFIX}{o365 + (coco in ONE_TOO_LOW)}"
-        for coco, o365 in _PAIRS
-    }
-)
+CORRECTED: ClassTable = {  # with the ten wrong entries mended
+    f"{_COCO_PREFIX}{coco}": f"{_O365_PREFIX}{o365 + (coco in ONE_TOO_LOW)}"
+    for coco, o365 in _PAIRS
+}
 
 _SHARED = frozenset(CORRECTED.values())  # classes that COCO has too
 

@@ -94,26 +94,24 @@ _HALF, _ALL = {HITS[0]: 1.0}, dict.fromkeys(HITS, 1.0)
 _ONCE, _TEN_TIMES = {ASKED: 1.0}, {ASKED: float(len(HITS))}
 
 
-def _pair(name: str, over: str = "", size: str = "", more: str = "") -> tuple[Metric, Metric]:
+def _pair(name: str, over: str = "", size: str = "", more: str = "") -> list[Metric]:
     """Make the metrics acc (at 0.5) and macc (all thresholds) of a size or over classes."""
 
     def of(weights: Mapping[str, float]) -> dict[str, float]:
         return {sliced(key, "size", size) if size else key: n for key, n in weights.items()}
 
-    ways = (("acc", _HALF, _ONCE, over == CLASS), ("macc", _ALL, _TEN_TIMES, False))
-    acc, macc = (
+    return [
         Metric(
             f"{name}_{way}" + f" ({more})" * bool(more),
-            of(part),
-            of(whole),
+            of(hits),
+            of(asked),
             over=over,
             empty=None,
-            in_short_tables=is_short,
+            in_short_tables=way == "acc" and over == CLASS,
             key=f"{name}_{way}_{more}".rstrip("_"),
         )
-        for way, part, whole, is_short in ways
-    )
-    return acc, macc
+        for way, hits, asked in (("acc", _HALF, _ONCE), ("macc", _ALL, _TEN_TIMES))
+    ]
 
 
 MACC = Metric("macc", _ALL, _TEN_TIMES, empty=None)

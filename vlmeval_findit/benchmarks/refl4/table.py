@@ -7,10 +7,8 @@ one box per query by Ref-L4's metrics, without classes and splits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from ...boxes.records import Truth
 from ...core import table_files
@@ -48,14 +46,10 @@ def table_name(split: Split) -> str:
     return f"{BEGIN}{split.value}"
 
 
-DATASETS: Mapping[str, Dataset] = MappingProxyType(  # the tables as FindIt datasets
-    {
-        table_name(split): Dataset(
-            table_name(split), Family.REFEXP, images=IMAGES, has_points=False
-        )
-        for split in Split
-    }
-)
+DATASETS = {  # the tables as FindIt datasets
+    name: Dataset(name, Family.REFEXP, images=IMAGES, has_points=False)
+    for name in map(table_name, Split)
+}
 
 
 def _dataset(name: str) -> Dataset:

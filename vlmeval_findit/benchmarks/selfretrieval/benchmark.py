@@ -19,7 +19,7 @@ from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .captions import REASONS, captions_in, replies_of
 from .judging import encoder_name, judge, loaded, scorer_of
-from .pairs import RENDERED, SETS, Pair, PairTask, Side, load_task, parse
+from .pairs import RENDERED, SETS, Both, Pair, PairTask, Side, load_task, parse
 from .scoring import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
 
 VERSION = 1  # increase when the wording changes
@@ -47,8 +47,11 @@ def describe_scenes(message: Message, question: PlainQuestion) -> tuple[str, Rec
     pair = _pairs(question.name, folder).get(shown)
     if pair is None or pair.captions is None:
         raise ValueError(f"{question.name}: no description of {' and '.join(shown)}")
-    said = {side.key: pair.captions.of(side) for side in Side}
-    return json.dumps(said), Recorded(finish_reason="stop")
+    return _reply(pair.captions), Recorded(finish_reason="stop")
+
+
+def _reply(captions: Both[str]) -> str:
+    return json.dumps({side.key: captions.of(side) for side in Side})
 
 
 def _pairs(name: str, folder: str) -> dict[tuple[str, ...], Pair]:
@@ -85,11 +88,7 @@ class SelfRetrieval(Benchmark):
         return [PromptSet(PROMPTS_NAME, message)]
 
     def example(self, query: Any, question: Any) -> str:
-        return (
-            json.dumps({side.key: query.captions.of(side) for side in Side})
-            if query.captions
-            else ""
-        )
+        return _reply(query.captions) if query.captions else ""
 
     def check(self, question: Any, settings: Settings) -> None:
         encoder_name(question.table, settings)

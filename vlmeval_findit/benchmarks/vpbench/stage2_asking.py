@@ -139,15 +139,8 @@ log = logging.getLogger(__name__)
 RECIPE = 1  # version of the drawing, part of the names of marked images
 
 
-class Stored(NamedTuple):
-    """An image in the image folder."""
-
-    name: str
-    size: Size
-
-
-def keep(data: bytes, folder: Path) -> Stored:
-    """Store an image in an image folder, named by its hash.
+def keep(data: bytes, folder: Path) -> tuple[str, Size]:
+    """Store an image in an image folder, named by its hash; return its name and size.
 
     Raises:
         ValueError: the bytes are no image, or a damaged one.
@@ -161,7 +154,7 @@ def keep(data: bytes, folder: Path) -> Stored:
             why = problem(temporary, None)
             if why is not None:
                 raise ValueError(f"the picture {why}")
-    return Stored(name, header(path).size)
+    return name, header(path).size
 
 
 @dataclass(frozen=True, slots=True)

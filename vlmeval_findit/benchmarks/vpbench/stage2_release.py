@@ -126,7 +126,7 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
             raise ValueError(f"{answer!r} is no option: {', '.join(dict(options))}")
         files = _parsed(cell("data_file"))
         images = _images(cell("image"), files if isinstance(files, list) else [files])
-        stored = [keep(data, folder) for data in images.values()]
+        names, sizes = zip(*(keep(data, folder) for data in images.values()), strict=True)
         boxes = _regions(cell("meta_bbox"), list(images), source)
         quads = {key: _boxes(value) for key, value in boxes.items()}
         if not any(quads.values()):
@@ -139,9 +139,9 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
     return Stage2Row(
         index=index,
         label=question,
-        images=tuple(one.name for one in stored),
-        cluster=stored[0].name,
-        sizes=tuple(one.size for one in stored),
+        images=names,
+        cluster=names[0],
+        sizes=sizes,
         marks=marks,
         options=options,
         answer=answer,

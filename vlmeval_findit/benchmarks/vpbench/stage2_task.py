@@ -38,19 +38,19 @@ class Stage2Question(VPQuestion):
     described: bool = False
 
 
-def _question(way: Way, described: bool) -> Stage2Question:
-    return Stage2Question(
-        name=f"{STAGE_2}_{way.value}{_DESCRIBED * described}",
-        table=STAGE_2,
-        images=IMAGES,
+QUESTIONS = {
+    name: Stage2Question(
+        name,
+        STAGE_2,
+        IMAGES,
         family_name="marks",
         max_new_tokens=MAX_NEW_TOKENS,
         way=way,
         described=described,
     )
-
-
-QUESTIONS = {one.name: one for one in (_question(*both) for both in product(Way, (False, True)))}
+    for way, described in product(Way, (False, True))
+    for name in [f"{STAGE_2}_{way.value}{_DESCRIBED * described}"]
+}
 
 
 def is_meant(name: str) -> bool:
