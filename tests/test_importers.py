@@ -28,7 +28,7 @@ from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, Table
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.importers.importer import Counts, Importer
 from vlmeval_findit.data.importers.table import IMPORTERS
-from vlmeval_findit.data.own.naming import check_name
+from vlmeval_findit.data.own.checks import check_name
 from vlmeval_findit.runs.scored_run import Run
 
 

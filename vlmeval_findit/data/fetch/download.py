@@ -272,9 +272,7 @@ def download(client: Client, url: str, part: Path) -> bool:
     Raises:
         DownloadError: the file did not come, or not as long as the server says.
     """
-    resumed: list[bool] = []
-    client.persist(url, lambda: resumed.append(_attempt(client, url, part)))
-    return resumed[-1]
+    return client.persist(url, lambda: _attempt(client, url, part))
 
 
 def _attempt(client: Client, url: str, part: Path) -> bool:

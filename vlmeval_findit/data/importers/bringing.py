@@ -14,8 +14,8 @@ from ...core.places import lmu_data_root
 from ...core.spelling import nearest
 from ..own.annotations import AnnotationError
 from ..own.build import Built, build_asked
+from ..own.checks import check_name
 from ..own.exif import Drawn
-from ..own.naming import check_name
 from .importer import Content, Importer, Part, unlike
 from .shards import Embedded
 from .table import IMPORTERS

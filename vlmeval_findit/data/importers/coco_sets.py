@@ -38,7 +38,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..own.annotations import AnnotationError, Annotations
-from ..own.coco_in import coco_annotations, coco_values, read_coco
+from ..own.coco_in import read_coco
 from .importer import Content, Part, detection
 
 INSTANCES = "instances_val2017.json"
@@ -124,25 +124,21 @@ def _read_subset(places: Sequence[Path], split: str) -> Content:
         )
         for instances, images in found:
             if instances.is_file():
-                return detection(_without_flat_boxes(_read_coco(instances)), images)
+                return detection(_without_flat_boxes(read_coco(instances, _without_root)), images)
     files = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
     raise AnnotationError(f"{places[0]}: no split {split!r}: {files} is there")
 
 
-def _read_coco(path: Path) -> Annotations:
-    values = coco_values(path)
-    if isinstance(values, dict):
-        values = {**values, "categories": _without_root(values)}
-    return coco_annotations(path, values)
-
-
-def _without_root(values: Mapping[str, Any]) -> Any:
-    """The classes without Roboflow's class 0, which is the project and often has a class's name."""
+def _without_root(values: Any) -> Any:
+    """Drop Roboflow's class 0, which is the project and often has a class's name."""
+    if not isinstance(values, dict):
+        return values
     classes, boxes = values.get("categories"), values.get("annotations")
     if not isinstance(classes, list) or not isinstance(boxes, list):
-        return classes
+        return values
     used = {box.get("category_id") for box in boxes if isinstance(box, dict)}
-    return [one for one in classes if not (_is_root(one) and 0 not in used)]
+    kept = [one for one in classes if not (_is_root(one) and 0 not in used)]
+    return {**values, "categories": kept}
 
 
 def _is_root(one: Any) -> bool:

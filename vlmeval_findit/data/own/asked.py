@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -70,11 +70,6 @@ class AskedSet:
     sizes: Mapping[str, Size] = field(default_factory=dict)
     image_ids: Mapping[str, int] = field(default_factory=dict)
     category_ids: Mapping[str, int] = field(default_factory=dict)
-
-
-def family_of_expressions(queries: Iterable[AskedQuery]) -> Family:
-    """The family of queries that describe what to find: one object in every one of them, or not."""
-    return Family.REFEXP if all(len(q.truth.boxes) == 1 for q in queries) else Family.REFEXP_ALL
 
 
 def asked_of(annotations: Annotations) -> AskedSet:

@@ -17,9 +17,8 @@ from ...core.lock import alone
 from ...core.places import OwnRow, lmu_data_root, own_datasets_file, own_rows
 from ...core.table_files import meta_path
 from .asked import AskedQuery, AskedSet, by_label
-from .checks import Sizes, check_asked, check_placed
+from .checks import Sizes, check_asked, check_name, check_placed
 from .exif import Drawn
-from .naming import check_name
 from .pictures import checked_pictures, placed
 
 

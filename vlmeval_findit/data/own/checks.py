@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
+from ...benchmarks.findit import PREFIX
 from ...benchmarks.findit.anatomy import OBJECTS, SIZE
-from ...benchmarks.findit.datasets import Family
+from ...benchmarks.findit.datasets import BENCHMARK, Family, own_datasets
 from ...benchmarks.findit.marked_pictures import REFERENCE
 from ...boxes.matching import plain_label
 from ...boxes.records import Ignored, Mask
-from ...boxes.representation import Corners
+from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners
 from ...core.anatomy import LABEL
 from ...core.image_files import Size
 from ...core.metric import slice_problem
@@ -201,3 +203,44 @@ def _box_problem(box: Corners, image: str, sizes: Sizes) -> str | None:
     if min(x1, y1) < -_MARGIN or x2 > width + _MARGIN or y2 > height + _MARGIN:
         return f"the box {box} leaves {image}, which is {width}x{height}"
     return None
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _grammar() -> dict[str, str]:
+    """Every word that may stand between underscores in a variant's name, and what it is there."""
+    words = {word: "a part of a JSON key" for key in KEYS for word in key.split("_")}
+    words |= {word: "a part of a JSON structure" for s in STRUCTURES for word in s.split("_")}
+    words |= dict.fromkeys(REPRESENTATIONS, "a representation")
+    words |= dict.fromkeys(OUTPUTS, "an output format")
+    words |= {"multilabel": "an axis of the grid", "caption": "an axis of the grid"}
+    return words | {PREFIX.rstrip("_").lower(): "what every name begins with"}
+
+
+def check_name(name: str, replace: bool) -> None:
+    """Raise an AnnotationError for a name that would make the names of variants ambiguous."""
+    if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name) or not re.search("[A-Za-z]", name):
+        raise AnnotationError(
+            f"name {name!r}: only letters, digits, '-', and single '_' between them"
+        )
+    grammar = _grammar()
+    for part in name.lower().split("_"):
+        if part in grammar:
+            raise AnnotationError(f"name {name!r}: the part {part!r} is {grammar[part]}")
+        if re.fullmatch(r"f\d+", part):
+            raise AnnotationError(f"name {name!r}: the part {part!r} is a number of frames")
+        if part.startswith("cx-"):
+            raise AnnotationError(f"name {name!r}: the part {part!r} is a centre experiment")
+    # Letters of both cases: tables are files, and some file systems do not tell them apart.
+    taken = {row.name.lower(): row.name for row in BENCHMARK.values()}
+    taken |= {
+        subset.file.lower(): row.name
+        for row in BENCHMARK.values()
+        if (subset := row.subset) is not None
+    }
+    if name.lower() in taken:
+        raise AnnotationError(f"name {name!r}: is the benchmark's own {taken[name.lower()]}")
+    for own in own_datasets():
+        if own.lower() == name.lower() and not (replace and own == name):
+            raise AnnotationError(f"name {name!r}: {own} was imported before (--replace)")

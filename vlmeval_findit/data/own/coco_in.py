@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -12,17 +12,14 @@ from .annotations import CROWD, SIDES, AnnotationError, Annotations, Box, json_o
 from .masks import mask_of_coco
 
 
-def read_coco(path: Path) -> Annotations:
-    """Read a COCO instances file with its masks.  Crowd regions are ignored: see :class:`.Ignored`.
+def read_coco(path: Path, prepare: Callable[[Any], Any] | None = None) -> Annotations:
+    """Read a COCO instances file with its masks; crowd regions are ignored (:class:`.Ignored`).
 
-    Raises:
-        AnnotationError: it is no such file, or an annotation names what there is not.
+    ``prepare`` may change the parsed JSON first.  Raises an AnnotationError if it is no such file,
+    or an annotation names what there is not.
     """
-    return coco_annotations(path, coco_values(path))
-
-
-def coco_annotations(path: Path, values: Any) -> Annotations:
-    """Return what a COCO file holds, as :func:`read_coco`, or raise an AnnotationError."""
+    values = json_of(text_of(path), str(path), "a COCO file")
+    values = prepare(values) if prepare else values
     images = _by_id(path, values, "images", "file_name")
     categories = _by_id(path, values, "categories", "name")
     boxes = []
@@ -42,11 +39,6 @@ def coco_annotations(path: Path, values: Any) -> Annotations:
         image_ids={image["file_name"]: number for number, image in images.items()},
         category_ids={category["name"]: number for number, category in categories.items()},
     )
-
-
-def coco_values(path: Path) -> Any:
-    """Return the JSON of a file, or raise an AnnotationError."""
-    return json_of(text_of(path), str(path), "a COCO file")
 
 
 def _section(path: Path, values: Any, name: str) -> list[dict[str, Any]]:

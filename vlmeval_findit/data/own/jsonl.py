@@ -23,7 +23,7 @@ from ...boxes.representation import Corners
 from ...core.spelling import nearest
 from ...marks.rle import PackedMask
 from .annotations import CORNERS, AnnotationError, Units, json_of, lines_of, numbers, units_of
-from .asked import AskedQuery, AskedSet, family_of_expressions
+from .asked import AskedQuery, AskedSet
 from .masks import mask_of
 
 SHOWN = ("image", "images")
@@ -262,7 +262,8 @@ def _family(asks: str, queries: Sequence[AskedQuery]) -> Family:
                 f"{video.where}: an expression about {len(video.images)} frames: FindIt asks "
                 "expressions about one image, and labels or references about videos"
             )
-        return family_of_expressions(queries)
+        is_one = all(len(query.truth.boxes) == 1 for query in queries)
+        return Family.REFEXP if is_one else Family.REFEXP_ALL
     if asks == "references":
         return Family.INSDET if video is None else Family.INSDET_VIDEO
     return Family.OBJDET if video is None else Family.OBJDET_VIDEO

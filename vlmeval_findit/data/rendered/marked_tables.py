@@ -13,16 +13,14 @@ import numpy as np
 
 from ...benchmarks.vpbench.query import VPQuery
 from ...benchmarks.vpbench.tables import write_table
-from ...core import stored_png
-from ...core.files import sha256_of, write_once
+from ...core.files import write_once
 from ...core.image_files import Size
 from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
 from ...core.table_files import NESTED, made_of, read_table
 from ...marks import style as marks_style
 from ..demo.photos import PHOTOS, image
-from . import drawing
-from . import scene as scenes
+from . import tables
 from .drawing import Pixels
 from .tables import one_scene, shipped
 
@@ -67,11 +65,9 @@ def ensure(table: str) -> None:
 
 
 def recipe_sha256(table: str) -> str:
-    """Return a checksum of the questions and of the code that draws their images."""
-    modules = (drawing, scenes, stored_png)
-    files = [Path(str(module.__file__)) for module in modules]
-    files += sorted(Path(marks_style.__file__).parent.glob("*.py"))
-    return sha256_of(*(path.read_bytes() for path in (*files, PHOTOS, shipped(table))))
+    """Return a checksum of the questions and of what draws their images."""
+    marks = sorted(Path(marks_style.__file__).parent.glob("*.py"))
+    return tables.recipe_sha256(table, *marks, PHOTOS)
 
 
 def shrunk(size: Size) -> Size:

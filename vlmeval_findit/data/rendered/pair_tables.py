@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from ...benchmarks.selfretrieval.pairs import Pair, write_table
-from ...core import stored_png
-from ...core.files import sha256_of, write_once
+from ...core.files import write_once
 from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
 from ...core.table_files import made_of, read_table
-from . import drawing, scene
+from . import drawing
 from .drawing import Floats, Look, Pixels, Place, Rng
 from .scene import SIZES, Stream, paint_all, rng_of
-from .tables import shipped
+from .tables import recipe_sha256, shipped
 
 _PAIRS = 1  # names the random numbers of a seed's pair, which are not those of its scene
 
@@ -51,13 +49,6 @@ def ensure(table: str) -> None:
         for name, caption, first in zip(row.images, row.captions or (), row.first, strict=True):
             write_once(folder / name, png(_painted(background, caption, (first, *row.others))))
     write_table(lmu_data_root(), table, rows, {"source": "rendered", "source_sha256": recipe})
-
-
-def recipe_sha256(table: str) -> str:
-    """Return a checksum of a table and of the code that renders its images."""
-    modules = (drawing, scene, stored_png)
-    files = (*(Path(str(module.__file__)) for module in modules), shipped(table))
-    return sha256_of(*(path.read_bytes() for path in files))
 
 
 def begun(seed: int) -> tuple[Rng, tuple[int, int]]:

@@ -55,10 +55,10 @@ def prepare(dataset: Dataset, table: str) -> Prepared:
     return write_table(lmu_data_root(), table, queries, origin)
 
 
-def recipe_sha256(table: str) -> str:
-    """Return a checksum of a table and of the code that renders its images."""
+def recipe_sha256(table: str, *more: Path) -> str:
+    """Return a checksum of a table and of the code, and ``more`` files, that render its images."""
     modules = (drawing, scenes, stored_png)
-    files = (*(Path(str(module.__file__)) for module in modules), shipped(table))
+    files = (*(Path(str(module.__file__)) for module in modules), *more, shipped(table))
     return sha256_of(*(path.read_bytes() for path in files))
 
 
