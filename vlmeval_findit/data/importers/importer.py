@@ -110,11 +110,7 @@ class Importer:
 
 
 def detection(annotations: Annotations, images: Path) -> Content:
-    """Annotated objects, and the counts of all annotated pictures, those without objects too.
-
-    Raises:
-        AnnotationError: there are no objects.
-    """
+    """Annotated objects, and the counts of all annotated pictures, those without objects too."""
     counted = [box for box in annotations.boxes if not box.ignored]
     found = Counts(
         images=len(annotations.images),

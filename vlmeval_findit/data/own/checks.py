@@ -25,11 +25,8 @@ Sizes = Mapping[str, Size]
 
 
 def check_asked(asked: AskedSet) -> None:
-    """Queries must be of their family, and say what to find in words that can be asked and told
-    apart as the metric does.
-
-    Raises:
-        AnnotationError: naming the first that is not so.
+    """Raise an AnnotationError for the first query that is not of its family, or does not say what
+    to find in words that can be asked and told apart as the metric does.
     """
     if not asked.queries:
         raise AnnotationError(f"{asked.source}: no queries")
@@ -155,10 +152,8 @@ _MARGIN = 1.0
 
 
 def check_placed(queries: Sequence[AskedQuery], sizes: Sizes) -> None:
-    """Boxes must have an area and lie in their image, by rounding apart; frames have one size.
-
-    Raises:
-        AnnotationError: naming the first box or frame that is not so.
+    """Raise an AnnotationError for the first box without an area or, rounding apart, outside its
+    image, and for frames of several sizes.
     """
     boxes: dict[str, str | None] = {}
     for query in queries:

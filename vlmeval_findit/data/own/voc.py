@@ -21,11 +21,7 @@ from .annotations import (
 
 
 def read_voc(folder: Path) -> Annotations:
-    """Read ``Annotations/*.xml`` below a folder, or the folder's own XML files.
-
-    Raises:
-        AnnotationError: there are none, or one lacks what it should have.
-    """
+    """Read a folder of XML files, or its ``Annotations``, or raise an AnnotationError."""
     inner = folder / "Annotations"
     files = sorted((inner if inner.is_dir() else folder).glob("*.xml"))
     if not files:
