@@ -9,7 +9,15 @@ import pytest
 from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, objects, run
 
 from vlmeval_findit.boxes.spaces import Space, reference
-from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention, conventions, row_of
+from vlmeval_findit.doctor.conventions import (
+    ORDERS,
+    SPACES,
+    UNBENT,
+    Convention,
+    conventions,
+    row_of,
+    scaled,
+)
 from vlmeval_findit.doctor.diagnosis import (
     MIXED,
     Found,
@@ -20,7 +28,6 @@ from vlmeval_findit.doctor.diagnosis import (
     diagnose,
 )
 from vlmeval_findit.doctor.evidence import MOST_BOXES, MOST_SAID, Query, evidence_of
-from vlmeval_findit.doctor.frames import UNBENT, scaled
 from vlmeval_findit.doctor.reading import apart, bend, iou, located, said
 
 SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211]], float).T

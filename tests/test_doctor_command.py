@@ -26,9 +26,14 @@ from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.doctor import check
+from vlmeval_findit.doctor.consultation import (
+    NotBoxesError,
+    RunReplies,
+    figures_read_in,
+    replies_of_run,
+)
 from vlmeval_findit.doctor.conventions import Convention
 from vlmeval_findit.doctor.evidence import Query
-from vlmeval_findit.doctor.of_run import NotBoxesError, RunReplies, figures_read_in, replies_of_run
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.opening import check_replies
 from vlmeval_findit.runs.results import write_score

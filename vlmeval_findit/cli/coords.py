@@ -13,11 +13,9 @@ import click
 from ..core.files import atomic_write
 from ..core.settings import settings_from
 from ..core.spelling import visible
-from ..doctor.consultation import Consultation, consult
-from ..doctor.conventions import Convention
+from ..doctor.consultation import Consultation, NotBoxesError, consult, replies_of_run
+from ..doctor.conventions import Bend, Convention
 from ..doctor.diagnosis import Diagnosis, Found, Verdict
-from ..doctor.frames import Bend
-from ..doctor.of_run import NotBoxesError, replies_of_run
 from ..runs.opening import open_predictions
 from ..runs.prediction_names import prediction_files
 from .options import Command, data_name_option, force_option, json_option, runs_argument

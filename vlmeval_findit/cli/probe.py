@@ -19,8 +19,8 @@ from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..core.spelling import nearest
 from ..data.probe.scenes import COUNT, SIZES
+from ..doctor.consultation import RunReplies, replies_of_run
 from ..doctor.conventions import SPACES, Convention, row_of
-from ..doctor.of_run import RunReplies, replies_of_run
 from ..doctor.probe import FEWEST, by_size, examine, other_form
 from ..models.entry import ModelEntry
 from ..models.http.chat import server_space

@@ -15,10 +15,8 @@ from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
 from ..core.spelling import visible
 from ..data.probe.scenes import COUNT
-from ..doctor.consultation import bend_as_dict
-from ..doctor.conventions import Convention
-from ..doctor.frames import Floats
-from ..doctor.of_run import RunReplies
+from ..doctor.consultation import RunReplies, bend_as_dict
+from ..doctor.conventions import Convention, Floats
 from ..doctor.probe import FEWEST, Finding, OfSize, OtherForm, Outcome
 from .coords import folded, scale_and_offset, some
 

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from .files import sha256_of
-from .redaction import scrub
+from .redaction import quoted, scrub
 
 log = logging.getLogger(__name__)
 
@@ -223,13 +223,7 @@ def _offers(group: Group, plugin: Plugin, what: str, load: Callable[[], object])
 
 def why(error: BaseException) -> str:
     """Format an error on one line."""
-    said = " ".join(str(error).split())
-    name = type(error).__name__
-    said = f"{name}: {said}" if said else name
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
-
-
-_LONGEST = 300
+    return quoted(f"{type(error).__name__}: {error}", 300).removesuffix(":")
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .conventions import Convention, conventions
+from .conventions import Bend, Convention, Floats, conventions
 from .evidence import Evidence, Places
-from .frames import Bend, Floats
 from .reading import SHIFT, Reading, apart, bend, best_bend, read, screen, times
 
 FEWEST_BOXES, FEWEST_ANSWERED = 8, 5

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..boxes.matching import plain_label
-from .frames import Floats, Frame, FrameOf
+from .conventions import Floats, Frame, FrameOf
 
 Places = NDArray[np.intp]
 

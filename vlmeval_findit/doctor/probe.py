@@ -18,10 +18,9 @@ from ..boxes.reading import reader
 from ..boxes.representation import KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key
 from ..core.loose_json import objects_in
 from ..core.replies import Reply
-from .conventions import Convention
+from .conventions import Bend, Convention, Floats
 from .diagnosis import ALIKE, Demands, Diagnosis, Verdict, diagnose
 from .evidence import Evidence, Query, evidence_of
-from .frames import Bend, Floats
 from .reading import bend, iou, placed, said
 
 FEWEST = 20  # boxes that a finding needs

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .conventions import SPACES, Convention
+from .conventions import SPACES, UNBENT, Bend, Convention, Floats, Frame, scaled
 from .evidence import Evidence
-from .frames import UNBENT, Bend, Floats, Frame, scaled
 
 # Errors in shares of the object's side, of models with a mean IoU of 0.9, 0.75 and 0.5
 WIDTHS, USUAL_WIDTH = (0.03, 0.08, 0.2), 0.08

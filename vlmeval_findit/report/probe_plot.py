@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from ..core.files import replacing
-from ..doctor.conventions import Convention
+from ..doctor.conventions import Convention, Floats
 from ..doctor.evidence import Evidence, Query, evidence_of
-from ..doctor.frames import Floats
 from ..doctor.probe import Finding
 
 _STYLES = {"declared": (0, (5, 3)), "named": "-"}

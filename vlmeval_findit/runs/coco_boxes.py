@@ -22,7 +22,7 @@ from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
 from ..data.own.annotations import AnnotationError
 from ..data.own.build import ids_path
-from ..doctor.of_run import NotBoxesError
+from ..doctor.consultation import NotBoxesError
 from .boxes_of_rows import confidences_of
 from .score import RunScore
 
