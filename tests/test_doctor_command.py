@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from vlmeval_findit.boxes.records import Reading, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, read_identity, write_identity
 from vlmeval_findit.core.predictions import read_predictions
-from vlmeval_findit.core.run_files import RunFiles
+from vlmeval_findit.core.run_files import OTHER_SPACE, RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.doctor import check
 from vlmeval_findit.doctor.consultation import (
@@ -115,6 +116,82 @@ def test_a_wrong_space_is_said_with_what_the_score_would_be(
     assert told["evidence"]["fit"]["x"]["scale"] == pytest.approx(1, abs=0.05)
     read_as = {line["convention"]: line["F1@0.5"] for line in told["read_as"]}
     assert read_as["pixels/xyxy"] > read_as["grid1000/xyxy"] + 30
+
+
+def test_the_advised_command_scores_in_the_space_that_fits(
+    deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``coords`` says the command, it works twice, and the recorded score stays."""
+    path = deployment(says=PIXELS)
+    path = path.rename(path.with_name(f"My Model_{NAME}.json"))
+    identity = RunFiles(path.with_name(f"Model_{NAME}.json")).identity
+    values = json.loads(identity.read_text("utf-8").replace('"Model"', '"My Model"'))
+    RunFiles(path).identity.write_text(json.dumps(values), encoding="utf-8")
+    identity.unlink()
+    right = figures_read_in(
+        replies_of_run(
+            "My Model",
+            benchmarks.load(NAME),
+            read_predictions(path),
+            Settings({"kind": "pixels"}),
+            None,
+        ),
+        PIXELS,
+    )
+    assert main(["score", str(path)]) == 0
+    files = RunFiles(path)
+    recorded = {file: file.read_bytes() for file in (files.score, files.details, files.provenance)}
+    other = RunFiles(path, ".space-pixels")
+    for _ in range(2):
+        capsys.readouterr()
+        assert doctor(path) == 1
+        words = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
+        assert words[:2] in (["python", "run_findit.py"], ["findit", "score"])
+        assert main(words[words.index("score") :]) == 0
+        said = capsys.readouterr().out
+        assert f"the recorded score stays; this one is {other.score}" in said
+        assert "My Model (space-pixels)" in said
+        assert {file: file.read_bytes() for file in recorded} == recorded
+    found = load_run(other.provenance)
+    assert found.model == "My Model (space-pixels)"
+    assert found.figures["F1@0.5"] == pytest.approx(right["F1@0.5"])
+    (note,) = found.basis.forced
+    assert note.startswith("coordinate space: recorded")
+    (space,) = found.basis.spaces
+    assert space.startswith("pixels (given when scored; coordinate space: recorded")
+    for file in (other.score, other.provenance):
+        assert doctor(file) == 0
+        assert "it fits" in " ".join(capsys.readouterr().out.split())
+
+    # A folder is the recorded scores; the other one is there where it is named.
+    board = ["leaderboard", "--out", str(tmp_path / "board")]
+    assert main([*board, str(path.parent)]) == 0
+    said = capsys.readouterr()
+    assert "space-pixels" not in said.out
+    assert f"name a file to see it: {other.provenance}" in said.err
+    assert main([*board, str(path), str(other.score)]) == 0
+    said = capsys.readouterr()
+    assert "My Model (space-pixels)" in said.out
+    table = (tmp_path / "board" / "leaderboard.md").read_text("utf-8")
+    assert "My Model (space-pixels)" in table
+    export = ["export", "--to", "coco", "--out", str(tmp_path / "coco")]
+    assert main([*export, str(other.score)]) == 2
+    assert "not in the space that the run recorded" in capsys.readouterr().err
+
+
+def test_a_space_with_settings_has_files_of_its_own(deployment: Deployment) -> None:
+    path = deployment()
+    resize = {"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 12845056}
+    assert main(["score", str(path), "--space", json.dumps(resize)]) == 0
+    names = {file.name for file in path.parent.iterdir() if OTHER_SPACE in file.name}
+    mark = "space-smart_resize-min_pixels=3136-max_pixels=12845056"
+    assert names == {
+        f"{path.stem}_score.{mark}.csv",
+        f"{path.stem}_details.{mark}.jsonl",
+        f"{path.stem}_provenance.{mark}.json",
+    }
+    assert main(["score", str(path), "--space", "grid1000"]) == 0
+    assert RunFiles(path).score.is_file()
 
 
 @pytest.mark.parametrize("order", ["xyxy", "xywh"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import click
 
+from ..core.command import as_called
 from ..core.files import atomic_write
 from ..core.settings import settings_from
 from ..core.spelling import visible
@@ -17,7 +19,8 @@ from ..doctor.consultation import Consultation, NotBoxesError, consult, replies_
 from ..doctor.conventions import Bend, Convention
 from ..doctor.diagnosis import Diagnosis, Found, Verdict
 from ..runs.opening import open_predictions
-from ..runs.prediction_names import prediction_files
+from ..runs.prediction_names import how_to_score, prediction_files
+from ..runs.results import of_other_space
 from .options import Command, data_name_option, force_option, json_option, runs_argument
 
 WIDTH = 80
@@ -40,13 +43,18 @@ def command(
 ) -> int:
     """Print in which coordinates each run's answers really are; no model is needed.
 
+    Where another coordinate space fits, the command follows that scores the run in it. RUN is a
+    prediction file, a folder of such, or a file of a score in another space (score --space).
+
     Exit status 0: the declared convention fits, or nothing can be said; 1: another one fits.
     """
-    settings = settings_from({"space": space, "force": force or space is not None})
+    settings = settings_from({"space": space, "force": force})
+    settings = replace(settings, beside=space is not None)
     told: list[dict[str, Any]] = []
     alarms = 0
     for path in prediction_files(runs):
-        found = open_predictions(path, settings, dataset)
+        predictions, how = of_other_space(path, settings)
+        found = open_predictions(predictions, how, dataset)
         name = f"{visible(found.model)} on {found.task.name}"
         try:
             run = replies_of_run(
@@ -60,10 +68,24 @@ def command(
         told.append({"run": str(path), "model": found.model, "dataset": found.task.name})
         told[-1] |= seen.as_dict()
         print("\n".join(folded([name, *(f"  {line}" for line in text_of(seen))])) + "\n")
+        if (space_text := fitting_space(seen.diagnosis)) is not None:
+            print("score it in that space, beside the recorded score:")
+            print(f"  {as_called(how_to_score(predictions, dataset, '--space', space_text))}\n")
     if json_file is not None:
         with atomic_write(json_file) as f:
             f.write(json.dumps(told, indent=1) + "\n")
     return ALARM if alarms else 0
+
+
+def fitting_space(diagnosis: Diagnosis) -> str | None:
+    """Return what ``--space`` takes for the convention that fits; None where no space says it."""
+    found = diagnosis.found
+    if diagnosis.verdict is not Verdict.OTHER or found is None or found.best.space.space is None:
+        return None
+    if found.best.order.name != diagnosis.declared.order.name:
+        return None
+    values = found.best.space.space.as_dict()
+    return json.dumps(values) if len(values) > 1 else str(values["kind"])
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:

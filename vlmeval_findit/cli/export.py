@@ -20,6 +20,7 @@ from .options import PATH, Command, runs_argument
 
 if TYPE_CHECKING:
     from ..publish.upload import Repository
+    from ..runs.scored_run import Run
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
 
@@ -96,7 +97,7 @@ def command(
 
     try:
         repository = look_at(address, private) if address else None
-        for line in exporter(target)(load_runs(runs), out, **given):
+        for line in exporter(target)(_recorded(load_runs(runs)), out, **given):
             _say(line)
         if target != "hub" or out is None:
             return 0
@@ -114,6 +115,14 @@ def command(
         return SOME_FAILED
     print(f"uploaded: {repository.address}")
     return 0
+
+
+def _recorded(runs: Sequence[Run]) -> Sequence[Run]:
+    """Refuse scores in another space than the recorded one: their files are not the run's."""
+    for run in runs:
+        if run.other_space:
+            raise ValueError(f"{run.model}: not in the space that the run recorded: {run.path}")
+    return runs
 
 
 def _check(runs: Sequence[Path], name: str, out: Path | None, given: Mapping[str, Any]) -> None:

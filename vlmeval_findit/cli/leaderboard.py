@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from ..core.command import as_called
+from ..core.run_files import in_other_spaces
 from ..core.spelling import counted
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import Board, boards
@@ -97,7 +98,14 @@ def command(
 def boards_from(
     runs: Sequence[Path], formats: Sequence[str], keep: Keep, choose_on: Sequence[str] = ()
 ) -> list[Board]:
-    """Make a leaderboard of every benchmark that runs are of."""
+    """Make a leaderboard of each benchmark of the runs, and name scores that are not shown."""
+    hidden = [path for folder in runs for path in in_other_spaces(folder)]
+    if hidden:
+        print(
+            f"not shown: {counted(len(hidden), 'score')} in another space than the run recorded; "
+            f"name a file to see it: {hidden[0]}",
+            file=sys.stderr,
+        )
     return boards(load_runs(runs, _say_left_out, keep), formats, choose_on)
 
 

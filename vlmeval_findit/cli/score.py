@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,9 @@ def command(
 ) -> int:
     """Score prediction files again, without the model.
 
-    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, or a folder of such files.
+    RUN is a file <model>_<dataset>.json, .tsv or .xlsx, or a folder of such files. Where a run
+    recorded another space than --space, its score stays, and the new one is written beside it in
+    files with the space in their names. Leaderboard and report show it where such a file is named.
     """
     if reviewed:
         for path in runs:
@@ -98,15 +101,18 @@ def command(
     settings = settings_from(
         {"space": space, "reads_like": reads_like, "force": force, "encoder": encoder}
     )
+    settings = replace(settings, beside=space is not None)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     files = prediction_files(runs)
     for path in (convert_file(path, dataset) if convert else path for path in files):
         run = score_file(path, settings, dataset)
-        write_score(run, path)
+        written = write_score(run, path)
         # All that is kept of a run: the answers of thousands do not fit.
         rows.append(score_row(run))
         notes += _notes(run)
+        if written.mark:
+            notes.append(f"the recorded score stays; this one is {written.score}")
     print_rows(rows)
     for note in notes:
         print(note)

@@ -19,6 +19,7 @@ from .run_files import RunFiles, checked
 
 ENGINES = ("torch", "transformers")  # Local answers depend on their versions
 SPACE = "coordinate space"  # Key in :meth:`Identity.compared`
+GIVEN = "given when scored"  # Begins the source of a space that was not the recorded one
 PROVIDER = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
 PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
 SOURCE = "source of the class"  # Key in :meth:`Identity.compared`

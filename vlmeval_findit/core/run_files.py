@@ -6,6 +6,7 @@ The identity is written before the first call, the provenance (what the score re
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,25 @@ class _Beside:
         self._ending = ending
 
     def __get__(self, run: RunFiles, kind: type[RunFiles]) -> Path:
-        return run.predictions.with_name(f"{run.predictions.stem}{self._ending}")
+        name, _, suffix = self._ending.partition(".")
+        return run.predictions.with_name(f"{run.predictions.stem}{name}{run.mark}.{suffix}")
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
     """The files of one run, by its prediction file; none need exist.
 
+    A score in another coordinate space than the run recorded has a ``mark`` in its files' names, so
+    that nobody takes it for the recorded one, and no search for scored runs finds it.
+
     >>> RunFiles(Path("runs/m_FindIt_Pascal_xyxy_json.tsv")).score.name
     'm_FindIt_Pascal_xyxy_json_score.csv'
+    >>> RunFiles(Path("m_FindIt_Pascal_xyxy_json.tsv"), ".space-pixels").score.name
+    'm_FindIt_Pascal_xyxy_json_score.space-pixels.csv'
     """
 
     predictions: Path
+    mark: str = ""
     identity = _Beside("_identity.json")
     calls = _Beside("_calls.jsonl")
     score = _Beside("_score.csv")
@@ -37,7 +45,12 @@ class RunFiles:
     provenance = _Beside(PROVENANCE)
 
 
-_ENDINGS = ("_provenance", "_identity", "_calls", "_score", "_details")
+OTHER_SPACE = ".space-"
+"""How the mark of a score in another space than the recorded one begins."""
+
+_RESULT = re.compile(
+    rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{re.escape(OTHER_SPACE)}.+)?"
+)
 
 
 def run_of(path: Path) -> RunFiles:
@@ -45,12 +58,27 @@ def run_of(path: Path) -> RunFiles:
 
     >>> run_of(Path("m_FindIt_Pascal_xyxy_json_details.jsonl")).provenance.name
     'm_FindIt_Pascal_xyxy_json_provenance.json'
+    >>> run_of(Path("m_FindIt_Pascal_xyxy_json_score.space-pixels.csv")).provenance.name
+    'm_FindIt_Pascal_xyxy_json_provenance.space-pixels.json'
     """
-    stem = path.stem
-    for ending in _ENDINGS:
-        if stem.endswith(ending):
-            return RunFiles(path.with_name(f"{stem.removesuffix(ending)}.json"))
-    return RunFiles(path)
+    found = _RESULT.fullmatch(path.stem)
+    if found is None:
+        return RunFiles(path)
+    return RunFiles(path.with_name(f"{found['run']}.json"), found["mark"] or "")
+
+
+def in_other_spaces(folder: Path) -> list[Path]:
+    """List the scores below a folder that are in another space than the recorded one."""
+    return sorted(folder.rglob(f"*_provenance{OTHER_SPACE}*.json"))
+
+
+def marked(model: str, mark: str) -> str:
+    """Name a model whose score has a mark.
+
+    >>> marked("Qwen3-VL", ".space-pixels")
+    'Qwen3-VL (space-pixels)'
+    """
+    return f"{model} ({mark.removeprefix('.')})" if mark else model
 
 
 # --- values of files that others may have written or damaged --------------------------------------

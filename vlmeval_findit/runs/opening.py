@@ -94,7 +94,9 @@ def check_replies(
         *_against_table(task, replies),
         *own,
     ]
-    forced = _overruled(against, settings, where)
+    spaces = [one for one in against if one.is_space and settings.beside]
+    others = [one for one in against if one not in spaces]
+    forced = (*_overruled(others, settings, where), *map(str, spaces))
     if identity is not None and settings.reads_like is None:
         settings = replace(settings, reads_like=identity.reads_like)
     return Predictions(model, task, replies, settings, identity, forced)
@@ -115,7 +117,7 @@ def refuse_variable(settings: Settings, spaces: Sequence[Contradiction], where: 
     if spaces and settings.space is not None and settings.source != "setting":
         raise IdentityError(
             f"{where}:\n  {spaces[0]} ({settings.source})\nAn environment variable does not "
-            "override what a run recorded: unset it, or name the space with --space and --force."
+            "override what a run recorded: unset it, or name the space with --space."
         )
 
 

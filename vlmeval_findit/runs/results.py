@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from ..core.files import atomic_write
-from ..core.run_files import RunFiles
+from ..core.run_files import RunFiles, marked, run_of
 from ..core.settings import Settings
 from ..core.spelling import as_csv
 from .details import lines_of
-from .provenance import as_text, provenance_of
+from .provenance import as_text, provenance_of, read_provenance
 from .score import RunScore
 
 
@@ -25,7 +25,7 @@ def score_row(run: RunScore) -> dict[str, Any]:
     """The score as one flat row: figures in percent, counts, and what they rest on."""
     benchmark, sums = run.benchmark, run.sums
     return {
-        "model": run.model,
+        "model": marked(run.model, run.mark),
         "dataset": run.task.name,
         **run.figures,
         benchmark.with_failures.name: benchmark.with_failures.value(sums),
@@ -68,6 +68,26 @@ def as_scored(predictions: Path, settings: Settings) -> Settings:
     return replace(settings, space=said[0], source="setting", force=forced)
 
 
+def of_other_space(path: Path, settings: Settings) -> tuple[Path, Settings]:
+    """Return the predictions and the space of a score in another space, by one of its files.
+
+    Any other path is returned as it is, with the settings.
+
+    Raises:
+        ResultError: its provenance cannot be read.
+    """
+    files = run_of(path)
+    if not files.mark or not files.provenance.is_file():
+        return path, settings
+    try:
+        values = read_provenance(files.provenance.read_text(encoding="utf-8"))
+        space = {k: v for k, v in values["spaces"][0].items() if k != "source"}
+        predictions = files.provenance.with_name(values["predictions"]["file"])
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ResultError(f"{files.provenance}: not the provenance of a score: {error}") from None
+    return predictions, replace(settings, space=space, source="setting", beside=True)
+
+
 _KNOWN = ("recorded by the run", "model table")
 """How the sources of spaces begin that nobody said when it was scored."""
 
@@ -79,9 +99,10 @@ class ResultError(ValueError):
 def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> RunFiles:
     """Leave score, details and provenance beside a prediction file, each whole or not at all.
 
+    A score in another space than the recorded one is written beside that, which stays.
     ``details`` are the lines of the details file where the run does not hold them any more.
     """
-    files = RunFiles(predictions)
+    files = RunFiles(predictions, run.mark)
     with atomic_write(files.score) as f:
         f.write(score_text(run))
     with atomic_write(files.details) as f:

@@ -15,11 +15,12 @@ from typing import Any
 from .. import benchmarks
 from ..boxes.spaces import SpaceError
 from ..core.benchmark import Benchmark, Scorer
-from ..core.identity import Identity
+from ..core.identity import GIVEN, Identity
 from ..core.metric import figures
 from ..core.predictions import XLSX_CELL_LIMIT
 from ..core.question import AnyTask
 from ..core.replies import Reply
+from ..core.run_files import OTHER_SPACE
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
 from ..doctor import check
@@ -92,6 +93,17 @@ class RunScore:
     def figures(self) -> Mapping[str, float | None]:
         """The figures in percent, by the names of metrics."""
         return figures(self.benchmark.metrics, self.sums)
+
+    @property
+    def mark(self) -> str:
+        """What the names of its files have where its space is not the recorded one, else empty."""
+        for space in self.spaces:
+            if space["source"].startswith(GIVEN):
+                more = {k: v for k, v in space.items() if k not in ("kind", "source")}
+                return "-".join(
+                    [f"{OTHER_SPACE}{space['kind']}", *(f"{k}={more[k]}" for k in more)]
+                )
+        return ""
 
     @property
     def failed(self) -> int:

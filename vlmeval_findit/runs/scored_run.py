@@ -19,9 +19,10 @@ from ..benchmarks import benchmark_of, parse
 from ..core.anatomy import with_events
 from ..core.benchmark import Benchmark
 from ..core.files import file_sha256
+from ..core.identity import GIVEN
 from ..core.metric import figures
 from ..core.question import Question, QuestionError
-from ..core.run_files import PROVENANCE, run_of
+from ..core.run_files import PROVENANCE, marked, run_of
 from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals_of
 from .details import row_of
 from .plugins import otherwise
@@ -81,6 +82,11 @@ class Run:
             known: list[float] = self.rows.goodness.tolist()
             return known
         return list(map(self.benchmark.goodness, self.rows))
+
+    @property
+    def other_space(self) -> bool:
+        """Whether it was scored in another space than it recorded; its model's name says so."""
+        return any(f"({GIVEN}" in space for space in self.basis.spaces)
 
     @property
     def failed(self) -> int:
@@ -179,7 +185,7 @@ def load_run(provenance: Path, keep: Keep = Keep.DETAILS) -> Run:
         rows = tuple(_rows(details))
         basis = basis_of(values, rows)
         predictions = provenance.with_name(values["predictions"]["file"])
-        run = Run(str(values["model"]), question, predictions, rows, basis)
+        run = Run(marked(str(values["model"]), files.mark), question, predictions, rows, basis)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files.predictions)}") from None
     except (KeyError, TypeError, ValueError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...boxes.representation import ReplyFormat
 from ...boxes.spaces import Space, SpaceError, space_from
-from ...core.identity import SPACE, Contradiction, Described, Identity
+from ...core.identity import GIVEN, SPACE, Contradiction, Described, Identity
 from ...core.replies import Reply
 from ...core.settings import Settings
 from ...models.row import ModelRow
@@ -91,11 +91,16 @@ def contradicting_spaces(
 def spaces_of(
     replies: Sequence[Reply], model: str, variant: Variant, settings: Settings, run: Identity | None
 ) -> list[SpaceInForce]:
-    """Return the space of every reply; a forced setting overrides what was recorded."""
-    if settings.space is not None and settings.force:
-        forced = SpaceInForce(space_from(settings.space), settings.source)
-        return [forced] * len(replies)
+    """Return the space of every reply.
+
+    A setting overrides what was recorded where it is forced, or scored beside the recorded space.
+    """
     recorded = run.space if run is not None else None
+    if settings.space is not None and (settings.force or settings.beside):
+        source = settings.source
+        if settings.beside and (other := contradicting_spaces(replies, settings, run)):
+            source = f"{GIVEN}; {other[0]}"
+        return [SpaceInForce(space_from(settings.space), source)] * len(replies)
     if recorded is not None or not any(reply.recorded.space for reply in replies):
         return [run_space(model, variant, settings, recorded)] * len(replies)
     return [run_space(model, variant, settings, reply.recorded.space) for reply in replies]
