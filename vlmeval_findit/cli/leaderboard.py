@@ -91,7 +91,7 @@ def command(
         files = write_board(board, folder, datetime.now(UTC), fields)
         _print_board(board)
         print_remarks(board, "leaderboard.md")
-        print(f"{folder}/: {', '.join(path.name for path in files)}")
+        print_folded(f"{folder}/: {', '.join(path.name for path in files)}")
     return 0
 
 

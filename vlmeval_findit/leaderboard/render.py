@@ -198,10 +198,12 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     keys = [at for at, field in enumerate(table.fields) if field.is_key]
     keys = keys[: next((n for n, at in enumerate(keys) if n != at), len(keys))]
     others = range(len(keys), len(table.fields))
-    widest = max((widths[at] for at in others), default=0)
     room = width - _GAP * len(keys)
-    least = max(min(sum(widths[at] for at in others) + _GAP * len(others), room // 2), widest)
-    while sum(widths[at] for at in keys) > room - least:
+    beside = room - sum(widths[at] for at in others) - _GAP * (len(others) - 1)
+    least = sum(min(widths[at], _SHORTEST) for at in keys)
+    widest = max((widths[at] for at in others), default=0)
+    most = beside if beside >= least else min(room - widest, max(room // 2, least))
+    while sum(widths[at] for at in keys) > most:
         longest = max(keys, key=lambda at: widths[at])
         if widths[longest] <= _SHORTEST:
             break
