@@ -92,5 +92,5 @@ def import_lines(folder: Path, lines: Iterable[Line | str], *flags: str, name: s
     pictures = folder / "pictures"
     if not pictures.exists():
         make_pictures(pictures)
-    given = ["data", "import", "--jsonl", str(path), "--image-root", str(pictures), "--name", name]
+    given = ["data", "import", str(path), "--image-root", str(pictures), "--name", name]
     return main([*given, *flags])

@@ -1,4 +1,4 @@
-"""A few made-up pictures and annotations in the layouts of the sets that ``import --set`` reads."""
+"""A few made-up pictures and annotations in the layouts of published sets."""
 
 from __future__ import annotations
 

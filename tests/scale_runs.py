@@ -61,7 +61,7 @@ def import_table(
         for at in range(rows)
     ]
     path = write_lines(folder / "scale.jsonl", lines)
-    given = ["data", "import", "--jsonl", str(path), "--image-root", str(images), "--name", "Scale"]
+    given = ["data", "import", str(path), "--image-root", str(images), "--name", "Scale"]
     assert main(given) == 0
 
 

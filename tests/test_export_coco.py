@@ -32,7 +32,7 @@ LETTERS = VPQuery(
 def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     data_folder(tmp_path, monkeypatch)
     images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
-    given = ["--coco", str(instances), "--image-root", str(images), "--name", "MyData"]
+    given = [str(instances), "--image-root", str(images), "--name", "MyData"]
     assert main(["data", "import", *given]) == 0
     return instances
 
@@ -193,7 +193,6 @@ def test_a_table_that_changed_after_the_scoring_is_named(
     values = coco_values()
     values["annotations"][0]["bbox"][0] += 1
     given = [
-        "--coco",
         str(write_coco(tmp_path, values)),
         "--image-root",
         str(tmp_path / "pictures"),

@@ -75,7 +75,7 @@ def test_fetch_pascal_and_run_it(tmp_path: Path, web: Web) -> None:
 
 def test_import_run_export(tmp_path: Path) -> None:
     images, instances = make_images(tmp_path / "pictures"), write_coco(tmp_path)
-    given = ["--coco", str(instances), "--image-root", str(images), "--name", "MyData"]
+    given = [str(instances), "--image-root", str(images), "--name", "MyData"]
     assert run(tmp_path, "data", "import", *given).returncode == 0
     name = "FindIt_MyData_multilabel_xyxy_json"
     done = run(tmp_path, "--data", name, "--model", "FullImage", "--work-dir", "outputs")

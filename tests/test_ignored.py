@@ -267,7 +267,7 @@ def test_difficult_objects_of_voc(tmp_path: Path, images: Path) -> None:
     file = folder / "Annotations" / "one.xml"
     plain = "<difficult>0</difficult>"
     file.write_text(file.read_text().replace(plain, "<difficult>1</difficult>", 1))
-    assert main(["data", "import", "--voc", str(folder), "--name", "MyData"]) == 0
+    assert main(["data", "import", str(folder), "--name", "MyData"]) == 0
     queries = read_table(find_table("MyData"))
     (cat,) = [q for q in queries if q.label == "cat"]
     assert cat.truth.ignored == (Ignored((10.0, 5.0, 40.5, 25.25)),)
@@ -291,12 +291,7 @@ def test_masks_of_coco_judge_points(tmp_path: Path, images: Path, kind: str) -> 
         "run lengths": packed,
     }[kind]
     path = own_data.write_coco(tmp_path, values)
-    assert (
-        main(
-            ["data", "import", "--coco", str(path), "--image-root", str(images), "--name", "MyData"]
-        )
-        == 0
-    )
+    assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 0
     cat = next(q for q in read_table(find_table("MyData")) if q.label == "cat")
     mask, other = cat.truth.masks
     assert mask is not None
@@ -338,12 +333,7 @@ def test_a_segmentation_that_is_none(
     values = own_data.coco_values()
     values["annotations"][0]["segmentation"] = said
     path = own_data.write_coco(tmp_path, values)
-    assert (
-        main(
-            ["data", "import", "--coco", str(path), "--image-root", str(images), "--name", "MyData"]
-        )
-        == 2
-    )
+    assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 2
     assert "annotations[0], segmentation: " in capsys.readouterr().err
 
 
@@ -351,12 +341,7 @@ def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
     values = own_data.coco_values()
     values["annotations"][0]["iscrowd"] = 1
     path = own_data.write_coco(tmp_path, values)
-    assert (
-        main(
-            ["data", "import", "--coco", str(path), "--image-root", str(images), "--name", "MyData"]
-        )
-        == 0
-    )
+    assert main(["data", "import", str(path), "--image-root", str(images), "--name", "MyData"]) == 0
     name = "FindIt_MyData_xyxy_text"
     run = Path(f"Model_{name}.json")
     inside = [15.0, 10.0, 25.0, 20.0]

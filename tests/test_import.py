@@ -45,9 +45,7 @@ def images(tmp_path: Path) -> Path:
 
 def import_coco(folder: Path, images: Path, name: str = "MyData", *more: str) -> int:
     path = str(folder / "instances.json")
-    return main(
-        ["data", "import", "--coco", path, "--image-root", str(images), "--name", name, *more]
-    )
+    return main(["data", "import", path, "--image-root", str(images), "--name", name, *more])
 
 
 def rounded(box: tuple[float, ...]) -> tuple[float, ...]:
@@ -64,14 +62,14 @@ def queries_of(table: str) -> list[Any]:
 def arguments(kind: str, folder: Path) -> list[str]:
     if kind == "coco":
         make_images(folder / "pictures")
-        return ["--coco", str(write_coco(folder)), "--image-root", str(folder / "pictures")]
+        return [str(write_coco(folder)), "--image-root", str(folder / "pictures")]
     if kind == "yolo":
-        return ["--yolo", str(own_data.write_yolo(folder))]
+        return [str(own_data.write_yolo(folder))]
     if kind == "voc":
-        return ["--voc", str(own_data.write_voc(folder))]
+        return [str(own_data.write_voc(folder))]
     make_images(folder / "pictures")
     listing = own_data.write_listing(folder / f"boxes.{kind}")
-    return ["--csv", str(listing), "--image-root", str(folder / "pictures")]
+    return [str(listing), "--image-root", str(folder / "pictures")]
 
 
 EXPECTED = [

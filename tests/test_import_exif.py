@@ -94,9 +94,7 @@ def import_csv(tmp_path: Path, rows: Sequence[Sequence[object]], *flags: str) ->
         writer.writerow(["image", "label", "x1", "y1", "x2", "y2", "width", "height"])
         writer.writerows(rows)
     pictures = str(tmp_path / "pictures")
-    return main(
-        ["data", "import", "--csv", str(path), "--image-root", pictures, "--name", "Mine", *flags]
-    )
+    return main(["data", "import", str(path), "--image-root", pictures, "--name", "Mine", *flags])
 
 
 def imported() -> list[tuple[object, ...]]:
@@ -208,7 +206,7 @@ def yolo(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
         f"0 {(x1 + x2) / 2 / w!r} {(y1 + y2) / 2 / h!r} {(x2 - x1) / w!r} {(y2 - y1) / h!r}\n"
     )
     (folder / "classes.txt").write_text("x\n")
-    return ["--yolo", str(folder)]
+    return [str(folder)]
 
 
 def coco(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
@@ -221,7 +219,7 @@ def coco(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
     }
     file = tmp_path / "coco.json"
     file.write_text(json.dumps(values))
-    return ["--coco", str(file), "--image-root", str(path.parent)]
+    return [str(file), "--image-root", str(path.parent)]
 
 
 def voc(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
@@ -236,7 +234,7 @@ def voc(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
         f"<annotation><filename>a.png</filename><object><name>x</name><bndbox>{corners}</bndbox>"
         "</object></annotation>"
     )
-    return ["--voc", str(folder)]
+    return [str(folder)]
 
 
 def jsonl(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
@@ -247,7 +245,7 @@ def jsonl(tmp_path: Path, orientation: int, drawn: Drawn) -> list[str]:
     line = {"images": ["none.png", "a.png"], "label": "x", "boxes": [[], [box]]}
     file = tmp_path / "queries.jsonl"
     file.write_text(json.dumps(line))
-    return ["--jsonl", str(file), "--image-root", str(path.parent)]
+    return [str(file), "--image-root", str(path.parent)]
 
 
 @pytest.mark.parametrize("write", [yolo, coco, voc, jsonl], ids=lambda f: f.__name__)
@@ -349,7 +347,7 @@ def test_pixels_that_are_no_fractions_are_refused_as_such(
     assert "leaves a.png" in capsys.readouterr().err
 
 
-def test_units_are_for_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_units_are_for_lists_of_boxes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(
         [
             "data",
@@ -362,4 +360,4 @@ def test_units_are_for_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         ]
     )
     assert status == 2
-    assert "--units is for --csv" in capsys.readouterr().err
+    assert "--units is not for COCO" in capsys.readouterr().err

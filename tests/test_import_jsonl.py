@@ -264,11 +264,14 @@ def test_the_lines_of_the_page_can_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
-        (["--csv", "f", "--frames", "2"], "--frames is for --jsonl"),
-        (["--coco", "f", "--frames", "2"], "--frames is for --jsonl"),
-        (["--jsonl", "f", "--frames", "0"], "'--frames': 0 is not in the range x>=1"),
-        (["--jsonl", "f", "--frames", "-3"], "'--frames': -3 is not in the range x>=1"),
-        (["--jsonl", "f", "--csv", "g"], "is needed, not --csv and --jsonl"),
+        (["f.csv", "--frames", "2"], "--frames is not for CSV"),
+        (["f.json", "--frames", "2"], "--frames is not for COCO"),
+        (["f.jsonl", "--set", "RefCOCO-M"], "--image-root is not for a published set"),
+        ([__file__], "neither .json (COCO), .jsonl, .csv nor .tsv: say --as coco"),
+        (["f.csv", "--as", "coc"], "'coc' is not one of 'coco'"),
+        (["f", "--frames", "0"], "'--frames': 0 is not in the range x>=1"),
+        (["f", "--frames", "-3"], "'--frames': -3 is not in the range x>=1"),
+        (["f", "g"], "unexpected extra argument (g)"),
     ],
 )
 def test_flags_that_contradict(

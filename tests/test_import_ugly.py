@@ -52,10 +52,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("flag", ["--csv", "--coco"])
+@pytest.mark.parametrize("form", ["csv", "coco"])
 @pytest.mark.parametrize(("name", "why"), WRONG.items(), ids=WRONG)
 def test_a_wrong_file(
-    tmp_path: Path, flag: str, name: str, why: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, form: str, name: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "given"
     make_wrong(folder)
@@ -63,8 +63,9 @@ def test_a_wrong_file(
     command = [
         "data",
         "import",
-        flag,
         str(folder / name),
+        "--as",
+        form,
         "--image-root",
         str(pictures),
         "--name",
@@ -241,7 +242,6 @@ def test_deep_nesting_is_no_traceback(
     command = [
         "data",
         "import",
-        "--coco",
         str(path),
         "--image-root",
         str(tmp_path),
@@ -271,7 +271,7 @@ def test_names_of_pictures_stay_below_the_folder(
     values = coco_values()
     values["images"][0]["file_name"] = name
     path = own_data.write_coco(tmp_path, values)
-    command = ["data", "import", "--coco", str(path), "--image-root", str(tmp_path / "pictures")]
+    command = ["data", "import", str(path), "--image-root", str(tmp_path / "pictures")]
     assert main([*command, "--name", "Mine"]) == 2
     assert f"{name!r} {why}, so it does not lie below" in capsys.readouterr().err
 
@@ -287,7 +287,6 @@ def test_a_picture_that_cannot_be_used_is_counted(
     command = [
         "data",
         "import",
-        "--coco",
         str(path),
         "--image-root",
         str(pictures),
@@ -487,7 +486,7 @@ def test_what_is_no_size(size: tuple[str, str]) -> None:
 
 def test_a_good_import_still_reads(tmp_path: Path) -> None:
     folder = yolo(tmp_path, "names: [dog]")
-    assert main(["data", "import", "--yolo", str(folder), "--name", "Mine"]) == 0
+    assert main(["data", "import", str(folder), "--name", "Mine"]) == 0
     (query,) = [query for query in read_table(find_table("Mine")) if query.truth.boxes]
     assert query.truth.boxes == ((45.0, 30.0, 75.0, 50.0),)
 
@@ -562,7 +561,7 @@ def test_pictures_without_objects_ask_for_one_class_each(
         "val/empty.one.JPG",
         "val/three.jpg",
     )
-    assert main(["data", "import", "--yolo", str(folder), "--name", "Mine", "--split", "val"]) == 0
+    assert main(["data", "import", str(folder), "--name", "Mine", "--split", "val"]) == 0
     said = capsys.readouterr().out
     assert "left out: 3 label files that are not of the split val" in said
     assert said.count("(2 with nothing to find)") == 2
@@ -574,5 +573,7 @@ def test_pictures_without_objects_ask_for_one_class_each(
             (("val/three.jpg",), "traffic light"),
         ]
         assert task.question.data.has_negatives
-    assert main(["data", "import", "--coco", "x.json", "--name", "Mine", "--split", "val"]) == 2
-    assert "--split is for --yolo" in capsys.readouterr().err
+    assert (
+        main(["data", "import", "x.json", "--as", "coco", "--name", "Mine", "--split", "val"]) == 2
+    )
+    assert "--split is not for COCO" in capsys.readouterr().err

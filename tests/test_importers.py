@@ -38,7 +38,7 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def bring(name: str, folder: Path, *more: str) -> int:
-    return main(["data", "import", "--set", name, "--from", str(folder), *more])
+    return main(["data", "import", str(folder), "--set", name, *more])
 
 
 def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
@@ -495,16 +495,19 @@ def test_coco_without_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["--set", "RefCOCO_M", "--from", "."], "no published set 'RefCOCO_M': did you mean RefC"),
-        (["--set", "GroundingME", "--from", ".", "--name", "My_json"], "should hold"),
-        (["--set", "GroundingME"], "--from DIR is missing"),
-        (["--set", "GroundingME", "--sets"], "is needed, not --set and --sets"),
+        ([".", "--set", "RefCOCO_M"], "no published set 'RefCOCO_M': did you mean RefC"),
+        ([".", "--set", "GroundingME", "--name", "My_json"], "should hold"),
+        (["--set", "GroundingME"], "FILE or DIR is missing"),
+        ([".", "--set", "GroundingME", "--image-root", "."], "--image-root is not for a published"),
+        ([".", "--set", "GroundingME", "--as", "coco"], "--as is not for a published set"),
+        ([".", "--name", "Mine"], "has neither of labels/ (YOLO) and Annotations/ (VOC)"),
         (
-            ["--set=GroundingME", "--from", ".", "--image-root", "."],
-            "--image-root is for --coco and --yolo",
+            [__file__, "--name", "Mine"],
+            "importers.py: neither .json (COCO), .jsonl",
         ),
-        (["--set", "GroundingME", "--from", ".", "--coco", "x"], "is needed, not --coco and --set"),
-        (["--name", "Mine"], "--set, --sets is needed"),
+        (["gone", "--name", "Mine"], "gone: no such file or folder"),
+        (["gone.json", "--name", "Mine"], "gone.json"),
+        (["--name", "Mine"], "FILE or DIR is missing"),
     ],
 )
 def test_arguments_that_contradict_each_other(

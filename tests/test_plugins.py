@@ -395,7 +395,7 @@ def test_its_set_is_imported(
         assert main(["data", "import", "--sets"]) == 0
         assert "AcmePlates" in capsys.readouterr().out
         for more in ([], ["--replace"]):
-            given = ["--set", "AcmePlates", "--from", str(tmp_path / "data"), *more]
+            given = [str(tmp_path / "data"), "--set", "AcmePlates", *more]
             assert main(["data", "import", *given]) == 0
     # What was imported is a dataset of one's own, with or without the package.
     question = parse("FindIt_AcmePlates_xyxy_json")

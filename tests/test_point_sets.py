@@ -346,7 +346,7 @@ def test_masks_follow_their_boxes_into_other_tables(tmp_path: Path) -> None:
     assert inside == (ring()[::7] > 0).tolist()
 
 
-# --- import --jsonl -------------------------------------------------------------------------------
+# --- import of JSON lines -------------------------------------------------------------------------
 
 NOTCH = [0, 0, 20, 10]
 
@@ -372,13 +372,13 @@ def test_boxes_of_ones_own_may_have_masks(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     images = ["--image-root", str(tmp_path / "pictures")]
-    assert main(["data", "import", "--jsonl", str(path), *images, "--name", "Mine"]) == 0
+    assert main(["data", "import", str(path), *images, "--name", "Mine"]) == 0
     run = answered(tmp_path, "FindIt_Mine_point_json_point_2d", {at: [(12, 5)] for at in range(5)})
     # In every box, and in none of the masks.
     assert [row.sums["pointed"] for row in run.rows] == [1, 1, 0, 0, 0]
     labelled = {"image": "a.png", "labels": ["cat", "dog"], "boxes": [several]}
     path.write_text(json.dumps(labelled))
-    assert main(["data", "import", "--jsonl", str(path), *images, "--name", "Two"]) == 0
+    assert main(["data", "import", str(path), *images, "--name", "Two"]) == 0
     for table in ("Two", "Two_multilabel"):
         assert any(query.truth.masks for query in read_table(find_table(table))), table
 
@@ -401,10 +401,7 @@ def test_a_mask_that_cannot_be_used_is_named(
     line = {"image": "a.png", "expression": "it", "boxes": [{"box": NOTCH, "mask": mask}]}
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps(line))
-    assert (
-        main(["data", "import", "--jsonl", str(path), "--image-root", str(tmp_path), "--name", "M"])
-        == 2
-    )
+    assert main(["data", "import", str(path), "--image-root", str(tmp_path), "--name", "M"]) == 2
     assert why in capsys.readouterr().err
 
 
@@ -417,7 +414,7 @@ def test_masks_of_turned_pictures_are_turned_back(tmp_path: Path) -> None:
     line = {"image": "a.jpg", "expression": "it", "boxes": [{"box": [0, 0, 10, 20], "mask": mask}]}
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps(line))
-    how = ["--jsonl", str(path), "--image-root", str(tmp_path), "--name", "M"]
+    how = [str(path), "--image-root", str(tmp_path), "--name", "M"]
     assert main(["data", "import", *how, "--exif", "turned"]) == 0
     (query,) = load_task("FindIt_M_point_json").queries.values()
     (found,) = query.truth.masks

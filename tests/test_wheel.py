@@ -179,7 +179,7 @@ def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> N
     make_images(here / "pictures")
     write_coco(here)
     flags = ("--image-root", "pictures", "--name", "Mine")
-    said = ok(light, "data", "import", "--coco", "instances.json", *flags)
+    said = ok(light, "data", "import", "instances.json", *flags)
     assert "FindIt_Mine_xyxy_json" in said
     table = (light.home / "LMUData" / "Mine.tsv").read_text(encoding="utf-8")
     rows = len(table.strip().splitlines()) - 1
@@ -228,7 +228,7 @@ def test_a_home_that_cannot_be_written_to(light: FreshVenv) -> None:
     here = light.home / "elsewhere"
     make_images(here / "pictures")
     write_coco(here)
-    command = ["data", "import", "--coco", str(here / "instances.json"), "--name", "Other"]
+    command = ["data", "import", str(here / "instances.json"), "--name", "Other"]
     command += ["--image-root", str(here / "pictures")]
     done = light.findit(*command, HOME="/dev/null", LMUData="")
     assert done.returncode == 2

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -27,28 +28,28 @@ from ..data.own.jsonl import NO, YES
 from .options import PATH, Command
 
 FORMATS = """\
---coco FILE
+FILE.json    COCO
     instances: images, annotations with bbox [x, y, width, height], categories
---yolo DIR
-    labels/…/NAME.txt (class cx cy width height, fractions), data.yaml or
-    classes.txt; images: DIR/images, unless --image-root says otherwise
---voc DIR
-    Annotations/*.xml; images: DIR/JPEGImages, unless --image-root says
-    otherwise
---csv FILE
-    columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
-    pixels unless --units says fractions; tabs where the file ends in .tsv
---jsonl FILE
+FILE.jsonl   JSON lines
     one query a line, a JSON object: image, or images (frames of a video); one
     of label, labels, expression, references (images of the object); boxes (all
-    that there are, [] for none); if wanted caption, tags. Numbers as in --csv.
+    that there are, [] for none); if wanted caption, tags. Numbers as in CSV.
     {"image": "a.jpg", "expression": "the grey cat", "boxes": [[1, 2, 30, 40]]}
     With labels a box is {"box": [x1, y1, x2, y2], "label": "cat"}; with images
     there is a list of boxes a frame. tags are {"kind": "value"} or a list of
     words: scores are told apart by them. See docs/data.md
---set NAME --from DIR
-    a published set in the format in which it is published, checked against what
-    is known of it; --sets lists them with their licences
+FILE.csv, .tsv
+    columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
+    pixels unless --units says fractions
+DIR with labels/   YOLO
+    labels/…/NAME.txt (class cx cy width height, fractions), data.yaml or
+    classes.txt; images: DIR/images, unless --image-root says otherwise
+DIR with Annotations/   VOC
+    Annotations/*.xml; images: DIR/JPEGImages, unless --image-root says
+    otherwise
+DIR --set NAME   a published set
+    in the format in which it is published, checked against what is known of it;
+    --sets lists them with their licences
 
 Images stay where they are. Every one is decoded, every box is checked. Tables
 count the pixels of an image as it is stored. Where EXIF tells viewers to turn
@@ -58,18 +59,39 @@ stored (boxes are taken as they are) or --exif turned (they are brought back).
 
 _WIDTH = 80
 
-_FOR = {
-    "image_root": ("coco", "yolo", "voc", "csv", "jsonl"),
-    "units": ("csv", "jsonl"),
-    "frames": ("jsonl",),
-    "split": ("yolo",),
-    "folder": ("set",),
-    "only": ("set",),
-    "partial": ("set",),
-}
-"""Flags that only some sources heed, by their parameters."""
 
-_SOURCES = ("coco", "yolo", "voc", "csv", "jsonl", "set", "sets")
+class Format(Enum):
+    """How annotations are written; the value is what messages call it."""
+
+    COCO = "COCO"
+    JSONL = "JSON lines"
+    CSV = "CSV"
+    YOLO = "YOLO"
+    VOC = "VOC"
+
+
+_BY_SUFFIX = {
+    ".json": Format.COCO,
+    ".jsonl": Format.JSONL,
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+}
+
+_BY_FOLDER = {"labels": Format.YOLO, "Annotations": Format.VOC}
+
+_IMAGES = {Format.YOLO: "images", Format.VOC: "JPEGImages"}
+"""Where images lie below a folder of annotations; else beside the file."""
+
+_FOR = {
+    "units": (Format.CSV, Format.JSONL),
+    "frames": (Format.JSONL,),
+    "split": (Format.YOLO,),
+}
+"""Flags that only some formats heed, by their parameters."""
+
+_OF_SETS = ("only", "partial")
+
+_NOT_OF_SETS = (*_FOR, "image_root", "as_")
 
 
 def complete_sets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -89,34 +111,37 @@ class _Import(Command):
 @click.command(
     cls=_Import,
     examples=[
-        "python run_findit.py data import --coco FILE --image-root DIR --name MyData",
-        "python run_findit.py data import --set COCO_val2017 --from DIR",
+        "python run_findit.py data import instances.json --image-root DIR --name MyData",
+        "python run_findit.py data import DIR --set COCO_val2017",
     ],
 )
-@click.option("--coco", type=PATH, metavar="FILE")
-@click.option("--yolo", type=PATH, metavar="DIR")
-@click.option("--voc", type=PATH, metavar="DIR")
-@click.option("--csv", type=PATH, metavar="FILE")
-@click.option("--jsonl", type=PATH, metavar="FILE")
-@click.option("--set", metavar="NAME", shell_complete=complete_sets, help="A published set.")
+@click.argument("path", type=PATH, required=False, metavar="FILE|DIR")
+@click.option(
+    "--as",
+    "as_",
+    type=click.Choice([one.name.lower() for one in Format]),
+    help="The format, where name or folder do not tell it.",
+)
+@click.option("--set", metavar="NAME", shell_complete=complete_sets, help="A published set in DIR.")
 @click.option("--sets", is_flag=True, help="List the published sets, with their licences.")
 @click.option(
     "--name", metavar="NAME", help="The dataset will be FindIt_NAME_… (of a set: its name)."
 )
-@click.option("--image-root", type=PATH, metavar="DIR", help="Folder of the images.")
+@click.option(
+    "--image-root", type=PATH, metavar="DIR", help="Folder of the images (else: beside the file)."
+)
 @click.option(
     "--units",
     type=click.Choice([one.value for one in Units]),
-    help="What numbers of --csv, --jsonl count.",
+    help="What the numbers of CSV and JSON lines count.",
 )
 @click.option(
     "--frames",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Thin the videos of --jsonl to N frames.",
+    help="Thin the videos of JSON lines to N frames.",
 )
-@click.option("--split", metavar="NAME", help="Which split of --yolo is read (val, of several).")
-@click.option("--from", "folder", type=PATH, metavar="DIR", help="Where the published set lies.")
+@click.option("--split", metavar="NAME", help="Which split of YOLO is read (val, of several).")
 @click.option(
     "--only", metavar="NAMES", help="Subsets of a set, separated by commas: Aquarium,Raccoon."
 )
@@ -129,61 +154,65 @@ class _Import(Command):
 @click.option("--replace", is_flag=True, help="Replace your dataset of that name.")
 def command(**flags: Any) -> int:
     """Make a dataset of your own annotations, or of a published set."""
-    source = _source(flags)
-    if source == "sets":
+    if flags["sets"]:
         return _show()
-    drawn = Drawn(flags["exif"]) if flags["exif"] else None
-    if source == "set":
-        wanted = Wanted(
-            flags["folder"],
-            flags["name"],
-            flags["only"].split(",") if flags["only"] else None,
-            flags["partial"],
-            flags["replace"],
-            drawn,
-        )
+    path: Path | None = flags["path"]
+    if path is None:
+        raise AnnotationError("FILE or DIR is missing: what is read? (data import --help)")
+    exif = Drawn(flags["exif"]) if flags["exif"] else None
+    if flags["set"]:
+        _refuse(flags, _NOT_OF_SETS, f"a published set (--set {flags['set']})")
+        only = flags["only"].split(",") if flags["only"] else None
+        wanted = Wanted(path, flags["name"], only, flags["partial"], flags["replace"], exif)
         return _make(flags["set"], wanted)
-    folder = _images(source, flags)
-    samples = _read(source, flags, folder)
-    built = build_asked(flags["name"], samples, folder, flags["replace"], drawn)
+    source = Format[flags["as_"].upper()] if flags["as_"] else _format(path)
+    _refuse(flags, _OF_SETS, f"{source.value}: it is for published sets (--set)")
+    others = [name for name, formats in _FOR.items() if source not in formats]
+    _refuse(flags, others, source.value)
+    if flags["name"] is None:
+        raise AnnotationError("--name NAME is missing: what is the dataset to be called?")
+    folder = _images(path, source, flags["image_root"])
+    samples = _read(path, source, flags, folder)
+    built = build_asked(flags["name"], samples, folder, flags["replace"], exif)
     print(described(built, folder))
     return 0
 
 
-def _source(flags: dict[str, Any]) -> str:
-    """Return which source is named, where all flags are of it.
+def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
+    for name in names:
+        if flags[name] not in (None, False):
+            flag = f"--{name.strip('_').replace('_', '-')}"
+            raise AnnotationError(f"{flag} is not for {of}. Leave it out")
+
+
+def _format(path: Path) -> Format:
+    """Say in which format a file or folder is.
 
     Raises:
-        AnnotationError: none or several are, or a flag is of another one.
+        AnnotationError: it is not there, or nothing tells.
     """
-    named = [name for name in _SOURCES if flags[name]]
-    if len(named) != 1:
-        given = f", not {' and '.join(f'--{name}' for name in named)}" if named else ""
-        every = ", ".join(f"--{name}" for name in _SOURCES)
-        raise AnnotationError(f"one of {every} is needed{given}")
-    source = named[0]
-    for name, sources in _FOR.items():
-        if flags[name] not in (None, False) and source not in sources:
-            flag = "--from" if name == "folder" else f"--{name.replace('_', '-')}"
-            of = " and ".join(f"--{one}" for one in sources)
-            raise AnnotationError(f"{flag} is for {of}, and not for --{source}: leave it out")
-    if source == "set" and flags["folder"] is None:
-        raise AnnotationError("--from DIR is missing: where does the set lie?")
-    if source not in ("set", "sets") and flags["name"] is None:
-        raise AnnotationError("--name NAME is missing: what is the dataset to be called?")
-    return source
+    if path.is_dir():
+        there = [form for name, form in _BY_FOLDER.items() if (path / name).is_dir()]
+        if len(there) == 1:
+            return there[0]
+        which = "both of" if there else "neither of"
+        raise AnnotationError(
+            f"{path} has {which} labels/ (YOLO) and Annotations/ (VOC): say --as yolo or --as voc, "
+            "--set NAME for a published set, or name a file"
+        )
+    if path.suffix.lower() in _BY_SUFFIX:
+        return _BY_SUFFIX[path.suffix.lower()]
+    if not path.exists():
+        raise AnnotationError(f"{path}: no such file or folder")
+    raise AnnotationError(
+        f"{path}: neither .json (COCO), .jsonl, .csv nor .tsv: say --as coco, --as jsonl or "
+        "--as csv"
+    )
 
 
-_BESIDE = {"yolo": "images", "voc": "JPEGImages"}
-"""Where images lie below the folder of annotations."""
-
-
-def _images(source: str, flags: dict[str, Any]) -> Path:
-    folder: Path | None = flags["image_root"]
-    if folder is None and source in _BESIDE:
-        folder = flags[source] / _BESIDE[source]
-    if folder is None:
-        raise AnnotationError("--image-root DIR is missing: where do the images lie?")
+def _images(path: Path, source: Format, given: Path | None) -> Path:
+    beside = path / _IMAGES[source] if source in _IMAGES else path.parent
+    folder = given or beside
     if not folder.is_dir():
         raise AnnotationError(
             f"{folder}: no such folder; say with --image-root where the images lie"
@@ -191,28 +220,27 @@ def _images(source: str, flags: dict[str, Any]) -> Path:
     return folder
 
 
-def _read(source: str, flags: dict[str, Any], folder: Path) -> AskedSet:
+def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) -> AskedSet:
     units = Units(flags["units"]) if flags["units"] else None
-    if source == "jsonl":
+    if source is Format.JSONL:
         from ..data.own.jsonl import read_jsonl
 
-        return read_jsonl(flags["jsonl"], units, flags["frames"])
-    return asked_of(_annotations(source, flags, folder, units))
+        return read_jsonl(path, units, flags["frames"])
+    return asked_of(_annotations(path, source, units, folder, flags["split"]))
 
 
 def _annotations(
-    source: str, flags: dict[str, Any], folder: Path, units: Units | None
+    path: Path, source: Format, units: Units | None, folder: Path, split: str | None
 ) -> Annotations:
-    path: Path = flags[source]
-    if source == "coco":
+    if source is Format.COCO:
         from ..data.own.coco_in import read_coco
 
         return read_coco(path)
-    if source == "yolo":
+    if source is Format.YOLO:
         from ..data.own.yolo import read_yolo
 
-        return read_yolo(path, folder, flags["split"])
-    if source == "voc":
+        return read_yolo(path, folder, split)
+    if source is Format.VOC:
         from ..data.own.voc import read_voc
 
         return read_voc(path)
@@ -228,9 +256,7 @@ def _show() -> int:
     """Print the table."""
     for row in IMPORTERS.values():
         print(f"{row.name}\n{textwrap.indent(_description(row), '    ')}")
-    print(
-        "\ndata import --set NAME --from DIR\nLicences are as published; the owners' pages decide."
-    )
+    print("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
     return 0
 
 

@@ -48,7 +48,9 @@ def command() -> int:
     console().print(table)
     sets = ", ".join(IMPORTERS)
     print(as_called("bring one: python run_findit.py data get NAME"))
-    print(as_called(f"read a published one: python run_findit.py data import --set NAME ({sets})"))
+    print(
+        as_called(f"read a published one: python run_findit.py data import DIR --set NAME ({sets})")
+    )
     return 0
 
 
