@@ -224,6 +224,7 @@ REFUSED = {
         "--base-url: FullImage is a baseline and asks nobody",
     ),
     "old flag of a run": ((*NANO, "--images", "A=B"), "--images is --image-root now"),
+    "an old flag of another command": ((*NANO, "--picture", "x"), "no flag '--picture'"),
     "old flag of a search": (
         ("search", "--model", "Qwen3-VL", "--endpoints", "http://a/v1"),
         "--endpoints is --base-url now",

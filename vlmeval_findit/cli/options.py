@@ -46,9 +46,15 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if error.option_name in RENAMED_FLAGS:
-                raise click.UsageError(renamed_flag(error.option_name), ctx) from None
+            if now := self.renamed(error.option_name):
+                raise click.UsageError(f"{error.option_name} is {now} now.", ctx) from None
             raise
+
+    def renamed(self, flag: str) -> str | None:
+        """Return what an option of 0.2 is called in this command; None: nothing."""
+        now = RENAMED_FLAGS.get(flag, "")
+        own = {name for option in self.params for name in option.opts}
+        return now if now.partition(" ")[0] in own else None
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
@@ -69,11 +75,6 @@ RENAMED_FLAGS = {
     "--images": "--image-root",
 }
 """Options of 0.2 and their names now."""
-
-
-def renamed_flag(name: str) -> str:
-    """Say what an option of 0.2 is called now."""
-    return f"{name} is {RENAMED_FLAGS[name]} now."
 
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_default": True}

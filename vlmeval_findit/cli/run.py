@@ -40,12 +40,10 @@ from ..serving.processes import end
 from .model_options import CONFIDENCES, DRY_RUN, FORCE, MODEL, SKIP_MISSING, model_options
 from .options import (
     PATH,
-    RENAMED_FLAGS,
     Command,
     complete_datasets,
     complete_models,
     is_verbose,
-    renamed_flag,
 )
 from .printing import report_spending
 from .refusals import (
@@ -364,8 +362,8 @@ def _hosts_flags(runner: Runner | None, ours: RunOptions) -> dict[str, Any]:
     found, unknown = parser.parse_known_args(ours.rest)
     if unknown:
         said = unknown[0].partition("=")[0]
-        if said in RENAMED_FLAGS:
-            raise ValueError(renamed_flag(said))
+        if now := command.renamed(said):
+            raise ValueError(f"{said} is {now} now: python run_findit.py run --help")
         raise ValueError(f"no flag {said!r}{nearest(said, sorted(own | theirs))}")
     for name, value in (("--limit", ours.limit), ("--api-nproc", ours.how.api_nproc)):
         if value is not None and name not in theirs:
