@@ -105,15 +105,15 @@ def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
         np.broadcast_to(np.asarray(weighted(_sums(given, weights), weights), dtype=float), rows)
         for weights in (metric.part, metric.whole)
     )
-    cells = _cells(part, whole, slicing, given.picture)
+    cells = _cells(metric.scale * part, whole, slicing, given.picture)
     if not len(cells.whole):
         return np.nan if metric.empty is None else metric.empty / 100, nothing, 0.0
-    scale = metric.scale / 100
-    value = scale * float(cells.ratios().mean())
+    # Divided last, so that the value is that of the score to the last digit.
+    value = float(cells.ratios().mean()) / 100
     pictures = cells.alike() if metric.over else float((cells.whole > 0).sum())
     if pictures < FEWEST:
         return value, nothing, 0.0
-    influence = add_up_at(cells.picture, scale * cells.influence(), len(given.pictures))
+    influence = add_up_at(cells.picture, cells.influence() / 100, len(given.pictures))
     return value, influence, pictures
 
 
