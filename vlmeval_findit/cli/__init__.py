@@ -12,13 +12,13 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED, as_called, clone
-from .options import HELP, Command, is_verbose
+from .options import HELP, is_verbose
 
 GROUPS = {
     "Ask models": {
@@ -116,7 +116,10 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = f"{self.prefix}{cmd_name}"
         if name in COMMANDS:
-            return _command(import_module(f"{__name__}.{COMMANDS[name][0]}"), cmd_name)
+            module = import_module(f"{__name__}.{COMMANDS[name][0]}")
+            command: click.Command = module.command
+            command.name = cmd_name
+            return command
         if cmd_name in self.list_commands(ctx):
             return Commands(cmd_name, f"{name} ", help=f"Commands of {name}.")
         return None
@@ -152,28 +155,6 @@ class Commands(click.Group):
         return ((name, row) for name, row in COMMANDS.items() if name.startswith(self.prefix))
 
 
-def _command(module: ModuleType, name: str) -> click.Command:
-    """Transitional: modules that are not converted yet have a ``main(argv)``."""
-    if hasattr(module, "command"):
-        command: click.Command = module.command
-        command.name = name
-        return command
-
-    def call(args: tuple[str, ...]) -> int:
-        try:
-            status: int = module.main(args)
-        except SystemExit as ended:  # argparse
-            return int(ended.code or 0)
-        return status
-
-    return Command(
-        name,
-        callback=call,
-        params=[click.Argument(["args"], nargs=-1, type=click.UNPROCESSED)],
-        context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    )
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status, as ``--help`` lists them."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -193,10 +174,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value:
-        from .version import print_versions
-
-        print_versions()
+        _print_versions()
         ctx.exit()
+
+
+def _print_versions() -> None:
+    """Print the versions of this package, VLMEvalKit, Python and the engines; import none."""
+    import platform
+
+    from .. import __version__
+    from ..core.command import install, installed
+    from ..core.identity import ENGINES
+    from ..core.vlmevalkit import host_version, package_folder
+
+    print(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
+    folder = package_folder()
+    for name, number in host_version().items():
+        print(f"{name} {number}, {folder}")
+    if folder is None:
+        print(f"VLMEvalKit is not installed: {install('run')}")
+    print(f"Python {platform.python_version()}")
+    for name, number in installed(ENGINES).items():
+        print(f"{name} {number}")
 
 
 def _root() -> Commands:

@@ -20,7 +20,7 @@ from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..leaderboard.openvlm import NO_META, read_meta
 from ..leaderboard.tables import metric_table
 from ..runs.scored_run import Keep, PluginMissingError, load_runs
-from .options import PATH, Command, runs_argument
+from .options import PATH, Command, is_quiet, runs_argument
 from .printing import first_lines, print_folded, print_lines, print_table
 
 format_option = click.option(
@@ -100,7 +100,7 @@ def boards_from(
 ) -> list[Board]:
     """Make a leaderboard of each benchmark of the runs, and name scores that are not shown."""
     hidden = [path for folder in runs for path in in_other_spaces(folder)]
-    if hidden:
+    if hidden and not is_quiet():
         print(
             f"not shown: {counted(len(hidden), 'score')} in another space than the run recorded; "
             f"name a file to see it: {hidden[0]}",

@@ -15,6 +15,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from .options import is_quiet
 from .printing import console
 
 
@@ -75,5 +76,5 @@ def meter(what: str, files: int, typical: int) -> Iterator[Meter]:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console()) as bar:
+    with Progress(*columns, console=console(), disable=is_quiet()) as bar:
         yield Meter(bar, what, files, typical)

@@ -44,7 +44,7 @@ class _Score(Command):
     cls=_Score,
     examples=[
         "python run_findit.py score outputs",
-        "python run_findit.py score theirs.json --data FindIt_Pascal_xyxy_json --convert",
+        "python run_findit.py score --convert theirs.json --data FindIt_Demo_xyxy_json",
     ],
 )
 @runs_argument
