@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mark_grid import grid
 
 from vlmeval_findit.marks.region import Region, RegionError
 from vlmeval_findit.marks.rle import RLE, RLEError, rle_of
@@ -24,7 +25,6 @@ from vlmeval_findit.marks.style import (
     StyleError,
     contrasting,
     default_style,
-    grid,
     lab,
     words_of,
 )

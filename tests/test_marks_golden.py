@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mark_grid import grid
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
 from vlmeval_findit.marks.region import Region  # noqa: E402
 from vlmeval_findit.marks.render import draw_marks  # noqa: E402
-from vlmeval_findit.marks.style import Style, grid  # noqa: E402
+from vlmeval_findit.marks.style import Style  # noqa: E402
 
 GOLDEN = Path(__file__).parent / "golden" / "marks.txt"
 

@@ -132,37 +132,6 @@ def words_of(style: Style, colour: str) -> str:
     return f"{colour} {STYLES[style.shape][style.variant].words}"
 
 
-# --- the grid -------------------------------------------------------------------------------------
-
-WIDTHS = (1, 2, 3, 4, 6)  # in pixels; those of the release are not published
-
-# The paper counts 355 marks: ours with two tags (digit, letter) instead of four are as many, 14
-# styles x 5 widths x 5 colours and 5 plain masks.
-
-
-def styles() -> tuple[Style, ...]:
-    """List every variant in every width; one where it shows no difference.
-
-    >>> len(styles())
-    81
-    """
-    return tuple(
-        Style(shape, variant, width)
-        for shape, variants in STYLES.items()
-        for variant, look in variants.items()
-        for width in (WIDTHS if look.has_width else (DEFAULT_WIDTH,))
-    )
-
-
-def grid() -> tuple[tuple[Style, str], ...]:
-    """List every style in every colour: 16 variants x 5 widths x 5 colours, and 5 plain masks.
-
-    >>> len(grid())
-    405
-    """
-    return tuple((style, colour) for style in styles() for colour in (*COLOURS, CONTRAST))
-
-
 # --- the colour that stands out -------------------------------------------------------------------
 
 
