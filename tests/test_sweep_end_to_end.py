@@ -141,7 +141,7 @@ def test_search_finds_a_format_and_sweep_takes_it(
     flags = ["--model", MODEL, "--data", "Demo", "--limit", "3"]
     done = run(RUN_FINDIT, ["search", *flags], tmp_path, environment(lmu))
     assert done.returncode == 0, done.stdout
-    path = tmp_path / "best_formats.yaml"
+    path = tmp_path / "outputs" / "best_formats.yaml"
     assert set(BestFormats(path).models) == {MODEL}
     said = yaml.safe_load(path.read_text())["models"][MODEL]["FindIt"]
     assert len(said["cells"]) == 19
