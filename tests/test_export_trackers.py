@@ -162,7 +162,7 @@ def test_a_store_that_there_is_not(
     assert "run the same command again to go on" in said
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert track(world) == 2
-    assert "add --out FOLDER (or the variable MLFLOW_TRACKING_URI)" in capsys.readouterr().err
+    assert "add --out DIR (or the variable MLFLOW_TRACKING_URI)" in capsys.readouterr().err
 
 
 def test_a_store_in_a_folder_has_figures_and_files(
