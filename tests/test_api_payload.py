@@ -9,11 +9,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.benchmarks.findit.benchmark import full_image
 from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
-from vlmeval_findit.core.messages import Part, image, text
+from vlmeval_findit.core.messages import Part, image, located, reference, text
+from vlmeval_findit.engine.calls import Images
 from vlmeval_findit.models.http.chat import chat_model, server_name, server_space
-from vlmeval_findit.models.http.images import as_they_are, for_provider
+from vlmeval_findit.models.http.images import as_they_are, for_provider, wanted_images
+from vlmeval_findit.models.model_asker import host_message, message_from
 from vlmeval_findit.models.scene_cache import JPEG_QUALITY
 from vlmeval_findit.models.table import find_model
 
@@ -125,7 +132,7 @@ def test_the_scene_limit_is_not_for_support_shots(tmp_path: Path) -> None:
     shot = picture(tmp_path, "shot.png", (3000, 60))
     scene = picture(tmp_path, "scene.png", (8192, 615))
     model = chat_model("GPT-6-Astra", "openrouter")
-    parts = (text("one"), image(str(shot)), text("Scene:"), image(str(scene)), text("find"))
+    parts = (text("one"), reference(str(shot)), text("Scene:"), image(str(scene)), text("find"))
     asked = model.request(parts, SCENES)
     # 615 * 1824 / 8192 = 136.93: scene limits round, the sender's limit truncates.
     assert [one.sent for one in asked.images] == [(3000, 60), (1824, 137)]
@@ -136,6 +143,27 @@ def test_the_scene_limit_is_not_for_support_shots(tmp_path: Path) -> None:
     # A row of the hard set without a support shot: the one image is the scene.
     alone = model.request((image(str(scene)), text("find")), SCENES)
     assert [one.sent for one in alone.images] == [(1824, 137)]
+
+
+@pytest.mark.parametrize("frames", [1, 2, 4], ids="{} of 4 frames".format)
+@pytest.mark.parametrize("shots", [0, 1, 3])
+def test_reference_images_are_known_whatever_the_number_of_frames(
+    tmp_path: Path, frames: int, shots: int
+) -> None:
+    """Only they are sent without the scene's limit, and no box is asked for in them."""
+    support = tuple(f"shot{n}.png" for n in range(shots))
+    images = tuple(f"{n}.png" for n in range(frames))
+    for name in support + images:
+        picture(tmp_path, name, (300, 30))
+    query = Query(0, "cup", 300, 30, images, Truth((), ()), support=support)
+    message = message_from(host_message(located(prompts.message(query, VIDEO), tmp_path)))
+    wanted = wanted_images(message, Space("grid1000", scene_max_size=100), as_they_are)
+    assert [image.encoded().sent for image in wanted] == [(300, 30)] * shots + [(100, 10)] * frames
+    found = read(full_image(message, VIDEO)[0], VIDEO.reply)
+    assert found.frames == tuple(range(frames))
+    numbered = Images()
+    at = numbered.number("", [image.path for image in wanted], [True] * shots + [False] * frames)
+    assert numbered.references[at] == (True,) * shots + (False,) * frames
 
 
 # --- requests -------------------------------------------------------------------------------------

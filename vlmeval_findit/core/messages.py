@@ -25,6 +25,12 @@ class Part(NamedTuple):
     value: str
 
 
+class Reference(Part):
+    """The part of an image that shows the object that is asked for, outside the scene."""
+
+    __slots__ = ()
+
+
 Message = tuple[Part, ...]
 
 
@@ -38,12 +44,17 @@ def image(path: str) -> Part:
     return Part(PartKind.IMAGE, path)
 
 
+def reference(path: str) -> Part:
+    """Make the part of a reference image."""
+    return Reference(PartKind.IMAGE, path)
+
+
 def located(message: Message, folder: Path) -> Message:
     """Return a message whose images are files below a folder, as models are asked."""
     base = str(folder)
     return tuple(
-        Part(kind, os.path.join(base, value)) if kind is PartKind.IMAGE else Part(kind, value)
-        for kind, value in message
+        part._replace(value=os.path.join(base, part.value)) if part.kind is PartKind.IMAGE else part
+        for part in message
     )
 
 

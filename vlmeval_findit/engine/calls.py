@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
 from ..core.files import FileHashes, Seen, remove_left_behind, sha256_of, write_once
-from ..core.messages import Message, PartKind, located, prompt_hash
+from ..core.messages import Message, PartKind, Reference, located, prompt_hash
 from ..core.places import Folder, image_folder
 from ..core.question import AnyTask, Question
 
@@ -36,17 +36,19 @@ class Images:
 
     def __init__(self, path: Path | None = None) -> None:
         self.shown: list[tuple[Path, ...]] = []  # the files of each number
-        self._numbers: dict[tuple[str, ...], int] = {}
+        self.references: list[tuple[bool, ...]] = []  # which of them are reference images
+        self._numbers: dict[tuple[object, ...], int] = {}
         self._contents: dict[int, tuple[str, ...]] = {}
         self._known: dict[Path, str] = {}
         self._path = path
         self._files = FileHashes({} if path is None else _remembered(path))
 
-    def number(self, folder: str, names: Sequence[str]) -> int:
-        at = (folder, *names)
+    def number(self, folder: str, names: Sequence[str], references: Sequence[bool]) -> int:
+        at = (folder, *names, *references)
         if at not in self._numbers:
             self._numbers[at] = len(self.shown)
             self.shown.append(tuple(Path(folder, name) for name in names))
+            self.references.append(tuple(references))
         return self._numbers[at]
 
     def contents(self, number: int) -> tuple[str, ...]:
@@ -126,13 +128,15 @@ class Prompts:
         number, folder = self.images.number, str(self.folder.path)
         for row in rows:
             parts = self.parts(row)
-            names = [value for kind, value in parts if kind is PartKind.IMAGE]
+            images = [part for part in parts if part.kind is PartKind.IMAGE]
+            names = [part.value for part in images]
             words = [
                 '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
                 for kind, value in parts
             ]
             said = f"[{','.join(words)}]".encode()
-            yield number(folder, names), hashlib.sha256(said).digest(), parts
+            references = [isinstance(part, Reference) for part in images]
+            yield number(folder, names, references), hashlib.sha256(said).digest(), parts
 
     def asked(self, rows: tuple[int, ...]) -> Asked:
         if rows not in self._asked:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..core.messages import Message, Part, PartKind
+from ..core.messages import Message, Part, PartKind, Reference
 from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
@@ -22,18 +22,28 @@ from ..core.work import Answer, Cancellable, Work, refused_if_it_quotes, said
 
 log = logging.getLogger(__name__)
 
-HostMessage = list[dict[str, str]]
-"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as file paths."""
+HostMessage = list[dict[str, Any]]
+"""A message as VLMEvalKit's models take it: ``type`` and ``value``, images as file paths.
+
+Reference images have a true ``reference``, which its models ignore.
+"""
 
 
 def host_message(message: Message) -> HostMessage:
     """Copy a message to the host's form; a new one each time, as its models change them."""
-    return [{"type": kind.value, "value": value} for kind, value in message]
+    return [
+        {"type": part.kind.value, "value": part.value}
+        | ({"reference": True} if isinstance(part, Reference) else {})
+        for part in message
+    ]
 
 
 def message_from(host: Sequence[Mapping[str, Any]]) -> Message:
     """Convert a message from the host's form."""
-    return tuple(Part(PartKind(part["type"]), str(part["value"])) for part in host)
+    return tuple(
+        (Reference if part.get("reference") else Part)(PartKind(part["type"]), str(part["value"]))
+        for part in host
+    )
 
 
 class ModelAsker:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..boxes.spaces import Space
-from ..core.messages import Part, PartKind, image
+from ..core.messages import Part, PartKind, image, reference
 from ..core.question import Question
 from ..engine.calls import Cell, Images, Prompts, shared_key, unread
 from ..engine.journal.view import JournalView
@@ -155,16 +155,20 @@ class CallCounter:
 class _Alike:
     """Messages whose images are sent alike; arrays are by number of images."""
 
-    question: Question
     space: Space
     rule: ImageRule
     wanted: Array  # whether any call sends them
     weights: Array
     """What they add to a request: count, bytes, tokens; -1 if one is unreadable."""
 
-    def images(self, shown: Sequence[Path]) -> list[WantedImage]:
-        message = tuple([image(str(path)) for path in shown])
-        return wanted_images(message, self.question, self.space, self.rule)
+    def images(self, shown: Sequence[Path], references: Sequence[bool]) -> list[WantedImage]:
+        message = tuple(
+            [
+                (reference if is_reference else image)(str(path))
+                for path, is_reference in zip(shown, references, strict=True)
+            ]
+        )
+        return wanted_images(message, self.space, self.rule)
 
 
 class Weighing:
@@ -172,7 +176,7 @@ class Weighing:
 
     def __init__(self, messages: Messages, images: Images) -> None:
         self._messages = messages
-        self._shown = tuple(images.shown)
+        self._shown = tuple(zip(images.shown, images.references, strict=True))
         self._kinds = tuple(messages.kinds)
         self._alike: dict[tuple[object, ...], _Alike] = {}
 
@@ -183,7 +187,7 @@ class Weighing:
 
     def encode(self, track: Track) -> None:
         asked = [
-            (alike, at, alike.images(self._shown[at]))
+            (alike, at, alike.images(*self._shown[at]))
             for alike in self._alike.values()
             for at in np.flatnonzero(alike.wanted).tolist()
         ]
@@ -230,10 +234,10 @@ class Weighing:
     def _sent_alike(self, question: Question, chat: ChatModel) -> _Alike:
         space = chat.space(question)
         rule, count = chat.image_rule(space), len(self._shown)
-        key = rule, space, question.has_references and question.frames
+        key = rule, space
         if key not in self._alike:
             arrays = np.zeros(count, bool), np.full((count, 3), -1)
-            self._alike[key] = _Alike(question, space, rule, *arrays)
+            self._alike[key] = _Alike(space, rule, *arrays)
         return self._alike[key]
 
     def _bare_size(self, kinds: int, question: Question, chat: ChatModel) -> int:

@@ -15,7 +15,7 @@ from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Curve, Drawing
 from ...core.identity import Contradiction, Described, Identity
 from ...core.image_files import header
-from ...core.messages import Message, PartKind
+from ...core.messages import Message, PartKind, Reference
 from ...core.replies import Recorded, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
@@ -37,15 +37,11 @@ SPACE = {"kind": "grid1000"}  # the baseline's coordinate space, as a run record
 
 def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
     """Answer one box over the whole image, in every frame, as a lower bound."""
-    paths = [part.value for part in message if part.kind is PartKind.IMAGE]
-    # References come first.  A row with fewer frames than its variant is taken to have at most
-    # that many images, one of them a reference.
-    shots = 0
-    if variant.family.has_references:
-        shots = max(len(paths) - variant.frames, min(1, len(paths) - 1))
+    shown = [part for part in message if part.kind is PartKind.IMAGE]
+    frames = sum(not isinstance(part, Reference) for part in shown)
     everything = (0.0, 0.0, 1000.0, 1000.0)
-    said = [Said(everything, "object", frame) for frame in range(len(paths) - shots)]
-    images = tuple(_sent(path) for path in paths)
+    said = [Said(everything, "object", frame) for frame in range(frames)]
+    images = tuple(_sent(part.value) for part in shown)
     return write(said, variant.reply), Recorded(space=SPACE, finish_reason="stop", images=images)
 
 

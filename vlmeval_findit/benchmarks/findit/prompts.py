@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...boxes.representation import CLASS_KEY, PLURAL_KEYS, REPRESENTATIONS, Judging, Representation
-from ...core.messages import Message, Part, image, text
+from ...core.messages import Message, Part, image, reference, text
 from .datasets import Dataset, Family
 from .marked_pictures import words
 from .query import Query
@@ -27,7 +27,7 @@ def message(query: Query, variant: Variant) -> Message:
     parts: list[Part] = []
     if variant.has_references:
         for number, shot in enumerate(query.support, 1):
-            parts += [text(_introduced(number, variant.mark)), image(shot)]
+            parts += [text(_introduced(number, variant.mark)), reference(shot)]
         if variant.frames == 1:
             parts.append(text("Scene:"))
     if variant.frames > 1:

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from ...boxes.representation import GRID
-from ...core.messages import Message, Part, image, text
+from ...core.messages import Message, Part, image, reference, text
 from ...core.vlmevalkit import git_revision
 from . import prompts
 from .prompts import MessageMaker
@@ -156,10 +156,10 @@ def _doc(query: Query, v: Variant) -> dict[str, Any]:
 
 def _placed(written: str, query: Query, v: Variant) -> Message:
     """Put every image at its mark in the release's text, or all of them before it."""
-    images = [*query.support, *query.images]
+    images = [*map(reference, query.support), *map(image, query.images)]
     pieces = _MARK.split(written)
     if len(pieces) == 1:
-        return (*(image(path) for path in images), text(written))
+        return (*images, text(written))
     marks = [int(number) for number in pieces[1::2]]
     if sorted(marks) != list(range(1, len(images) + 1)):
         raise PromptError(
@@ -168,5 +168,5 @@ def _placed(written: str, query: Query, v: Variant) -> Message:
         )
     parts: list[Part] = [text(pieces[0])]
     for number, after in zip(marks, pieces[2::2], strict=True):
-        parts += [image(images[number - 1]), text(after)]
+        parts += [images[number - 1], text(after)]
     return tuple(part for part in parts if part.value.strip())

@@ -68,7 +68,7 @@ class ChatModel:
 
     def wanted_images(self, message: Message, question: Question) -> list[WantedImage]:
         space = self.space(question)
-        return wanted_images(message, question, space, self.image_rule(space))
+        return wanted_images(message, space, self.image_rule(space))
 
     def request(
         self,

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 from ...boxes.spaces import Space, as_sent, reference_size
 from ...core.image_files import Size, check, header, orientation
-from ...core.messages import Message, PartKind
-from ...core.question import Question
+from ...core.messages import Message, PartKind, Reference
 from ..scene_cache import CachedScene, encoded
 
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
@@ -121,16 +120,12 @@ class WantedImage(NamedTuple):
         return self.rule(Path(self.path), self.limit)
 
 
-def wanted_images(
-    message: Message, question: Question, space: Space, rule: ImageRule
-) -> list[WantedImage]:
-    """Return the images of a message in order; support shots have no size limit."""
-    paths = [part.value for part in message if part.kind is PartKind.IMAGE]
-    # Support shots come first, then the scene or the frames.
-    shots = len(paths) - question.frames if question.has_references else 0
+def wanted_images(message: Message, space: Space, rule: ImageRule) -> list[WantedImage]:
+    """Return the images of a message in order; reference images have no size limit."""
     return [
-        WantedImage(rule, path, None if place < shots else space.scene_max_size)
-        for place, path in enumerate(paths)
+        WantedImage(rule, part.value, None if isinstance(part, Reference) else space.scene_max_size)
+        for part in message
+        if part.kind is PartKind.IMAGE
     ]
 
 
