@@ -67,7 +67,7 @@ class Meter:
 
 @contextmanager
 def meter(what: str, files: int, typical: int) -> Iterator[Meter]:
-    """A bar while the block runs; ``typical`` is the usual size of a file in bytes."""
+    """Show a bar on a terminal; ``typical`` is the usual size of a file in bytes."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -76,5 +76,7 @@ def meter(what: str, files: int, typical: int) -> Iterator[Meter]:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console(), disable=is_quiet()) as bar:
+    shown = console()
+    silent = is_quiet() or not shown.is_terminal
+    with Progress(*columns, console=shown, disable=silent) as bar:
         yield Meter(bar, what, files, typical)
