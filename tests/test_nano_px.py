@@ -56,7 +56,7 @@ def test_its_name_is_not_its_elder_s() -> None:
 
 
 def test_a_server_of_it_is_asked_for_its_bounds_with_the_factor() -> None:
-    with pytest.raises(ValueError, match='"max_pixels": …, "factor": 24}}'):
+    with pytest.raises(ValueError, match='"max_pixels": …, "factor": 24}'):
         server_space(NANO_PX, None)(parse(SCENES))
 
 
