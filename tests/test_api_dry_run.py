@@ -106,7 +106,7 @@ def test_show_and_models_say_how_a_model_is_asked(
     lmu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LMUData", str(lmu))
-    query = ["--data", "FindIt_Demo_insdet_xyxy_json", "--index", "1", "--model", "GPT-6-Astra"]
+    query = ["FindIt_Demo_insdet_xyxy_json", "--index", "1", "--model", "GPT-6-Astra"]
     assert main(["data", "show", *query]) == 0
     shown = capsys.readouterr().out
     assert 'model: "openai/gpt-6-astra"' in shown

@@ -164,6 +164,13 @@ def test_the_command(
     assert "other rows: 3 scored, the rest 12" in printed
     assert "\nEach in one format: Good xyxy_text; " in printed
     assert len(list(out.iterdir())) == 8
+    world.predict("Other", TEXT, saying("[]"), rows=3)
+    assert main(given) == 0
+    printed = capsys.readouterr().out
+    assert "Not compared with the rest: 2 runs\n" in printed
+    (line,) = (one for one in printed.splitlines() if "other rows" in one)
+    assert line.startswith("  Other ")
+    assert ") and 1 more: other rows: 3 scored, the rest 12" in line
     assert main([*given, "--format", "nonsense"]) == 2
     assert "error: --format nonsense: no run has this format" in capsys.readouterr().err
     assert main(["leaderboard", str(tmp_path / "nowhere")]) == 2

@@ -194,7 +194,7 @@ def test_calibration_leaves_their_boxes_out() -> None:
 
 def test_they_are_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.table("Pascal", [with_crowd(query(0))])
-    assert main(["data", "show", "--data", "FindIt_Pascal_xyxy_text"]) == 0
+    assert main(["data", "show", "FindIt_Pascal_xyxy_text"]) == 0
     assert "a crowd: [0.0, 60.0, 100.0, 100.0]" in capsys.readouterr().out
 
 

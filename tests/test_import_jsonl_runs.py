@@ -238,7 +238,7 @@ def test_every_command_knows_them(
     assert parse(name).family.value == family
     path = run_of({}, name)
     for command in (
-        ["data", "show", "--data", name],
+        ["data", "show", name],
         ["errors", str(path)],
         ["score", str(path)],
         ["export", str(path), "--to", "coco", "--out", "coco"],

@@ -299,7 +299,7 @@ def test_show_prints_what_a_model_sees(
     source = f"Qwen3-VL={checkpoints['Qwen3-VL']}"
     done = run(
         RUN_FINDIT,
-        ["data", "show", "--data", DATA, "--index", "3", "--model", source],
+        ["data", "show", DATA, "--index", "3", "--model", source],
         tmp_path,
         env,
     )
@@ -309,7 +309,7 @@ def test_show_prints_what_a_model_sees(
     assert "bounds {'min_pixels': 200704, 'max_pixels': 1605632}" in done.stdout
     elsewhere = run(
         RUN_FINDIT,
-        ["data", "show", "--data", DATA, "--model", "Gemma4"],
+        ["data", "show", DATA, "--model", "Gemma4"],
         tmp_path,
         {**env, "HF_HUB_OFFLINE": "1"},
     )

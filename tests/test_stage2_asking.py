@@ -470,7 +470,7 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
 
 @pytest.mark.usefixtures("best")
 def test_show_says_what_a_model_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["data", "show", "--data", "VPBench_Stage2_bvp", "--index", "1"]
+    words = ["data", "show", "VPBench_Stage2_bvp", "--index", "1"]
     assert cli.main([*words, "--model", "Other"]) == 0
     said = capsys.readouterr().out
     assert "What is in the red mask?" in said

@@ -216,7 +216,7 @@ def test_folders_beside_an_installation_are_not_ours(light: FreshVenv) -> None:
     others = site / "configs" / "datasets.yaml"
     others.parent.mkdir()
     others.write_text("- not ours\n")
-    done = light.findit("data", "show", "--data", "FindIt_Pascal_xyxy_json", "--index", "0")
+    done = light.findit("data", "show", "FindIt_Pascal_xyxy_json", "--index", "0")
     assert done.returncode == 2
     assert "no table Pascal.tsv in " in done.stderr
     assert "make it with: findit data get Pascal" in done.stderr

@@ -22,11 +22,9 @@ from .options import Command, complete_datasets, complete_models
 
 @click.command(
     cls=Command,
-    examples=["python run_findit.py data show --data FindIt_Scenes_mini_xyxy_json --index 3"],
+    examples=["python run_findit.py data show FindIt_Scenes_mini_xyxy_json --index 3"],
 )
-@click.option(
-    "--data", required=True, metavar="NAME", shell_complete=complete_datasets, help="A dataset."
-)
+@click.argument("data", metavar="DATASET", shell_complete=complete_datasets)
 @click.option("--index", type=int, default=0, metavar="N", help="The row.")
 @click.option(
     "--model",

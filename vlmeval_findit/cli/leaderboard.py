@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from ..core.spelling import counted
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import Board, boards
 from ..leaderboard.choosing import FLAG, HALF
+from ..leaderboard.columns import SetApart
 from ..leaderboard.files import folder_of, write_board
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..leaderboard.openvlm import NO_META, read_meta
 from ..leaderboard.tables import metric_table
-from ..runs.scored_run import Keep, PluginMissingError, load_runs
+from ..runs.scored_run import Keep, PluginMissingError, Run, load_runs
 from .options import PATH, Command, is_quiet, runs_argument
 from .printing import first_lines, print_folded, print_lines, print_table
 
@@ -139,11 +140,20 @@ def print_remarks(board: Board, rest: str) -> None:
         print_lines([f"{title}: {line}" for line in lines], rest)
     if board.apart:
         print(f"Not compared with the rest: {counted(len(board.apart), 'run')}")
-    apart = [
-        f"  {one.run.model} {one.run.question.name} ({one.run.path}): {one.reason}"
-        for one in board.apart
+    print_lines(apart_lines(board.apart), rest)
+
+
+def apart_lines(apart: Iterable[SetApart]) -> list[str]:
+    """Write a line for each model and reason why runs of it are not compared."""
+    by_reason: dict[tuple[str, str], list[Run]] = {}
+    for one in apart:
+        by_reason.setdefault((one.run.model, one.reason), []).append(one.run)
+    return [
+        f"  {model} {runs[0].question.name} ({runs[0].path})"
+        + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
+        + f": {reason}"
+        for (model, reason), runs in by_reason.items()
     ]
-    print_lines(apart, rest)
 
 
 def _write_best_marks(runs: Sequence[Path], at_least: int) -> int:

@@ -14,7 +14,15 @@ from typing import Any, cast
 import click
 
 from ..benchmarks import benchmark_of
-from ..core.command import INTERRUPTED, LATER, NO_MORE, SOME_FAILED, config_here_or_shipped, install
+from ..core.command import (
+    INTERRUPTED,
+    LATER,
+    NO_MORE,
+    SOME_FAILED,
+    as_called,
+    config_here_or_shipped,
+    install,
+)
 from ..core.vlmevalkit import package_folder
 from ..engine.answering import Host, Hosts, StoppedError
 from ..engine.backend import Inference
@@ -51,7 +59,7 @@ from .model_options import (
     model_options,
 )
 from .options import PATH, Command
-from .printing import print_rows, report_spending
+from .printing import print_folded, print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 from .refusals import check_amounts, check_sweep
 from .ways import USED_BY_EACH, Way, refuse_unused, way_of
@@ -245,13 +253,26 @@ def run(sweep: Sweep, hosts: Hosts, formats_file: Path) -> int:
         if temperature := entry.settings.get("temperature"):
             print(f"{entry.name}: replies were sampled at temperature {temperature:g}")
     report_formats(results, formats_file, sweep.race)
-    for result in results:
-        if result.doctor is not None:
-            print(f"{result.model} {result.question.name}: {result.doctor}")
+    _print_doubts(results)
     failed = sum(result.failed for result in results)
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
     return SOME_FAILED if failed else 0
+
+
+def _print_doubts(results: Sequence[Result]) -> None:
+    """Name the runs whose answers follow another convention than the declared one."""
+    by_model: dict[str, list[Result]] = {}
+    for result in results:
+        if result.doctor is not None:
+            by_model.setdefault(result.model, []).append(result)
+    for model, doubtful in by_model.items():
+        first = doubtful[0]
+        more = f" and {len(doubtful) - 1} more" if len(doubtful) > 1 else ""
+        print_folded(f"{model} {first.question.name}{more}: {first.doctor}")
+        if more:
+            folder = os.path.commonpath([result.path.parent for result in doubtful])
+            print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
 
 
 def results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[Result], int]:

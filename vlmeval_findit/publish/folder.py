@@ -15,7 +15,6 @@ from ..core.files import atomic_write, file_sha256
 from .targets import NotExportableError
 
 CHECKSUMS = "checksums.json"
-_BEFORE = {"hub": "vlmeval_findit push"}  # What wrote such a folder in 0.2
 
 
 @contextmanager
@@ -68,7 +67,7 @@ def _checksums(out: Path, target: str) -> Mapping[str, str]:
 def _listed(checksums: Path, target: str) -> Mapping[str, str]:
     try:
         values = json.loads(checksums.read_text(encoding="utf-8"))
-        if values["written by"] in (_writer(target), _BEFORE.get(target)):
+        if values["written by"] == _writer(target):
             return {str(name): str(checksum) for name, checksum in values["sha256"].items()}
     except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
         pass
