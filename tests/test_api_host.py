@@ -184,7 +184,7 @@ def test_the_engine_asks_as_a_model_of_ours_says(
     [
         (MODEL, {"max_tokens": "64"}, "whole number"),
         (MODEL, {"max_usd": 2}, "the whole sweep's"),
-        (MODEL, {"temperature": 1}, "no setting 'temperature'"),
+        (MODEL, {"top_p": 1}, "no setting 'top_p'"),
         ("FullImage", {"max_new_tokens": 64}, "unexpected keyword"),
     ],
 )
@@ -369,7 +369,7 @@ def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
     [
         (["--model", "my-own"], "not guessed"),
         (["--model", "Qwen2.5-VL"], "min_pixels"),
-        (["--model", "Qwen3-VL", "--temperature", "0.7"], "greedily"),
+        (["--model", "Qwen3-VL", "--top-p", "0.7"], "--top-p has no effect"),
         (["--model", "Qwen3-VL", "--extra-body", '{"max_tokens": 9}'], "max_tokens"),
         (["--model", "Qwen3-VL", "--max-usd", "0"], "US dollars, more than 0"),
         (["--model", "Qwen3-VL", "--max-usd", "1"], "--prices IN,OUT"),

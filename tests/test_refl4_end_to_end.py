@@ -86,9 +86,9 @@ def test_a_search_names_the_best_format_by_the_benchmarks_own_figures(
         assert done.returncode == 0, done.stdout
     assert "FullImage: best format on Ref-L4 " in done.stdout
     assert "(acc_0.5 " in done.stdout
-    found = yaml.safe_load((tmp_path / "best_formats.yaml").read_text())["models"]["FullImage"][
-        "Ref-L4"
-    ]
+    found = yaml.safe_load((tmp_path / "outputs" / "best_formats.yaml").read_text())["models"][
+        "FullImage"
+    ]["Ref-L4"]
     assert found["tables"] == ["RefL4Full_val"]
     assert found["rule"].startswith("highest acc_0.5 (failed calls as misses)")
     assert set(found["averages"][0]) == {"format", "acc_0.5", "macc", "Adherence"}
