@@ -322,7 +322,7 @@ def test_transformers_serve_itself(
     done = run(RUN_FINDIT, command, tmp_path, env)
     assert done.returncode == 0, done.stdout
     assert "declared pixels of the processor's resize within 2304..28224" in done.stdout
-    (identity_file,) = tmp_path.glob("probes/**/*_identity.json")
+    (identity_file,) = tmp_path.glob("outputs/probe/**/*_identity.json")
     who = json.loads(identity_file.read_text())["answering"]
     assert who["server"].startswith("transformers ")
     assert who["checkpoint"] == SHIPPED[NANO_PX]
