@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from ...core.files import unsafe
 from ...core.places import DatasetFileError, OwnRow, own_datasets_file, own_rows
@@ -62,10 +63,6 @@ def _without_annotation(name: str) -> str:
     """Drop the annotation's number: the 2 of ``COCO_train2014_000000047093_2.jpg``."""
     stem, dot, suffix = name.rpartition(".")
     return stem.rpartition("_")[0] + dot + suffix
-
-
-def _with_jpg(name: str) -> str:
-    return f"{name}.jpg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,82 +145,63 @@ _SUBSETS = {
 }
 
 
-def _refcoco(name: str, file: str) -> Dataset:
+def _released(
+    name: str, family: Family, file: str, images: str | None = None, **settings: Any
+) -> Dataset:
+    """Return the row of a dataset of the release, with its multi-label file if it has one."""
+    multilabel = _SUBSETS.get(f"{file}_multilabel")
     return Dataset(
         name,
-        Family.REFEXP,
-        images="COCO_train2014",
-        image_name=_without_annotation,
+        family,
+        images or name,
         subset=_SUBSETS[file],
+        multilabel_subset=multilabel,
+        has_multilabel=multilabel is not None,
+        **settings,
+    )
+
+
+def _refcoco(name: str, file: str) -> Dataset:
+    return _released(
+        name, Family.REFEXP, file, images="COCO_train2014", image_name=_without_annotation
     )
 
 
 def _hr_insdet(level: str) -> Dataset:
-    return Dataset(
+    return _released(
         f"HRInsDet_{level}",
         Family.INSDET,
+        f"hr_insdet_{level}",
         images="HRInsDet",
         image_name=lambda name: f"Scenes/{level}/{name}",
         support_name=lambda name: f"Objects/{name}",
-        subset=_SUBSETS[f"hr_insdet_{level}"],
     )
 
 
 _ROWS = (
-    Dataset(
-        "Pascal",
-        Family.OBJDET,
-        images="Pascal",
-        has_multilabel=True,
-        subset=_SUBSETS["pascal"],
-        multilabel_subset=_SUBSETS["pascal_multilabel"],
-    ),
-    Dataset(
-        "OpenImages",
-        Family.OBJDET,
-        images="OpenImages",
-        has_multilabel=True,
-        image_name=_with_jpg,
-        subset=_SUBSETS["openimages"],
-        multilabel_subset=_SUBSETS["openimages_multilabel"],
-    ),
-    Dataset(
-        "iGround",
-        Family.OBJDET_VIDEO,
-        images="iGround",
-        has_multilabel=True,
-        has_caption=True,
-        frames=8,
-        subset=_SUBSETS["iground"],
-        multilabel_subset=_SUBSETS["iground_multilabel"],
-    ),
+    _released("Pascal", Family.OBJDET, "pascal"),
+    _released("OpenImages", Family.OBJDET, "openimages", image_name=lambda name: f"{name}.jpg"),
+    _released("iGround", Family.OBJDET_VIDEO, "iground", has_caption=True, frames=8),
     _refcoco("RefCOCO", "refcoco_test"),
     _refcoco("RefCOCO_testA", "refcoco_testA"),
     _refcoco("RefCOCO_testB", "refcoco_testB"),
     _refcoco("RefCOCOplus_testA", "refcoco_plus_testA"),
     _refcoco("RefCOCOplus_testB", "refcoco_plus_testB"),
     _refcoco("RefCOCOg", "refcoco_g_test"),
-    Dataset("RefL4", Family.REFEXP, images="RefL4", subset=_SUBSETS["refl4"]),
-    Dataset("SVG", Family.REFEXP, images="VisualGenome", subset=_SUBSETS["svg_relations"]),
-    Dataset("PhraseCut", Family.REFEXP_ALL, images="VisualGenome", subset=_SUBSETS["phrasecut"]),
-    Dataset(
-        "Flickr30k",
-        Family.REFEXP_ALL,
-        images="Flickr30k",
-        has_caption=True,
-        subset=_SUBSETS["flickr30k"],
-    ),
-    Dataset("D3", Family.REFEXP_ALL, images="D3", has_negatives=True, subset=_SUBSETS["d3"]),
+    _released("RefL4", Family.REFEXP, "refl4"),
+    _released("SVG", Family.REFEXP, "svg_relations", images="VisualGenome"),
+    _released("PhraseCut", Family.REFEXP_ALL, "phrasecut", images="VisualGenome"),
+    _released("Flickr30k", Family.REFEXP_ALL, "flickr30k", has_caption=True),
+    _released("D3", Family.REFEXP_ALL, "d3", has_negatives=True),
     _hr_insdet("easy"),
     _hr_insdet("hard"),
-    Dataset(
+    _released(
         "RoboTools",
         Family.INSDET_VIDEO,
-        images="RoboTools",
+        "robotools",
         frames=64,
         image_name=lambda name: f"test/{name}",
         support_name=lambda name: f"test_video/{name}",
-        subset=_SUBSETS["robotools"],
     ),
     # Demonstration: photographs from Python packages, annotated by hand.
     *_made_here("Demo", maker="demo"),
