@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from vlmeval_findit.marks.rle import packed_mask
+from vlmeval_findit.marks.region import packed_mask
 
 WIDTH, HEIGHT = 200, 100
 OBJECT = [10.0, 20.0, 50.0, 40.0]

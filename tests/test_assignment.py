@@ -18,7 +18,7 @@ from vlmeval_findit.boxes.assignment import assign_sparse
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Judging
-from vlmeval_findit.marks.rle import packed_mask
+from vlmeval_findit.marks.region import packed_mask
 
 Query = tuple[Reading, Truth]
 SIDE = 100

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from vlmeval_findit.marks.region import Region, RegionError  # noqa: E402
+from vlmeval_findit.marks.region import (  # noqa: E402
+    RLE,
+    Region,
+    RegionError,
+)
 from vlmeval_findit.marks.render import WAYS, draw_marks  # noqa: E402
-from vlmeval_findit.marks.rle import RLE  # noqa: E402
 from vlmeval_findit.marks.style import (  # noqa: E402
     COLOURS,
     CONTRAST,

@@ -22,7 +22,7 @@ from vlmeval_findit.core.places import own_datasets_file
 from vlmeval_findit.core.scored_row import add_up
 from vlmeval_findit.data.importers.importer import Counts
 from vlmeval_findit.data.importers.table import IMPORTERS
-from vlmeval_findit.marks.rle import packed_mask
+from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["data_root"]

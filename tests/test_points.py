@@ -45,7 +45,7 @@ from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.replies import TokenLogprobs
 from vlmeval_findit.doctor.consultation import NotBoxesError, replies_of_run
 from vlmeval_findit.leaderboard.board import boards
-from vlmeval_findit.marks.rle import RLEError, packed_mask
+from vlmeval_findit.marks.region import RLEError, packed_mask
 from vlmeval_findit.publish.fiftyone import to_fiftyone
 from vlmeval_findit.publish.targets import NotExportableError
 from vlmeval_findit.report.page import make_page

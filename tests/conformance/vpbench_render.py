@@ -8,9 +8,8 @@ from unittest.mock import patch
 import numpy as np
 
 from vlmeval_findit.marks import scribble, style
-from vlmeval_findit.marks.region import Region
+from vlmeval_findit.marks.region import Region, rle_of
 from vlmeval_findit.marks.render import Drawn, draw_marks
-from vlmeval_findit.marks.rle import rle_of
 from vlmeval_findit.marks.style import ONLY, Shape, Style
 
 from .cases import Case, unlike

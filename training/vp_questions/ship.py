@@ -20,8 +20,7 @@ from vlmeval_findit.benchmarks.vpbench.query import VPQuery
 from vlmeval_findit.core.table_files import meta_path, write_table
 from vlmeval_findit.data.rendered.marked_tables import DrawnMark, MarkedRow
 from vlmeval_findit.data.rendered.tables import shipped
-from vlmeval_findit.marks.region import Polygon, Region
-from vlmeval_findit.marks.rle import RLE
+from vlmeval_findit.marks.region import RLE, Polygon, Region
 from vlmeval_findit.marks.style import Shape
 
 

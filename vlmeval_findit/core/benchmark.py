@@ -19,7 +19,7 @@ from .identity import Contradiction, Described, Identity
 from .messages import Message, prompt_hash
 from .metric import Metric, unsliced
 from .question import AnyTask, Query, Question, QuestionError
-from .replies import ParseFailure, Recorded, Reply, read_reply
+from .replies import ParseFailure, Recorded, Replies, Reply, read_reply
 from .scored_row import ScoredRow, totals
 from .settings import Settings
 from .spelling import nearest
@@ -199,12 +199,7 @@ class Benchmark(ABC):
         raise NotImplementedError(f"{self.name} scores neither answers nor batches")
 
     def score_batch(
-        self,
-        model: str,
-        task: AnyTask,
-        replies: Sequence[Reply],
-        settings: Settings,
-        run: Identity | None,
+        self, model: str, task: AnyTask, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
         """Score replies, by default each by :meth:`read` and :meth:`score`.
 
@@ -283,7 +278,7 @@ class Benchmark(ABC):
         return None
 
     def contradictions(
-        self, task: AnyTask, replies: Sequence[Reply], settings: Settings, run: Identity | None
+        self, task: AnyTask, replies: Replies, settings: Settings, run: Identity | None
     ) -> Sequence[Contradiction]:
         """List contradictions of replies or settings to the run, beside table and rows."""
         return ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
@@ -249,6 +249,9 @@ class Reply:
     def cut(self) -> bool:
         """Return whether the reply was cut at its token limit, if the run recorded that."""
         return self.recorded.finish_reason == "length"
+
+
+Replies = Sequence[Reply]  # of a run, in the order of its file
 
 
 class ParseFailure(NamedTuple):

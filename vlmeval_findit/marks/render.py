@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import shapes
-from .region import Region, RegionError
-from .rle import RLE
+from .region import RLE, Region, RegionError
 from .scribble import scribble, scribbles
 from .shapes import Canvas, Colour, PixelBox, Points, pixel_box
 from .style import (

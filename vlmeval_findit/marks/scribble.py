@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from .rle import Mask
+from .region import Mask
 from .shapes import Canvas, Colour, Points
 
 SMALLEST = 50  # pixels; smaller parts get no scribble

@@ -11,8 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from .region import Polygon
-from .rle import RLE, Mask
+from .region import RLE, Mask, Polygon
 
 Canvas = npt.NDArray[np.uint8]
 """height x width x 3, RGB; height x width to find the pixels that a mark covers."""

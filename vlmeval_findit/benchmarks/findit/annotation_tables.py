@@ -19,7 +19,7 @@ from ...core.config import Checked
 from ...core.metric import slice_problem
 from ...core.question import Task
 from ...core.table_files import NESTED, CellError, ImagePath, Paths, Side, TableError
-from ...marks.rle import PackedMask, RLEError
+from ...marks.region import PackedMask, RLEError
 from .datasets import DATASETS, OF_THE_RELEASE
 from .marked_pictures import with_marks
 from .names import parse

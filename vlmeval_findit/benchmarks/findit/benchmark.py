@@ -16,7 +16,7 @@ from ...core.drawing import Curve, Drawing
 from ...core.identity import Contradiction, Described, Identity
 from ...core.image_files import header
 from ...core.messages import Message, PartKind, Reference
-from ...core.replies import Recorded, Reply
+from ...core.replies import Recorded, Replies
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts as own_prompts
@@ -115,17 +115,12 @@ class FindIt(Benchmark):
         return space_of_new_run(model, question, settings, found)
 
     def contradictions(
-        self, task: Any, replies: Sequence[Reply], settings: Settings, run: Identity | None
+        self, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> Sequence[Contradiction]:
         return contradicting_spaces(replies, settings, run)
 
     def score_batch(
-        self,
-        model: str,
-        task: Any,
-        replies: Sequence[Reply],
-        settings: Settings,
-        run: Identity | None,
+        self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
         found, spaces = match_replies(model, task, replies, settings, run)
         return BatchScore(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.representation import ReplyFormat
 from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.identity import GIVEN, SPACE, Contradiction, Described, Identity
-from ...core.replies import Reply
+from ...core.replies import Replies
 from ...core.settings import Settings
 from ...models.row import ModelRow
 from ...models.table import MODELS, check_settings, find_model, known_model, unknown_space
@@ -68,7 +68,7 @@ def space_of_new_run(
 
 
 def contradicting_spaces(
-    replies: Sequence[Reply], settings: Settings, run: Identity | None
+    replies: Replies, settings: Settings, run: Identity | None
 ) -> list[Contradiction]:
     """Find spaces of a setting or a reply that contradict the recorded one."""
     recorded = run.space if run is not None else None
@@ -89,7 +89,7 @@ def contradicting_spaces(
 
 
 def spaces_of(
-    replies: Sequence[Reply], model: str, variant: Variant, settings: Settings, run: Identity | None
+    replies: Replies, model: str, variant: Variant, settings: Settings, run: Identity | None
 ) -> list[SpaceInForce]:
     """Return the space of every reply.
 

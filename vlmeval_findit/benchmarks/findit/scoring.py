@@ -14,7 +14,7 @@ from ...boxes.records import NO_BOX, Matched, Reading, Reason
 from ...boxes.representation import Judging, ReplyFormat
 from ...boxes.spaces import to_pixels
 from ...core.identity import Identity
-from ...core.replies import Reply
+from ...core.replies import Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .anatomy import LOSSES, details_of, event_sums
@@ -77,7 +77,7 @@ def read_reply(reply: Reply, read: Reader) -> Reading:
 def match_replies(
     model: str,
     task: FindItTask,
-    replies: Sequence[Reply],
+    replies: Replies,
     settings: Settings,
     run: Identity | None,
 ) -> tuple[list[MatchedReply], list[SpaceInForce]]:

@@ -17,7 +17,7 @@ from ...core.benchmark import BatchScore, Published
 from ...core.drawing import Drawing, Role
 from ...core.identity import Identity
 from ...core.question import AnyTask
-from ...core.replies import Reply
+from ...core.replies import Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from ..findit.benchmark import FindIt
@@ -79,12 +79,7 @@ class RefL4(FindIt):
         return list(replies_of(path, [query.annotation for query in queries.values()]))
 
     def score_batch(
-        self,
-        model: str,
-        task: Any,
-        replies: Sequence[Reply],
-        settings: Settings,
-        run: Identity | None,
+        self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
         found, spaces = match_replies(model, task, replies, settings, run)
         truths = [task.queries[one.reply.index].annotation for one in found]

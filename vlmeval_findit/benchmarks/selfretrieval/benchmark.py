@@ -14,7 +14,7 @@ from ...core.identity import Identity
 from ...core.messages import Message, PartKind, image, text
 from ...core.places import image_folder
 from ...core.question import PlainQuestion
-from ...core.replies import UNREAD, Recorded, Reply
+from ...core.replies import UNREAD, Recorded, Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .captions import REASONS, captions_in, replies_of
@@ -98,12 +98,7 @@ class SelfRetrieval(Benchmark):
         return replies_of(path, task.queries.values())
 
     def score_batch(
-        self,
-        model: str,
-        task: Any,
-        replies: Sequence[Reply],
-        settings: Settings,
-        run: Identity | None,
+        self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
         question: PlainQuestion = task.question
         name, source = encoder_name(question.table, settings)

@@ -14,7 +14,7 @@ from ...core.identity import Identity
 from ...core.messages import Message, PartKind
 from ...core.places import find_table
 from ...core.question import Task
-from ...core.replies import UNREAD, ParseFailure, Recorded, Reply, read_reply
+from ...core.replies import UNREAD, ParseFailure, Recorded, Replies, Reply, read_reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import stage2_task
@@ -181,12 +181,7 @@ class VPBench(Benchmark):
         return str(query.answer)
 
     def score_batch(
-        self,
-        model: str,
-        task: Any,
-        replies: Sequence[Reply],
-        settings: Settings,
-        run: Identity | None,
+        self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
         return BatchScore(tuple(scored_row(task.queries[one.index], one) for one in replies))
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
-from ...marks.rle import packed_mask
+from ...marks.region import packed_mask
 from ..own.annotations import AnnotationError, line_of, rows_of
 from ..own.asked import AskedQuery, AskedSet
 from ..own.masks import pixels_of

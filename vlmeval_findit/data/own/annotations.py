@@ -14,7 +14,7 @@ from typing import Any
 
 from ...boxes.representation import Corners
 from ...core.image_files import Size
-from ...marks.rle import PackedMask
+from ...marks.region import PackedMask
 
 
 class AnnotationError(ValueError):

@@ -21,7 +21,7 @@ from ...benchmarks.findit.datasets import Family
 from ...boxes.records import Truth
 from ...boxes.representation import Corners
 from ...core.spelling import nearest
-from ...marks.rle import PackedMask
+from ...marks.region import PackedMask
 from .annotations import CORNERS, AnnotationError, Units, json_of, lines_of, numbers, units_of
 from .asked import AskedQuery, AskedSet
 from .masks import mask_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...core.files import unsafe
 from ...core.image_files import Size, decode
-from ...marks.rle import Mask, PackedMask, packed_mask, packed_runs, rle_of
+from ...marks.region import Mask, PackedMask, packed_mask, packed_runs, rle_of
 from .annotations import AnnotationError, number
 
 

@@ -11,7 +11,7 @@ from ...boxes.records import Mask
 from ...boxes.representation import Corners
 from ...core.files import unsafe
 from ...core.image_files import ImageFileError, Size, header, misfit, orientation, problem
-from ...marks.rle import PackedMask, RLEError, packed_mask
+from ...marks.region import PackedMask, RLEError, packed_mask
 from .annotations import AnnotationError, Units
 from .asked import AskedQuery, AskedSet
 from .exif import Drawn, mask_to_stored, to_stored, turned_size
