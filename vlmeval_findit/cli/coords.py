@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -71,6 +72,10 @@ def command(
         if (space_text := fitting_space(seen.diagnosis)) is not None:
             print("score it in that space, beside the recorded score:")
             print(f"  {as_called(how_to_score(predictions, dataset, '--space', space_text))}\n")
+        elif is_of_another_order(seen.diagnosis):
+            command = ["search", "--model", found.model, "--data", found.task.question.table]
+            print("find the format that it answers best in:")
+            print(as_called(f"  python run_findit.py {shlex.join(command)}\n"))
     if json_file is not None:
         with atomic_write(json_file) as f:
             f.write(json.dumps(told, indent=1) + "\n")
@@ -82,10 +87,18 @@ def fitting_space(diagnosis: Diagnosis) -> str | None:
     found = diagnosis.found
     if diagnosis.verdict is not Verdict.OTHER or found is None or found.best.space.space is None:
         return None
-    if found.best.order.name != diagnosis.declared.order.name:
+    if is_of_another_order(diagnosis):
         return None
     values = found.best.space.space.as_dict()
     return json.dumps(values) if len(values) > 1 else str(values["kind"])
+
+
+def is_of_another_order(diagnosis: Diagnosis) -> bool:
+    """Tell whether the numbers of a box come in another order than was asked for."""
+    found = diagnosis.found
+    if diagnosis.verdict is not Verdict.OTHER or found is None:
+        return False
+    return found.best.order.name != diagnosis.declared.order.name
 
 
 def folded(lines: Sequence[str]) -> Iterator[str]:
