@@ -188,7 +188,8 @@ def test_where_there_is_no_runner_it_says_what_to_type(lmu: Path, tmp_path: Path
     env = environment(lmu, PYTHONPATH=str(clone))
     done = run(RUN_FINDIT, ["--data", DATA, "--model", MODEL], tmp_path, env)
     assert done.returncode == 2
-    assert f"python run.py --data {DATA} --model {MODEL}" in done.stdout
+    assert "In a clone of it, type:\n  python run.py " in done.stdout
+    assert f" --data {DATA} --model {MODEL}\n" in done.stdout
 
 
 def test_another_checkpoint_under_one_name_is_refused(lmu: Path, tmp_path: Path) -> None:
