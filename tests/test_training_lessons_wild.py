@@ -59,9 +59,9 @@ def test_nothing_holds_no_box_wherever_a_format_can_say_so() -> None:
     for how in {row.reads(v.reply) for row in SPEAKERS.values() for v in VARIANTS}:
         boxes = read(nothing(how), how).boxes
         if how.frames == 1 or how.structure == "nested":
-            assert boxes == []
+            assert boxes == ()
         else:
-            assert boxes == [(0.0, 0.0, 0.0, 0.0)]
+            assert boxes == ((0.0, 0.0, 0.0, 0.0),)
 
 
 @pytest.mark.parametrize("structure", ["per_box", "decomposed"])
