@@ -168,7 +168,7 @@ def test_slices_by_tag_in_leaderboard_anatomy_report_and_frames(
     frame = findit.load_runs("outputs").queries()
     assert frame["time"].tolist() == ["night", "night", "<b>day", "never"]
     assert frame["image (part)"].tolist()[:2] == ["a", "b"]
-    assert frame["image"].tolist() == ["0.png", "1.png", "2.png", "0.png"]
+    assert [Path(image).name for image in frame["image"]] == ["0.png", "1.png", "2.png", "0.png"]
 
 
 def test_kinds_of_many_values_are_in_the_file_alone(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def _print_pairs(pairs: Sequence[tuple[Run, Run]], found: Sequence[dict[str, Dif
 
 def _queries(found: Finders) -> Iterator[str]:
     yield (
-        f"Found (query score from {FOUND:g} %): by both {len(found.both)}, only by A "
+        f"Found (score from {FOUND:g} %): by both {len(found.both)}, only by A "
         f"{len(found.left)}, only by B {len(found.right)}, by neither {len(found.neither)}"
     )
     for name, indices in (("A", found.left), ("B", found.right)):
