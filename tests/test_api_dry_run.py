@@ -113,7 +113,7 @@ def test_show_and_models_say_how_a_model_is_asked(
     assert "max_tokens: 8000" in shown
     assert "image: 741 x 500, sent as 741 x 500, image/png" in shown
     assert "base64" not in shown
-    assert main(["models"]) == 0
+    assert main(["models", "GPT-6-Astra"]) == 0
     listed = capsys.readouterr().out
     assert "--model GPT-6-Astra: openai/gpt-6-astra through OpenRouter" in listed
 
