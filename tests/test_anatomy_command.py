@@ -169,6 +169,23 @@ def without_events(run: Run) -> Run:
     return replace(run, rows=rows)
 
 
+def test_on_a_terminal_runs_are_a_line_each(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = world.run("One", NAME, ODD)
+    world.run("Two", NAME, ODD)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert main(["errors", str(world.runs)]) == 0
+    _, one, two, rest = capsys.readouterr().out.splitlines()
+    largest = max(anatomy_of(run), key=lambda loss: loss.points)
+    assert one.startswith(f"One on {NAME}: F1@0.5 (failed calls as misses) ")
+    assert f", {largest.cause.name} -{largest.points:.1f}" in one
+    assert two == one.replace("One", "Two")
+    assert rest.endswith("run_findit.py errors FILE")
+    assert main(["errors", str(world.runs), "--by", "size"]) == 0
+    assert "mostly" in capsys.readouterr().out
+
+
 def test_files_of_before_are_named(world: World, capsys) -> None:
     run = world.run("Model", NAME, ODD)
     stem = run.path.with_suffix("")

@@ -102,6 +102,28 @@ def test_a_right_run(deployment: Deployment, capsys: pytest.CaptureFixture[str])
     assert not any(line != line.rstrip() for line in out.splitlines())
 
 
+def test_on_a_terminal_runs_are_a_line_each_those_in_doubt_first(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right, wrong = (
+        deployment(),
+        deployment(space={"kind": "pixels"}, name="FindIt_Pascal_xyxy_text"),
+    )
+    assert doctor(right.parent) == 1
+    piped = capsys.readouterr().out
+    assert piped.count("if the answers were read as") == 2
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert doctor(right.parent) == 1
+    first, second, rest = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"Model on {wrong.stem.removeprefix('Model_')}: declared pixels")
+    assert first.endswith("the run's convention is wrong")
+    assert second.startswith(f"Model on {NAME}: ")
+    assert second.endswith(": it fits")
+    assert rest.endswith("run_findit.py coords FILE")
+    assert doctor(right) == 0
+    assert "if the answers were read as" in capsys.readouterr().out
+
+
 def test_a_wrong_space_is_said_with_what_the_score_would_be(
     deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -23,6 +24,7 @@ from ..runs.opening import open_predictions
 from ..runs.prediction_names import how_to_score, prediction_files
 from ..runs.results import of_other_space
 from .options import Command, data_name_option, force_option, json_option, runs_argument
+from .printing import console, print_lines
 
 WIDTH = 80
 ALARM = 1
@@ -45,7 +47,8 @@ def command(
     """Print in which coordinates each run's answers really are; no model is needed.
 
     Where another coordinate space fits, the command follows that scores the run in it. RUN is a
-    prediction file, a folder of such, or a file of a score in another space (score --space).
+    prediction file, a folder of such, or a file of a score in another space (score --space). On a
+    terminal several runs get a line each, those in doubt first.
 
     Exit status 0: the declared convention fits, or nothing can be said; 1: another one fits.
     """
@@ -53,7 +56,9 @@ def command(
     settings = replace(settings, beside=space is not None)
     told: list[dict[str, Any]] = []
     alarms = 0
-    for path in prediction_files(runs):
+    paths = list(prediction_files(runs))
+    brief: list[tuple[bool, str]] | None = [] if len(paths) > 1 and console().is_terminal else None
+    for path in paths:
         predictions, how = of_other_space(path, settings)
         found = open_predictions(predictions, how, dataset)
         name = f"{visible(found.model)} on {found.task.name}"
@@ -68,6 +73,9 @@ def command(
         alarms += seen.diagnosis.verdict.alarms
         told.append({"run": str(path), "model": found.model, "dataset": found.task.name})
         told[-1] |= seen.as_dict()
+        if brief is not None:
+            brief.append((not seen.diagnosis.verdict.alarms, f"{name}: {verdict_line(seen)}"))
+            continue
         print("\n".join(folded([name, *(f"  {line}" for line in text_of(seen))])) + "\n")
         if (space_text := fitting_space(seen.diagnosis)) is not None:
             print("score it in that space, beside the recorded score:")
@@ -76,6 +84,10 @@ def command(
             command = ["search", "--model", found.model, "--data", found.task.question.table]
             print("find the format that it answers best in:")
             print(as_called(f"  python run_findit.py {shlex.join(command)}\n"))
+    if brief:
+        # A sort by the first alone keeps the order of the files.
+        print_lines([line for _, line in sorted(brief, key=itemgetter(0))], "--json FILE")
+        print(as_called("what a run's verdict rests on: python run_findit.py coords FILE"))
     if json_file is not None:
         with atomic_write(json_file) as f:
             f.write(json.dumps(told, indent=1) + "\n")

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from ..core.command import as_called
 from ..core.files import atomic_write
 from ..core.spelling import visible
 from ..core.statistics import INTERVALS, Difference
@@ -28,7 +29,7 @@ from ..runs.intervals import StatisticsError
 from ..runs.scored_run import Keep, Run, load_runs, with_details
 from ..runs.twins import Syntax, syntax, twin_of
 from .options import PATH, Command, json_option, runs_argument
-from .printing import print_lines, print_table
+from .printing import console, print_lines, print_table
 
 REFUSED = 2
 """The exit status where a run has to be scored again first."""
@@ -55,7 +56,9 @@ def command(
     """Print which error types cost each run its points; no model is needed.
 
     The points between the score, failed calls as misses, and 100 are divided among error types, and
-    add up. Exit status 2: a run does not record them; the others are printed.
+    add up. On a terminal several runs get a line each, unless --by or --against asks for more.
+
+    Exit status 2: a run does not record them; the others are printed.
     """
     other = _one(against) if against is not None else None
     if other is not None:
@@ -64,6 +67,8 @@ def command(
     print(f"Intervals: {INTERVALS}.")
     scored = load_runs(runs, keep=Keep.SUMS)
     beside = scored if other is None else [*scored, other]
+    several = len(scored) > 1 and by is None and other is None
+    brief: list[str] | None = [] if several and console().is_terminal else None
     with _list_in(json_file) as tell:
         for run in scored:
             try:
@@ -74,6 +79,10 @@ def command(
                 print(f"error: {error}", file=sys.stderr)
                 refused = True
                 continue
+            if brief is not None:
+                brief.append(_line(run, losses))
+                tell(told)
+                continue
             print(f"\n{visible(run.model)} on {run.question.name}")
             for at, table in enumerate(tables):
                 if at:
@@ -81,7 +90,24 @@ def command(
                 print_table(table, "--json FILE")
                 print_lines([note.text for note in table.notes], "--json FILE")
             tell(told)
+    if brief:
+        print_lines(brief, "--json FILE")
+        print(as_called("all that a run lost: python run_findit.py errors FILE"))
     return REFUSED if refused else 0
+
+
+_LARGEST = 3
+"""Error types of a run that stand in its line."""
+
+
+def _line(run: Run, losses: Sequence[Loss]) -> str:
+    """Write a run's score and its largest losses as a line."""
+    score = run.benchmark.anatomy.score
+    value = score.value(run.sums)
+    largest = sorted(losses, key=lambda loss: -loss.points)[:_LARGEST]
+    lost = "".join(f", {loss.cause.name} -{loss.points:.1f}" for loss in largest if loss.points > 0)
+    told = "–" if value is None else f"{value:.1f}"
+    return f"{visible(run.model)} on {run.question.name}: {score.title} {told}{lost}"
 
 
 def _told(
