@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
-from ..core.files import atomic_write, write_once
+from ..core.files import write_once
 from ..core.settings import settings_from
 from ..core.spelling import visible
 from ..doctor.consultation import NotBoxesError
@@ -26,7 +25,7 @@ from .options import (
     runs_argument,
     space_option,
 )
-from .printing import print_lines, print_table
+from .printing import print_lines, print_table, write_json
 
 NOTHING = 1
 """No run has answers that are boxes."""
@@ -68,8 +67,7 @@ def command(
         return NOTHING
     print_lines(legend(told).lines, "docs/confidences.md")
     if json_file is not None:
-        with atomic_write(json_file) as f:
-            f.write(json.dumps([one.as_dict() for one in told], indent=1) + "\n")
+        write_json(json_file, [one.as_dict() for one in told])
     if plot is not None:
         from ..report.confidences import picture
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,14 +9,13 @@ from typing import Any
 
 import click
 
-from ..core.files import atomic_write
 from ..core.spelling import counted, visible
 from ..core.statistics import INTERVALS, Difference
 from ..leaderboard.comparison import comparison_table, datasets_table
 from ..runs.comparison import FOUND, Finders, compare, finders, pairs_of, query_scores
 from ..runs.scored_run import Keep, Run, load_runs
-from .options import Command
-from .printing import print_table
+from .options import Command, json_option
+from .printing import print_table, write_json
 
 _PAGE = Path("outputs/compare.html")
 
@@ -38,9 +36,7 @@ _INDICES = 12
     metavar="[FILE]",
     help=f"Write a report of both ({_PAGE}) and open it, the queries that differ most first.",
 )
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write it there."
-)
+@json_option
 def command(left: Path, right: Path, show: Path | None, json_file: Path | None) -> int:
     """Print the difference of every metric, A minus B, and the queries only one of them finds.
 
@@ -56,9 +52,7 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
         _print_pairs(pairs, found)
     if json_file is not None:
         told = [_as_dict(*pair, one) for pair, one in zip(pairs, found, strict=True)]
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(json_file) as f:
-            json.dump(told, f, indent=1)
+        write_json(json_file, told)
     return 0 if show is None else _show(left, right, show)
 
 

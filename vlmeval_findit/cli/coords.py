@@ -14,17 +14,17 @@ from typing import Any
 import click
 
 from ..core.command import as_called
-from ..core.files import atomic_write
 from ..core.settings import settings_from
 from ..core.spelling import visible
 from ..doctor.consultation import Consultation, NotBoxesError, consult, replies_of_run
 from ..doctor.conventions import Bend, Convention
 from ..doctor.diagnosis import Diagnosis, Found, Verdict
+from ..leaderboard.table import Cell, Field, Kind, text_of
 from ..runs.opening import open_predictions
 from ..runs.prediction_names import how_to_score, prediction_files
 from ..runs.results import of_other_space
 from .options import Command, data_name_option, force_option, json_option, runs_argument
-from .printing import console, print_lines
+from .printing import console, print_lines, write_json
 
 WIDTH = 80
 ALARM = 1
@@ -76,7 +76,7 @@ def command(
         if brief is not None:
             brief.append((not seen.diagnosis.verdict.alarms, f"{name}: {verdict_line(seen)}"))
             continue
-        print("\n".join(folded([name, *(f"  {line}" for line in text_of(seen))])) + "\n")
+        print("\n".join(folded([name, *(f"  {line}" for line in lines_of(seen))])) + "\n")
         if (space_text := fitting_space(seen.diagnosis)) is not None:
             print("score it in that space, beside the recorded score:")
             print(f"  {as_called(how_to_score(predictions, dataset, '--space', space_text))}\n")
@@ -89,8 +89,7 @@ def command(
         print_lines([line for _, line in sorted(brief, key=itemgetter(0))], "--json FILE")
         print(as_called("what a run's verdict rests on: python run_findit.py coords FILE"))
     if json_file is not None:
-        with atomic_write(json_file) as f:
-            f.write(json.dumps(told, indent=1) + "\n")
+        write_json(json_file, told)
     return ALARM if alarms else 0
 
 
@@ -120,7 +119,7 @@ def folded(lines: Sequence[str]) -> Iterator[str]:
         yield from wrap(line, WIDTH, subsequent_indent=indent, drop_whitespace=True) or [line]
 
 
-def text_of(seen: Consultation) -> Iterator[str]:
+def lines_of(seen: Consultation) -> Iterator[str]:
     """What is printed of a run, line by line, before long lines are folded."""
     diagnosis = seen.diagnosis
     yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
@@ -136,7 +135,7 @@ def text_of(seen: Consultation) -> Iterator[str]:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"
+    return text_of(Field("", Kind.VALUE), Cell(value))
 
 
 def _f1(seen: Consultation, convention: Convention) -> str:

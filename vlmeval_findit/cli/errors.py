@@ -23,7 +23,7 @@ from ..leaderboard.errors import (
     salvaged_table,
     syntax_table,
 )
-from ..leaderboard.table import Table
+from ..leaderboard.table import Cell, Field, Kind, Table, text_of
 from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, compare, parts_of
 from ..runs.intervals import StatisticsError
 from ..runs.scored_run import Keep, Run, load_runs, with_details
@@ -103,11 +103,17 @@ _LARGEST = 3
 def _line(run: Run, losses: Sequence[Loss]) -> str:
     """Write a run's score and its largest losses as a line."""
     score = run.benchmark.anatomy.score
-    value = score.value(run.sums)
+    value = text_of(Field(score.name, Kind.VALUE), Cell(score.value(run.sums)))
+    points = Field("points", Kind.DIFFERENCE)
     largest = sorted(losses, key=lambda loss: -loss.points)[:_LARGEST]
-    lost = "".join(f", {loss.cause.name} -{loss.points:.1f}" for loss in largest if loss.points > 0)
-    told = "–" if value is None else f"{value:.1f}"
-    return f"{visible(run.model)} on {run.question.name}: {score.title} {told}{lost}"
+    lost = [
+        f"{one.cause.name} {text_of(points, Cell(-one.points))}"
+        for one in largest
+        if one.points > 0
+    ]
+    return f"{visible(run.model)} on {run.question.name}: " + ", ".join(
+        [f"{score.title} {value}", *lost]
+    )
 
 
 def _told(
@@ -155,6 +161,7 @@ def _list_in(path: Path | None) -> Iterator[Callable[[Mapping[str, Any]], None]]
     if path is None:
         yield lambda one: None
         return
+    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         before = "[\n "
 

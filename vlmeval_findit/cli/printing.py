@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
+from ..core.files import atomic_write
 from ..core.places import find_table, is_looked_in
 from ..core.spelling import visible
 from ..leaderboard.render import to_terminal
@@ -107,6 +109,13 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
 def _number(value: object) -> float | None:
     """Return a value of a score or of its file; None where there is none."""
     return None if value in (None, "") else float(str(value))
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write what a command found, for ``--json FILE``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as f:
+        f.write(json.dumps(value, indent=1) + "\n")
 
 
 def report_spending(budget: Budget) -> int:

@@ -29,8 +29,8 @@ from ..models.table import MODELS, find_model, known_model
 from ..runs.opening import open_predictions
 from ..sweeps.config import Sweep, read_sweep
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
-from .options import PATH, Command, complete_models, is_quiet
-from .printing import report_spending
+from .options import PATH, Command, complete_models, is_quiet, json_option
+from .printing import report_spending, write_json
 from .probe_text import Instead, Probed, as_dict, needed, text_of
 from .refusals import check_amounts
 from .sweep import budget_for, hosts_for, results_of
@@ -84,7 +84,7 @@ _STAND_IN = "grid1000"
 @click.option("--work-dir", type=PATH, default=Path("outputs/probe"), metavar="DIR")
 @click.option("--refresh", is_flag=True, help="Ask again what was asked before.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Plot true against said coordinates.")
-@click.option("--json", "json_file", type=PATH, metavar="FILE", help="Write everything there.")
+@json_option
 @click.option(
     "--save",
     type=PATH,
@@ -135,10 +135,7 @@ def command(
     if plot is not None:
         _plot(probed, plot)
     if json_file is not None:
-        json_file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(json_file) as f:
-            json.dump({**as_dict(probed), "exit_status": _status(probed)}, f, indent=1)
-            f.write("\n")
+        write_json(json_file, {**as_dict(probed), "exit_status": _status(probed)})
     if save is not None:
         print(_saved(probed, wanted.entry, save))
     return _status(probed)

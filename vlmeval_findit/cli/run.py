@@ -147,7 +147,9 @@ class _RunCommand(Command):
     metavar="KEY=DIR",
     help="Where the images of a dataset lie (repeatable).",
 )
-@click.option("--prompts", type=PATH, metavar="FILE", help="Other words of the prompts.")
+@click.option(
+    "--prompts", type=PATH, metavar="CLONE", help="Ask in the release's own words, from a clone."
+)
 @model_options(DRY_RUN, CONFIDENCES, FORCE, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT'S FLAGS]...")
 def command(**given: Any) -> int:
