@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from vlmeval_findit.leaderboard.render import (
     markdown_page,
     to_csv,
     to_html,
+    to_json,
     to_latex,
     to_markdown,
     to_plain,
@@ -53,6 +55,22 @@ def test_rows_for_programs_have_intervals_as_columns() -> None:
     assert rows[1]["model"] == "'=B"
     assert TABLE.frame()["Overall high"][0] == 70.1
     assert to_csv(Table("", TABLE.fields, [])).strip() == ",".join(TABLE.header)
+
+
+def test_json_has_rows_as_objects_and_notes() -> None:
+    nan = float("nan")
+    odd = [None, "D", Cell(nan, Interval(nan, float("inf"))), "", nan, ""]
+    made = to_json(Table(TABLE.title, TABLE.fields, [*TABLE.rows, odd], NOTES))
+    assert json.loads(json.dumps(made, allow_nan=False)) == made
+    first, second, third, last = made["rows"]
+    assert first["Overall"] == {"value": 61.25, "low": 52.0, "high": 70.1}
+    assert (first["p"], first["queries"], first["model"]) == (0.0004, 1200, "A<b>")
+    assert second["rank"] == {"value": 2, "sign": "≈"}
+    assert third["A - B"] == {"value": None, "low": None, "high": None}
+    assert last["Overall"] == {"value": None, "low": None, "high": None}
+    assert last["A - B"]["value"] is last["p"] is last["queries"] is None
+    assert made["title"] == "F1 & more"
+    assert made["notes"][0] == {"title": "", "lines": ["How to read it."]}
 
 
 def test_markdown_escapes_names_and_marks_the_best() -> None:

@@ -35,7 +35,7 @@ def losses_table(run: Run, losses: Sequence[Loss]) -> Table:
         notes.append(Note("", ["nothing to find, and nothing answered: nothing is lost"]))
     elif score.better is Better.HIGHER:
         rows.append(["sum", "", (reached or 0) + lost])
-    return Table("Errors", [Field(""), count("events"), value("points")], rows, notes)
+    return Table("Errors", [Field("error type"), count("events"), value("points")], rows, notes)
 
 
 def loss_differences_table(
@@ -52,7 +52,7 @@ def loss_differences_table(
         if (found := differences.get(loss.cause.key)) is not None
     ]
     rows.append(["lost in all", sum(found.value for found in differences.values()), ""])
-    fields = [Field(""), _POINTS, Field("p (Holm)", Kind.P)]
+    fields = [Field("error type"), _POINTS, Field("p (Holm)", Kind.P)]
     return Table(f"against {other.model} on {other.question.name}", fields, rows)
 
 
@@ -63,7 +63,7 @@ def syntax_table(found: Syntax) -> Table:
         ["syntax cost", Cell(found.gain.value, found.gain.interval)],
         ["sight costs the rest", Cell(f"{found.sight:.1f}")],
     ]
-    return Table("constrained to the format", [Field(""), _POINTS], rows)
+    return Table("constrained to the format", [Field("part"), _POINTS], rows)
 
 
 def parts_table(anatomy: Anatomy, by: str, parts: Sequence[Part]) -> Table:
@@ -86,7 +86,7 @@ def salvaged_table(run: Run) -> Table:
         steps = {**steps_of(run.rows), "in all (some need several)": more}
         rows = [[name, one.replies, one.boxes, one.objects, ""] for name, one in steps.items()]
         rows += _metric_rows(run, (run.benchmark.metrics[0], salvaged), 3)
-    fields = [Field(""), count("replies"), count("boxes"), count("objects"), value("percent")]
+    fields = [Field("repair"), count("replies"), count("boxes"), count("objects"), value("percent")]
     astray = sum(row.reason is not None and not row.failed for row in run.rows)
     title = f"what a tolerant reader would take of {astray:,} replies that do not adhere"
     return Table(title, fields, rows)
@@ -102,7 +102,7 @@ def rejection_table(run: Run) -> Table:
         rows += _metric_rows(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE), 1)
     every = sum(one.queries for one in shares)
     title = f"{every:,} of {len(run.rows):,} queries have nothing to find"
-    return Table(title, [Field(""), count("queries"), value("percent")], rows)
+    return Table(title, [Field("outcome"), count("queries"), value("percent")], rows)
 
 
 def _metric_rows(run: Run, metrics: Sequence[Metric], empty: int) -> list[list[Value]]:

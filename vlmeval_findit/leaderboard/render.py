@@ -1,11 +1,12 @@
-"""Tables as text: CSV, Markdown, LaTeX, HTML, and for the terminal."""
+"""Tables as CSV, JSON, Markdown, LaTeX, HTML, and for the terminal."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
@@ -21,6 +22,45 @@ def to_csv(table: Table) -> str:
     return as_csv(table.records(), table.header)
 
 
+# --- JSON -----------------------------------------------------------------------------------------
+
+
+def to_json(table: Table) -> dict[str, Any]:
+    """Return a table as what JSON can hold: its title, rows by column, and notes.
+
+    A value that may have an interval, a rank and a difference are objects: ``value``, ``low`` and
+    ``high`` (null where there is none), and ``sign`` where the table shows one.  Everything else is
+    the value itself.  What is no number (NaN, infinity, or nothing) is null.
+    """
+    return {
+        "title": table.title,
+        "rows": [
+            {field.name: _json_value(field, cell) for field, cell in row} for row in table.cells()
+        ],
+        "notes": [{"title": note.title, "lines": list(note.lines)} for note in table.notes],
+    }
+
+
+def _json_value(field: Field, cell: Cell) -> Any:
+    value = cell.value if field.kind is Kind.TEXT or cell.value != "" else None
+    if not (field.interval or field.kind in (Kind.RANK, Kind.DIFFERENCE)):
+        return _finite(value)
+    made = {"value": _finite(value)}
+    if field.interval:
+        bounds = cell.interval
+        made["low"] = _finite(bounds.low) if bounds else None
+        made["high"] = _finite(bounds.high) if bounds else None
+    return {**made, "sign": cell.sign} if cell.sign else made
+
+
+def _finite(number: str | float | None) -> str | float | None:
+    """Return the value; None for NaN and infinity, which JSON does not have."""
+    return None if isinstance(number, float) and not math.isfinite(number) else number
+
+
+# --- Markdown -------------------------------------------------------------------------------------
+
+
 def all_notes(tables: Iterable[Table]) -> list[Note]:
     """Return the notes of tables, each once."""
     found: dict[str, dict[str, None]] = {}
@@ -28,9 +68,6 @@ def all_notes(tables: Iterable[Table]) -> list[Note]:
         for title, lines in table.notes:
             found.setdefault(title, {}).update(dict.fromkeys(lines))
     return [Note(title, list(lines)) for title, lines in found.items()]
-
-
-# --- Markdown -------------------------------------------------------------------------------------
 
 
 def md(text: str) -> str:
