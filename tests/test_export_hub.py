@@ -20,8 +20,8 @@ from vlmeval_findit.api.frames import load_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.identity import Answering, Identity
+from vlmeval_findit.core.run_files import CHECKSUMS
 from vlmeval_findit.models.table import NANO_CHECKPOINT
-from vlmeval_findit.publish.folder import CHECKSUMS
 from vlmeval_findit.publish.private import Private
 from vlmeval_findit.runs.scored_run import Run
 
@@ -308,7 +308,6 @@ def test_what_is_refused_leaves_nothing(
         ([str(path), "--private"], "are of --upload OWNER/NAME"),
         ([str(path), "--pictures", "3"], "--pictures is of --to mlflow or wandb or trackio"),
         ([str(path), "--licence", "Our own"], "--licence 'Our own' is no name"),
-        ([str(world.folder)], "lies in"),
         ([str(path), "--upload", "me/x"], "then add --yes"),
         ([str(path), "--upload", "nobody", "--yes"], "OWNER/NAME"),
         ([str(path), "--upload", "me/a b", "--yes"], "--upload me/a b"),
@@ -351,6 +350,46 @@ def test_checksums_lead_to_no_other_folder(world: World, out: Path) -> None:
     (out / CHECKSUMS).write_text(json.dumps(values))
     assert export(world, out, "--licence", "mit") == 0
     assert victim.read_text() == "kept"
+
+
+def test_runs_are_not_written_over(
+    world: World, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    for target in ("hub", "coco", "fiftyone", "trackio"):
+        assert main(["export", str(path), "--to", target, "--out", str(world.runs)]) == 2
+        assert f"--out {world.runs} holds the run {path}" in capsys.readouterr().err
+    assert not (world.runs / CHECKSUMS).exists()
+
+
+# --- beside runs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["hub", "coco", "fiftyone", "mlflow"])
+def test_what_export_wrote_is_no_run_of_the_folder(
+    world: World, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.2's copies of runs were scored, and stood on the leaderboard twice."""
+    if target == "mlflow":
+        pytest.importorskip("mlflow", reason="mlflow-skinny is not installed (extra: mlflow)")
+        monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.chdir(world.folder)
+    mixed(world)
+    world.runs.rename("outputs")
+    before = [str(run.path) for run in load_runs("outputs")]
+    assert main(["score", "outputs"]) == 0
+    scored = capsys.readouterr().out
+    assert main(["export", "outputs", "--to", target]) == 0
+    assert f"outputs/export/{target}" in capsys.readouterr().out
+    written = contents(Path("outputs/export"))
+    assert [str(run.path) for run in load_runs("outputs")] == before
+    assert main(["score", "outputs"]) == 0
+    assert capsys.readouterr().out == scored
+    assert main(["leaderboard", "outputs"]) == 0
+    assert contents(Path("outputs/export")) == written
+    assert main(["export", "outputs", "--to", target]) == 0
+    if target == "hub":
+        assert len(load_runs("outputs/export/hub")) == len(before)
 
 
 # --- the hub --------------------------------------------------------------------------------------

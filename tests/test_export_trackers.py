@@ -160,9 +160,6 @@ def test_a_store_that_there_is_not(
     said = capsys.readouterr().err
     assert "error: " in said
     assert "run the same command again to go on" in said
-    monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    assert track(world) == 2
-    assert "add --out DIR (or the variable MLFLOW_TRACKING_URI)" in capsys.readouterr().err
 
 
 def test_a_store_in_a_folder_has_figures_and_files(

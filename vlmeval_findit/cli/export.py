@@ -14,6 +14,7 @@ import click
 
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
+from ..core.run_files import CHECKSUMS
 from ..core.spelling import visible
 from ..publish.targets import TARGETS, ExportError, exporter, some
 from .options import PATH, Command, runs_argument
@@ -48,7 +49,7 @@ _SERVERS = ", ".join(f"{row.server}: {name}" for name, row in TARGETS.items() if
 
 @click.command(
     cls=_Export,
-    examples=["python run_findit.py export outputs --to coco --out outputs/coco"],
+    examples=["python run_findit.py export outputs --to coco"],
 )
 @runs_argument
 @click.option("--to", "target", required=True, type=click.Choice(tuple(TARGETS)), metavar="TARGET")
@@ -56,7 +57,7 @@ _SERVERS = ", ".join(f"{row.server}: {name}" for name, row in TARGETS.items() if
     "--out",
     type=PATH,
     metavar="DIR",
-    help=f"Folder that is written (or the server of {_SERVERS}).",
+    help=f"Folder that is written [default: outputs/export/TARGET, or the server of {_SERVERS}].",
 )
 @_flag(
     "confidence",
@@ -89,7 +90,10 @@ def command(
     another program or server refused; run the same command again to go on.
     """
     given = {name: value for name, value in flags.items() if value is not None}
-    _check(runs, target, out, given)
+    _check(target, given)
+    server = TARGETS[target].server
+    if out is None and not (server and os.environ.get(server)):
+        out = Path("outputs", "export", target)
     _check_upload(target, address, private, yes)
     # They bring pyarrow and scipy, which a --help need not wait for.
     from ..publish.upload import changes, look_at, upload
@@ -97,7 +101,7 @@ def command(
 
     try:
         repository = look_at(address, private) if address else None
-        for line in exporter(target)(_recorded(load_runs(runs)), out, **given):
+        for line in exporter(target)(_checked(load_runs(runs), out), out, **given):
             _say(line)
         if target != "hub" or out is None:
             return 0
@@ -117,16 +121,19 @@ def command(
     return 0
 
 
-def _recorded(runs: Sequence[Run]) -> Sequence[Run]:
-    """Refuse scores in another space than the recorded one: their files are not the run's."""
+def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
+    """Refuse runs that are written over, and scores in another space than the recorded one."""
     for run in runs:
+        if out and run.path.resolve().is_relative_to(out.resolve()):
+            # No command would find it there any more.
+            raise ValueError(f"--out {out} holds the run {run.path}: name a folder beside it")
         if run.other_space:
             raise ValueError(f"{run.model}: not in the space that the run recorded: {run.path}")
     return runs
 
 
-def _check(runs: Sequence[Path], name: str, out: Path | None, given: Mapping[str, Any]) -> None:
-    """Refuse flags of other targets, and places that cannot be written to."""
+def _check(name: str, given: Mapping[str, Any]) -> None:
+    """Refuse flags of other targets, and what the hub has no name for."""
     target = TARGETS[name]
     for flag in given:
         if flag not in target.flags:
@@ -136,13 +143,6 @@ def _check(runs: Sequence[Path], name: str, out: Path | None, given: Mapping[str
         raise ValueError(
             f"--licence {licence!r} is no name that the hub has: cc-by-4.0, mit or other"
         )
-    if out is None and not (target.server and os.environ.get(target.server)):
-        instead = f" (or the variable {target.server})" if target.server else ""
-        raise ValueError(f"nothing says where to: add --out DIR{instead}")
-    for path in runs:
-        if out and path.is_dir() and out.resolve().is_relative_to(path.resolve()):
-            # The next call would take what this one writes for runs.
-            raise ValueError(f"--out {out} lies in {path}: name a folder beside the runs")
 
 
 def _check_upload(name: str, address: str | None, private: bool, yes: bool) -> None:
@@ -165,7 +165,7 @@ def _say(line: str) -> None:
 
 def _say_places(out: Path, most: int | None) -> tuple[str, ...]:
     """List the addresses and paths in a dataset's files; returns those files."""
-    from ..publish.folder import CHECKSUMS, written_files
+    from ..publish.folder import written_files
     from ..publish.private import places_of
 
     files = written_files(out / CHECKSUMS, "hub")

@@ -6,8 +6,11 @@ The identity is written before the first call, the provenance (what the score re
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +72,33 @@ def run_of(path: Path) -> RunFiles:
 
 def in_other_spaces(folder: Path) -> list[Path]:
     """List the scores below a folder that are in another space than the recorded one."""
-    return sorted(folder.rglob(f"*_provenance{OTHER_SPACE}*.json"))
+    pattern = f"*_provenance{OTHER_SPACE}*.json"
+    return sorted(path for path in files_below(folder) if fnmatch(path.name, pattern))
+
+
+CHECKSUMS = "checksums.json"  # In every folder that ``export`` wrote
+WRITTEN_BY = "vlmeval_findit export"
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, without those of exports: they are copies of runs.
+
+    An exported folder that is named itself has its files.
+    """
+    for name, folders, files in os.walk(folder):
+        place = Path(name)
+        if CHECKSUMS in files and place != folder and _is_exported(place / CHECKSUMS):
+            folders.clear()
+        else:
+            yield from (place / file for file in files)
+
+
+def _is_exported(checksums: Path) -> bool:
+    try:
+        values = json.loads(checksums.read_text(encoding="utf-8"))
+        return bool(values["written by"].startswith(WRITTEN_BY))
+    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+        return False
 
 
 def marked(model: str, mark: str) -> str:

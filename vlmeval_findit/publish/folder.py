@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ..core.files import atomic_write, file_sha256
+from ..core.run_files import CHECKSUMS, WRITTEN_BY
 from .targets import NotExportableError
-
-CHECKSUMS = "checksums.json"
 
 
 @contextmanager
@@ -36,10 +36,17 @@ def made_anew(out: Path, target: str) -> Iterator[Path]:
         files = sorted(path for path in made.rglob("*") if path.is_file())
         now = {path.relative_to(made).as_posix(): file_sha256(path) for path in files}
         with atomic_write(made / CHECKSUMS) as f:
-            written = {"written by": _writer(target), "sha256": now}
-            json.dump(written, f, indent=1, ensure_ascii=False)
+            json.dump(_marker(target, now), f, indent=1, ensure_ascii=False)
         _check_unchanged(out, before, now)
         _put(made, out, before, now)
+
+
+def make_store(out: Path, target: str) -> None:
+    """Make the folder of a tracker's store, which others may write to as well."""
+    out.mkdir(parents=True, exist_ok=True)
+    if not (out / CHECKSUMS).exists():
+        with atomic_write(out / CHECKSUMS) as f:
+            json.dump(_marker(target, {}), f)
 
 
 def written_files(checksums: Path, target: str) -> tuple[str, ...]:
@@ -51,8 +58,8 @@ def written_files(checksums: Path, target: str) -> tuple[str, ...]:
     return (*_listed(checksums, target), CHECKSUMS)
 
 
-def _writer(target: str) -> str:
-    return f"vlmeval_findit export --to {target}"
+def _marker(target: str, files: Mapping[str, str]) -> Mapping[str, Any]:
+    return {"written by": f"{WRITTEN_BY} --to {target}", "sha256": files}
 
 
 def _checksums(out: Path, target: str) -> Mapping[str, str]:
@@ -67,7 +74,7 @@ def _checksums(out: Path, target: str) -> Mapping[str, str]:
 def _listed(checksums: Path, target: str) -> Mapping[str, str]:
     try:
         values = json.loads(checksums.read_text(encoding="utf-8"))
-        if values["written by"] == _writer(target):
+        if values["written by"] == _marker(target, {})["written by"]:
             return {str(name): str(checksum) for name, checksum in values["sha256"].items()}
     except (AttributeError, FileNotFoundError, KeyError, TypeError, ValueError):
         pass

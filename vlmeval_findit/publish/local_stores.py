@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..runs.scored_run import Run
+from .folder import make_store
 from .tracked import KEY, Tracked, log_each
 
 
@@ -29,8 +30,9 @@ def to_wandb(
     """
     import wandb
 
+    make_store(out, "wandb")
     there = out.absolute() / "wandb"
-    there.mkdir(parents=True, exist_ok=True)
+    there.mkdir(exist_ok=True)
 
     def log(one: Tracked) -> None:
         # Written elsewhere first: what lies in the folder is whole.
@@ -73,7 +75,7 @@ def to_trackio(
     Raises:
         RunError: a run is not whole; nothing is written.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    make_store(out, "trackio")
     trackio = _trackio(out)
 
     def known(key: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from ..core.redaction import quoted
 from ..runs.scored_run import Run
 from .copies import copy_run
+from .folder import make_store
 from .targets import ExportError, NotExportableError
 from .tracked import KEY, Tracked, log_each
 
@@ -44,7 +45,7 @@ def to_mlflow(
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     uri = artifacts = None
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
+        make_store(out, "mlflow")
         uri, artifacts = (
             f"sqlite:///{out.absolute()}/mlflow.db",
             (out.absolute() / "files").as_uri(),

@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..core.redaction import quoted, remember
-from .folder import CHECKSUMS, written_files
+from ..core.run_files import CHECKSUMS
+from .folder import written_files
 from .targets import ExportError, NotExportableError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..benchmarks import begins, is_question, name_after_model
 from ..core.predictions import PREDICTION_FORMATS, PredictionError
-from ..core.run_files import RunFiles
+from ..core.run_files import RunFiles, files_below
 
 
 def split_name(path: Path) -> tuple[str, str]:
@@ -44,7 +44,7 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
             raise FileNotFoundError(f"{path}: no such file or folder")
         inside = [path]
         if path.is_dir():
-            inside = [one for one in sorted(path.rglob("*")) if _is_predictions(one)]
+            inside = [one for one in sorted(files_below(path)) if _is_predictions(one)]
             if not inside:
                 raise PredictionError(f"{path}: no prediction file in it ({_pattern('.json')})")
         for one in inside:

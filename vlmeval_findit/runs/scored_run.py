@@ -22,7 +22,7 @@ from ..core.files import file_sha256
 from ..core.identity import GIVEN
 from ..core.metric import figures
 from ..core.question import Question, QuestionError
-from ..core.run_files import PROVENANCE, marked, run_of
+from ..core.run_files import PROVENANCE, files_below, marked, run_of
 from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals_of
 from .details import row_of
 from .plugins import otherwise
@@ -157,7 +157,7 @@ def _sharing(basis: Basis, shared: _Shared) -> Basis:
 
 def _provenances(path: Path) -> list[Path]:
     if path.is_dir():
-        inside = sorted(path.rglob(f"*{PROVENANCE}"))
+        inside = sorted(one for one in files_below(path) if one.name.endswith(PROVENANCE))
         if not inside:
             raise RunError(
                 f"{path}: no scored run in it (no *{PROVENANCE}); score prediction files with: "
