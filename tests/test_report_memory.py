@@ -19,7 +19,7 @@ from vlmeval_findit.core.run_files import run_of
 from vlmeval_findit.core.scored_row import RowTable, ScoredRow
 from vlmeval_findit.leaderboard.board import Board, boards, make_board
 from vlmeval_findit.report import cards, differences, transcripts
-from vlmeval_findit.report.beside import write_page
+from vlmeval_findit.report.assets import write_page
 from vlmeval_findit.report.cards import Choice
 from vlmeval_findit.report.differences import pair_values
 from vlmeval_findit.report.page import make_page

@@ -10,7 +10,7 @@ import click
 
 from ..core.spelling import counted
 from ..leaderboard.board import Board
-from ..report.beside import write_page
+from ..report.assets import write_page
 from ..report.cards import CARDS
 from ..report.pairs import FLAG, Side, sides_of
 from ..runs.scored_run import Keep
@@ -107,8 +107,8 @@ def _write(board: Board, path: Path, cards: int, sides: Sequence[Side]) -> None:
     print_remarks(board, path.name)
     what = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
     print(f"{path}: {what}, {_megabytes([written.page])}")
-    if written.beside:
-        folder, size = written.beside[0].parent, _megabytes(written.beside)
+    if written.assets:
+        folder, size = written.assets[0].parent, _megabytes(written.assets)
         print(f"{folder}/: its pictures and replies, {size}; keep it beside the page")
 
 

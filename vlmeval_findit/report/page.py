@@ -35,8 +35,8 @@ from .transcripts import Missing, Transcript, gather
 _TEMPLATES = Path(__file__).with_name("templates")
 _SCRIPTS = ("elements", "detail", "gallery", "compare", "losses", "start")
 """What the page's one script is made of, in this order."""
-_BESIDE = (_SCRIPTS[0], "index", *_SCRIPTS[1:], "beside")
-"""The same of a page whose answers lie beside it."""
+_WITH_ASSETS = (_SCRIPTS[0], "index", *_SCRIPTS[1:], "assets")
+"""The same of a page whose answers are in files beside it."""
 
 
 def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:
@@ -101,7 +101,7 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "format_note": format_note(board),
         "counted": counted,
         "answers": sum(len(run.rows) for run in runs),
-        "style": Markup(template_text("report.css")),
+        "style": Markup(template_text("report.css") + template_text("gallery.css")),
         "time": time.strftime("%Y-%m-%d %H:%M UTC"),
         "version": __version__,
     }
@@ -122,7 +122,7 @@ def rendered(
         shown: how many answers that is.
         folder: the folder beside the page that pictures and replies lie in (None: in the page).
     """
-    script = _script(_SCRIPTS if folder is None else _BESIDE)
+    script = _script(_SCRIPTS if folder is None else _WITH_ASSETS)
     template = environment().get_template("report.html.j2")
     page: str = template.render(
         **contents.values,

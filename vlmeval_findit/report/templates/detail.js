@@ -30,7 +30,15 @@ function turnTo(place) {
   at("detail").scrollTop = 0;
 }
 
+function turnWithArrows(event) {
+  // With another key it is the browser's: Alt and an arrow go back and forth.
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.target.closest("pre")) return;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (step) turnTo(opened.place + step);
+}
+
 function startDetail() {
+  at("detail").addEventListener("keydown", turnWithArrows);
   at("back").addEventListener("click", () => turnTo(opened.place - 1));
   at("forward").addEventListener("click", () => turnTo(opened.place + 1));
   at("close").addEventListener("click", () => at("detail").close());

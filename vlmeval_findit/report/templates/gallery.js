@@ -70,7 +70,18 @@ function turnPage(step) {
   showPage();
 }
 
+function turnWithKeys(event) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!step) return;
+  turnPage(step);
+  at("cards").firstChild?.focus();
+}
+
 function startGallery() {
+  showKeys(new Set(data.cards.flatMap((card) => card.frames.flatMap((frame) => frame.boxes.map(([role]) => role)))));
+  at("legend").addEventListener("change", () => { showPage(); if (sides.pair) showCouplePage(); });
+  for (const id of ["cards", "pages"]) at(id).addEventListener("keydown", turnWithKeys);
   const distinct = (key) => [...new Set(data.cards.map((card) => card[key]))].filter(Boolean).sort().map((value) => [value, value]);
   for (const key of ["model", "dataset", "format"]) fill(key, distinct(key), "all");
   fill("reason", [["as asked", "as asked"], ["not as asked", "not as asked"], ...distinct("reason")], "all");

@@ -1,4 +1,4 @@
-// A large page has its answers as rows of numbers, which find and sort them; see beside.js for the rest.
+// A large page has its answers as rows of numbers, which find and sort them; see assets.js for the rest.
 data.cards = data.rows.flatMap(({ run, rows }) => JSON.parse(rows).map(([index, label, good, spread, found, failed, reason, causes, parts]) => ({
   run, index, good, spread, found: Boolean(found), failed: Boolean(failed),
   label: data.values[label], reason: data.values[reason], causes: data.values[causes], parts: data.values[parts],

@@ -1,6 +1,6 @@
-// Answers that lie beside a large page: the files of those that are to be seen are loaded, once.
-// A file is a script that calls beside(): a page that was opened from a disk may not fetch.
-const { folder, answers, pictures: pictureFiles, each, roles: boxRoles } = data.beside;
+// Assets of a large page: the files of the answers that are to be seen are loaded, each once.
+// A file is a script that calls addAssets(): a page that was opened from a disk may not fetch.
+const { folder, answers, pictures: pictureFiles, each, roles: boxRoles } = data.assets;
 const coming = new Map();
 const lost = new Set();
 const near = new Set();
@@ -9,7 +9,7 @@ const notLoaded = { name: "picture", w: 4, h: 3, src: "" };
 
 const placesOf = (card) => [...card.shots, ...card.frames.map((frame) => frame.picture)];
 
-window.beside = ({ run, texts, cards, start, pictures: found }) => {
+window.addAssets = ({ run, texts, cards, start, pictures: found }) => {
   if (found) found.forEach((one, i) => { data.pictures[start + i] = one; });
   else {
     const first = data.texts.length;
@@ -47,8 +47,8 @@ async function bring(cards, show) {
 }
 
 function sayLost() {
-  at("lost").hidden = !lost.size;
-  at("lost").textContent = `${lost.size} files of this page are not in the folder ${folder} beside it: pictures and replies are missing.`;
+  at("missing").hidden = !lost.size;
+  at("missing").textContent = `${lost.size} files of this page are not in the folder ${folder} beside it: pictures and replies are missing.`;
 }
 
 // The keyboard stays where it is when a list is shown again.
@@ -90,7 +90,7 @@ async function search() {
   if (await loadAll(left.map(([, number]) => answers[number]))) { sayLost(); filter(); }
 }
 
-at("cards").before(make("p", { id: "lost", role: "status", hidden: true }));
+at("cards").before(make("p", { id: "missing", role: "status", hidden: true }));
 for (const kind of ["input", "change"]) at("filters").addEventListener(kind, search);
 showKeys(new Set(boxRoles));
 const watcher = new IntersectionObserver((entries) => {

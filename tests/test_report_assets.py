@@ -15,8 +15,8 @@ from test_report import EVIL, JSON, LABELS, NOW, TEXT, data_of
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli import report as command
 from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.report import beside
-from vlmeval_findit.report.beside import Written, write_page
+from vlmeval_findit.report import assets
+from vlmeval_findit.report.assets import Written, write_page
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.transcripts import Transcript
 from vlmeval_findit.runs.scored_run import load_runs
@@ -69,8 +69,8 @@ def written(board: Board, tmp_path: Path) -> Written:
 def values_of(file: Path) -> dict[str, Any]:
     """What a file beside a page hands over."""
     text = file.read_text(encoding="utf-8")
-    assert text.startswith("beside(")
-    values: dict[str, Any] = json.loads(text.removeprefix("beside(").removesuffix(");\n"))
+    assert text.startswith("addAssets(")
+    values: dict[str, Any] = json.loads(text.removeprefix("addAssets(").removesuffix(");\n"))
     return values
 
 
@@ -89,7 +89,7 @@ def resolved(data: dict[str, Any]) -> dict[tuple[int, int], dict[str, Any]]:
 def joined(page: Path) -> dict[str, Any]:
     """The data of a page with those of its files, as its script puts them together."""
     data = data_of(page.read_text(encoding="utf-8"))
-    named = data["beside"]
+    named = data["assets"]
     folder = page.parent / named["folder"]
     assert data["cards"] == []
     cards = {}
@@ -122,8 +122,8 @@ def test_at_the_limit_it_is_one_file(board: Board, alone: str, tmp_path: Path) -
     assert path.read_text(encoding="utf-8") == alone
     assert not (tmp_path / "report_files").exists()
     assert "strict-dynamic" not in alone
-    assert "beside" not in data_of(alone)
-    assert write_page(path, board, NOW, limit=size - 1).beside
+    assert "assets" not in data_of(alone)
+    assert write_page(path, board, NOW, limit=size - 1).assets
 
 
 def test_what_lies_beside_is_what_the_page_would_hold(
@@ -133,85 +133,85 @@ def test_what_lies_beside_is_what_the_page_would_hold(
     assert len(held["cards"]) == sum(len(one.run.rows) for one in board.sweep) == 53
     assert resolved(apart) == resolved(held)
     boxes = (box for card in held["cards"] for frame in card["frames"] for box in frame["boxes"])
-    assert apart["beside"]["roles"] == sorted({role for role, *_ in boxes})
+    assert apart["assets"]["roles"] == sorted({role for role, *_ in boxes})
     for key in ("figure", "runs", "causes", "pairs"):
         assert apart[key] == held[key]
 
 
 def test_every_file_is_named_in_the_page_and_no_other_is_there(written: Written) -> None:
-    named = data_of(written.page.read_text(encoding="utf-8"))["beside"]
+    named = data_of(written.page.read_text(encoding="utf-8"))["assets"]
     folder = written.page.parent / named["folder"]
     assert named["folder"] == "my report_files"
     names = {*named["answers"].values(), *named["pictures"]}
     assert {file.name for file in folder.iterdir()} == names
-    assert set(written.beside) == set(folder.iterdir())
+    assert set(written.assets) == set(folder.iterdir())
     assert len(named["answers"]) == 5
 
 
 def test_pictures_come_in_files_of_a_few(
     board: Board, alone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beside, "_PICTURES", 2)
+    monkeypatch.setattr(assets, "_PICTURES", 2)
     written = write_page(tmp_path / "report.html", board, NOW, limit=PAST)
     apart = joined(written.page)
-    assert len(apart["beside"]["pictures"]) == 3
+    assert len(apart["assets"]["pictures"]) == 3
     assert resolved(apart) == resolved(data_of(alone))
 
 
 def test_no_text_of_a_model_ends_a_file_or_a_page(written: Written) -> None:
-    for file in (written.page, *written.beside):
+    for file in (written.page, *written.assets):
         text = file.read_bytes().decode("utf-8")
         assert "alert(1)>" not in text
         assert "\u2028" not in text
-    assert all(b"<" not in file.read_bytes() for file in written.beside)
+    assert all(b"<" not in file.read_bytes() for file in written.assets)
     page = written.page.read_text(encoding="utf-8")
     assert page.count("<script") == 2
     assert "'strict-dynamic'" in page
 
 
 def test_made_again_with_fewer_runs_nothing_old_is_left(fewer: Board, written: Written) -> None:
-    folder = written.beside[0].parent
+    folder = written.assets[0].parent
     for name in ("notes.txt", "answers-0000.js"):
         (folder / name).write_text("of somebody else")
     others = {folder / "notes.txt", folder / "answers-0000.js"}
     again = write_page(written.page, fewer, NOW, limit=PAST)
-    assert len(again.beside) == 3
-    assert set(folder.iterdir()) == others | set(again.beside)
+    assert len(again.assets) == 3
+    assert set(folder.iterdir()) == others | set(again.assets)
     assert resolved(joined(again.page)) == resolved(data_of(make_page(fewer, NOW)))
-    stamps = {file: file.stat().st_mtime_ns for file in again.beside}
+    stamps = {file: file.stat().st_mtime_ns for file in again.assets}
     assert write_page(written.page, fewer, NOW, limit=PAST) == again
-    assert {file: file.stat().st_mtime_ns for file in again.beside} == stamps
+    assert {file: file.stat().st_mtime_ns for file in again.assets} == stamps
     write_page(written.page, fewer, NOW)
     assert set(folder.iterdir()) == others
 
 
 def test_the_folder_goes_with_its_last_file(board: Board, written: Written) -> None:
     write_page(written.page, board, NOW)
-    assert not written.beside[0].parent.exists()
+    assert not written.assets[0].parent.exists()
 
 
 def test_a_page_that_fails_leaves_the_old_one_whole(
     fewer: Board, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = {file: file.read_bytes() for file in (written.page, *written.beside)}
+    before = {file: file.read_bytes() for file in (written.page, *written.assets)}
 
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(beside, "_write_pictures", full)
+        patch.setattr(assets, "_write_pictures", full)
         with pytest.raises(OSError, match="no space"):
             write_page(written.page, fewer, NOW, limit=PAST)
     assert {file: file.read_bytes() for file in before} == before
     again = write_page(written.page, fewer, NOW, limit=PAST)
-    assert set(written.beside[0].parent.iterdir()) == set(again.beside)
+    assert set(written.assets[0].parent.iterdir()) == set(again.assets)
 
 
 def test_runs_are_read_and_written_one_by_one(
     board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    contents = beside.contents_of(board, NOW, 4_000, ())
+    contents = assets.contents_of(board, NOW, 4_000, ())
 
     def telling(what: str, act: Callable[..., Any]) -> Callable[..., Any]:
         def told_of(*given: Any) -> Any:
@@ -221,8 +221,8 @@ def test_runs_are_read_and_written_one_by_one(
         return told_of
 
     monkeypatch.setattr(Transcript, "read_replies", telling("read", Transcript.read_replies))
-    monkeypatch.setattr(beside, "_write", telling("written", beside._write))
-    beside._write_answers(contents, tmp_path / "files")
+    monkeypatch.setattr(assets, "_write", telling("written", assets._write))
+    assets._write_answers(contents, tmp_path / "files")
     assert told == ["read", "written"] * 5 + ["written"]
 
 
@@ -231,12 +231,12 @@ def test_answers_are_given_up_on_at_the_limit(
 ) -> None:
     """No more of a page of a million answers is made in memory than a page may hold."""
     made = []
-    entries = beside.gallery_data.__globals__["_entry"]
+    entries = assets.gallery_data.__globals__["_entry"]
     monkeypatch.setitem(
-        beside.gallery_data.__globals__, "_entry", lambda *given: made.append(0) or entries(*given)
+        assets.gallery_data.__globals__, "_entry", lambda *given: made.append(0) or entries(*given)
     )
-    contents = beside.contents_of(board, NOW, 4_000, ())
-    assert beside._alone(contents, PAST) is None
+    contents = assets.contents_of(board, NOW, 4_000, ())
+    assert assets._alone(contents, PAST) is None
     assert len(made) < 10
 
 

@@ -13,7 +13,7 @@ from scored_runs import saying, small_world, speaking
 from test_report_browser import EVIL, JSON, TEXT, browser, choose, count, pytestmark, shown
 
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report.beside import Written, write_page
+from vlmeval_findit.report.assets import Written, write_page
 from vlmeval_findit.runs.scored_run import load_runs
 
 __all__ = ["browser", "pytestmark"]
@@ -112,7 +112,7 @@ def test_without_its_folder_the_page_says_so(
     browser.get(moved.as_uri())
     browser.execute_script("document.getElementById('gallery').scrollIntoView()")
     lost = shown(
-        browser, "const e = document.getElementById('lost'); return !e.hidden && e.innerText"
+        browser, "const e = document.getElementById('missing'); return !e.hidden && e.innerText"
     )
     assert "not in the folder a page_files beside it" in lost
     assert len(choose(browser, model="Good")) == 24

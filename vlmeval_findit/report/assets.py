@@ -1,8 +1,8 @@
-"""A page as files: one while it stays below a limit, else its answers lie beside it.
+"""Write a page: as one file up to a limit, else with its answers in files beside it (assets).
 
-A page that was opened from a disk may not fetch.  It may load scripts, so what lies beside it are
-scripts that hand over values: the answers of one run each, and some pictures each.  Their names
-hold what they contain: a page, old or new, never takes the files of another for its own.
+A page opened from a disk may not fetch, but it may load scripts. So an asset is a script that
+hands over values: the answers of one run, or some images. Its name holds a hash of its content, so
+a page never takes the assets of another, older one.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _BUDGET = 100_000_000
 _PICTURES = 40
 """Pictures of one file."""
 
-_BESIDE = ("index", "prompt", "reply", "shots", "frames", "count", "lines")
-"""What of an answer lies beside the page, and the row by which it is known."""
+_IN_ASSETS = ("index", "prompt", "reply", "shots", "frames", "count", "lines")
+"""What assets hold of an answer, and the index by which it is known."""
 
 _OURS = re.compile(r"(answers|pictures)-\d{4,}-[0-9a-f]{12}\.js")
 
@@ -50,7 +50,7 @@ class Written:
     """The files of a page: itself, and those beside it (none where it is one file)."""
 
     page: Path
-    beside: tuple[Path, ...]
+    assets: tuple[Path, ...]
 
 
 def write_page(
@@ -70,14 +70,14 @@ def write_page(
     contents = contents_of(board, time, cards, sides)
     folder = path.with_name(f"{path.stem}_files")
     page = _alone(contents, limit)
-    beside: tuple[Path, ...] = ()
+    assets: tuple[Path, ...] = ()
     if page is None:
-        gallery, shown, beside = _write_answers(contents, folder)
+        gallery, shown, assets = _write_answers(contents, folder)
         page = rendered(contents, gallery, shown, folder.name)
     with atomic_write(path) as f:
         f.write(page)
-    _remove_others(folder, beside)
-    return Written(path, beside)
+    _remove_others(folder, assets)
+    return Written(path, assets)
 
 
 def _alone(contents: Contents, limit: int) -> str | None:
@@ -113,7 +113,7 @@ def _write_answers(
         frames = (frame for entry in entries for frame in entry["frames"])
         roles |= {role for frame in frames for role, *_ in frame["boxes"]}
         at = place[key_of(one.run)]
-        own = [{key: entry[key] for key in _BESIDE} for entry in entries]
+        own = [{key: entry[key] for key in _IN_ASSETS} for entry in entries]
         held = {"run": at, "texts": texts.values, "cards": own}
         answers[at] = _write(folder, f"answers-{at:04}", held)
         # As a text of numbers, which is a tenth of what they take as values.
@@ -129,7 +129,7 @@ def _write_answers(
         "cards": [],
         "values": values.values,
         "rows": rows,
-        "beside": {
+        "assets": {
             "folder": folder.name,
             "answers": {at: file.name for at, file in answers.items()},
             "pictures": [file.name for file in drawn],
@@ -167,7 +167,7 @@ def _write_pictures(pictures: Sequence[tuple[Path, int, int]], folder: Path) -> 
 
 
 def _write(folder: Path, name: str, values: Mapping[str, Any]) -> Path:
-    text = f"beside({json_in_html(values)});\n".encode()
+    text = f"addAssets({json_in_html(values)});\n".encode()
     path = folder / f"{name}-{sha256_of(text)[:12]}.js"
     write_once(path, text)
     return path
