@@ -16,7 +16,7 @@ from boards import JSON, TEXT, runs, world
 from hub_server import Hub, hub_server
 from scored_runs import World, failing, saying, speaking
 
-from vlmeval_findit.api.frames import load_runs
+from vlmeval_findit.api.frames import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.identity import Answering, Identity
@@ -63,11 +63,11 @@ def test_datasets_loads_both_tables(
     cache = str(world.folder / "cache")
     queries = datasets.load_dataset(str(out), cache_dir=cache)["test"]
     table = datasets.load_dataset(str(out), "runs", cache_dir=cache)["test"]
-    known = load_runs(world.runs)
+    known = open_runs(world.runs)
     assert len(queries) == sum(len(run.rows) for run in known) == 36
     assert table["model"][:] == [run.model for run in known]
     for name in ("F1@0.5", "F1@0.5 low", "mIoU", "Adherence high"):
-        expected = [None if value != value else value for value in known.frame()[name]]
+        expected = [None if value != value else value for value in load_scores(world.runs)[name]]
         assert table[name][:] == expected
 
 
@@ -103,7 +103,7 @@ def test_the_folder_is_a_folder_of_runs(
     world: World, runs: list[Run], out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert export(world, out) == 0
-    published = load_runs(out / "runs")
+    published = open_runs(out / "runs")
     assert [run.figures for run in published] == [run.figures for run in runs]
     assert main(["leaderboard", str(out / "runs"), "--out", str(world.folder / "board")]) == 0
     assert main(["score", str(published[0].path)]) == 0
@@ -116,7 +116,7 @@ def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out:
     world.predict("A|B", TEXT, failing)
     assert export(world, out, "--licence", "cc-by-4.0") == 0
     card = (out / "README.md").read_text(encoding="utf-8")
-    for run in load_runs(world.runs):
+    for run in open_runs(world.runs):
         assert f"{run.figures['F1@0.5']:.1f}" in card
         assert run.basis.digest in card
     assert "license: cc-by-4.0" in card
@@ -161,9 +161,9 @@ def test_one_name_in_two_folders(world: World, out: Path) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     world.predict("Good", JSON, speaking(JSON, 0.2, 10), rows=8, folder="others")
     assert export(world, out) == 0
-    digests = {run.basis.digest for run in load_runs(world.runs)}
+    digests = {run.basis.digest for run in open_runs(world.runs)}
     assert {path.name for path in (out / "runs").iterdir()} == digests
-    assert len(load_runs(out / "runs")) == 2
+    assert len(open_runs(out / "runs")) == 2
 
 
 # --- nothing of this machine ----------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_no_secret_and_no_path_of_this_machine(
     # What a model says of other paths is its answer.
     assert replies["Pathy"] == "I looked at …/0.jpg and /usr/share/x.jpg"
     assert replies["Leaky"] == "my key is ***"
-    assert len(load_runs(out / "runs")) == 3
+    assert len(open_runs(out / "runs")) == 3
     assert "Leaky_FindIt_Pascal_xyxy_json.json" in (out / "README.md").read_text(encoding="utf-8")
 
 
@@ -271,7 +271,7 @@ def test_what_a_run_recorded_of_a_failed_call_names_no_path(
     assert export(world, out) == 0
     for name, data in [*contents(out).items(), *_decoded(out)]:
         assert b"Jane" not in data, name
-    (published,) = load_runs(out / "runs")
+    (published,) = open_runs(out / "runs")
     first = read_predictions(published.path)[0]
     assert first.recorded.call["error"] == "no …/cache: gone"
     assert first.recorded.thought == "of /a/b/c"
@@ -287,7 +287,7 @@ def test_a_sheet_becomes_json_that_can_be_searched(world: World, out: Path) -> N
     path.unlink()
     assert main(["score", str(sheet)]) == 0
     assert export(world, out) == 0
-    (published,) = load_runs(out / "runs")
+    (published,) = open_runs(out / "runs")
     assert published.path.suffix == ".json"
     assert [r.text for r in read_predictions(published.path)] == [r["prediction"] for r in rows]
 
@@ -376,20 +376,20 @@ def test_what_export_wrote_is_no_run_of_the_folder(
     monkeypatch.chdir(world.folder)
     mixed(world)
     world.runs.rename("outputs")
-    before = [str(run.path) for run in load_runs("outputs")]
+    before = [str(run.path) for run in open_runs("outputs")]
     assert main(["score", "outputs"]) == 0
     scored = capsys.readouterr().out
     assert main(["export", "outputs", "--to", target]) == 0
     assert f"outputs/export/{target}" in capsys.readouterr().out
     written = contents(Path("outputs/export"))
-    assert [str(run.path) for run in load_runs("outputs")] == before
+    assert [str(run.path) for run in open_runs("outputs")] == before
     assert main(["score", "outputs"]) == 0
     assert capsys.readouterr().out == scored
     assert main(["leaderboard", "outputs"]) == 0
     assert contents(Path("outputs/export")) == written
     assert main(["export", "outputs", "--to", target]) == 0
     if target == "hub":
-        assert len(load_runs("outputs/export/hub")) == len(before)
+        assert len(open_runs("outputs/export/hub")) == len(before)
 
 
 # --- the hub --------------------------------------------------------------------------------------

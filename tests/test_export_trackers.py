@@ -13,7 +13,7 @@ from boards import JSON, TEXT, world
 from PIL import Image
 from scored_runs import World, failing, saying, speaking
 
-from vlmeval_findit.api.frames import load_runs
+from vlmeval_findit.api.frames import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.command import install
 from vlmeval_findit.core.run_files import RunFiles
@@ -72,8 +72,8 @@ def test_figures_intervals_files_and_the_worst_answers(
     assert track(world, "--pictures", "3") == 0
     assert "2 of 2 runs logged now" in capsys.readouterr().out
     good = next(run for run in logged(store) if run.data.tags["model"] == "Good")
-    (known,) = (run for run in load_runs(world.runs) if run.model == "Good")
-    (row,) = load_runs(known.path).frame().to_dict("records")
+    (known,) = (run for run in open_runs(world.runs) if run.model == "Good")
+    (row,) = load_scores(known.path).to_dict("records")
     for name in ("F1@0.5", "F1@0.5 low", "F1@0.5 high", "mIoU", "Adherence", "queries"):
         assert good.data.metrics[plain_name(name)] == row[name]
     assert good.data.params["digest"] == known.basis.digest
@@ -192,7 +192,7 @@ def test_offline_runs_of_wandb_have_figures_and_nothing_of_the_machine(
     given = ("--out", str(out), "--pictures", "2")
     assert track(world, *given, to="wandb") == 0
     assert f"wandb sync {out}/wandb/offline-run-*" in capsys.readouterr().out
-    (run,) = load_runs(world.runs)
+    (run,) = open_runs(world.runs)
     (folder,) = (out / "wandb").iterdir()
     assert folder.name.endswith(f"-{key_of(run)}")
     files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -240,7 +240,7 @@ def test_trackio_has_every_run_once(world: World, capsys: pytest.CaptureFixture[
     assert track(world, *given, to="trackio") == 0
     trackio = sys.modules["trackio"]
     other, first = sorted(trackio.Api().runs("mine"), key=lambda run: run.config["space"])
-    (run,) = load_runs(world.runs)
+    (run,) = open_runs(world.runs)
     assert KEY in first.config
     assert other.config[KEY] != first.config[KEY]
     assert key_of(run) in (first.config[KEY], other.config[KEY])

@@ -6,14 +6,20 @@ import doctest
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scored_runs import World, failing, speaking, world
 
 import vlmeval_findit as findit
 
+__all__ = ["world"]
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-NOTEBOOK = ROOT / "docs" / "api.ipynb"
+NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
+JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
+SEVERAL = "FindIt_Pascal_multilabel_xyxy_text"
 
 
 def test_the_examples_of_the_page_say_what_happens() -> None:
@@ -26,20 +32,24 @@ def test_the_examples_of_the_page_say_what_happens() -> None:
     assert runner.summarize(verbose=False).failed == 0, "".join(said)
 
 
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "tables"))
-    values: dict[str, object] = {}
+    for model, chance in (("Good", 0.9), ("Poor", 0.2)):
+        world.run(model, JSON, speaking(JSON, chance))
+        world.run(model, SEVERAL, speaking(SEVERAL, chance))
+    world.run("Fails", JSON, failing)
+    world.runs.rename(world.folder / "outputs")
+    monkeypatch.chdir(world.folder)
+    values: dict[str, Any] = {}
     for number, source in enumerate(code_of(NOTEBOOK)):
-        exec(compile(source, f"api.ipynb, cell {number}", "exec"), values)
-    # It got somewhere: two runs of twenty queries, and the score of what was asked live.
-    runs, scored = values["loaded"], values["scored"]
-    assert isinstance(runs, findit.Runs)
-    assert isinstance(scored, findit.Score)
-    assert [run.model for run in runs] == ["Middle", "Whole"]
-    assert scored.figures["mIoU"] == runs[1].figures["mIoU"]
-    assert values["status"] == 0
+        exec(compile(source, f"notebook.ipynb, cell {number}", "exec"), values)
+    # It got somewhere: the worst answers are misses on their images, and two runs are compared.
+    assert len(values["worst"]) == 10
+    assert values["worst"].score.max() < values["queries"].score.max()
+    assert not values["worst"].failed.any()
+    assert len(values["figure"].axes) == 1
+    assert " minus " in values["difference"].columns.name
+    assert len(json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]) == 10
 
 
 def code_of(notebook: Path) -> list[str]:

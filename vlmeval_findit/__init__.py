@@ -1,7 +1,8 @@
 """Where does a multimodal model put its boxes?  Benchmarks of that on VLMEvalKit, FindIt first.
 
 ``import vlmeval_findit as findit`` is for notebooks and training loops (``docs/api.md``): ``read``,
-``score``, ``reward``, ``prompt``, ``load_runs``, ``compare``, ``draw``, ``open_model``.
+``score``, ``reward``, ``prompt``, ``load_runs``, ``load_scores``, ``compare``, ``draw``,
+``open_model``.
 
 Folders are rooms.  A room imports only itself and those above it (``tests/test_rooms.py``):
 
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
     from .api.detections import from_supervision as from_supervision
     from .api.detections import to_supervision as to_supervision
     from .api.drawing import draw as draw
-    from .api.frames import Runs as Runs
     from .api.frames import compare as compare
     from .api.frames import load_runs as load_runs
+    from .api.frames import load_scores as load_scores
+    from .api.frames import open_runs as open_runs
     from .api.models import Answered as Answered
     from .api.models import Model as Model
     from .api.models import open_model as open_model
@@ -61,7 +63,6 @@ _HOMES = {
     "Model": "api.models",
     "Answered": "api.models",
     "Read": "api.reading",
-    "Runs": "api.frames",
     "Score": "api.scoring",
     "Ignored": "api.truths",
     "Truth": "api.truths",
@@ -69,7 +70,9 @@ _HOMES = {
     "draw": "api.drawing",
     "from_supervision": "api.detections",
     "load_runs": "api.frames",
+    "load_scores": "api.frames",
     "open_model": "api.models",
+    "open_runs": "api.frames",
     "prompt": "api.prompts",
     "read": "api.reading",
     "reward": "api.rewards",
@@ -79,29 +82,7 @@ _HOMES = {
 }
 """The module of every public name."""
 
-__all__ = [
-    "Answered",
-    "By",
-    "Family",
-    "Ignored",
-    "Kind",
-    "Model",
-    "Read",
-    "Runs",
-    "Score",
-    "Truth",
-    "compare",
-    "draw",
-    "from_supervision",
-    "load_runs",
-    "open_model",
-    "prompt",
-    "read",
-    "reward",
-    "score",
-    "to_supervision",
-    "truth",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:

@@ -1,13 +1,12 @@
-"""Scored runs as data frames: one row a run, one row a query."""
+"""Scored runs as data frames, and two of them held against each other."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from ..core.drawing import Role
 from ..core.predictions import read_predictions
@@ -20,186 +19,116 @@ from ..runs.scored_run import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..core.statistics import Difference
-    from ..leaderboard.table import Table
     from ..report.transcripts import Transcript
 
+OnePath = str | PathLike[str]
+Paths = OnePath | Iterable[OnePath]
+"""Prediction files, or folders that are searched to any depth."""
 
-_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Runs(Sequence[Run]):
-    """Scored runs, by model and dataset; a sequence of :class:`..runs.scored_run.Run`."""
-
-    runs: tuple[Run, ...]
-
-    def __repr__(self) -> str:
-        """How many, and the first of them: a run has thousands of rows."""
-        first = ", ".join(map(repr, self.runs[:_SHOWN]))
-        more = ", …" * (len(self.runs) > _SHOWN)
-        return f"Runs({len(self.runs)}: {first}{more})"
-
-    @overload
-    def __getitem__(self, at: int) -> Run: ...
-    @overload
-    def __getitem__(self, at: slice) -> Runs: ...
-    def __getitem__(self, at: int | slice) -> Run | Runs:
-        return Runs(self.runs[at]) if isinstance(at, slice) else self.runs[at]
-
-    def __len__(self) -> int:
-        return len(self.runs)
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(self.runs)
-
-    def frame(self) -> pd.DataFrame:
-        """Return one row a run: what was asked of whom, values in percent with 95 % intervals."""
-        import pandas as pd
-
-        return pd.DataFrame([run_row(run) for run in self.runs])
-
-    def queries(self) -> pd.DataFrame:
-        """Return one row a query of every run: what was asked and answered, and its score.
-
-        ``image`` is the absolute path of the image (a list of them where there are several),
-        ``truth`` what was right (boxes in pixels of the original image, or texts), ``errors`` the
-        types of its errors, ``score`` the query's own value in percent.  Then come its details as
-        the details file has them (boxes are in pixels, too), its sums, and its slices: one that is
-        called as a column before it has ``(part)`` behind its name.  What is not at hand any more
-        (the table, the images' folder, the words of a prompt) is None, and a warning says why.
-        """
-        # They bring the benchmarks' drawing, and scipy.
-        import pandas as pd
-
-        from ..report.transcripts import gather
-
-        rows: list[dict[str, Any]] = []
-        for run in self.runs:
-            found, missing = gather([run])
-            for one in missing:
-                warnings.warn(f"{run!r}: no images, prompts, truths: {one.reason}", stacklevel=2)
-            asked = found[0] if found else None
-            rows += ({**known, **_asked(asked, row)} for row, known in _scored(run))
-        frame = pd.DataFrame(rows)
-        first = list(_FIRST)
-        return frame[[*first, *frame.columns.difference(first, sort=False)]] if rows else frame
-
+OUTPUTS = "outputs"
+"""Where runs lie unless somebody says otherwise."""
 
 _FIRST = ("model", "dataset", "format", "index", "image", "prompt", "reply", "truth", "score")
 
 
-def load_runs(
-    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
-) -> Runs:
-    """The scored runs of prediction files and folders, each once.
+def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
+    """Return one row a query of scored runs: what was asked and answered, and its score.
 
-    Args:
-        paths: prediction files, or folders that are searched to any depth.
+    ``image`` is the absolute path of the image (a list of them where there are several), ``truth``
+    what was right (boxes in pixels of the original image, or texts), ``errors`` the types of its
+    errors, ``score`` the query's own value in percent.  Then come its details as the details file
+    has them (``boxes`` in pixels, ``hits``, ``ious``, …), its sums, and its slices: one that is
+    called as a column before it has ``(part)`` behind its name.  What is not at hand any more (the
+    table, the images' folder, the words of a prompt) is None, and a warning says why.
 
     Raises:
         FileNotFoundError: a path is not there.
-        RunError: what is there is no scored run; the message says what to do.
+        RunError: what is there is no scored run; the message says what to type.
     """
-    if isinstance(paths, (str, PathLike)):
-        paths = [paths]
-    return Runs(tuple(scored_run.load_runs(map(Path, paths))))
+    # They bring the benchmarks' drawing, and scipy.
+    import pandas as pd
+
+    from ..report.transcripts import gather
+
+    rows: list[dict[str, Any]] = []
+    for run in open_runs(paths):
+        found, missing = gather([run])
+        for one in missing:
+            warnings.warn(f"{run!r}: no images, prompts, truths: {one.reason}", stacklevel=2)
+        asked = found[0] if found else None
+        rows += ({**known, **_asked(asked, row)} for row, known in _scored(run))
+    frame = pd.DataFrame(rows)
+    return frame[[*_FIRST, *frame.columns.difference(list(_FIRST), sort=False)]] if rows else frame
 
 
-RunLike = Run | Runs | str | PathLike[str]
-"""A run, the path of its prediction file or folder, or its name."""
+def load_scores(paths: Paths = OUTPUTS) -> pd.DataFrame:
+    """Return one row a scored run: what was asked of whom, metrics in percent, 95 % intervals."""
+    import pandas as pd
+
+    return pd.DataFrame([run_row(run) for run in open_runs(paths)])
 
 
-class Comparison(Mapping[str, "Difference"]):
-    """The metrics of one run minus those of another, by their names; ``direction`` says which.
-
-    Each difference has its 95 % interval and p-value, paired over images.
-    """
-
-    def __init__(self, run: Run, other: Run, differences: Mapping[str, Difference]) -> None:
-        self.run, self.other, self._differences = run, other, differences
-
-    def __getitem__(self, metric: str) -> Difference:
-        return self._differences[metric]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._differences)
-
-    def __len__(self) -> int:
-        return len(self._differences)
-
-    @property
-    def direction(self) -> str:
-        """What is subtracted from what."""
-        names = (f"{one.model} on {one.question.name}" for one in (self.run, self.other))
-        return " minus ".join(names)
-
-    @property
-    def table(self) -> Table:
-        """One row a metric: both values, the difference with its interval, and its p-value."""
-        from ..leaderboard.comparison import comparison_table
-
-        return comparison_table(self.run, self.other, self._differences)
-
-    def __repr__(self) -> str:
-        from ..leaderboard.render import to_plain
-
-        return to_plain(self.table)
+def open_runs(paths: Paths = OUTPUTS) -> list[Run]:
+    """Return scored runs, each once, by model and dataset; see :func:`load_runs`."""
+    given = [paths] if isinstance(paths, (str, PathLike)) else paths
+    return scored_run.load_runs(map(Path, given))
 
 
-def compare(run: RunLike, other: RunLike, within: str | PathLike[str] = "outputs") -> Comparison:
+def compare(run: Run | OnePath, other: Run | OnePath, within: OnePath = OUTPUTS) -> pd.DataFrame:
     """Subtract the metrics of ``other`` from those of ``run``: two models, or two formats of one.
 
-    A metric that one of them lacks is left out.
-
     Args:
-        run: a run of :func:`load_runs`, the path of its predictions or folder, or a name: of a
+        run: a run of :func:`open_runs`, the path of its predictions or folder, or a name: of a
             model with one run, or of a prediction file without its suffix.
         other: the one that is subtracted, likewise.
         within: the folder in which names are looked up.
+
+    Returns:
+        One row a metric that both have: both values (A, B), A - B with its 95 % interval, paired
+        over images, and p.  The name of the columns says what is subtracted from what.
 
     Raises:
         ValueError: what is given is not exactly one run; or (a StatisticsError) the runs have other
             rows, or none, or were scored by something else.
     """
     # It brings scipy.
+    from ..leaderboard.comparison import comparison_table
     from ..runs import comparison
 
-    first, second = _one_run(run, within), _one_run(other, within)
-    return Comparison(first, second, comparison.compare(first, second))
+    pair = _one_run(run, within), _one_run(other, within)
+    table = comparison_table(*pair, comparison.compare(*pair))
+    frame: pd.DataFrame = table.frame().set_index("metric").rename_axis(columns=table.title)
+    return frame
 
 
-def _one_run(given: RunLike, within: str | PathLike[str]) -> Run:
+def _one_run(given: Run | OnePath, within: OnePath) -> Run:
     if isinstance(given, Run):
         return given
-    if not isinstance(given, (Runs, str, PathLike)):
+    if not isinstance(given, (str, PathLike)):
         raise ValueError(
-            f"{type(given).__name__} is no run: give one of load_runs(…), the path of its "
+            f"{type(given).__name__} is no run: give one of open_runs(…), the path of its "
             "predictions, or its name"
         )
-    found = given if isinstance(given, Runs) else _runs_at(given, within)
+    found = open_runs(given) if Path(given).exists() else _named(str(given), within)
     if len(found) != 1:
-        raise ValueError(f"{len(found)} runs where one is compared: choose one of {found!r}")
+        several = ", ".join(str(run.path) for run in found[:3]) + ", …" * (len(found) > 3)
+        raise ValueError(f"{given}: {len(found)} runs where one is compared: {several}")
     return found[0]
 
 
-def _runs_at(given: str | PathLike[str], within: str | PathLike[str]) -> Runs:
-    """Load the runs at a path, or else those of a name."""
-    if Path(given).exists():
-        return load_runs(given)
-    runs = load_runs(within) if Path(within).exists() else Runs(())
-    named = Runs(tuple(run for run in runs if str(given) in (run.model, run.path.stem)))
-    if not named:
-        names = [name for run in runs for name in (run.model, run.path.stem)]
+def _named(name: str, within: OnePath) -> list[Run]:
+    runs = open_runs(within) if Path(within).exists() else []
+    found = [run for run in runs if name in (run.model, run.path.stem)]
+    if not found:
+        names = dict.fromkeys(name for run in runs for name in (run.model, run.path.stem))
         raise ValueError(
-            f"{str(given)!r} is no file or folder here, and no run in {within}"
-            f"{nearest(str(given), dict.fromkeys(names))}"
+            f"{name!r} is no file or folder here, and no run in {within}{nearest(name, names)}"
         )
-    return named
+    return found
 
 
 def run_row(run: Run) -> dict[str, Any]:
-    """Return one row of :meth:`Runs.frame`."""
+    """Return one row of :func:`load_scores`."""
     # It brings scipy.
     from ..leaderboard.tables import runs_table
 

@@ -7,6 +7,7 @@ asked and the annotation table is not needed.  Every score becomes one frozen :c
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -21,12 +22,13 @@ from ..core.benchmark import Benchmark
 from ..core.files import file_sha256
 from ..core.identity import GIVEN
 from ..core.metric import figures
+from ..core.predictions import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, files_below, marked, run_of
 from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals_of
 from .details import row_of
 from .plugins import otherwise
-from .prediction_names import how_to_score
+from .prediction_names import how_to_score, prediction_files
 from .provenance import Basis, basis_of, read_provenance
 
 
@@ -159,13 +161,12 @@ def _provenances(path: Path) -> list[Path]:
     if path.is_dir():
         inside = sorted(one for one in files_below(path) if one.name.endswith(PROVENANCE))
         if not inside:
-            raise RunError(
-                f"{path}: no scored run in it (no *{PROVENANCE}); score prediction files with: "
-                "python run_findit.py score <model>_<dataset>.json"
-            )
+            raise RunError(f"{path}: no scored run in it (no *{PROVENANCE}); {_how_to_have(path)}")
         return inside
     if not path.exists():
-        raise FileNotFoundError(f"{path}: no such file or folder")
+        raise FileNotFoundError(
+            f"{path}: no such file or folder; name the --work-dir of runs, or {_EXAMPLE}"
+        )
     beside = run_of(path).provenance
     if not beside.is_file():
         raise RunError(
@@ -173,6 +174,18 @@ def _provenances(path: Path) -> list[Path]:
             f"{how_to_score(path)}"
         )
     return [beside]
+
+
+_EXAMPLE = "make some with: python run_findit.py demo"
+
+
+def _how_to_have(folder: Path) -> str:
+    """What to type where a folder has no scored run."""
+    try:
+        prediction_files([folder])
+    except PredictionError:
+        return f"name the --work-dir of runs, or {_EXAMPLE}"
+    return f"score its prediction files: python run_findit.py score {shlex.quote(str(folder))}"
 
 
 def load_run(provenance: Path, keep: Keep = Keep.DETAILS) -> Run:
