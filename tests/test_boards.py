@@ -247,9 +247,9 @@ def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     assert data["texts"][card["prompt"]].endswith("C: cow. Answer as plain.")
     # One row of a heat map, two columns, in the benchmark's order.
     assert re.search(r'aria-label="Good: Accuracy by format; reported letter plain with', page)
-    formats = page.split('<section id="heat-maps"')[1].split("</section>")[0]
+    formats = page.split('<section id="formats"')[1].split("</section>")[0]
     assert formats.index(">plain</text>") < formats.index(">json</text>")
-    assert 'id="curves"' not in page
+    assert "by IoU threshold" not in page
     assert "IoU" not in page.split("<main>")[1].split('<section id="gallery"')[0]
 
 

@@ -114,7 +114,7 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         assert browser.execute_script(above) < 10 * 900
         # No name of the legend lies on the curves, or beyond the edge.
         lowest, names, edge = browser.execute_script(
-            "const svg = document.querySelector('#curves svg');"
+            "const svg = document.querySelector('#details svg');"
             "const rect = one => one.getBoundingClientRect();"
             "const texts = [...svg.querySelectorAll('text')];"
             "const names = texts.filter(one => /^Model/.test(one.textContent)).map(rect);"
@@ -127,7 +127,7 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         assert edge <= 0
         # What scrolls keeps what stands above its columns.
         scrolled, top = browser.execute_script(
-            "const box = document.querySelector('#figures .wide.many');"
+            "const box = document.querySelector('#best .wide.many');"
             "box.scrollTop = 500;"
             "const head = box.querySelector('thead th').getBoundingClientRect();"
             "return [box.scrollTop, head.top - box.getBoundingClientRect().top]"
