@@ -435,8 +435,8 @@ def test_labels_and_frames_are_drawn() -> None:
 
 
 def test_lines_are_those_of_the_report() -> None:
-    css = Path(findit.__file__).with_name("report") / "templates" / "report.css"
-    text = css.read_text(encoding="utf-8")
+    css = (Path(findit.__file__).with_name("report") / "templates").glob("*.css")
+    text = "\n".join(path.read_text(encoding="utf-8") for path in css)
     names = ("truth", "hit", "miss", "wrong", "ignored", "uncounted")
     for role, name in zip(LINES, names, strict=True):
         line = LINES[role]

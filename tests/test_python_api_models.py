@@ -111,6 +111,7 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch: pytest.MonkeyPatch) ->
     [
         ("FindIt-Nanno", {}, "did you mean FindIt-Nano"),
         ("FullImage", {"dtype": "float32"}, "dtype: settings are of models on this machine"),
+        ("FullImage", {"temperature": 1.0}, "temperature: settings are of models on this machine"),
         ("FindIt-Nano", {"dtyp": "float32"}, "no setting 'dtyp': did you mean dtype"),
         ("./mine", {}, "a checkpoint needs like="),
         ("./mine", {"like": "Qwen3-LV"}, "like: no model 'Qwen3-LV' runs .*did you mean Qwen3-VL"),

@@ -20,6 +20,7 @@ from ..core.messages import Message
 from ..core.question import Question
 from ..core.replies import Reply, recorded
 from ..core.spelling import nearest
+from ..models.http.providers.table import OPENROUTER
 from ..models.row import ModelRow
 from ..models.table import MODELS, find_model, local_names
 from .pictures import Picture, in_memory, is_file, several
@@ -28,7 +29,6 @@ from .questions import SpaceLike
 from .reading import Read, read
 
 if TYPE_CHECKING:
-    from ..models.http.chat import ChatModel
     from ..models.http.endpoints import Endpoints
 
 Ask = Callable[[Message, Question], Reply]
@@ -152,55 +152,40 @@ def open_model(
         OSError: the checkpoint is not there.
     """
     said = space.as_dict() if isinstance(space, Space) else space
-    if provider is not None:
-        _refuse(settings, f"{provider} has its own")
-        return _provided(provider, name, base_url, said, key, like, temperature)
-    if base_url is not None:
-        _refuse(settings, "a server has its own")
-        return _served(name, base_url, said, key, like, temperature)
-    own: dict[str, Any] = {"space": said, "temperature": temperature}
-    settings |= {key: value for key, value in own.items() if value is not None}
-    if like is not None:
-        return _like(like, name, settings)
     short, _, checkpoint = name.partition("=")
-    known = find_model(short)
-    if short in baselines():
-        _refuse(settings, f"{short} has none")
+    named = find_model(short)
+    if provider is not None or base_url is not None:
+        _refuse(settings, f"{provider or 'a server'} has its own")
+        return _over_http(name, provider, base_url, said, key, like, temperature)
+    own = {"space": said, "temperature": temperature}
+    here = {**settings, **{key: value for key, value in own.items() if value is not None}}
+    if like is None and short in baselines():
+        _refuse(here, f"{short} has none")
         return Model(name, _asks_baseline(baselines()[short]))
-    if known is not None and known.local is not None:
-        return Model(name, _asks_here(checkpoint or _own_checkpoint(short, known), known, settings))
-    if known is not None and known.api is not None:
-        settings.pop("temperature", None)
-        _refuse(settings, "OpenRouter has its own")
-        return _of_openrouter(short, temperature)
-    if known is not None:
-        raise ValueError(f"{short} is asked at a server: base_url=…")
-    names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
-    raise ValueError(
-        f"no model {short!r}{nearest(short, names)}; base_url=… asks a server; a checkpoint needs "
-        "like=…, the model that it is like"
-    )
-
-
-def _like(like: str, name: str, settings: dict[str, Any]) -> Model:
-    """A checkpoint of this machine that is like a row of the model table."""
-    known = find_model(like)
-    if known is None or known.local is None:
+    row = named if like is None else find_model(like)
+    if row is not None and row.local is not None:
+        checkpoint = checkpoint or _own_checkpoint(short, named) or name
+        return Model(name, _asks_here(checkpoint, row, here))
+    if like is not None:
         raise ValueError(
             f"like: no model {like!r} runs on this machine{nearest(like, list(local_names()))}"
         )
-    short, _, checkpoint = name.partition("=")
-    named = find_model(short)
-    if not checkpoint and named is not None and named.local is not None:
-        checkpoint = _own_checkpoint(short, named)
-    return Model(name, _asks_here(checkpoint or name, known, settings))
+    if named is None:
+        names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
+        raise ValueError(
+            f"no model {short!r}{nearest(short, names)}; base_url=… asks a server; a checkpoint "
+            "needs like=…, the model that it is like"
+        )
+    if named.api is None:
+        raise ValueError(f"{short} is asked at a server: base_url=…")
+    _refuse(settings, "OpenRouter has its own")
+    return _over_http(name, OPENROUTER, None, said, key, None, temperature)
 
 
-def _own_checkpoint(name: str, row: ModelRow) -> str:
-    """The checkpoint of a model of the table."""
-    assert row.local is not None
-    known = row.local.checkpoints
-    return known.get(name) or next(iter(known.values()))
+def _own_checkpoint(name: str, row: ModelRow | None) -> str:
+    """The checkpoint of a model of the table; nothing where it has none."""
+    known = row.local.checkpoints if row is not None and row.local is not None else {}
+    return known.get(name) or next(iter(known.values()), "")
 
 
 def _refuse(settings: dict[str, Any], why: str) -> None:
@@ -230,55 +215,29 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     return ask
 
 
-def _served(
+def _over_http(
     name: str,
-    base_url: str | Sequence[str],
-    space: Any,
-    key: str | None,
-    like: str | None,
-    temperature: float | None,
-) -> Model:
-    from ..models.http.chat import chat_model, server_name
-    from ..models.http.endpoints import endpoints
-
-    own, served = server_name(name)
-    model = chat_model(own, None, served, space, _sampling(temperature), like=like)
-    return _over_http(model, endpoints(base_url, key))
-
-
-def _provided(
-    provider: str,
-    name: str,
+    provider: str | None,
     base_url: str | Sequence[str] | None,
     space: Any,
     key: str | None,
     like: str | None,
     temperature: float | None,
 ) -> Model:
-    from ..models.http.chat import chat_model
-    from ..models.http.endpoints import provider_endpoints
-
-    short, _, served = name.partition("=")
-    model = chat_model(short, provider, served, space, _sampling(temperature), like=like)
-    return _over_http(model, provider_endpoints(provider, base_url, key))
-
-
-def _sampling(temperature: float | None) -> dict[str, float]:
-    return {} if temperature is None else {"temperature": temperature}
-
-
-def _of_openrouter(name: str, temperature: float | None) -> Model:
-    from ..models.http.chat import chat_model
-    from ..models.http.endpoints import provider_endpoints
-    from ..models.http.providers.table import OPENROUTER
-
-    model = chat_model(name, OPENROUTER, fields=_sampling(temperature))
-    return _over_http(model, provider_endpoints(OPENROUTER))
-
-
-def _over_http(model: ChatModel, servers: Endpoints) -> Model:
     from ..engine.http_backend import HttpBackend, Service
+    from ..models.http.chat import chat_model, server_name
+    from ..models.http.endpoints import endpoints, provider_endpoints
 
+    own, _, served = name.partition("=")
+    if provider is None:
+        own, served = server_name(name)
+    fields = {} if temperature is None else {"temperature": temperature}
+    model = chat_model(own, provider, served, space, fields, like=like)
+    servers: Endpoints = (
+        endpoints(base_url or (), key)
+        if provider is None
+        else provider_endpoints(provider, base_url, key)
+    )
     backend = HttpBackend(lambda: Service(model, servers))
 
     def ask(message: Message, question: Question) -> Reply:
