@@ -21,6 +21,7 @@ from scored_runs import HEIGHT, WIDTH, World, failing, saying, speaking, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.api.drawing import LINES
+from vlmeval_findit.api.rewards import By
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.boxes.records import Reason
@@ -232,7 +233,7 @@ noise = st.sampled_from([None, "", "[]", "no", '[{"bbox_2d": [1, 2]}]', f"{FAILE
 written = boxes.map(lambda found: write([Said(box, "", 0) for box in found], FORMAT))
 
 
-OF_BOXES = [by for by in findit.By if by is not findit.By.POINTING]
+OF_BOXES: tuple[By, ...] = ("f1", "iou", "adherence")
 
 
 @given(st.lists(st.tuples(written | noise, boxes), min_size=1, max_size=6))
@@ -249,14 +250,12 @@ def test_a_reward_is_the_score_of_the_query_alone(pairs: list[tuple[str | None, 
         if row.failed:
             assert all(map(np.isnan, alone.values()))
             continue
-        assert alone[findit.By.ADHERENCE] == row.sums["adherent"]
+        assert alone["adherence"] == row.sums["adherent"]
         if truths[at]:
-            assert alone[findit.By.F1] == pytest.approx(BENCHMARK.goodness(row) / 100)
-            assert alone[findit.By.IOU] == pytest.approx(row.sums["iou_sum"] / row.sums["n_gt"])
+            assert alone["f1"] == pytest.approx(BENCHMARK.goodness(row) / 100)
+            assert alone["iou"] == pytest.approx(row.sums["iou_sum"] / row.sums["n_gt"])
         else:
-            assert (
-                alone[findit.By.F1] == alone[findit.By.IOU] == row.sums.get("negatives_rejected", 0)
-            )
+            assert alone["f1"] == alone["iou"] == row.sums.get("negatives_rejected", 0)
 
 
 class Tensor:
@@ -307,11 +306,12 @@ def test_completions_of_a_chat_are_replies() -> None:
         findit.reward([right, 3], [boxes] * 2, **how)
 
 
-def test_iou_is_a_name_of_the_mean_iou() -> None:
-    how: Any = {"format": "xyxy_text", "sizes": (100, 200), "space": "grid1000"}
-    for by in ("iou", "miou", findit.By.IOU):
-        said = findit.reward("[0, 0, 500, 500]", [[0, 0, 50, 80]], by=by, **how)
-        assert said == pytest.approx(0.8)
+def test_iou_is_the_mean_over_objects() -> None:
+    boxes = [[0, 0, 50, 80], [60, 0, 90, 80]]
+    said = findit.reward(
+        "[0, 0, 500, 500]", boxes, "xyxy_text", sizes=(100, 200), space="grid1000", by="iou"
+    )
+    assert said == pytest.approx(0.4)
 
 
 def test_a_score_is_written_in_a_line() -> None:
@@ -340,7 +340,7 @@ def test_arrays_are_truths_too() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"by": "ious"}, "by: no reward 'ious': did you mean iou"),
+        ({"by": "miou"}, "by: no reward 'miou': did you mean iou"),
         ({"truths": [BOX]}, "1 truths of 2"),
         ({"space": "grid"}, "no coordinate space"),
         ({"format": "yxyx"}, "output format is missing"),

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from .api.frames import load_runs as load_runs
     from .api.frames import load_scores as load_scores
     from .api.frames import open_runs as open_runs
+    from .api.given import Ignored as Ignored
+    from .api.given import Truth as Truth
+    from .api.given import truth as truth
     from .api.models import Answered as Answered
     from .api.models import Model as Model
     from .api.models import open_model as open_model
@@ -46,26 +49,21 @@ if TYPE_CHECKING:
     from .api.reading import Kind as Kind
     from .api.reading import Read as Read
     from .api.reading import read as read
-    from .api.rewards import By as By
     from .api.rewards import reward as reward
     from .api.scoring import Score as Score
     from .api.scoring import score as score
-    from .api.truths import Ignored as Ignored
-    from .api.truths import Truth as Truth
-    from .api.truths import truth as truth
 
 __version__ = "0.2.0"
 
 _HOMES = {
-    "By": "api.rewards",
     "Family": "api.questions",
     "Kind": "api.reading",
     "Model": "api.models",
     "Answered": "api.models",
     "Read": "api.reading",
     "Score": "api.scoring",
-    "Ignored": "api.truths",
-    "Truth": "api.truths",
+    "Ignored": "api.given",
+    "Truth": "api.given",
     "compare": "api.frames",
     "draw": "api.drawing",
     "from_supervision": "api.detections",
@@ -78,7 +76,7 @@ _HOMES = {
     "reward": "api.rewards",
     "score": "api.scoring",
     "to_supervision": "api.detections",
-    "truth": "api.truths",
+    "truth": "api.given",
 }
 """The module of every public name."""
 

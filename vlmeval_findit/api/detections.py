@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..boxes.records import Truth
+from .given import truth
 from .reading import Read
-from .truths import truth
 
 
 def to_supervision(answer: Read) -> Any:

@@ -17,10 +17,9 @@ from ..core.drawing import DrawnBox, Role
 from ..core.image_files import decode
 from ..core.replies import Reply
 from ..core.spelling import visible
-from .pictures import Picture, in_memory, is_file
+from .given import Boxes, Picture, in_memory, is_file
+from .given import truth as truth_from
 from .reading import Read
-from .truths import Boxes
-from .truths import truth as truth_from
 
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw

@@ -23,7 +23,7 @@ from ..core.spelling import nearest
 from ..models.http.providers.table import OPENROUTER
 from ..models.row import ModelRow
 from ..models.table import MODELS, find_model, local_names
-from .pictures import Picture, in_memory, is_file, several
+from .given import Picture, in_memory, is_file, several
 from .prompts import asked
 from .questions import SpaceLike
 from .reading import Read, read

@@ -11,8 +11,8 @@ from ..benchmarks.findit.scoring import match_replies
 from ..boxes.records import Reason, Truth
 from ..boxes.representation import Corners, Judging
 from ..runs.opening import check_replies
+from .given import Size, sizes_of
 from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
-from .sizes import Size, sizes_of
 
 
 class Kind(Enum):

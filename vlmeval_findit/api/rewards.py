@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,30 +18,21 @@ from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.metric import Metric
 from ..core.replies import Reply
 from ..core.spelling import nearest
+from .given import Boxes, Size, Sizes, one_each, sizes_of, truths_of
 from .questions import Said, SpaceLike, is_one, replies_of, variant_of
-from .sizes import Size, Sizes, one_each, sizes_of
-from .truths import Boxes, truths_of
 
 Rewards = NDArray[np.float64]
 
 
-class By(Enum):
-    """What a reward measures; the values are keys of FindIt's metrics."""
+By = Literal["f1", "iou", "adherence", "pointing"]
 
-    F1 = "f1"
-    """2 x found / (said + expected), at an IoU of 0.5."""
-    IOU = "miou"
-    """The mean over objects of the IoU with their box."""
-    ADHERENCE = "adherence"
-    """Whether the reply is as its format prescribes."""
-    POINTING = "pointing"
-    """Of points: found / the more of said and expected."""
-
-
-_METRICS = {
-    judged: {by: metric for by in By for metric in rule.metrics if metric.key == by.value}
-    for judged, rule in RULES.items()
+_KEYS: Mapping[str, str] = {
+    "f1": "f1",
+    "iou": "miou",
+    "adherence": "adherence",
+    "pointing": "pointing",
 }
+"""The metrics of FindIt that rewards are."""
 
 
 @overload
@@ -55,7 +45,7 @@ def reward(
     space: SpaceLike,
     frames: int = ...,
     multilabel: bool = ...,
-    by: By | str = ...,
+    by: By = ...,
 ) -> float: ...
 
 
@@ -69,7 +59,7 @@ def reward(
     space: SpaceLike,
     frames: int = ...,
     multilabel: bool = ...,
-    by: By | str = ...,
+    by: By = ...,
 ) -> Rewards: ...
 
 
@@ -82,7 +72,7 @@ def reward(
     space: SpaceLike,
     frames: int = 1,
     multilabel: bool = False,
-    by: By | str = By.F1,
+    by: By = "f1",
 ) -> Any:
     """The reward of replies, 0 to 1 each: the score of the query alone.
 
@@ -92,7 +82,7 @@ def reward(
     >>> how = {"sizes": (640, 480), "space": "grid1000"}
     >>> reward(["[0, 0, 500, 500]", "[0, 0, 500, 100]", "hm"], [box] * 3, "xyxy_text", **how)
     array([1., 0., 0.])
-    >>> reward("[0, 0, 500, 300]", box, "xyxy_text", by="miou", **how)
+    >>> reward("[0, 0, 500, 300]", box, "xyxy_text", by="iou", **how)
     0.6000000238418579
 
     Where nothing is to be found, saying so in the form that was asked for is 1, as is finding
@@ -108,7 +98,10 @@ def reward(
         space: in which coordinates the model answers.
         frames: how many frames every query has.
         multilabel: whether boxes have labels of their own.
-        by: what is measured: ``"f1"``, ``"iou"``, ``"adherence"``, ``"pointing"``.
+        by: what is measured: ``"f1"`` (2 x found / (said + expected), at an IoU of 0.5), ``"iou"``
+            (the mean over objects of the IoU with their box), ``"adherence"`` (whether the reply is
+            as its format prescribes); of points ``"pointing"`` (found / the more of said and
+            expected).
 
     Returns:
         A number for one reply; (N,) 64-bit floats for many.
@@ -118,11 +111,11 @@ def reward(
         VariantError, SpaceError: there is no such format or space.
     """
     variant = variant_of(format, frames, multilabel)
-    by = _by(by, variant)
+    metric = _metric(by, variant)
     known = space if isinstance(space, Space) else space_from(space)
     if is_one(replies):
-        return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, by)[0])
-    return _rewards(replies, truths, sizes_of(sizes, len(replies)), known, variant, by)
+        return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, metric)[0])
+    return _rewards(replies, truths, sizes_of(sizes, len(replies)), known, variant, metric)
 
 
 def _rewards(
@@ -131,7 +124,7 @@ def _rewards(
     sizes: Sequence[Size],
     space: Space,
     variant: Variant,
-    by: By,
+    metric: Metric,
 ) -> Rewards:
     replies = replies_of(said)
     one_each(truths, len(replies), "truths")
@@ -139,10 +132,9 @@ def _rewards(
     read = reader(variant.reply)
     readings = [read_reply(reply, read) for reply in replies]
     matched = match(readings, true, [to_pixels(space, *size) for size in sizes], variant.judged)
-    metric = _METRICS[variant.judged][by]
     counted = list(map(RULES[variant.judged].sums, readings, matched, true))
     found = metric.values(_columns(metric, counted))
-    if by is not By.ADHERENCE:
+    if metric.key != _KEYS["adherence"]:
         empty = [at for at, truth in enumerate(true) if not truth.boxes]
         found[empty] = _rejected(
             [replies[at] for at in empty], [readings[at] for at in empty], variant
@@ -180,14 +172,12 @@ def _columns(metric: Metric, rows: Sequence[Mapping[str, float]]) -> dict[str, R
     return {name: np.array([row.get(name, 0) for row in rows], dtype=float) for name in names}
 
 
-def _by(said: By | str, variant: Variant) -> By:
-    known = {name: one for one in By for name in (one.value, one.name.lower())}
-    if isinstance(said, str):
-        if said not in known:
-            raise ValueError(f"by: no reward {said!r}{nearest(said, known)}")
-        said = known[said]
-    there = _METRICS[variant.judged]
-    if said not in there:
-        others = ", ".join(one.value for one in there)
-        raise ValueError(f"by: {variant.representation} has no {said.value} (it has: {others})")
-    return said
+def _metric(by: str, variant: Variant) -> Metric:
+    """The metric that is the reward."""
+    there = {metric.key: metric for metric in RULES[variant.judged].metrics}
+    if by not in _KEYS:
+        raise ValueError(f"by: no reward {by!r}{nearest(by, _KEYS)}")
+    if _KEYS[by] not in there:
+        others = ", ".join(name for name, key in _KEYS.items() if key in there)
+        raise ValueError(f"by: {variant.representation} has no {by} (it has: {others})")
+    return there[_KEYS[by]]

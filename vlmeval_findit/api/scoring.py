@@ -16,9 +16,8 @@ from ..core.metric import Metric, figures
 from ..core.scored_row import ScoredRow
 from ..runs.opening import check_replies
 from ..runs.score import check_coordinates, score_rows
+from .given import Boxes, Sizes, one_each, sizes_of, truths_of
 from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
-from .sizes import Sizes, one_each, sizes_of
-from .truths import Boxes, truths_of
 
 if TYPE_CHECKING:
     from ..core.statistics import Interval

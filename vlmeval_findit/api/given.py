@@ -1,16 +1,115 @@
-"""What is right, from whatever it comes in: lists, arrays, detections."""
+"""What people give: images, their sizes and what is right, of whatever types they have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import inf
-from typing import Any
+from numbers import Real
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Ignored as Ignored
 from ..boxes.records import Truth as Truth
 from ..boxes.representation import Corners
-from .sizes import plain
+from ..core.image_files import rgb
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Picture = Any
+"""The path of a file, a PIL image, or an array (height, width, 3) of 8 bits."""
+
+
+def several(pictures: Picture | Sequence[Picture]) -> list[Picture]:
+    """One picture or many as a list; an array with four dimensions is many."""
+    if isinstance(pictures, (list, tuple)) or getattr(pictures, "ndim", 0) == 4:
+        return list(pictures)
+    return [pictures]
+
+
+def is_file(picture: Picture) -> bool:
+    """Whether a picture is the path of a file."""
+    return isinstance(picture, (str, PathLike))
+
+
+def in_memory(picture: Picture) -> Image.Image:
+    """A picture that is no file, as RGB.
+
+    Raises:
+        ValueError: it is neither an image nor an array of one; the message says what it is.
+    """
+    import numpy as np
+    from PIL import Image
+
+    if isinstance(picture, Image.Image):
+        return rgb(picture)
+    if not hasattr(picture, "__array__"):
+        raise ValueError(
+            f"{type(picture).__name__} is no picture: give a path, a PIL image or an array"
+        )
+    values = np.asarray(picture)
+    if values.dtype != np.uint8 or values.shape[2:] not in ((), (3,), (4,)) or values.ndim < 2:
+        raise ValueError(
+            f"an array {values.shape} of {values.dtype} is no picture: it should be "
+            "(height, width, 3) of uint8. A tensor (3, height, width) from 0 to 1: "
+            "(255 * tensor).byte().permute(1, 2, 0)"
+        )
+    return rgb(Image.fromarray(values))
+
+
+# --- sizes ---
+
+Size = tuple[int, int]
+"""(width, height) in pixels of the original picture."""
+
+Sizes = Size | Sequence[Size]
+"""The size of all pictures, or one a reply; arrays and tensors are taken, too."""
+
+
+def sizes_of(sizes: Sizes, count: int) -> list[Size]:
+    """One size a reply.
+
+    >>> sizes_of((640, 480), 2), sizes_of([(640, 480), (32, 32)], 2)
+    ([(640, 480), (640, 480)], [(640, 480), (32, 32)])
+
+    Raises:
+        ValueError: there is not one a reply, or one is none.
+    """
+    given = [plain(one) for one in plain(sizes)]
+    if len(given) == 2 and all(isinstance(edge, Real) for edge in given):
+        return [_size(tuple(given))] * count
+    one_each(given, count, "sizes")
+    keys = [tuple(map(plain, one)) if isinstance(one, Sequence) else (one,) for one in given]
+    known = {key: _size(key) for key in {*keys}}
+    return [known[key] for key in keys]
+
+
+def _size(edges: tuple[Any, ...]) -> Size:
+    """One size; what is whole may be a number of any kind."""
+    if len(edges) != 2 or not all(
+        isinstance(edge, Real) and float(edge) >= 1 and float(edge).is_integer() for edge in edges
+    ):
+        raise ValueError(f"size {edges}: should be (width, height) in whole pixels")
+    return int(edges[0]), int(edges[1])
+
+
+def plain(value: Any) -> Any:
+    """An array, a tensor or a number of one as lists and numbers of Python; else the value."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def one_each(given: Sequence[object], count: int, what: str) -> None:
+    """Refuse what is not one a reply.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if len(given) != count:
+        raise ValueError(f"{len(given)} {what} of {count} replies: one a reply")
+
+
+# --- truths ---
 
 Boxes = Any
 """A list of (x1, y1, x2, y2) in pixels of the original picture, or an array (N, 4) of them.
