@@ -134,8 +134,8 @@ def test_the_report_draws_regions(
     )
     assert {tuple(look) for look in looks} == {
         ("truth", "evenodd", "none", None),
-        ("hit", "evenodd", "none", "rotate(-45)"),
-        ("miss", "evenodd", "7px, 4px", "rotate(45)"),
+        ("hit", "evenodd", "14px, 5px", "rotate(-45)"),
+        ("miss", "evenodd", "5px, 4px", "rotate(45)"),
     }
     inside = browser.execute_script(
         "const g = document.querySelector('.card svg > g[data-role=truth] path:last-of-type');"

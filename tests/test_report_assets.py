@@ -94,12 +94,12 @@ def joined(page: Path) -> dict[str, Any]:
     assert data["cards"] == []
     cards = {}
     for one in data["rows"]:
-        for index, label, good, spread, found, failed, *texts in json.loads(one["rows"]):
-            reason, causes, parts = (data["values"][place] for place in texts)
+        for index, label, good, spread, found, failed, *texts, iou in json.loads(one["rows"]):
+            reason, causes, parts, sizes = (data["values"][place] for place in texts)
             cards[one["run"], index] = {
                 **{"run": one["run"], "index": index, "label": data["values"][label]},
                 **{"good": good, "spread": spread, "found": bool(found), "failed": bool(failed)},
-                **{"reason": reason, "causes": causes, "parts": parts},
+                **{"reason": reason, "causes": causes, "parts": parts, "sizes": sizes, "iou": iou},
             }
     for run, name in named["answers"].items():
         values = values_of(folder / name)

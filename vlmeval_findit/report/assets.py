@@ -140,7 +140,7 @@ def _write_answers(
     return gallery, shown, (*answers.values(), *drawn)
 
 
-def _row(entry: Mapping[str, Any], values: Numbered) -> list[int | float]:
+def _row(entry: Mapping[str, Any], values: Numbered) -> list[int | float | None]:
     """By what the page finds and sorts an answer, as numbers; texts are places in ``values``."""
     return [
         entry["index"],
@@ -152,6 +152,8 @@ def _row(entry: Mapping[str, Any], values: Numbered) -> list[int | float]:
         values.place(entry["reason"]),
         values.place(tuple(entry["causes"])),
         values.place(tuple(entry["parts"])),
+        values.place(tuple(entry["sizes"])),
+        entry["iou"],
     ]
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.drawing import Drawing, DrawnBox, Outline
+from ..benchmarks.findit.anatomy import size_of
+from ..core.drawing import Drawing, DrawnBox, Outline, Role
 
 _PICTURES = 8
 _SHOTS = 4
@@ -25,13 +26,17 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
 
     ``frames[j].boxes`` are [role, x1, y1, x2, y2, label, overlap] in pixels of the original (the
     overlap is None where that is no question), and of a region its outlines behind them; ``lines``
-    are [role, text].
+    are [role, text]. ``sizes`` are the COCO sizes of the objects, ``iou`` is their mean IoU (None
+    where none was compared, as for points).
 
     Raises:
         TypeError, ValueError: a drawing of odd values.
     """
     count = len(drawing.pictures)
     kept = np.linspace(0, count - 1, min(count, _PICTURES), dtype=int).tolist()
+    every = (box for one in drawing.pictures for box in one.boxes)
+    objects = [box for box in every if box.role is Role.TRUTH]
+    ious = [box.value for box in objects if box.value is not None]
     return {
         "shots": [place((folder / name, 0, 0)) for name in drawing.support[:_SHOTS]],
         "frames": [
@@ -45,6 +50,8 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
         ],
         "count": count,
         "lines": [[line.role.value, str(line.text)] for line in drawing.lines[:_LINES]],
+        "sizes": sorted({size_of(box.box) for box in objects}),
+        "iou": round(sum(ious) / len(ious), 3) if ious else None,
     }
 
 

@@ -1,111 +1,80 @@
-"""What scores lost, for the page: a stacked bar a model, on every dataset and average."""
+"""What scores lost, for the page: a stacked bar a model, per dataset and average."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.anatomy import Cause
 from ..core.evidence import Evidence, mean
 from ..core.metric import Better
+from ..core.spelling import visible
 from ..core.statistics import Interval, figure_intervals
 from ..leaderboard.board import Board, ColumnMean
 from ..runs.anatomy import Loss, NoAnatomyError, anatomy_of, loss_evidence
 from ..runs.scored_run import Run
 
-_LEAST = 0.005
-"""Points that can be seen in a bar."""
-
-_REACHABLE = 1.0
-"""Points whose segment is wide enough to be pointed at; the table and the gallery's filter have
-all."""
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What one cause took; ``place`` is that of the cause among all of its benchmark."""
+    """What one error type cost."""
 
     cause: Cause
-    place: int
+    place: int  # Among all error types of the benchmark
     events: float
     points: float
     interval: Interval | None
 
-    @property
-    def drawn(self) -> bool:
-        """Whether it can be seen; a cause may have events that cost nothing."""
-        return self.points >= _LEAST
-
-    @property
-    def reachable(self) -> bool:
-        """Whether it is wide enough to be pointed at, and a stop of the Tab key."""
-        return self.points >= _REACHABLE
-
-    @property
-    def bounds(self) -> str:
-        """``2.1–7.5``; empty where there is no interval."""
-        return f"{self.interval.low:.1f}–{self.interval.high:.1f}" if self.interval else ""
-
-    @property
-    def counted(self) -> str:
-        """How many events: a whole number where they are such."""
-        return f"{self.events:,.0f}" if float(self.events).is_integer() else f"{self.events:,.2f}"
-
-    @property
-    def said(self) -> str:
-        """The segment as a sentence."""
-        bounds = f" ({self.bounds})" if self.bounds else ""
-        return (
-            f"{self.cause.name}: {self.points:.1f} points{bounds}, {self.counted} events; "
-            f"{self.cause.meaning}"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class LossBar:
-    """A model on a dataset or an average: its score and what took the rest of 100.
-
-    ``format`` is that of its runs; "" where they have several.
-    """
+    """A model on a dataset or an average: its score, and what took the rest of 100."""
 
     model: str
     where: str
     is_average: bool
-    format: str
+    format: str  # Of its runs; "" where they have several
     score: float
     segments: tuple[Segment, ...]
 
     def at(self, cause: Cause) -> Segment | None:
-        """What a cause took; None for nothing."""
+        """Return what an error type cost; None for nothing."""
         return next((one for one in self.segments if one.cause == cause), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """All bars of a page; ``causes`` are those that were met, with their places.
+    """All bars of a page, averages first."""
 
-    ``lacking`` says of runs that have no bar, why.
-    """
-
-    score: str
-    causes: tuple[tuple[int, Cause], ...]
+    score: str  # Name of what lost the points
     bars: tuple[LossBar, ...]
-    lacking: tuple[str, ...]
+    lacking: tuple[str, ...]  # Why runs have no bar, as sentences
 
-    def colours(self) -> list[tuple[int, Cause]]:
-        """The causes that can be seen in a bar."""
-        seen = {one.place for bar in self.bars for one in bar.segments if one.drawn}
-        return [(place, cause) for place, cause in self.causes if place in seen]
+    def values(self) -> dict[str, Any]:
+        """Return the bars for the page's script.
 
-    def wheres(self) -> list[str]:
-        return list(dict.fromkeys(bar.where for bar in self.bars))
+        A bar is [model, where, is average, format, score, segments], a segment [place of its error
+        type, points, events, low, high]; low and high are None where there is no interval.
+        """
+        return {"score": self.score, "bars": [_values(bar) for bar in self.bars]}
 
-    def models(self) -> list[str]:
-        return list(dict.fromkeys(bar.model for bar in self.bars))
+
+def _values(bar: LossBar) -> list[Any]:
+    segments = [
+        [one.place, round(one.points, 2), round(one.events, 2), *_bounds(one.interval)]
+        for one in bar.segments
+    ]
+    name = visible(bar.model)
+    return [name, bar.where, bar.is_average, bar.format, round(bar.score, 2), segments]
+
+
+def _bounds(interval: Interval | None) -> list[float | None]:
+    return [round(interval.low, 1), round(interval.high, 1)] if interval else [None, None]
 
 
 def losses_of(board: Board) -> Losses:
-    """The bars of a board: of its averages over several datasets, then of its columns."""
+    """Return the bars of a board: of its averages over several datasets, then of its datasets."""
     lacking: list[str] = []
     found: dict[tuple[str, str], Sequence[Loss]] = {}
     for (model, name), cell in board.cells.items():
@@ -115,12 +84,9 @@ def losses_of(board: Board) -> Losses:
             except NoAnatomyError as error:
                 lacking.append(f"{model}, {name}: {error}")
     bars = (*_averages(board, found), *_columns(board, found))
-    met = {one.cause.key for bar in bars for one in bar.segments}
-    anatomy = board.benchmark.anatomy
-    score = anatomy.score
+    score = board.benchmark.anatomy.score
     return Losses(
         score=score.name if score.better is Better.HIGHER else f"100 − {score.name}",
-        causes=tuple((at, c) for at, c in enumerate(anatomy.causes) if c.key in met),
         bars=bars,
         lacking=tuple(lacking),
     )

@@ -18,10 +18,10 @@ from .. import __version__
 from ..core.metric import Metric
 from ..core.spelling import counted, visible
 from ..leaderboard.board import Board
-from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
+from ..leaderboard.notes import NOTE, format_note, formats_used
 from ..leaderboard.render import to_html
 from ..leaderboard.slices import parts_tables
-from ..leaderboard.tables import APART, apart_table, metric_table
+from ..leaderboard.tables import APART, apart_table, metric_table, notes_of
 from ..runs.comparison import FOUND
 from ..runs.scored_run import Run
 from .cards import CARDS, Choice
@@ -33,7 +33,7 @@ from .sections import Curves, heat_map_sections, reasons_of, short_metrics
 from .transcripts import Missing, Transcript, gather
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_SCRIPTS = ("elements", "detail", "gallery", "compare", "losses", "start")
+_SCRIPTS = ("elements", "drawing", "zoom", "detail", "gallery", "compare", "losses", "start")
 """What the page's one script is made of, in this order."""
 _WITH_ASSETS = (_SCRIPTS[0], "index", *_SCRIPTS[1:], "assets")
 """The same of a page whose answers are in files beside it."""
@@ -74,12 +74,13 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
     curves = Curves(board)
     found, missing = gather(runs, curves.see)
     pairs = pairs_of(board, sides)
-    causes = [(one.key, one.name) for one in board.benchmark.anatomy.causes]
+    causes = [(one.key, one.name, one.meaning) for one in board.benchmark.anatomy.causes]
     reason_rows = reasons_of(board)
+    losses = losses_of(board)
     values = {
         "board": board,
         "title": f"{board.benchmark.name} report",
-        "losses": losses_of(board),
+        "losses": losses,
         "heat_maps": list(heat_map_sections(board)),
         "curves": list(curves.plots()),
         "curves_note": curves.note,
@@ -105,7 +106,11 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "time": time.strftime("%Y-%m-%d %H:%M UTC"),
         "version": __version__,
     }
-    data = {"causes": causes, "pairs": pair_values(pairs, board.shown, runs)}
+    data = {
+        "causes": causes,
+        "losses": losses.values(),
+        "pairs": pair_values(pairs, board.shown, runs),
+    }
     return Contents(
         runs, found, Choice.among(found, cards, first_pairs(board, sides)), values, data
     )

@@ -15,7 +15,7 @@ from ..core.image_files import decode, header
 BUDGET = 14_000_000
 """Characters that the thumbnails of a page may have together."""
 
-_SIDES = (480, 384, 320, 256, 192, 144, 112, 80, 56)
+_SIDES = (960, 640, 480, 384, 320, 256, 192, 144, 112, 80, 56)
 _QUALITY = 72
 _SAMPLE = 24
 

@@ -90,6 +90,7 @@ async function search() {
   if (await loadAll(left.map(([, number]) => answers[number]))) { sayLost(); filter(); }
 }
 
+at("cards").classList.add("loaded-later");
 at("cards").before(make("p", { id: "missing", role: "status", hidden: true }));
 for (const kind of ["input", "change"]) at("filters").addEventListener(kind, search);
 showKeys(new Set(boxRoles));

@@ -1,5 +1,18 @@
-// One answer, large: its pictures, prompt and reply.  It is one of a list, which arrows go along.
+// One answer, large: its pictures, errors, prompt and reply.  It is one of a list, which arrows,
+// buttons and swipes go along.  The page's address names it, so that it can be linked to.
 const opened = { list: [], place: -1, onClose: () => {} };
+
+const addressOf = (card) => `#answer=${[card.model, card.dataset, card.format, card.index].map(encodeURIComponent).join("/")}`;
+
+function linkedCard() {
+  if (!location.hash.startsWith("#answer=")) return undefined;
+  try {
+    const named = location.hash.slice("#answer=".length).split("/").map(decodeURIComponent);
+    return data.cards.find((card) => [card.model, card.dataset, card.format, String(card.index)].every((part, i) => part === named[i]));
+  } catch {
+    return undefined; // No text in UTF-8
+  }
+}
 
 function open(list, place, onClose) {
   Object.assign(opened, { list, onClose });
@@ -7,40 +20,90 @@ function open(list, place, onClose) {
   if (!at("detail").open) at("detail").showModal();
 }
 
+function figureOf(svg, caption, className) {
+  return make("figure", { className }, svg, make("figcaption", { textContent: caption }));
+}
+
+function framesOf(card) {
+  const called = (frame) => frame.name || (card.count > 1 ? `frame ${frame.frame + 1} of ${card.count}` : "");
+  const alt = (frame) => `${card.label}, ${frame.name || `frame ${frame.frame + 1}`}`;
+  const turn = (step) => turnTo(opened.place + step);
+  const shots = card.shots.map((shot) => figureOf(picture(data.pictures[shot], [], "reference image"), "reference image", "shot"));
+  const figures = card.frames.map((frame) =>
+    figureOf(makeZoomable(picture(data.pictures[frame.picture], frame.boxes, alt(frame), 44), turn), called(frame), card.frames.length === 1 ? "only" : ""));
+  return make("div", { className: "frames" }, ...shots, ...figures);
+}
+
+// What is drawn, in words.
+function boxesOf(card) {
+  const found = card.frames.flatMap((frame) => frame.boxes.map((box) => [box[0], (card.count > 1 ? `frame ${frame.frame + 1}: ` : "") + boxText(box)]));
+  if (!found.length) return [];
+  const list = make("ul", { className: "boxes" }, ...found.slice(0, 40).map(([role, textContent]) => make("li", { className: `line ${CLASSES[role]}`, textContent })));
+  return [make("h4", { textContent: found.length > 40 ? `Boxes (40 of ${found.length})` : "Boxes" }), list];
+}
+
+function wordsOf(card) {
+  const meanings = card.causes.map((key) => data.causes.find((one) => one[0] === key)).filter(Boolean);
+  const said = (title, id, text) => [make("h4", { textContent: title }), make("pre", { tabIndex: 0, id, textContent: text })];
+  return make("div", { className: "said" },
+    make("p", {}, make("b", { textContent: card.label }), ` · ${verdict(card)}`), errors(card),
+    ...meanings.map(([, name, meaning]) => make("p", {}, make("b", { textContent: name }), `: ${meaning}`)),
+    ...small(card.spread ? `formats of this model differ by ${card.spread.toFixed(0)} here` : ""),
+    ...small(card.parts.map((part) => data.parts[part]).join(" · ")),
+    ...lines(card), ...said("Reply", "reply", data.texts[card.reply]), ...boxesOf(card), ...said("Prompt", "prompt", data.texts[card.prompt]));
+}
+
 function turnTo(place) {
   const card = opened.list[place];
   if (!card) return;
   opened.place = place;
   at("detail-title").textContent = [card.model, card.dataset, card.format, `row ${card.index}`].filter(Boolean).join(" · ");
-  const called = (frame) => frame.name || (card.count > 1 ? `frame ${frame.frame + 1} of ${card.count}` : "");
-  const figures = card.frames.map((frame) => make("figure", { className: card.frames.length === 1 ? "only" : "" },
-    picture(data.pictures[frame.picture], frame.boxes, `${card.label}, ${frame.name || `frame ${frame.frame + 1}`}`),
-    make("figcaption", { textContent: called(frame) })));
-  const shots = card.shots.map((shot) => make("figure", { className: "shot" },
-    picture(data.pictures[shot], [], "reference image"), make("figcaption", { textContent: "reference image" })));
-  at("detail-body").replaceChildren(
-    make("p", {}, make("b", { textContent: card.label }), ` · ${verdict(card)}`),
-    ...small(card.parts.map((part) => data.parts[part]).join(" · ")),
-    make("div", { className: "frames" }, ...shots, ...figures),
-    ...lines(card),
-    make("h3", { textContent: "Prompt" }), make("pre", { tabIndex: 0, textContent: data.texts[card.prompt] }),
-    make("h3", { textContent: "Reply" }), make("pre", { tabIndex: 0, id: "reply", textContent: data.texts[card.reply] }));
+  at("detail-body").replaceChildren(framesOf(card), wordsOf(card));
+  at("zoom").hidden = !card.frames.length;
   at("back").disabled = place === 0;
   at("forward").disabled = place === opened.list.length - 1;
   at("detail").scrollTop = 0;
+  at("copied").textContent = "";
+  history.replaceState(null, "", addressOf(card));
 }
 
-function turnWithArrows(event) {
+function forgetAddress() {
+  history.replaceState(null, "", location.href.split("#")[0]);
+  opened.onClose(opened.place);
+}
+
+async function copyLink() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    at("copied").textContent = "Link copied";
+  } catch {
+    at("copied").textContent = location.href; // To be selected by hand
+  }
+}
+
+const DETAIL_KEYS = {
+  ArrowLeft: () => turnTo(opened.place - 1), ArrowRight: () => turnTo(opened.place + 1),
+  "+": () => zoomAll(1.5), "=": () => zoomAll(1.5), "-": () => zoomAll(1 / 1.5), 0: () => zoomAll(0),
+};
+const PAN_KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+function onDetailKey(event) {
   // With another key it is the browser's: Alt and an arrow go back and forth.
-  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.target.closest("pre")) return;
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (step) turnTo(opened.place + step);
+  if (event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.shiftKey && PAN_KEYS[event.key]) panAll(...PAN_KEYS[event.key]);
+  else if (DETAIL_KEYS[event.key] && !event.target.closest("pre")) DETAIL_KEYS[event.key]();
+  else return;
+  event.preventDefault();
 }
 
 function startDetail() {
-  at("detail").addEventListener("keydown", turnWithArrows);
+  at("detail").addEventListener("keydown", onDetailKey);
+  at("detail").addEventListener("close", forgetAddress);
   at("back").addEventListener("click", () => turnTo(opened.place - 1));
   at("forward").addEventListener("click", () => turnTo(opened.place + 1));
   at("close").addEventListener("click", () => at("detail").close());
-  at("detail").addEventListener("close", () => opened.onClose(opened.place));
+  at("copy").addEventListener("click", copyLink);
+  at("nearer").addEventListener("click", () => zoomAll(1.5));
+  at("farther").addEventListener("click", () => zoomAll(1 / 1.5));
+  at("whole").addEventListener("click", () => zoomAll(0));
 }

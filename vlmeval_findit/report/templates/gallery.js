@@ -1,23 +1,35 @@
-// The gallery: answers by filters, in an order, page by page.
-const PAGE = 24;
+// The answers: by filters, in an order, page by page.
+const PAGE = 12;
 const gallery = { found: [], page: 0 };
-const FILTERS = ["model", "dataset", "format", "reason", "cause", "part"];
+const SELECTS = ["model", "dataset", "format", "cause", "size", "reason", "part"];
+const IOUS = ["iou-from", "iou-to"];
 
 const byPlace = (a, b) => a.dataset.localeCompare(b.dataset) || a.index - b.index;
 const ORDERS = {
+  mix: (a, b) => a.good - b.good,
   worst: (a, b) => a.good - b.good,
   best: (a, b) => b.good - a.good,
   disagree: (a, b) => b.spread - a.spread || a.model.localeCompare(b.model) || byPlace(a, b) || a.good - b.good,
   row: (a, b) => byPlace(a, b) || a.model.localeCompare(b.model),
 };
 
+const NO_ERROR = "none";
 const REPLIES = { "": () => true, "as asked": (card) => !card.reason, "not as asked": (card) => card.reason !== "" };
+
+function isWithin(iou) {
+  const [from, to] = IOUS.map((id) => at(id).value);
+  if (from === "" && to === "") return true;
+  return iou !== null && iou >= Number(from || 0) && iou <= Number(to || 1);
+}
 
 function matches(card) {
   for (const key of ["model", "dataset", "format"]) {
     if (at(key).value && card[key] !== at(key).value) return false;
   }
-  if (at("cause").value && !card.causes.includes(at("cause").value)) return false;
+  const cause = at("cause").value;
+  if (cause === NO_ERROR ? card.causes.length : cause && !card.causes.includes(cause)) return false;
+  if (at("size").value && !card.sizes.includes(at("size").value)) return false;
+  if (!isWithin(card.iou)) return false;
   if (at("part").value && !card.parts.includes(Number(at("part").value))) return false;
   const reason = at("reason").value;
   if (!(REPLIES[reason] || ((one) => one.reason === reason))(card)) return false;
@@ -26,24 +38,51 @@ function matches(card) {
   return !wanted || `${card.label}\n${data.texts[card.reply]}`.toLowerCase().includes(wanted);
 }
 
+// What a mix takes from by turns: answers that are right, near misses, and those of each error
+// type, the most frequent first.
+function kindsOf(cards) {
+  const near = cards.filter((card) => !card.found && (card.iou || card.good) > 0).sort((a, b) => b.iou - a.iou || b.good - a.good);
+  const byCause = data.causes.map(([key]) => cards.filter((card) => card.causes.includes(key)));
+  return [cards.filter((card) => !card.causes.length && card.found), near, ...byCause.sort((a, b) => b.length - a.length)];
+}
+
+// The first page of a mix, each answer on a picture of its own while there are such; the others follow.
+function mix(cards) {
+  const kinds = kindsOf(cards).filter((kind) => kind.length);
+  const [chosen, met] = [new Set(), new Set()];
+  const place = (card) => `${card.dataset}/${card.index}`;
+  for (let turn = 0; chosen.size < Math.min(PAGE, cards.length) && turn < PAGE * kinds.length; turn++) {
+    const left = kinds[turn % kinds.length].filter((card) => !chosen.has(card));
+    const card = left.find((one) => !met.has(place(one))) || left[0];
+    if (card) { chosen.add(card); met.add(place(card)); }
+  }
+  return [...chosen, ...cards.filter((card) => !chosen.has(card))];
+}
+
 function filter() {
   gallery.found = data.cards.filter(matches).sort(ORDERS[at("order").value]);
+  if (at("order").value === "mix") gallery.found = mix(gallery.found);
   gallery.page = 0;
   showPage();
 }
 
-// Everything that is not named is set back to all, and the keyboard goes to the gallery.
-function filterTo(values) {
-  for (const id of FILTERS) at(id).value = values[id] || "";
-  Object.assign(at("search"), { value: "" });
-  at("order").value = "worst";
+// Everything that is not named is set back to all.
+function setFilters(values) {
+  for (const id of [...SELECTS, ...IOUS, "search"]) at(id).value = "";
+  at("order").value = "mix";
+  for (const [id, value] of Object.entries(values)) at(id).value = value;
   filter();
+}
+
+function filterTo(values) {
+  setFilters(values);
   at("gallery-title").focus();
   at("gallery").scrollIntoView();
 }
 
 function galleryCard(card, place) {
-  const words = [make("b", { textContent: card.label }), make("span", { className: "verdict", textContent: verdict(card) }),
+  const words = [make("b", { textContent: card.label }), errors(card), make("span", { className: "verdict", textContent: verdict(card) }),
+    ...small(card.spread && at("order").value === "disagree" ? `formats differ by ${card.spread.toFixed(0)}` : ""),
     ...small(`${card.model} · ${card.dataset} · row ${card.index}`), ...small(card.format)];
   return cardButton(card, words, () => open(gallery.found, place, backToGallery));
 }
@@ -78,23 +117,42 @@ function turnWithKeys(event) {
   at("cards").firstChild?.focus();
 }
 
+// The answer that the page's address names, among all answers.
+function openLinked() {
+  if (!location.hash.startsWith("#answer=")) return;
+  const card = linkedCard();
+  setFilters({});
+  if (card) open(gallery.found, gallery.found.indexOf(card), backToGallery);
+  else at("count").textContent = `This page does not have the answer of its address. ${at("count").textContent}`;
+}
+
+function fillFilters() {
+  const met = (key) => [...new Set(data.cards.flatMap((card) => card[key]))].filter(Boolean).sort();
+  const same = (values) => values.map((value) => [value, value]);
+  for (const key of ["model", "dataset", "format"]) fill(key, same(met(key)), "all");
+  fill("reason", same(["as asked", "not as asked", ...met("reason")]), "all");
+  const causes = new Set(met("causes"));
+  fill("cause", [...data.causes.filter(([key]) => causes.has(key)), [NO_ERROR, "no error"]], "all");
+  const sizes = new Set(met("sizes"));
+  fill("size", same(["small", "medium", "large", "no area"].filter((size) => sizes.has(size))), "all");
+  fill("part", data.parts.map((name, place) => [String(place), name]).sort((a, b) => a[1].localeCompare(b[1])), "all");
+  // What has nothing to choose from is not there.
+  for (const id of ["format", "cause", "size", "part"]) at(id).parentElement.hidden = at(id).options.length < 2;
+  at("cause").parentElement.hidden = !causes.size;
+  at("ious").hidden = data.cards.every((card) => card.iou === null);
+}
+
 function startGallery() {
   showKeys(new Set(data.cards.flatMap((card) => card.frames.flatMap((frame) => frame.boxes.map(([role]) => role)))));
   at("legend").addEventListener("change", () => { showPage(); if (sides.pair) showCouplePage(); });
   for (const id of ["cards", "pages"]) at(id).addEventListener("keydown", turnWithKeys);
-  const distinct = (key) => [...new Set(data.cards.map((card) => card[key]))].filter(Boolean).sort().map((value) => [value, value]);
-  for (const key of ["model", "dataset", "format"]) fill(key, distinct(key), "all");
-  fill("reason", [["as asked", "as asked"], ["not as asked", "not as asked"], ...distinct("reason")], "all");
-  const met = new Set(data.cards.flatMap((card) => card.causes));
-  fill("cause", data.causes.filter(([key]) => met.has(key)), "all");
-  fill("part", data.parts.map((name, place) => [String(place), name]).sort((a, b) => a[1].localeCompare(b[1])), "all");
-  at("part").parentElement.hidden = !data.parts.length;
-  at("format").parentElement.hidden = !distinct("format").length;
-  at("cause").parentElement.hidden = !met.size;
-  for (const id of [...FILTERS, "order"]) at(id).addEventListener("change", filter);
-  at("search").addEventListener("input", filter);
+  fillFilters();
+  for (const id of [...SELECTS, "order"]) at(id).addEventListener("change", filter);
+  for (const id of ["search", ...IOUS]) at(id).addEventListener("input", filter);
+  at("all-answers").addEventListener("click", () => setFilters({}));
   at("filters").addEventListener("submit", (event) => event.preventDefault());
   at("previous").addEventListener("click", () => turnPage(-1));
   at("next").addEventListener("click", () => turnPage(1));
+  addEventListener("hashchange", openLinked);
   filter();
 }

@@ -1,26 +1,87 @@
-// What scores lost: which bars are shown, what a segment says, and the answers behind it.
-function showLosses() {
-  const [by, ...rest] = at("loss-of").value.split(":");
-  const wanted = rest.join(":");
-  at("losses").dataset.by = by;
-  for (const one of document.querySelectorAll("#losses .loss, #loss-table tbody tr")) one.hidden = one.dataset[by] !== wanted;
+// What was lost: a bar a model, its score and the points that each error type took.
+const BARS = 20; // Drawn at first; of a thousand models the others on demand
+const BUTTON = 1; // Points from which a segment is wide enough to be pointed at
+const wheres = []; // What can be shown: [1, dataset or average] or [0, model], by the places in a bar
+
+const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(2));
+const colour = (place) => `c${place % 8}${place >= 8 ? " striped" : ""}`;
+
+function sayLoss([place, points, events, low, high]) {
+  const [, name, meaning] = data.causes[place];
+  const bounds = low === null ? "" : ` (${low.toFixed(1)}–${high.toFixed(1)})`;
+  return `${name}: ${points.toFixed(1)} points${bounds}, ${number(events)} errors; ${meaning}`;
+}
+
+function segmentOf(one, [model, where, isAverage, format]) {
+  const [place, points] = one;
+  const [key, name] = data.causes[place];
+  const title = sayLoss(one);
+  const style = `width:${points}%`;
+  if (points < BUTTON) return make("span", { className: `segment ${colour(place)}`, style, title });
+  const button = make("button", { type: "button", className: `segment ${colour(place)}`, style, ariaLabel: title },
+    make("i", { textContent: name }), " ", make("b", { textContent: points.toFixed(1) }));
+  button.addEventListener("click", () => filterTo({ model, dataset: isAverage ? "" : where, format, cause: key }));
+  return button;
+}
+
+function barOf(bar, called) {
+  const [model, where, , , score, segments] = bar;
+  const stack = make("div", { className: "stack", role: "group", ariaLabel: `${model}, ${where}` },
+    make("span", { className: "segment score", style: `width:${score}%`, title: `${data.losses.score}: ${score.toFixed(1)}` }, make("b", { textContent: score.toFixed(1) })),
+    ...segments.filter(([, points]) => points >= 0.005).map((one) => segmentOf(one, bar)));
+  return make("div", { className: "loss" }, make("span", { className: "whose", textContent: called }), stack);
+}
+
+function lossCell(one) {
+  if (!one) return make("td", { className: "figure", textContent: "–" });
+  const [, points, events, low, high] = one;
+  const bounds = low === null ? "" : `${low.toFixed(1)}–${high.toFixed(1)}`;
+  return make("td", { className: "figure" }, points.toFixed(1), make("small", { textContent: bounds }), make("small", { textContent: `${number(events)}×` }));
+}
+
+function showLossTable(bars, places, byWhere) {
+  const heads = [byWhere ? "Model" : "Dataset", data.losses.score, ...places.map((place) => data.causes[place][1])];
+  at("loss-table").tHead.replaceChildren(make("tr", {}, ...heads.map((textContent) => make("th", { scope: "col", textContent }))));
+  at("loss-table").tBodies[0].replaceChildren(...bars.map((bar) => make("tr", {},
+    make("th", { scope: "row" }, make("span", { textContent: bar[byWhere ? 0 : 1] })), make("td", { className: "figure", textContent: bar[4].toFixed(1) }),
+    ...places.map((place) => lossCell(bar[5].find((one) => one[0] === place))))));
+  at("meanings").replaceChildren(...places.flatMap((place) =>
+    [make("dt", { textContent: data.causes[place][1] }), make("dd", { textContent: data.causes[place][2] })]));
+}
+
+function showLosses(most = BARS) {
+  const [by, name] = wheres[Number(at("loss-of").value)];
+  const all = data.losses.bars.filter((bar) => bar[by] === name);
+  const bars = all.slice(0, most);
+  at("losses").replaceChildren(...bars.map((bar) => barOf(bar, bar[1 - by])));
+  at("all-losses").hidden = bars.length === all.length;
+  at("all-losses").textContent = `Show all ${all.length.toLocaleString("en")}`;
+  const met = new Set(bars.flatMap((bar) => bar[5].map(([place]) => place)));
+  const places = data.causes.map((_, place) => place).filter((place) => met.has(place));
+  const drawn = new Set(bars.flatMap((bar) => bar[5].filter(([, points]) => points >= 0.005).map(([place]) => place)));
+  const key = (className, text, title = "") => make("li", { title }, make("i", { className }), ` ${text}`);
+  at("causes").replaceChildren(key("score", data.losses.score),
+    ...places.filter((place) => drawn.has(place)).map((place) => key(colour(place), data.causes[place][1], data.causes[place][2])));
+  showLossTable(bars, places, by === 1);
 }
 
 function saySegment(event) {
   const segment = event.target.closest(".segment");
-  if (segment) at("said").textContent = segment.getAttribute("aria-label") || segment.title;
-}
-
-function showAnswersOf(event) {
-  const segment = event.target.closest("button.segment");
-  if (segment) filterTo(segment.dataset);
+  if (segment) at("said").textContent = segment.ariaLabel || segment.title;
 }
 
 function startLosses() {
   if (!at("losses")) return;
-  at("loss-of").addEventListener("change", showLosses);
+  const { bars } = data.losses;
+  for (const [by, label] of [[1, "All models on"], [0, "All datasets of"]]) {
+    const names = [...new Set(bars.map((bar) => bar[by]))];
+    at("loss-of").append(make("optgroup", { label }, ...names.map((name, i) => make("option", { value: wheres.length + i, textContent: name }))));
+    wheres.push(...names.map((name) => [by, name]));
+  }
+  if (wheres.filter(([by]) => by === 0).length === 1) at("loss-of").value = wheres.length - 1;
+  at("loss-of").addEventListener("change", () => showLosses());
+  at("all-losses").addEventListener("click", () => showLosses(Infinity));
   at("whose").addEventListener("submit", (event) => event.preventDefault());
   for (const what of ["mouseover", "focusin"]) at("losses").addEventListener(what, saySegment);
-  at("losses").addEventListener("click", showAnswersOf);
   showLosses();
 }

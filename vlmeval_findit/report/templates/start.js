@@ -19,3 +19,4 @@ startDetail();
 startCompare();
 startGallery();
 startLosses();
+openLinked();

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import re
 import reprlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...core.files import unsafe
 from ...core.spelling import nearest
-from ..samples import AnnotationError, Box, Samples, Units, detection
-from .text import IMAGE_SUFFIXES, text_of, written_number
+from .annotations import (
+    IMAGE_SUFFIXES,
+    AnnotationError,
+    Annotations,
+    Box,
+    Units,
+    text_of,
+    written_number,
+)
 
 
-def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
+def read_yolo(folder: Path, images: Path, split: str | None = None) -> Annotations:
     """Read the label files of one split of a folder; every one needs its image.
 
     A picture without a label file, or with an empty one, has nothing of any class in it.
@@ -40,23 +48,26 @@ def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
     part = _split(labels, images, split)
     files = sorted((labels / part).rglob("*.txt"))
     pictures = _pictures(images, part)
-    objects: list[tuple[str, Box]] = []
+    boxes: list[Box] = []
+    full: set[str] = set()
     for file in files:
         name = _image_of(file, labels, images, pictures).relative_to(images).as_posix()
         for at, line in enumerate(text_of(file).splitlines(), 1):
             if line.strip():
-                objects.append((name, _box(f"{file}, line {at}", line, names)))
+                boxes.append(_box(f"{file}, line {at}", line, name, names))
+                full.add(name)
     found = [picture.relative_to(images).as_posix() for picture in pictures.values()]
-    full = {name for name, _ in objects}
-    others = len(everywhere) - len(files)
-    return detection(
+    left_out: Counter[str] = Counter()
+    if len(files) < len(everywhere):
+        why = f"label files that are not of the split {part}"
+        left_out[why] = len(everywhere) - len(files)
+    return Annotations(
         folder,
-        images,
         dict.fromkeys(found),
-        objects,
-        units=Units.FRACTIONS,
-        left_out={f"label files that are not of the split {part}": others} if others else {},
-        backgrounds=[name for name in found if name not in full],
+        tuple(boxes),
+        Units.FRACTIONS,
+        left_out=left_out,
+        backgrounds=tuple(name for name in found if name not in full),
     )
 
 
@@ -137,7 +148,7 @@ def _image_of(label: Path, labels: Path, images: Path, pictures: Mapping[Path, P
     return pictures[stem]
 
 
-def _box(where: str, line: str, names: Mapping[int, str]) -> Box:
+def _box(where: str, line: str, image: str, names: Mapping[int, str]) -> Box:
     fields = line.split()
     if len(fields) != 5:
         raise AnnotationError(
@@ -148,7 +159,7 @@ def _box(where: str, line: str, names: Mapping[int, str]) -> Box:
         raise AnnotationError(f"{where}: no class {fields[0][:20]} (there are {_some(names)})")
     cx, cy, w, h = (written_number(field, where) for field in fields[1:])
     corners = (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
-    return Box(corners, where, names[int(fields[0])])
+    return Box(image, names[int(fields[0])], corners, where)
 
 
 def _some(names: Mapping[int, str]) -> str:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from ...core.files import unsafe
 from ...core.spelling import nearest
-from ..custom.text import line_of
-from ..samples import AnnotationError
+from ..own.annotations import AnnotationError, line_of
 
 _AT_A_TIME = 16
 """Rows that are held in memory at once: pictures may have 50 MB."""
@@ -90,7 +89,7 @@ class Shards:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class Embedded:
     """Pictures that lie in a column: ``names[i]`` is what that of the i-th row is to be called."""
 
     shards: Shards

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit.datasets import Family
+from ...boxes.records import Truth
 from ...core.image_files import Size
-from ..custom.masks import mask_of
-from ..custom.text import SIDES, numbers, state_size
-from ..samples import AnnotationError, Box, Sample, Samples, expressions
-from ..sources import Part
-from .shards import Packed, Row, Shards, shards_of
+from ..own.annotations import SIDES, AnnotationError, numbers, state_size
+from ..own.asked import AskedQuery, AskedSet
+from ..own.masks import mask_of
+from .importer import Content, Part, expressions
+from .shards import Embedded, Row, Shards, shards_of
 
 COLUMNS = ("file_name", "samples")
 
@@ -33,9 +34,9 @@ def read(folder: Path) -> Sequence[Part]:
     return (Part("", partial(_read, shards_of(folder, "validation"))),)
 
 
-def _read(shards: Shards) -> Samples:
+def _read(shards: Shards) -> Content:
     folder = shards.files[0].parent
-    queries: list[Sample] = []
+    queries: list[AskedQuery] = []
     names: list[str] = []
     sizes: dict[str, Size] = {}
     for row in shards.rows(COLUMNS):
@@ -47,8 +48,8 @@ def _read(shards: Shards) -> Samples:
             queries += _queries(sample, name, folder, where)
             if size is not None:
                 state_size(sizes, name, size, where)
-    images = Packed(shards, "image", tuple(names))
-    return expressions(shards.files[0], images, Family.REFEXP, queries, sizes)
+    asked = AskedSet(shards.files[0], Family.REFEXP, tuple(queries), sizes=sizes)
+    return expressions(asked, Embedded(shards, "image", tuple(names)))
 
 
 def _samples(row: Row) -> Sequence[Mapping[str, Any]]:
@@ -58,12 +59,12 @@ def _samples(row: Row) -> Sequence[Mapping[str, Any]]:
     return samples
 
 
-def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) -> list[Sample]:
+def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) -> list[AskedQuery]:
     """One query an expression of an object."""
     x, y, w, h = numbers(sample.get("bbox"), f"{where}, bbox", SIDES)
     mask = sample.get("mask")
-    known = mask_of(mask, folder, f"{where}, mask") if mask else None
-    box = Box((x, y, x + w, y + h), f"{where}, bbox", mask=known)
+    masks = (mask_of(mask, folder, f"{where}, mask"),) if mask else ()
+    truth = Truth(((x, y, x + w, y + h),), (0,), masks=masks)
     kinds = ("category", "supercategory")
     tags = {kind: str(sample[kind]) for kind in kinds if sample.get(kind)}
     sentences = sample.get("sentences")
@@ -72,7 +73,14 @@ def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) ->
     ):
         raise AnnotationError(f"{where}, sentences: {sentences!r} is no list of expressions")
     return [
-        Sample((image,), " ".join(one.split()), (box,), f"{where}, sentences[{at}]", tags=tags)
+        AskedQuery(
+            (image,),
+            " ".join(one.split()),
+            truth,
+            f"{where}, sentences[{at}]",
+            tags=tags,
+            places=(f"{where}, bbox",),
+        )
         for at, one in enumerate(sentences)
     ]
 

@@ -1,0 +1,132 @@
+// Answers on their pictures.  The user space of a picture is the pixels of the original, so a box
+// lies where its numbers say, however large the thumbnail is.
+const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", salvaged: "salvaged", ignored: "ignored", "not counted": "uncounted", option: "option" };
+// A sign and a word, so that nothing is told by its colour alone; the legend has the signs, too.
+const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label", option: "○ option" };
+const TAGS = { truth: "T", hit: "✓", miss: "✗", "wrong label": "≠" };
+const TAGGED = 12; // With more boxes, tags would hide the picture
+
+// Keys of the legend that stand there only where a box has that role.
+const SELDOM = ["salvaged", "ignored", "not counted"];
+function showKeys(roles) {
+  at("legend").hidden = !roles.size;
+  for (const role of SELDOM) at("legend").querySelector(`.${CLASSES[role]}`).hidden = !roles.has(role);
+}
+
+function shown(role) {
+  return at("legend").querySelector(`input[value="${role}"]`).checked;
+}
+
+// A point: upright where it is a hit, else on its side.
+function cross({ x, y }, entry, name, role) {
+  const arm = Math.max(entry.w, entry.h) / 40;
+  const side = arm * Math.SQRT1_2;
+  const d = role === "hit"
+    ? `M${x - arm} ${y}H${x + arm}M${x} ${y - arm}V${y + arm}`
+    : `M${x - side} ${y - side}L${x + side} ${y + side}M${x - side} ${y + side}L${x + side} ${y - side}`;
+  const group = draw("g", { class: "point", "data-role": role });
+  group.append(draw("path", { class: "shade", d }), draw("path", { class: name, d }));
+  return group;
+}
+
+// Lines across a region that was answered: they rise where it is a hit, else they fall.
+let hatches = 0;
+function hatched(svg, entry, name) {
+  const step = Math.max(entry.w, entry.h) / 40;
+  const id = `hatch-${hatches++}`;
+  const pattern = draw("pattern", { id, patternUnits: "userSpaceOnUse", width: step, height: step, patternTransform: `rotate(${name === "hit" ? -45 : 45})` });
+  pattern.append(draw("rect", { class: name, width: step, height: step / 7 }));
+  svg.append(pattern);
+  return `fill: url(#${id})`;
+}
+
+// A region: what its outlines enclose, but for holes.
+function area(svg, entry, outlines, name, role) {
+  const d = outlines.map((line) => `M${line.join(" ")}Z`).join("");
+  const group = draw("g", { "data-role": role });
+  const style = ["truth", "ignored"].includes(name) ? "" : hatched(svg, entry, name);
+  if (name === "truth") group.append(draw("path", { class: "shade", d }));
+  group.append(draw("path", { class: name, d, style, "fill-rule": "evenodd" }));
+  return group;
+}
+
+// The sign of a box: of an object inside it at the top, of an answer below it with its IoU.  It
+// stays on the picture though the box may lie outside.
+function tag(entry, place, role, iou, shares) {
+  const size = Math.max(entry.w, entry.h) / shares;
+  const text = role === "truth" || iou === null ? TAGS[role] : `${TAGS[role]} ${iou.toFixed(2)}`;
+  const [x, y] = role === "truth" ? [place.x + size / 4, place.y + size] : [place.x, place.y + place.height + size];
+  const within = (value, most) => Math.min(Math.max(value, 0), most);
+  return draw("text", { class: `tag ${CLASSES[role]}`, "font-size": size, x: within(x, entry.w - size * text.length * 0.6), y: within(y, entry.h - size / 4) || size }, text);
+}
+
+function boxText([role, , , , , label, iou]) {
+  const overlap = role === "salvaged" || iou === null ? "" : `IoU ${iou.toFixed(2)}`;
+  return [SIGNS[role] || role, label, overlap].filter(Boolean).join(", ");
+}
+
+// A picture with its boxes; their tags are as high as one of so many shares of it.
+function picture(entry, boxes, alt, shares = 26) {
+  const svg = draw("svg", { class: "picture", viewBox: `0 0 ${entry.w} ${entry.h}`, role: "img", "aria-label": alt });
+  if (entry.src) {
+    svg.append(draw("image", { href: entry.src, width: entry.w, height: entry.h, preserveAspectRatio: "none" }));
+  } else {
+    svg.append(draw("text", { class: "gone", x: entry.w / 2, y: entry.h / 2, "font-size": entry.w / 18 }, `${entry.name} is not here`));
+  }
+  const tags = [];
+  for (const box of boxes) {
+    const [role, x1, y1, x2, y2, , iou, outlines] = box;
+    if (!shown(role)) continue;
+    const place = { x: Math.min(x1, x2), y: Math.min(y1, y2), width: Math.abs(x2 - x1), height: Math.abs(y2 - y1) };
+    const isPoint = !place.width && !place.height;
+    if (!outlines && !isPoint) svg.append(draw("rect", { class: "shade", ...place }));
+    const shape = outlines ? area(svg, entry, outlines, CLASSES[role], role) : isPoint ? cross(place, entry, CLASSES[role], role) : draw("rect", { class: CLASSES[role], "data-role": role, ...place });
+    shape.append(draw("title", {}, boxText(box)));
+    svg.append(shape);
+    if (TAGS[role] && boxes.length <= TAGGED) tags.push(tag(entry, place, role, iou, shares));
+  }
+  svg.append(...tags);
+  return svg;
+}
+
+// The pictures that stand for an answer: those that belong side by side, else the frame that is
+// wanted, else the first with a box.
+function pictures(card, wanted) {
+  const named = card.frames.filter((frame) => frame.name);
+  const first = card.frames.find((frame) => frame.frame === wanted) || card.frames.find((frame) => frame.boxes.length) || card.frames[0];
+  const frames = named.length ? named : first ? [first] : [];
+  const drawn = frames.map((frame) =>
+    picture(data.pictures[frame.picture], frame.boxes, [`${card.dataset}, row ${card.index}: ${card.label}`, frame.name].filter(Boolean).join(", ")));
+  return drawn.length ? [make("span", { className: "pictures" }, ...drawn)] : [];
+}
+
+// Lines of text: what was right, what was answered.
+function lines(card) {
+  if (!card.lines.length) return [];
+  return [make("span", { className: "lines" }, ...card.lines.map(([role, text]) =>
+    make("span", { className: `line ${CLASSES[role]}` }, make("b", { textContent: SIGNS[role] }), ` ${text}`)))];
+}
+
+function verdict(card) {
+  const parts = [card.failed ? "no answer" : `${data.figure} ${card.good.toFixed(0)} %`];
+  if (card.iou !== null) parts.push(`IoU ${card.iou.toFixed(2)}`);
+  if (card.reason) parts.push(card.reason);
+  return parts.join(" · ");
+}
+
+// The error types of an answer in the colours of the bars above; none where nothing was lost.
+const placeOfCause = new Map(data.causes.map(([key], i) => [key, i]));
+function errors(card) {
+  const found = card.causes.map((key) => placeOfCause.get(key)).filter((i) => i !== undefined);
+  const chip = (className, text, title) => make("span", { className: `error ${className}`, title }, text);
+  if (found.length) return make("span", { className: "errors" }, ...found.map((i) => chip(colour(i), `✗ ${data.causes[i][1]}`, data.causes[i][2])));
+  return make("span", { className: "errors" }, ...(card.found ? [chip("score", "✓ right", "Nothing was lost")] : []));
+}
+
+// An answer as a button that opens it: pictures, lines, then words.
+function cardButton(card, words, onOpen, frame) {
+  const button = make("button", { type: "button", className: "card" }, ...pictures(card, frame), ...lines(card),
+    make("span", { className: "words" }, ...words, make("span", { className: "reply", textContent: data.texts[card.reply] })));
+  button.addEventListener("click", onOpen);
+  return button;
+}
