@@ -241,7 +241,7 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
     assert found == []
     assert "but the run was scored over a table with" in missing[0].reason
     page = page_of([run])
-    assert "Runs without a gallery: 1" in page
+    assert "Runs without answers here: 1" in page
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "nowhere"))
     monkeypatch.setenv("LMUData", str(tmp_path))
     (tmp_path / "Pascal.tsv").unlink()
