@@ -76,7 +76,7 @@ EXTRAS = {
         "protobuf",
         GRAMMAR,
     ],
-    # Packages that the demonstration's photographs are files of.
+    # Packages that the photographs of the datasets Demo… are files of.
     "photos": ["scikit-image", "scikit-learn"],
     "video": ["av>=12"],
     # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
@@ -91,7 +91,7 @@ EXTRAS = {
     "wandb": ["wandb>=0.31"],
     "trackio": ["trackio>=0.43"],
 }
-EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"], *EXTRAS["photos"]]
+EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"]]
 EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
 
 TEST = [

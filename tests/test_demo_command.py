@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -12,98 +14,192 @@ from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed
 from host_runs import require_host
 
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.cli.demo import FORMAT, MODELS, OTHERS, asked_as
+from vlmeval_findit.cli import demo, main
+from vlmeval_findit.core.command import INTERRUPTED, REFUSED
+from vlmeval_findit.engine.answering import StoppedError
+from vlmeval_findit.engine.sink import Planned
 from vlmeval_findit.models.table import NANO, NANO_PX
-
-pytestmark = pytest.mark.host
 
 BEST = {NANO: "xyxy", NANO_PX: "xywh"}
 """The representation that the search has to find: what each was taught most.
 
 Text or JSON and its key are within a point of each other, which fifty scenes do not tell apart.
 """
-MARKS, LEAST_OF_MARKS = "VPBench_Scenes_mini", 60.0
-"""Percent of 48 letters, where chance has 28; 68 is the aim on 400."""
-LEAST_BETWEEN = 10.0
-"""Points of F1@0.5 between the best format of a model and its worst."""
-
-
-@pytest.fixture
-def fresh(tmp_path: Path) -> FreshVenv:
-    """The wheel alone, with what its extra ``demo`` asks for: nothing of the clone is reached."""
-    require_host()
-    wheel = build(copy_of_the_clone(tmp_path), "build_wheel", tmp_path / "wheel")
-    return installed(wheel, ["demo"], tmp_path)
-
-
-def test_it_shows_scores_the_best_format_and_a_report(fresh: FreshVenv) -> None:
-    """``findit``, from a folder that is not the clone, without a network."""
-    assert not fresh.run(
-        "python", "-c", "import sys, vlmeval_findit as v; assert sys.prefix in v.__file__"
-    ).returncode
-    done = fresh.findit("demo")
-    assert done.returncode == 0, done.stdout + done.stderr
-    out, work = done.stdout, fresh.here / "outputs" / "demo"
-    scored = {tuple(line.split()[:2]) for line in out.splitlines()}
-    assert {(name, model) for name in asked_as(FORMAT) for model in MODELS} <= scored
-    assert {(name, model) for name in OTHERS for model in (NANO, OTHERS[name])} <= scored
-    marks = next(row for row in map(str.split, out.splitlines()) if row[:2] == [MARKS, NANO])
-    assert float(marks[2]) >= LEAST_OF_MARKS
-    formats = yaml.safe_load((work / "best_formats.yaml").read_text())
-    liked = {}
-    for model, best in BEST.items():
-        ranked = formats["models"][model]["FindIt"]["averages"]
-        found = ranked[0]["format"]
-        liked[model] = asked_as(found)
-        assert found.startswith(f"{best}_")
-        assert f"{model}: best format on FindIt {found}" in out
-        assert {(name, model) for name in liked[model]} <= scored
-        assert ranked[0]["F1@0.5"] > ranked[-1]["F1@0.5"] + LEAST_BETWEEN
-    (each,) = (line for line in out.splitlines() if line.startswith("Each in one format: "))
-    assert all(f"{model} {best}_" in each for model, best in BEST.items())
-    _, last = out.split("\n6. ")
-    assert "F1 0." in last
-    assert "pixels of the picture, xywh" in " ".join(last.split())
-    assert "the run's convention is wrong" in " ".join(last.split())
-    report = (work / "report.html").read_text()
-    assert all(model in report for model in MODELS)
-    assert (work / "leaderboard" / "leaderboard.xlsx").is_file()
-    _the_doctor_finds_what_is_wrong_and_nothing_else(fresh, work, liked)
-
-
+LEAST = 85.0
+"""Percent of F1@0.5 in every family, asked in the best format."""
 UNTAUGHT = {NANO: {"yxyx", "yxhw"}, NANO_PX: {"xyxy", "yxyx", "yxhw"}}
 """Orders of four numbers in which a model may say those of another order."""
 
 
-def _the_doctor_finds_what_is_wrong_and_nothing_else(
-    fresh: FreshVenv, work: Path, liked: Mapping[str, Sequence[str]]
+class Told:
+    """What the demonstration printed, and where it worked."""
+
+    def __init__(self, fresh: FreshVenv) -> None:
+        self.fresh = fresh
+        self.work = fresh.here / "outputs" / "demo"
+        self.out = self.run()
+
+    def run(self, *options: str) -> str:
+        done = self.fresh.findit("demo", *options)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """Run it once: the wheel alone, with what its extra ``demo`` asks for, without a network."""
+    require_host()
+    folder = tmp_path_factory.mktemp("demo")
+    wheel = build(copy_of_the_clone(folder), "build_wheel", folder / "wheel")
+    fresh = installed(wheel, ["demo"], folder)
+    outside = "import sys, vlmeval_findit as v; assert sys.prefix in v.__file__"
+    assert not fresh.run("python", "-c", outside).returncode
+    return Told(fresh)
+
+
+def numbers(line: str) -> list[float]:
+    return [float(found) for found in re.findall(r"(?<![\d@.–(])\d+\.\d(?=\s|$|,)", line)]
+
+
+@pytest.mark.host
+def test_it_is_one_story_on_one_screen(told: Told) -> None:
+    lines = told.out.splitlines()
+    assert len(lines) <= 40
+    assert not [line for line in lines if len(line) > 80 and str(told.work) not in line]
+    first, second, third, last = re.split(r"\n\d\. ", told.out)[1:]
+    naive = {line.split()[0]: numbers(line) for line in first.splitlines()[2:4]}
+    assert naive[NANO][0] > 95
+    assert naive[NANO_PX][0] < 5
+    formats = yaml.safe_load((told.work / "best_formats.yaml").read_text())["models"]
+    for line, (model, best) in zip(second.splitlines()[2:4], BEST.items(), strict=True):
+        said, winner, *_ = line.split()
+        assert (said, winner) == (model, formats[model]["FindIt"]["winner"])
+        assert winner.startswith(f"{best}_")
+        assert numbers(line)[0] > 95
+    assert "asked for xyxy, it says xywh: 50 of 50 answers agree" in third
+    assert re.search(r"F1@0.5 (100|9\d)\.\d would be 0\.0; the check\s+finds pixels: 50 of", third)
+    for title in (*demo.FAMILIES.values(), "mean"):
+        (row,) = (line for line in last.splitlines() if line.startswith(title))
+        values = [float(one) for one in re.findall(r"(\d+\.\d) \(", row)]
+        assert len(values) == 2
+        assert min(values) >= LEAST
+    report = (told.work / "report.html").read_text()
+    assert all(model in report for model in BEST)
+    assert (told.work / "leaderboard" / "leaderboard.xlsx").is_file()
+    assert "vlmeval" in (told.work / "demo.log").read_text().lower()
+
+
+@pytest.mark.host
+def test_again_it_prints_the_same_and_asks_nothing(told: Told) -> None:
+    journal = {path: path.read_bytes() for path in told.work.glob("calls.jsonl*")}
+    assert told.run() == told.out
+    # Both share their runs.
+    quick = told.run("--quick")
+    (low,) = (line for line in quick.splitlines() if f" {demo.FIRST} " in line)
+    assert numbers(low)[0] < 5
+    assert "asked for xyxy, it says xywh" in quick
+    assert {path: path.read_bytes() for path in told.work.glob("calls.jsonl*")} == journal
+
+
+@pytest.mark.host
+def test_the_coordinate_check_finds_what_is_wrong_and_nothing_else(
+    told: Told, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On the demonstration's own runs: they take minutes to make, so one test makes them."""
-    runs = work / "runs"
-    best = [str(runs / model / f"{model}_{name}.json") for model in liked for name in liked[model]]
-    right = fresh.findit("coords", *best)
-    assert right.returncode == 0, right.stdout + right.stderr
-    assert right.stdout.count("it fits") >= 2 * len(BEST)
-    assert "convention is wrong" not in " ".join(right.stdout.split())
-    everything = fresh.findit("coords", str(work))
-    assert everything.returncode == 1, everything.stdout + everything.stderr
-    found = set()
-    for said in re.split(r"\n(?=\S+ on \S+\n)", everything.stdout):
+    monkeypatch.setenv("LMUData", str(told.fresh.home / "LMUData"))
+    runs = told.work / "runs"
+    main(["coords", str(runs)])
+    wrong, right = set(), set()
+    for said in re.split(r"\n(?=\S+ on \S+\n)", capsys.readouterr().out):
         model, _, dataset = said.split()[:3]
-        if "convention is wrong" in " ".join(said.split()):
-            question = parse(dataset)
+        question, flat = parse(dataset), " ".join(said.split())
+        if "convention is wrong" in flat:
             assert question.representation in UNTAUGHT[model], said
-            found.add((model, question.representation))
-    assert (NANO_PX, "xyxy") in found
+            wrong.add((model, question.representation))
+        elif "it fits" in flat:
+            right.add((model, question.representation))
+    assert (NANO_PX, "xyxy") in wrong
+    assert set(BEST.items()) <= right
+    formats = yaml.safe_load((told.work / "best_formats.yaml").read_text())["models"]
     for model, space, means in (
         (NANO, "pixels", "thousandths of width and height, xyxy"),
         (NANO, "unit", "thousandths of width and height, xyxy"),
-        (NANO_PX, "grid1000", "pixels of the picture, xywh"),
         (NANO_PX, "unit", "pixels of the picture, xywh"),
     ):
-        scenes = runs / model / f"{model}_{liked[model][0]}.json"
-        wrong = fresh.findit("coords", str(scenes), "--space", space)
-        assert wrong.returncode == 1, wrong.stdout + wrong.stderr
-        flat = " ".join(wrong.stdout.split())
+        winner = formats[model]["FindIt"]["winner"]
+        path = runs / model / f"{model}_FindIt_{demo.SCENES}_{winner}.json"
+        assert main(["coords", str(path), "--space", space]) == 1
+        flat = " ".join(capsys.readouterr().out.split())
         assert f"; {means}: F1 " in flat
         assert "the run's convention is wrong" in flat
+
+
+# --- without a model ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start it where nothing of what it needs is installed."""
+    monkeypatch.setattr(demo, "NEEDED", ())
+    monkeypatch.setattr(demo, "hosts_for", lambda *_: {})
+
+
+def failing(error: BaseException) -> Any:
+    def run_sweep(*_: object) -> None:
+        print("what a stage prints")
+        raise error
+
+    return run_sweep
+
+
+def test_interrupted_it_says_how_to_go_on(
+    anywhere: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    journal = SimpleNamespace(path="calls.jsonl")
+    for error in (StoppedError(journal), KeyboardInterrupt()):  # type: ignore[arg-type]
+        monkeypatch.setattr(demo, "run_sweep", failing(error))
+        assert main(["demo", "--work-dir", str(tmp_path)]) == INTERRUPTED
+        assert "the same command goes on from there" in capsys.readouterr().out
+
+
+def test_what_failed_names_the_log(
+    anywhere: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(demo, "run_sweep", failing(RuntimeError("it would not load")))
+    assert main(["demo", "--quick", "--work-dir", str(tmp_path)]) == REFUSED
+    said = capsys.readouterr()
+    log = tmp_path / "demo.log"
+    assert f"error: it would not load\nWhat was done until then: {log}" in said.err
+    assert "what a stage prints" not in said.out + said.err
+    assert log.read_text() == "what a stage prints\n"
+
+
+def test_what_is_not_installed_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "NEEDED", ("vlmeval_of_nobody",))
+    assert main(["demo", "--work-dir", str(tmp_path / "work")]) == REFUSED
+    assert "needs vlmeval_of_nobody: pip install " in capsys.readouterr().err
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[demo.Bars]:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with demo.Bars() as bars:
+        yield bars
+
+
+def test_a_bar_counts_all_stages_of_a_model(terminal: demo.Bars) -> None:
+    for calls, finished in ((800, 100), (150, 0)):
+        terminal.planned(NANO, Planned(8, calls, finished))
+        terminal.answered([None, None])  # type: ignore[list-item]
+    terminal.planned(NANO_PX, Planned(8, 30, 0))
+    _, nano, other = terminal.bars.tasks
+    assert (nano.description, nano.completed, nano.total) == (NANO, 104, 950)
+    assert (other.description, other.completed, other.total) == (NANO_PX, 0, 30)

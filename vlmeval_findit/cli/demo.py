@@ -1,120 +1,109 @@
-"""``run_findit.py demo``: two real models, the best format of each, a report, a wrong space.
+"""``run_findit.py demo``: why a model scores 2, and 100 in another format, in three minutes.
 
 Needs no network and no download.
 """
 
 from __future__ import annotations
 
-import csv
+import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TextIO
 
 import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
+from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX
-from ..benchmarks.findit.annotation_tables import load_task
-from ..core.command import install
-from ..core.run_files import PROVENANCE, RunFiles, run_of
-from ..models.table import NANO, NANO_PX, SHIPPED
-from ..runs.format_file import BestFormats
+from ..benchmarks.findit.grid import Axes
+from ..core.command import INTERRUPTED, as_called, install
+from ..core.work import Answer
+from ..engine.answering import StoppedError
+from ..engine.cancel import cancelled_by_signals
+from ..engine.sink import Planned
+from ..leaderboard.board import OVERALL, TIED, Board
+from ..leaderboard.files import write_board
+from ..leaderboard.table import Cell, Field, Kind, Table, Value, value
+from ..models.entry import ModelEntry
+from ..models.options import ModelOptions
+from ..models.table import NANO, NANO_PX
+from ..runs.cell_result import Result
+from ..runs.format_file import BestFormats, averages
+from ..runs.scored_run import Keep
+from ..sweeps.config import STAGES, Sweep, grid_tables, in_best_formats
+from ..sweeps.run import run_sweep
 from . import main
-from .options import PATH, Command
-from .printing import print_rows
+from .leaderboard import boards_from
+from .options import PATH, Command, is_quiet
+from .printing import print_table
+from .report import write_report
+from .sweep import budget_for, hosts_for, report_formats
 
-FORMAT = "xyxy_json_bbox_2d"
-"""What all are asked first."""
-SCENES = (
-    "Scenes_mini",
-    "Scenes_mini_multilabel",
-    "Scenes_mini_refexp",
-    "Scenes_mini_described",
-    "Scenes_mini_insdet",
-    "Scenes_mini_video_f4",
-)
-PHOTOGRAPHS = (
-    "Demo",
-    "Demo_multilabel",
-    "Demo_refexp",
-    "Demo_described",
-    "Demo_insdet",
-    "Demo_video_f8",
-)
-MODELS = (*SHIPPED, "FullImage")
-OTHERS = {"VPBench_Scenes_mini": "RandomOption", "SelfRetrieval_Scenes_mini": "SceneDescriber"}
-"""Other benchmarks, with what FindIt-Nano is held against: who guesses, and who knows."""
+SCENES = "Scenes_mini"
+FAMILIES = {
+    SCENES: "all of a shape",
+    f"{SCENES}_multilabel": "all of several shapes",
+    f"{SCENES}_refexp": "the one that is meant",
+    f"{SCENES}_described": "all as described, if any",
+    f"{SCENES}_insdet": "the one of a reference shot",
+    f"{SCENES}_video_f4": "all of a shape in a clip",
+}
+"""By dataset, what a model is asked to find."""
+KEY = "bbox_2d"
+FIRST = f"xyxy_json_{KEY}"
+"""The format that both models are asked in first."""
+EIGHT = Axes(outputs=("json",), keys=(KEY,))
+"""What ``--quick`` asks in: all representations."""
 WRONG = "grid1000"
 """Not the space of FindIt-Nano-px."""
-NEEDED = ("vlmeval", "torch", "transformers", "cv2", "skimage", "sklearn")
-"""What it imports, or takes photographs of, beyond a light installation."""
+NEEDED = ("vlmeval", "torch", "transformers")
+"""What it imports beyond a light installation."""
 
 
-@click.command(cls=Command, examples=["python run_findit.py demo"])
+@click.command(
+    cls=Command, examples=["python run_findit.py demo", "python run_findit.py demo --quick"]
+)
+@click.option("--quick", is_flag=True, help="One model, eight formats: half a minute.")
 @click.option("--work-dir", type=PATH, default=Path("outputs/demo"), metavar="DIR")
-def command(work_dir: Path) -> int:
-    """Run two real models from prompts to a report: no network, no GPU, no download.
+def command(quick: bool, work_dir: Path) -> int:
+    """See why a model scores 2, and 100 in another format: no network, no GPU, no download.
 
-    The best format of each, a baseline, a leaderboard, a report, and what a wrong space does.
+    Two shipped models through search, coordinate check, leaderboard and report. Stopped, it goes on
+    where it was.
     """
     _refuse_without(NEEDED)
-    runs, searched = work_dir / "runs", work_dir / "search"
-    for path in (runs, searched):
-        path.mkdir(parents=True, exist_ok=True)
-
-    scenes, photographs = (_queries(tables) for tables in (SCENES, PHOTOGRAPHS))
-    print(
-        f"1. {', '.join(MODELS)} through VLMEvalKit: {scenes} queries of rendered scenes, "
-        f"{photographs} of photographs, asked as {FORMAT}"
-    )
-    print_rows(_run(asked_as(FORMAT), MODELS, runs))
-
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    best = work_dir / "best_formats.yaml"
-    table = ["--data", SCENES[0], "--out", str(best), "--work-dir", str(searched)]
-    journal = ["--journal", str(work_dir / "search_calls.jsonl")]
-    for model in SHIPPED:
-        print(f"\n2. Which format does {model} answer best in? Every one, on the first 50 scenes:")
-        status = main(["search", "--model", model, *table, *journal])
-        if status:
-            return status
-
-    own = {model: BestFormats(best).models[model]["FindIt"] for model in SHIPPED}
-    for model, form in own.items():
-        if form != FORMAT:
-            print(f"\n3. {model} as it likes it, asked as {form}:")
-            print_rows(_run(asked_as(form), (model,), runs))
-
-    print(f"\n4. {NANO} beyond boxes: letters about marks, captions that tell two scenes apart:")
-    for name, other in OTHERS.items():
-        print_rows(_run([name], (NANO, other), runs))
-
-    print("\n5. Leaderboard and report:")
-    # Some of the search's cells are among the runs already.
-    there = {path.name for path in _predictions(runs)}
-    found = [path for path in _predictions(searched) if path.name not in there]
-    both = [str(runs), *map(str, found)]
-    main(["leaderboard", *both, "--out", str(work_dir / "leaderboard")])
-    status = main(["report", *both, "--out", str(work_dir / "report.html")])
-
-    print(f"\n6. {NANO_PX} says pixels. What if they are taken for thousandths ({WRONG})?")
-    main(["coords", str(_file(runs, NANO_PX, asked_as(own[NANO_PX])[0])), "--space", WRONG])
-    return status
-
-
-def asked_as(form: str) -> list[str]:
-    """The datasets of scenes and photographs in a format."""
-    return [f"{PREFIX}{table}_{form}" for table in (*SCENES, *PHOTOGRAPHS)]
-
-
-def _queries(tables: Iterable[str]) -> int:
-    return sum(len(load_task(f"{PREFIX}{table}_{FORMAT}").queries) for table in tables)
+    # On several threads so small a model is slower, and beside other work many times.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    work_dir.mkdir(parents=True, exist_ok=True)
+    log = work_dir / "demo.log"
+    with log.open("w", encoding="utf-8") as f:
+        demo = Demonstration(work_dir, f)
+        try:
+            _tell_in_short(demo) if quick else _tell(demo)
+        except (StoppedError, KeyboardInterrupt):
+            print("Interrupted. What was answered is kept: the same command goes on from there.")
+            return INTERRUPTED
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(f"{error}\nWhat was done until then: {log}") from error
+    return 0
 
 
 def _refuse_without(needed: Sequence[str]) -> None:
-    """Before minutes of work: everything that the demonstration imports.
+    """Refuse to start without the packages that are imported later.
 
     Raises:
         ValueError: something is not installed; the message names the extra.
@@ -127,33 +116,219 @@ def _refuse_without(needed: Sequence[str]) -> None:
         )
 
 
-def _run(names: Sequence[str], models: Sequence[str], runs: Path) -> list[dict[str, str]]:
-    """Run models through VLMEvalKit and read the score files.
+@dataclass(frozen=True)
+class Demonstration:
+    """What its stages share: a folder, and the log of what is not shown."""
 
-    Raises:
-        ValueError: VLMEvalKit did not run through; the message has the end of its log.
-    """
-    command = [sys.executable, "-m", "vlmeval_findit", "--data", *names]
-    command += ["--model", *models, "--work-dir", str(runs)]
-    log = runs.with_name("demo.log")
-    with log.open("w", encoding="utf-8") as f:
-        done = subprocess.run(command, stdout=f, stderr=subprocess.STDOUT, check=False)
-    files = [RunFiles(_file(runs, model, name)).score for name in names for model in models]
-    if done.returncode or not all(path.is_file() for path in files):
-        tail = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
-        raise ValueError(f"the demonstration did not run through; the end of {log}:\n{tail}")
-    rows: list[dict[str, str]] = []
-    for path in files:
-        with path.open(encoding="utf-8", newline="") as f:
-            rows += csv.DictReader(f)
-    return rows
+    folder: Path
+    log: TextIO
+
+    @contextmanager
+    def logged(self) -> Iterator[None]:
+        """Write what is printed here to the log."""
+        with redirect_stdout(self.log), redirect_stderr(self.log):
+            yield
+        self.log.flush()
+
+    def sweep(self, models: Sequence[str], **fields: Any) -> Sweep:
+        """Make a sweep of ours: all share a folder and a journal."""
+        return Sweep(
+            models=tuple(map(ModelEntry, models)),
+            work_dir=self.folder / "runs",
+            journal=self.folder / "calls.jsonl",
+            **fields,
+        )
+
+    def answer(self, sweep: Sweep) -> list[Result]:
+        """Make the calls of a sweep that were not made before, behind bars of progress.
+
+        Raises:
+            ValueError: calls failed.
+        """
+        hosts = hosts_for(sweep, ModelOptions(), budget_for(sweep))
+        with Bars() as bars, self.logged(), cancelled_by_signals() as cancel:
+            results = run_sweep(sweep, hosts, bars, cancel)
+        if failed := sum(result.failed for result in results):
+            raise ValueError(f"{failed} calls failed; the same command asks them again")
+        return results
+
+    def check_coordinates(self, result: Result, *options: str) -> Mapping[str, Any]:
+        """Return what ``coords`` finds in a run."""
+        with TemporaryDirectory() as folder, self.logged():
+            found = Path(folder, "coords.json")
+            main(["coords", str(result.path), *options, "--json", str(found)])
+            (said,) = json.loads(found.read_text(encoding="utf-8"))
+        return dict(said)
 
 
-def _file(runs: Path, model: str, name: str) -> Path:
-    """The predictions of a run."""
-    return runs / model / f"{model}_{name}.json"
+@dataclass
+class Bars:
+    """A bar a model on a terminal, gone when a stage is over; nothing elsewhere."""
+
+    tasks: dict[str, TaskID] = field(default_factory=dict)
+
+    def __enter__(self) -> Bars:
+        console = Console(stderr=True)
+        self.bars = Progress(
+            *(TextColumn("   {task.description}"), BarColumn(), MofNCompleteColumn()),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal or is_quiet(),
+            # What others print goes to the log, and not above the bars.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self.bars.start()
+        self._starting = self.bars.add_task("starting", total=None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def planned(self, model: str, planned: Planned) -> None:
+        self.bars.update(self._starting, visible=False)
+        if model not in self.tasks:
+            self.tasks[model] = self.bars.add_task(model, total=0)
+        self._task = self.tasks[model]
+        # A search plans each of its stages: a model's bar is of all.
+        (before,) = (one.total or 0 for one in self.bars.tasks if one.id == self._task)
+        self.bars.update(self._task, total=before + planned.calls, advance=planned.finished)
+
+    def answered(self, answers: Sequence[Answer]) -> None:
+        self.bars.advance(self._task, len(answers))
+
+    def scored(self, result: Result) -> None:
+        """Nothing to show: the calls were counted."""
+
+    def took(self, model: str, servers: Mapping[str, int]) -> None:
+        """Nothing to show: there are no servers."""
 
 
-def _predictions(folder: Path) -> list[Path]:
-    """The scored prediction files below a folder."""
-    return sorted(run_of(path).predictions for path in folder.rglob(f"*{PROVENANCE}"))
+# --- the story ------------------------------------------------------------------------------------
+
+
+def _tell(demo: Demonstration) -> None:
+    """Show that two models which see alike score 2 and 100, why, and what to do about it."""
+    both = (NANO, NANO_PX)
+    print(f"{NANO} and {NANO_PX} find shapes in rendered scenes. They see alike,")
+    print("but were taught other formats: one says thousandths of an image, one pixels.\n")
+
+    print("1. Ask both in one format, as most tables of published models are made:")
+    first = [parse(f"{PREFIX}{name}_{FIRST}") for name in FAMILIES]
+    asked = demo.answer(demo.sweep(both, questions=(first[0],)))
+    _print_scores(asked)
+
+    print("\n2. Search the format that each answers best in, 19 of them on 50 scenes:")
+    searched = demo.answer(demo.sweep(both, tables=(grid_tables()[SCENES],), stages=STAGES))
+    best = demo.folder / "best_formats.yaml"
+    with demo.logged():
+        report_formats(searched, best)
+    liked = [_best(searched, model) for model in both]
+    _print_scores(liked)
+
+    print(f"\n3. Why did {NANO_PX} score so low? Its answers alone tell:")
+    _tell_order(demo, asked[-1])
+    _tell_space(demo, liked[-1])
+
+    print("\n4. The leaderboard, each in its own format; asked to find")
+    every = demo.sweep(both, questions=tuple(first))
+    answered = demo.answer(in_best_formats(every, BestFormats(best)))
+    runs = list(dict.fromkeys(result.path for result in (*searched, *answered)))
+    with demo.logged():
+        (board,) = boards_from(runs, (), Keep.SUMS)
+        write_board(board, demo.folder / "leaderboard", datetime.now(UTC))
+    print_table(_families(board), "leaderboard.md")
+    print(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
+    _report(demo, runs)
+    _go_on(
+        f"errors {asked[-1].path.parent}",
+        f"data show {liked[-1].question.name} --index 3 --model {NANO_PX}",
+        "search --model Qwen3-VL=NAME --base-url http://localhost:8000/v1",
+    )
+
+
+def _tell_in_short(demo: Demonstration) -> None:
+    """Show that one model scores 2 or 100, depending on the format, and why."""
+    print(f"{NANO_PX} finds shapes in 50 rendered scenes, asked in eight formats:")
+    tables = (grid_tables()[SCENES],)
+    asked = demo.answer(demo.sweep([NANO_PX], tables=tables, stages=(EIGHT,)))
+    _print_scores(asked)
+    print("\nWhy so little as xyxy? Its answers alone tell:")
+    _tell_order(demo, asked[0])
+    _report(demo, [result.path for result in asked])
+    _go_on(
+        "demo",
+        f"errors {asked[0].path.parent}",
+        "search --model Qwen3-VL=NAME --base-url http://localhost:8000/v1",
+    )
+
+
+def _best(results: Sequence[Result], model: str) -> Result:
+    own = [result for result in results if result.model == model]
+    best = averages(own)[0].question
+    return next(result for result in own if result.question == best)
+
+
+def _print_scores(results: Sequence[Result]) -> None:
+    """Print a line a run."""
+    metrics = ("F1@0.5", "mIoU", "Adherence")
+    fields = [Field("model"), Field("format"), *(Field(name, Kind.VALUE) for name in metrics)]
+    rows = [
+        [one.model, one.question.format, *(one.figures[name] for name in metrics)]
+        for one in results
+    ]
+    print_table(Table("Scores", fields, rows), "demo.log")
+
+
+def _tell_order(demo: Demonstration, result: Result) -> None:
+    """Say in which order the numbers of a box really come."""
+    found = demo.check_coordinates(result)
+    declared, best = found["declared"], found["evidence"]["best"]
+    asked, said = (name.partition("/")[2] for name in (declared, best))
+    wrong, right = (_read_as(found, name) for name in (declared, best))
+    print(f"   asked for {asked}, it says {said}: {_agreeing(found)}")
+    print(f"   F1@0.5 is {wrong:.1f} if read as asked, and {right:.1f} if read as {said}")
+
+
+def _tell_space(demo: Demonstration, result: Result) -> None:
+    """Say what is left of good answers in a wrong space, and that it is noticed."""
+    found = demo.check_coordinates(result, "--space", WRONG)
+    right, wrong = found["evidence"]["best"], found["declared"]
+    print(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
+    print(
+        f"   F1@0.5 {_read_as(found, right):.1f} would be {_read_as(found, wrong):.1f}; the check "
+        f"finds {right.partition('/')[0]}: {_agreeing(found)}"
+    )
+
+
+def _agreeing(found: Mapping[str, Any]) -> str:
+    return f"{found['evidence']['agree']} of {found['answered']} answers agree"
+
+
+def _read_as(found: Mapping[str, Any], convention: str) -> float:
+    """Return the F1@0.5 of a checked run if it is read in a convention."""
+    lines = found["read_as"]
+    return float(next(line["F1@0.5"] for line in lines if line["convention"] == convention))
+
+
+def _families(board: Board) -> Table:
+    """Make the table of families x models."""
+    rows: list[list[Value]] = []
+    for name, title in {**FAMILIES, OVERALL: "mean"}.items():
+        entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
+        rows.append([title, *(Cell(one.value, one.interval, one.mark) for one in entries)])
+    return Table("Leaderboard", [Field(""), *map(value, board.models)], rows)
+
+
+def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
+    report = demo.folder / "report.html"
+    with demo.logged():
+        write_report(runs, report)
+    print(f"\nReport: {report} (open it in a browser)\nLog:    {demo.log.name}")
+
+
+def _go_on(*commands: str) -> None:
+    print("\nGo on with")
+    for one in commands:
+        print(as_called(f"  python run_findit.py {one}"))
