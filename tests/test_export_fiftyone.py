@@ -64,7 +64,7 @@ def test_one_sample_a_picture_and_every_object_once(
 def test_boxes_are_fractions_and_hits_are_the_scores(world: World) -> None:
     run = world.run("Good", JSON, speaking(JSON, 0.8, 10))
     samples = samples_of(export(world))
-    made = boxes_of(samples, "Good_xyxy_json")
+    made = boxes_of(samples, "Good_Pascal_xyxy_json")
     said = [box for row in run.rows for box in row.details["boxes"]]
     assert len(made) == len(said)
     back = sorted(
@@ -73,17 +73,17 @@ def test_boxes_are_fractions_and_hits_are_the_scores(world: World) -> None:
     )
     assert back == [pytest.approx(box) for box in sorted(map(tuple, said))]
     assert Counter(one["eval"] for one in made)["hit"] == run.sums["tp"]
-    assert {one["label"] for one in boxes_of(samples, "ground_truth")} == {"cat"}
+    assert {one["label"] for one in boxes_of(samples, "ground_truth_Pascal")} == {"cat"}
 
 
 def test_no_box_not_readable_and_failed_calls_are_three_things(world: World) -> None:
     world.predict("Failing", JSON, failing)
     world.predict("Chatty", JSON, saying("A cat on the left."))
     samples = samples_of(export(world))
-    failed = answers_of(samples, "Failing_xyxy_json")
+    failed = answers_of(samples, "Failing_Pascal_xyxy_json")
     assert {index for index, label in failed.items() if label == "failed call"} == {0, 3, 6, 9}
     assert Counter(failed.values()) == {"failed call": 4, "no box": 8}
-    assert set(answers_of(samples, "Chatty_xyxy_json").values()) == {"not JSON"}
+    assert set(answers_of(samples, "Chatty_Pascal_xyxy_json").values()) == {"not JSON"}
 
 
 def test_confidences_and_slices_where_they_are_known(world: World) -> None:
@@ -97,7 +97,7 @@ def test_confidences_and_slices_where_they_are_known(world: World) -> None:
         for row in run.rows
     ]
     RunFiles(run.path).details.write_text("".join(map(line_of, rows)))
-    made = boxes_of(samples_of(export(world)), "Sure_xyxy_json")
+    made = boxes_of(samples_of(export(world)), "Sure_Pascal_xyxy_json")
     assert {(one["confidence"], *one["tags"]) for one in made} == {
         (0.9, "size=small"),
         (0.25, "size=small"),
@@ -128,7 +128,7 @@ def test_boxes_that_cannot_be_shown_are_counted(
     world.predict("Many", JSON, saying(f"[{many}]"))
     out = export(world)
     assert "5 boxes cannot be shown: left out" in capsys.readouterr().out
-    assert len(boxes_of(samples_of(out), "Many_xyxy_json")) == 200
+    assert len(boxes_of(samples_of(out), "Many_Pascal_xyxy_json")) == 200
 
 
 def test_pictures_that_are_not_there_are_counted(
@@ -145,7 +145,7 @@ def test_runs_of_one_name_have_fields_of_their_own(world: World) -> None:
     world.predict("A-1", JSON, speaking(JSON, 0.1, 10))
     samples = samples_of(export(world))
     names = {name for sample in samples for name in sample if name.endswith("_answers")}
-    assert names == {"A_1_xyxy_json_answers", "A_1_xyxy_json_2_answers"}
+    assert names == {"A_1_Pascal_xyxy_json_answers", "A_1_Pascal_xyxy_json_2_answers"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +24,7 @@ from vlmeval_findit.core.identity import Answering, Identity
 from vlmeval_findit.core.run_files import CHECKSUMS
 from vlmeval_findit.models.table import NANO_CHECKPOINT
 from vlmeval_findit.publish.private import Private
+from vlmeval_findit.publish.tables import _column
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["runs", "world"]
@@ -609,3 +611,19 @@ def test_the_card_names_plug_ins_and_no_path_of_the_model_that_ships(
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "findit --model FindIt-Nano --data" in card
     assert "With plug-ins: mine.py sha256:0123" in card
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, None], "int64"),
+        ([1, 2.5], "double"),
+        ([2**70, 1], "string"),
+        (["a", 1], "string"),
+        ([{"a": 1}, [1]], "string"),
+        ([None], "string"),
+    ],
+)
+def test_a_column_has_one_type(values: list[Any], kind: str) -> None:
+    """0.2 could not write a whole number beyond 64 bits."""
+    assert str(_column("extra", values).type) == kind

@@ -35,27 +35,20 @@ NO_CONFIDENCES = (
 def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> Iterator[str]:
     """Write ``<run>_coco_results.json`` and ``<run>_coco_truth.json`` of every run.
 
-    Args:
-        runs: those whose answers are no boxes are left out.
-        out: the folder: a new one, an empty one, or one that this wrote.
-        confidence: which confidence the score of a box is (None: the default one, where a run has
-            any).
-
-    Raises:
-        ConfidenceError: a run has no such confidences; nothing is written.
-        RunError: the table that a run was scored over is not at hand; nothing is written.
-        NotExportableError: no run has boxes, or the folder is somebody else's.
+    Runs whose answers are no boxes are left out.  ``confidence`` says which confidence the score of
+    a box is (None: the default one, where a run has any); a ConfidenceError says that a run has
+    none such.
     """
     counts: Counter[str] = Counter()
     notes: dict[str, None] = {}
-    others: list[str] = []
+    others: list[Run] = []
     with made_anew(out, "coco") as folder:
         for run, name in zip(runs, names_of(runs), strict=True):
             answered = _answered(run)
             try:
                 boxes = collect(answered)
             except NotBoxesError:
-                others.append(run.path.stem)
+                others.append(run)
                 continue
             note = _score(run, boxes, confidence)
             notes[note] = None
@@ -78,7 +71,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
     yield f"{out}/: {counted(len(runs) - len(others), 'run')}, {there}"
     yield "of each run: …_coco_results.json and …_coco_truth.json"
     yield from (f"{count:,} {what}" for what, count in counts.items())
-    yield from left_out(others, "their answers are no boxes")
+    yield from left_out(others)
     yield from notes
 
 

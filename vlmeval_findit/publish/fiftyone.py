@@ -1,8 +1,8 @@
 """Answers and ground truth as a FiftyOne dataset on disk; FiftyOne itself is not needed.
 
-One sample is one picture (of a video, one frame).  ``ground_truth`` holds its objects, a field a
-run the boxes that were answered, and ``<run>_answers`` one label a query: ``boxes``, ``no box``,
-the reason why a reply could not be taken, or ``failed call``.  FiftyOne makes up the schema itself.
+One sample is one picture (of a video, one frame).  ``ground_truth_<dataset>`` holds its objects, a
+field a run the boxes that were answered, and ``<run>_answers`` one label a query: ``boxes``, ``no
+box``, the reason why a reply could not be taken, or ``failed call``.  FiftyOne makes up the schema.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks.findit.variant import Variant
 from ..boxes.confidences import DEFAULT
 from ..boxes.representation import Judging
 from ..core.drawing import Role
@@ -27,50 +26,42 @@ from ..runs.scored_run import Run, RunError
 from .folder import made_anew
 from .targets import NotExportableError, left_out
 
+_OVERLAP = Judging.BY_OVERLAP
 _ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)
 
 Document = dict[str, Any]
 
 
 def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
-    """Write runs as one FiftyOne dataset; the same runs are the same bytes.
-
-    Args:
-        runs: of whatever models and datasets; those whose answers are no boxes are left out.
-        out: the folder: a new one, an empty one, or one that this wrote.
-
-    Raises:
-        RunError: a run's table or pictures are not at hand; nothing is written.
-        NotExportableError: no run has boxes, or the folder is somebody else's.
-    """
+    """Write one FiftyOne dataset; runs whose answers are no boxes are left out."""
     shown = [run for run in runs if _shows_boxes(run)]
     if not shown:
         raise NotExportableError("no run's answers are boxes for FiftyOne: name one with boxes")
     found, missing = gather(shown)
     if missing:
         raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
-    datasets = list(dict.fromkeys(run.question.column for run in shown))
     samples: dict[Path, Document] = {}
     truths: set[tuple[str, int]] = set()
-    left = 0
-    for one, name in zip(found, _field_names(shown, len(datasets) > 1), strict=True):
+    names = _field_names(shown)
+    for one, name in zip(found, names, strict=True):
         dataset = one.run.question.column
-        truth = "ground_truth" if len(datasets) == 1 else _name(f"ground_truth {dataset}")
+        truth = _name(f"ground_truth {dataset}")
         for row in one.run.rows:
             is_first = (dataset, row.index) not in truths
-            left += _add(samples, one, row, name, truth if is_first else None)
+            _add(samples, one, row, name, truth if is_first else None)
             truths.add((dataset, row.index))
     with made_anew(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
         json.dump({"samples": list(samples.values())}, f, allow_nan=False)
-    boxes = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - left
+    fields = [sample[name] for sample in samples.values() for name in names if name in sample]
+    boxes = sum(len(field["detections"]) for field in fields)
+    left = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - boxes
     pictures = counted(len(samples), "picture")
     yield f"{out}/: {pictures}, {boxes:,} boxes of {counted(len(shown), 'run')}"
-    others = [run.path.stem for run in runs if not _shows_boxes(run)]
-    yield from left_out(others, "their answers are no boxes")
+    yield from left_out([run for run in runs if not _shows_boxes(run)])
     if gone := sum(not path.is_file() for path in samples):
         yield f"{counted(gone, 'picture')} not there: FiftyOne will not show them"
     if left:
-        yield f"{left:,} boxes cannot be shown: left out"
+        yield f"{left:,} boxes cannot be shown: left out (not finite, or after 200 of an answer)"
     yield "open it in Python with:"
     yield "  import fiftyone as fo"
     how = "dataset_type=fo.types.FiftyOneDataset"
@@ -81,22 +72,18 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
 
 def _shows_boxes(run: Run) -> bool:
     """Whether the answers of a run are boxes: points have no extent."""
-    question = run.question
-    points = isinstance(question, Variant) and question.judged is not Judging.BY_OVERLAP
-    return question.in_boxes and not points
+    return run.question.in_boxes and getattr(run.question, "judged", _OVERLAP) is _OVERLAP
 
 
 def _add(
     samples: dict[Path, Document], one: Transcript, row: ScoredRow, name: str, truth: str | None
-) -> int:
-    """Add one answer to the samples of its pictures; returns how many of its boxes are left out.
+) -> None:
+    """Add one answer to the samples of its pictures.
 
-    ``truth`` is the field of the query's objects (None: another run has added them).  Boxes are
-    left out that are not finite, or come after the 200th of an answer.
+    ``truth`` is the field of the query's objects (None: another run has added them).
     """
-    tags = [f"{kind}={value}" for kind, value in row.slices.items()]
+    about = {"tags": [f"{kind}={value}" for kind, value in row.slices.items()], "query": row.index}
     confidences = _confidences(row)
-    drawn = 0
     for place, picture in enumerate(one.draw(row).pictures):
         path = (one.pictures / picture.path).absolute()
         width, height = picture.width, picture.height
@@ -112,18 +99,16 @@ def _add(
                 "label": "failed call" if row.failed else kind,
                 "asked": of_whole_characters(one.task.queries[row.index].label),
                 "score": one.run.benchmark.goodness(row),
-                "tags": tags,
-                "query": row.index,
+                **about,
             }
             _labels(sample, f"{name}_answers", "Classifications").append(said)
         for box in picture.boxes:
             x1, y1, x2, y2 = box.box
             made = {
                 "_cls": "Detection",
-                "tags": tags,
+                **about,
                 "label": of_whole_characters(box.label) or "object",
                 "bounding_box": [x1 / width, y1 / height, (x2 - x1) / width, (y2 - y1) / height],
-                "query": row.index,
             }
             if box.role is Role.TRUTH and truth is not None:
                 _labels(sample, truth, "Detections").append(made)
@@ -133,8 +118,6 @@ def _add(
                 if own and (confidence := own.pop(0)) is not None:
                     made["confidence"] = confidence
                 answered.append(made)
-                drawn += 1
-    return len(row.details["boxes"]) - drawn
 
 
 def _labels(sample: Document, name: str, kind: str) -> list[Document]:
@@ -145,23 +128,21 @@ def _labels(sample: Document, name: str, kind: str) -> list[Document]:
 
 def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
     """The confidences of the boxes that are drawn, by frame, in their order."""
-    if row.failed or "confidences" not in row.details:
-        return {}
-    boxes = row.details["boxes"]
-    frames = row.details.get("frames") or [0] * len(boxes)
     found: dict[int, list[float | None]] = {}
-    for box, frame, confidence in zip(boxes, frames, confidences_of(row, DEFAULT), strict=True):
-        if None not in box:
-            found.setdefault(frame, []).append(confidence)
+    if not row.failed and "confidences" in row.details:
+        boxes = row.details["boxes"]
+        frames = row.details.get("frames") or [0] * len(boxes)
+        for box, frame, confidence in zip(boxes, frames, confidences_of(row, DEFAULT), strict=True):
+            if None not in box:
+                found.setdefault(frame, []).append(confidence)
     return found
 
 
-def _field_names(runs: Sequence[Run], with_column: bool) -> list[str]:
-    """A field a run: its model and format, and its dataset where there are several."""
+def _field_names(runs: Sequence[Run]) -> list[str]:
+    """A field a run: its model, dataset and format."""
     names: list[str] = []
     for run in runs:
-        parts = [run.model, run.question.format, *([run.question.column] if with_column else [])]
-        name = _name(" ".join(parts))
+        name = _name(f"{run.model} {run.question.column} {run.question.format}")
         names.append(name if name not in names else f"{name}_{len(names) + 1}")
     return names
 

@@ -27,15 +27,7 @@ from .targets import some
 def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterator[str]:
     """Write runs as a dataset; the same runs are the same bytes.
 
-    Args:
-        runs: what is published.
-        out: the folder: a new one, an empty one, or one that this wrote.
-        licence: the hub's name of the licence (None: the card says that nobody said one).
-
-    Raises:
-        RunError: a run is not whole, or stands twice; nothing is written.
-        PredictionError: predictions cannot be read; nothing is written.
-        NotExportableError: the folder is somebody else's, or was changed; nothing is written.
+    ``licence`` is the hub's name of it (None: the card says that nobody said one).
     """
     for run in runs:
         check_whole(run)

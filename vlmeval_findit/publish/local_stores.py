@@ -23,11 +23,7 @@ from .tracked import KEY, Tracked, log_each
 def to_wandb(
     runs: Sequence[Run], out: Path, project: str = "findit", pictures: int = 8
 ) -> Iterator[str]:
-    """Write runs that are not there yet as offline runs, below ``out``; ``wandb sync`` sends them.
-
-    Raises:
-        RunError: a run is not whole; nothing is written.
-    """
+    """Write runs that are not there yet as offline runs, which ``wandb sync`` sends."""
     import wandb
 
     make_store(out, "wandb")
@@ -70,11 +66,7 @@ def to_wandb(
 def to_trackio(
     runs: Sequence[Run], out: Path, project: str = "findit", pictures: int = 8
 ) -> Iterator[str]:
-    """Log runs that are not there yet in trackio's store in ``out``.
-
-    Raises:
-        RunError: a run is not whole; nothing is written.
-    """
+    """Log runs that are not there yet in trackio's store in ``out``."""
     make_store(out, "trackio")
     trackio = _trackio(out)
 

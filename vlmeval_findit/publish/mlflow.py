@@ -24,17 +24,10 @@ _LONGEST = 500  # Characters of a parameter; servers before 2.9 take no more
 def to_mlflow(
     runs: Sequence[Run], out: Path | None, project: str = "findit", pictures: int = 8
 ) -> Iterator[str]:
-    """Log runs that are not there yet in the experiment ``project``, one after the other.
+    """Log runs that are not there yet in an experiment, one after the other.
 
-    Args:
-        runs: scored ones.
-        out: the folder of a store in a file (None: the server of MLFLOW_TRACKING_URI).
-        project: the experiment; made where there is none.
-        pictures: how many of a run's worst answers are logged.
-
-    Raises:
-        NotExportableError: MLflow knows no such store.
-        ExportError: the server refused, or could not be reached; what came before is logged.
+    ``out`` is the folder of a store in a file (None: the server of MLFLOW_TRACKING_URI).  An
+    ExportError says that the server refused, or could not be reached; what came before is logged.
     """
     # Nobody is told that somebody logs, unless he wants it; a server that is down is said soon.
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -91,39 +91,23 @@ def _run(run: Run, name: str) -> dict[str, Any]:
 
 
 def _write(rows: Sequence[Row], path: Path) -> None:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: _column(name, [row.get(name) for row in rows]) for name in names}
+    # Half a surrogate pair is no text.
+    whole = changed(rows, of_whole_characters)
+    names = list(dict.fromkeys(name for row in whole for name in row))
+    columns = {name: _column(name, [row.get(name) for row in whole]) for name in names}
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         pq.write_table(pa.table(columns), temporary, compression="zstd")
 
 
 def _column(name: str, values: Sequence[Any]) -> pa.Array:
-    if name in _KNOWN:
-        try:
-            return pa.array(_typed(values), _KNOWN[name])
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            # Another benchmark means something else by this name.
-            return _as_json(values)
     kinds = {type(value) for value in values if value is not None}
-    if kinds <= {int, float} and kinds:
-        whole = kinds == {int} and all(abs(value) < 2**63 for value in values if value is not None)
-        return pa.array(values, pa.int64() if whole else pa.float64())
-    if kinds == {bool}:
-        return pa.array(values, pa.bool_())
-    return pa.array(_typed(values), pa.string()) if kinds <= {str} else _as_json(values)
-
-
-def _typed(value: Any) -> Any:
-    """A value as Arrow takes it: half a surrogate pair is no text."""
-    if isinstance(value, str):
-        return of_whole_characters(value)
-    return [_typed(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _as_json(values: Sequence[Any]) -> pa.Array:
-    texts = [
-        None if value is None else of_whole_characters(json.dumps(value, ensure_ascii=False))
-        for value in values
-    ]
-    return pa.array(texts, pa.string())
+    usual = None if kinds else pa.string()
+    try:
+        if kinds <= {str, bool, int, float} or name in _KNOWN:
+            return pa.array(values, _KNOWN.get(name, usual))
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        # Values of several types, or another benchmark means something else by this name.
+        pass
+    as_json = [None if one is None else json.dumps(one, ensure_ascii=False) for one in values]
+    return pa.array(as_json, pa.string())

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ..core.spelling import counted, visible
+
+if TYPE_CHECKING:
+    from ..runs.scored_run import Run
 
 
 class ExportError(RuntimeError):
@@ -41,7 +45,12 @@ TARGETS: Mapping[str, Target] = {
 }
 
 Exporter = Callable[..., Iterator[str]]
-"""Takes runs and a folder, and yields what there is to say of them, line by line."""
+"""Takes scored runs and a folder, and yields what there is to say of them, line by line.
+
+Before it writes anything it raises a :class:`..runs.scored_run.RunError` where a run is not whole,
+is there twice or lacks its table, and a :class:`NotExportableError` where no run suits the target,
+or the folder has files of somebody else.
+"""
 
 
 def exporter(target: str) -> Exporter:
@@ -61,7 +70,8 @@ def some(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(map(visible, names[:most])) + rest
 
 
-def left_out(runs: Sequence[str], why: str) -> Iterator[str]:
-    """Say which runs are left out."""
+def left_out(runs: Sequence[Run]) -> Iterator[str]:
+    """Say which runs are left out because their answers are no boxes."""
     if runs:
-        yield f"left out, {why}: {counted(len(runs), 'run')} ({some(runs)})"
+        names = some([run.path.stem for run in runs])
+        yield f"left out, their answers are no boxes: {counted(len(runs), 'run')} ({names})"

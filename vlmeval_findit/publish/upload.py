@@ -35,24 +35,17 @@ class Repository:
 def look_at(name: str, private: bool) -> Repository:
     """Look at the repository ``owner/name`` before anything is written anywhere.
 
-    Args:
-        name: of the repository, which need not be there.
-        private: whether a new one is; refused of one that is there and public.
+    It need not be there.  A ``private`` one is refused if it is there and public.
 
     Raises:
         NotExportableError: the name is none, the repository holds what export did not write, or is
             public and should be private.
         ExportError: the hub refused, or could not be reached.
     """
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.errors import RepositoryNotFoundError
 
     if name.count("/") != 1:
         raise NotExportableError(f"--upload {name}: should be OWNER/NAME")
-    try:
-        validate_repo_id(name)
-    except HFValidationError as error:
-        raise NotExportableError(f"--upload {name}: {error}") from None
     with _client(name) as api:
         address = f"{api.endpoint}/datasets/{name}"
         try:
@@ -150,6 +143,8 @@ def _client(name: str) -> Iterator[Any]:
         yield hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=token)
     except (ExportError, NotExportableError):
         raise
+    except hub.errors.HFValidationError as error:
+        raise NotExportableError(f"--upload {name}: {error}") from None
     except (OSError, hub.errors.HfHubHTTPError, ValueError, RuntimeError) as error:
         help_ = "" if token else " No token is known: hf auth login, or HF_TOKEN."
         raise ExportError(f"{name}: {quoted(str(error), 500)}{help_}") from None
