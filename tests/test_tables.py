@@ -595,7 +595,7 @@ def test_no_table_of_an_unknown_dataset(name: str) -> None:
 
 @pytest.mark.shared
 def test_all_subsets_are_prepared(subsets: Path, tmp_path: Path) -> None:
-    """How long it takes is for tests/benchmarks/test_speed.py to say."""
+    """How long it takes is for benchmarks/test_speed.py to say."""
     made = [prepare_subset(subsets, tmp_path, row, multilabel) for row, multilabel in ALL_TABLES]
     assert sum(p.queries for p in made) == 19 * 1000 + 963 + 161 - 1000
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(

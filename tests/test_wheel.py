@@ -76,7 +76,7 @@ def test_a_wheel_of_the_source_archive_is_the_same(
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.glob("vlmeval_findit-*/")
-    for name in ("tests/conftest.py", "docs/install.md", "configs/smoke.yaml", ".ci/run"):
+    for name in ("conftest.py", "docs/install.md", "configs/smoke.yaml", ".ci/run"):
         assert (unpacked / name).is_file(), name
     assert not list(unpacked.glob("datasets_tsv/*.tsv"))
     assert contents(build(unpacked, "build_wheel", tmp_path / "again")) == contents(wheel)

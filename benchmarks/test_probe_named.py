@@ -1,6 +1,6 @@
 """How many conventions the probe names, from forty answers with errors.
 
-    python -m pytest tests/benchmarks/test_probe_named.py --benchmark-enable -s
+    python -m pytest benchmarks/test_probe_named.py --benchmark-enable -s
 
 prints the tables of docs/probe.md.  An examination takes half a second.
 """

@@ -1,6 +1,6 @@
 """How fast rewards are: a batch beside ``json.loads`` of the same replies, in one run.
 
-``python -m pytest tests/benchmarks --benchmark-enable`` prints the figures.
+``python -m pytest benchmarks --benchmark-enable`` prints the figures.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent / "plan_memory.py"
+SCRIPT = Path(__file__).with_name("plan_memory.py")
 
 MOST_BYTES = 32
 """A call may have: what a cell itself takes, spread over its thousand rows."""

@@ -1,6 +1,6 @@
 """What a race of formats saves, and how often its winner is that of the search over everything.
 
-    python -m pytest tests/benchmarks/test_race_savings.py --benchmark-enable -s
+    python -m pytest benchmarks/test_race_savings.py --benchmark-enable -s
 
 races simulated models, whose figures are known, and prints a table.  It searches FindIt-Nano's best
 format over Scenes_mini in full (950 calls), then by races with ten orders of the pictures, and
@@ -11,13 +11,10 @@ nothing.  Races that lead to keys of another representation ask a few more.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from statistics import fmean
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_fakes import go
 from simulated_races import RATES, races
 

@@ -1,6 +1,6 @@
 """What training FindIt-Nano costs: bfloat16 against float32, phrases against pieces of words.
 
-``python -m pytest tests/benchmarks/test_training_speed.py --benchmark-enable -s`` prints the
+``python -m pytest benchmarks/test_training_speed.py --benchmark-enable -s`` prints the
 figures; without the flag the same code runs once, on the smallest batch.
 """
 

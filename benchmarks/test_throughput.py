@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from scale_runs import import_table
 from stub_servers import Seen, stubs
 
-TESTS = Path(__file__).resolve().parent.parent
-SCRIPT = TESTS / "throughput.py"
+SCRIPT = Path(__file__).with_name("throughput.py")
+PEER_SCRIPT = Path(__file__).with_name("peer_clients.py")
 
 PEERS = "FINDIT_PEERS"
 """Names a folder with environments ``inspect_ai`` and ``lmms_eval``, which have these projects;
@@ -159,7 +157,13 @@ def test_less_processor_than_a_peer(peer: str, bench: Bench, measures: bool) -> 
         pytest.skip(f"no environment of {peer}: {PEERS} names the folder that has it")
     bench.table(25, LARGE)
     with stubs(delay=0.2) as servers:
-        asks = [TESTS / "peer_clients.py", peer, bench.folder / "pictures", 32, *servers.urls]
+        asks = [
+            PEER_SCRIPT,
+            peer,
+            bench.folder / "pictures",
+            32,
+            *servers.urls,
+        ]
         command = [str(python), *map(str, asks)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         theirs, their_seen = json.loads(done.stdout), servers.seen()

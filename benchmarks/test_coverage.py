@@ -1,6 +1,6 @@
 """How often 95 % intervals hold the truth: simulated models, whose figures are known.
 
-    python -m pytest tests/benchmarks/test_coverage.py --benchmark-enable -s
+    python -m pytest benchmarks/test_coverage.py --benchmark-enable -s
 
 prints the tables of docs/leaderboard-and-report.md.
 """

@@ -13,11 +13,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from scale_runs import import_table
 
-SCRIPT = Path(__file__).resolve().parent.parent / "sweep_memory.py"
+SCRIPT = Path(__file__).with_name("sweep_memory.py")
 
 FORMATS = 40
 """In which each row is asked."""

@@ -1,6 +1,6 @@
 """How much batching and shared prefixes save, on CPU with a tiny Qwen3-VL.
 
-``python -m pytest tests/benchmarks/test_batching_speed.py --benchmark-enable -s`` prints the
+``python -m pytest benchmarks/test_batching_speed.py --benchmark-enable -s`` prints the
 figures; without the flag the same code runs once, and only the replies are compared.  Each figure
 is a ratio of two times of one run, taken in turns, so that a busy machine slows down both.
 """

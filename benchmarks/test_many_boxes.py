@@ -1,6 +1,6 @@
 """One query of very many boxes: seconds and memory beside those of the table of all its pairs.
 
-``python -m pytest tests/benchmarks/test_many_boxes.py --benchmark-enable -s`` prints the figures of
+``python -m pytest benchmarks/test_many_boxes.py --benchmark-enable -s`` prints the figures of
 20,000 boxes against 2,000 objects; the table takes six gigabytes.  Without the flag a smaller query
 is matched as a test.
 """

@@ -1,4 +1,4 @@
-"""What all tests share: the benchmark's data beside the clone, and an environment of their own."""
+"""Fixtures of tests and benchmarks: the data beside the clone, and an environment of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from PIL import Image
 
-REPOSITORY = Path(__file__).resolve().parent.parent
+REPOSITORY = Path(__file__).resolve().parent
 
 OWN_SETTINGS = (
     "FINDIT_SPACE",

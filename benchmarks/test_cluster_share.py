@@ -14,8 +14,6 @@ import time
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_fakes import FakeHost, FakeModel, Message, Silent, answered_keys, demo_sweep, go
 from scale_runs import GRID, import_table
 
@@ -23,8 +21,6 @@ from vlmeval_findit.engine.backend import Inference, LocalBackend
 from vlmeval_findit.models.model_asker import ModelAsker
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
-
-HERE = Path(__file__).resolve().parent
 
 MOST = 100e-6
 """Seconds of the driver's processor a call, at most."""
@@ -52,8 +48,7 @@ def test_what_a_call_costs_the_driver(
 ) -> None:
     from vlmeval_findit.engine.ray_backend import RayBackend
 
-    places = [str(HERE), str(HERE.parent), str(HERE.parent.parent), *sys.path]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     few, many = ROWS if measures else LEAST
     import_table(tmp_path, many, monkeypatch)
     two = Inference(replicas=2, cpus=0.5)

@@ -1,6 +1,6 @@
 """What the scene cache saves of an HR-InsDet pass.
 
-``pytest tests/benchmarks --benchmark-enable`` prints the seconds; without that flag it is a quick
+``pytest benchmarks --benchmark-enable`` prints the seconds; without that flag it is a quick
 check that the cache saves anything at all.
 """
 

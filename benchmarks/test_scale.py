@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, forget, go, records
 from measured import peak_mib
 from scale_runs import BOX, GRID, SIZE, Seconds, import_table, stages_timed

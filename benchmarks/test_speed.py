@@ -1,6 +1,6 @@
 """How fast: scoring beside its floor, tables, one large run.
 
-``python -m pytest tests/benchmarks --benchmark-enable`` prints the figures; without the flag the
+``python -m pytest benchmarks --benchmark-enable`` prints the figures; without the flag the
 same code runs once as a test.  Time is noisy, so the target is a ratio of two figures of one run.
 """
 

@@ -3,7 +3,7 @@
 Each is a process of its own, and its seconds are those of the processor.  Measured are 100 and 300
 runs of 1,000 rows, and those that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::
 
-    pytest tests/benchmarks/test_large_boards.py --benchmark-enable -s
+    pytest benchmarks/test_large_boards.py --benchmark-enable -s
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from many_runs import FORMATS, make_runs
 
 # ru_maxrss is of no use here: a process starts with what its parent had.

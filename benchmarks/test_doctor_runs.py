@@ -1,6 +1,6 @@
 """What the doctor says of simulated runs whose fault is known.
 
-    python -m pytest tests/benchmarks/test_doctor_runs.py --benchmark-enable -s
+    python -m pytest benchmarks/test_doctor_runs.py --benchmark-enable -s
 
 prints docs/design.md's table, of runs as they come, and how often runs alarm that are right.  Runs
 are numbered: those of :data:`SHAPED` set the doctor's thresholds, others did not.  Habits of models

@@ -1,6 +1,6 @@
 """What it costs to record log-probabilities: prefill and decoding with them against without.
 
-``python -m pytest tests/benchmarks/test_confidences_speed.py --benchmark-enable -s`` prints the
+``python -m pytest benchmarks/test_confidences_speed.py --benchmark-enable -s`` prints the
 figures; without the flag the same code runs once, and only the replies are compared.  Each figure
 is a ratio of two times of the processor in one run, taken in turns.
 """
