@@ -385,11 +385,12 @@ def test_everything_at_once_and_twice(world: World, capsys, tmp_path: Path) -> N
     assert texts[0] == texts[1]
     assert max(map(len, texts[0][0].splitlines())) <= 80
     (told,) = json.loads(out.read_text())
-    whole = sum(cause["points"] for cause in told["causes"])
-    assert told["score"]["value"] + whole == pytest.approx(100)
-    assert sum(part["points"] for part in told["parts"]) == pytest.approx(whole)
-    gained = sum(cause["points"] for cause in told["against"]["causes"].values())
-    assert gained == pytest.approx(lacks(one) - lacks(other))
+    errors, against, by_size = told["tables"][:3]
+    score, *causes, whole = [row["points"]["value"] for row in errors["rows"]]
+    assert score + sum(causes) == pytest.approx(whole) == pytest.approx(100)
+    assert by_size["rows"][0]["points"] == pytest.approx(sum(causes))
+    assert sum(row["points"] for row in by_size["rows"][1:]) == pytest.approx(sum(causes))
+    assert against["rows"][-1]["points"]["value"] == pytest.approx(lacks(one) - lacks(other))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.cli import said_of
+from vlmeval_findit.cli import main, said_of
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["models"], ["score", "--help"]])
@@ -41,3 +41,15 @@ def test_a_folder_of_somebody_else_is_said(
     own = OSError(number, "no", str(tmp_path / "lmu" / "x.tsv"))
     assert "Set LMUData to a folder that can be written to" in said_of(own)
     assert said_of(OSError(errno.EIO, "broken", "x")) == "[Errno 5] broken: 'x'"
+
+
+@pytest.mark.parametrize("words", [["-q"], ["-v", "--quiet"], ["--plugin=nowhere.py"], []])
+def test_what_is_of_every_command_may_stand_before_it(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = any("nowhere.py" in word for word in words)
+    assert main([*words, "models"]) == (2 if refused else 0)
+    # The word "run" may be left out behind them, too.
+    assert main([*words, "--model", "FindIt-Nano"]) == 2
+    said = "no such file" if refused else "--model without --data"
+    assert said in capsys.readouterr().err

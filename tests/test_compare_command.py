@@ -33,14 +33,14 @@ def test_every_metric_with_interval_p_and_queries(
     assert lines[1] == f"B: Poor on {TEXT}"
     (told,) = json.loads(out.read_text())
     found = compare(good, poor)
-    assert list(told["metrics"]) == list(found)
-    for name, one in told["metrics"].items():
-        expected = found[name]
-        assert one["difference"] == pytest.approx(one["a"] - one["b"]) == expected.value
-        assert one["low"] <= one["difference"] <= one["high"]
-        assert one["p"] == expected.p_value
+    rows = {row["metric"]: row for row in told["metrics"]["rows"]}
+    for name, row in rows.items():
+        expected, one = found[name], row["A - B"]
+        assert one["value"] == pytest.approx(row["A"] - row["B"]) == expected.value
+        assert one["low"] <= one["value"] <= one["high"]
+        assert row["p"] == expected.p_value
         (line,) = (line for line in lines if line.startswith(f"{name}  "))
-        assert f"{one['difference']:+.1f}" in line
+        assert f"{one['value']:+.1f}" in line
     queries = told["queries"]
     assert (queries["found by neither"], queries["found by b only"]) == ([], [])
     both, only = queries["found by both"], queries["found by a only"]

@@ -18,7 +18,7 @@ import click
 from click.shell_completion import CompletionItem, shell_complete
 
 from ..core.command import INTERRUPTED, NO_MORE, REFUSED, SOME_FAILED, as_called, clone
-from .options import HELP, is_verbose
+from .options import HELP, PLUGIN, is_verbose, shared_options
 
 GROUPS = {
     "Ask models": {
@@ -73,7 +73,8 @@ RENAMED = {
 _COMPLETE = "_FINDIT_COMPLETE"
 """The variable by which a shell asks for completions."""
 
-_ROOT_OPTIONS = ("-h", "--help", "--version")
+_SWITCHES = ("-h", "--help", "--version", "-v", "--verbose", "-q", "--quiet")
+"""Options without a value that may stand before the command, as --plugin may."""
 
 _EPILOG = """\
 \b
@@ -160,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
         arguments = ["--help"]
-    elif arguments[0].startswith("-") and arguments[0] not in _ROOT_OPTIONS:
+    elif _lacks_command(arguments):
         arguments = ["run", *arguments]
     try:
         status = _run(arguments)
@@ -170,6 +171,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return SOME_FAILED
     return status
+
+
+def _lacks_command(arguments: Sequence[str]) -> bool:
+    """Tell whether an option of ``run`` comes before any command, whose name may be left out."""
+    words = iter(arguments)
+    for word in words:
+        if word == PLUGIN:
+            next(words, None)
+        elif word not in _SWITCHES and not word.startswith(f"{PLUGIN}="):
+            return word.startswith("-")
+    return False
 
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -214,7 +226,7 @@ def _root() -> Commands:
         help="What is installed: this package, VLMEvalKit, Python, torch.",
         show_default=False,
     )
-    root.params.append(version)
+    root.params += [version, *shared_options()]
     return root
 
 

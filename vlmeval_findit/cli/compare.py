@@ -12,6 +12,7 @@ import click
 from ..core.spelling import counted, visible
 from ..core.statistics import INTERVALS, Difference
 from ..leaderboard.comparison import comparison_table, datasets_table
+from ..leaderboard.render import to_json
 from ..runs.comparison import FOUND, Finders, compare, finders, pairs_of, query_scores
 from ..runs.scored_run import Keep, Run, load_runs
 from .options import Command, json_option
@@ -115,18 +116,7 @@ def _as_dict(left: Run, right: Run, found: dict[str, Difference]) -> dict[str, A
             name: {"model": run.model, "dataset": run.question.name, "file": str(run.path)}
             for name, run in (("a", left), ("b", right))
         },
-        "metrics": {
-            metric.name: {
-                "a": metric.value(left.sums),
-                "b": metric.value(right.sums),
-                "difference": one.value,
-                "low": one.interval.low if one.interval else None,
-                "high": one.interval.high if one.interval else None,
-                "p": one.p_value,
-            }
-            for metric in left.benchmark.all_metrics
-            if (one := found.get(metric.name)) is not None
-        },
+        "metrics": to_json(comparison_table(left, right, found)),
         "queries": {
             "found by both": who.both,
             "found by a only": who.left,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ..core.command import as_called
-from ..core.files import atomic_write
 from ..core.spelling import visible
-from ..core.statistics import INTERVALS, Difference
+from ..core.statistics import INTERVALS
 from ..leaderboard.errors import (
     loss_differences_table,
     losses_table,
@@ -23,13 +20,14 @@ from ..leaderboard.errors import (
     salvaged_table,
     syntax_table,
 )
+from ..leaderboard.render import to_json
 from ..leaderboard.table import Cell, Field, Kind, Table, text_of
-from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, compare, parts_of
+from ..runs.anatomy import Loss, NoAnatomyError, anatomy_of, compare, parts_of
 from ..runs.intervals import StatisticsError
 from ..runs.scored_run import Keep, Run, load_runs, with_details
-from ..runs.twins import Syntax, syntax, twin_of
+from ..runs.twins import syntax, twin_of
 from .options import PATH, Command, json_option, runs_argument
-from .printing import console, print_lines, print_table
+from .printing import console, print_lines, print_table, write_json
 
 REFUSED = 2
 """The exit status where a run has to be scored again first."""
@@ -69,27 +67,30 @@ def command(
     beside = scored if other is None else [*scored, other]
     several = len(scored) > 1 and by is None and other is None
     brief: list[str] | None = [] if several and console().is_terminal else None
-    with _list_in(json_file) as tell:
-        for run in scored:
-            try:
-                losses = anatomy_of(run)
-                tables, told = _told(run, losses, beside, other, by)
-            except (NoAnatomyError, StatisticsError) as error:
-                # What one run lacks is no reason to say nothing of the others.
-                print(f"error: {error}", file=sys.stderr)
-                refused = True
-                continue
-            if brief is not None:
-                brief.append(_line(run, losses))
-                tell(told)
-                continue
-            print(f"\n{visible(run.model)} on {run.question.name}")
-            for at, table in enumerate(tables):
-                if at:
-                    print(f"\n{visible(table.title)}")
-                print_table(table, "--json FILE")
-                print_lines([note.text for note in table.notes], "--json FILE")
-            tell(told)
+    told: list[dict[str, Any]] = []
+    for run in scored:
+        try:
+            losses = anatomy_of(run)
+            tables = _tables(run, losses, beside, other, by)
+        except (NoAnatomyError, StatisticsError) as error:
+            # What one run lacks is no reason to say nothing of the others.
+            print(f"error: {error}", file=sys.stderr)
+            refused = True
+            continue
+        if json_file is not None:
+            who = {"run": str(run.path), "model": run.model, "dataset": run.question.name}
+            told.append({**who, "tables": [to_json(table) for table in tables]})
+        if brief is not None:
+            brief.append(_line(run, losses))
+            continue
+        print(f"\n{visible(run.model)} on {run.question.name}")
+        for at, table in enumerate(tables):
+            if at:
+                print(f"\n{visible(table.title)}")
+            print_table(table, "--json FILE")
+            print_lines([note.text for note in table.notes], "--json FILE")
+    if json_file is not None:
+        write_json(json_file, told)
     if brief:
         print_lines(brief, "--json FILE")
         print(as_called("all that a run lost: python run_findit.py errors FILE"))
@@ -116,30 +117,24 @@ def _line(run: Run, losses: Sequence[Loss]) -> str:
     )
 
 
-def _told(
+def _tables(
     run: Run, losses: Sequence[Loss], beside: Iterable[Run], other: Run | None, by: str | None
-) -> tuple[list[Table], dict[str, Any]]:
-    """What there is to say of a run, for people and for programs.
+) -> list[Table]:
+    """Make the tables of a run: its errors, then what was asked for and what it has.
 
-    Only here are its details in memory; values need none.
+    Only here are its details in memory.
     """
     whole = with_details(run)
-    parts = parts_of(whole, by) if by else ()
-    differences = compare(run, other) if other is not None else {}
     tables = [losses_table(run, losses)]
     if other is not None:
-        tables.append(loss_differences_table(other, losses, differences))
+        tables.append(loss_differences_table(other, losses, compare(run, other)))
     twin = twin_of(run, beside)
-    held = None if twin is None else syntax(run, twin)
-    if held is not None:
-        tables.append(syntax_table(held))
+    constrained = None if twin is None else syntax(run, twin)
+    if constrained is not None:
+        tables.append(syntax_table(constrained))
     if by:
-        tables.append(parts_table(run.benchmark.anatomy, by, parts))
-    tables += [table for table in (salvaged_table(whole), rejection_table(run)) if table.rows]
-    told = _as_dict(run, losses, parts, other, differences)
-    if held is not None:
-        told["constrained"] = _held_as_dict(held)
-    return tables, told
+        tables.append(parts_table(run.benchmark.anatomy, by, parts_of(whole, by)))
+    return [*tables, *filter(lambda one: one.rows, (salvaged_table(whole), rejection_table(run)))]
 
 
 def _one(path: Path) -> Run:
@@ -147,97 +142,3 @@ def _one(path: Path) -> Run:
     if len(runs) != 1:
         raise ValueError(f"--against {path}: {len(runs)} runs, and one is needed: name its file")
     return runs[0]
-
-
-# --- for programs ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def _list_in(path: Path | None) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A file that lists in JSON what it is told, one after the other; none where there is no path.
-
-    The parts of a thousand runs are not held together.
-    """
-    if path is None:
-        yield lambda one: None
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as f:
-        before = "[\n "
-
-        def tell(one: Mapping[str, Any]) -> None:
-            nonlocal before
-            f.write(before + json.dumps(one, indent=1, ensure_ascii=False).replace("\n", "\n "))
-            before = ",\n "
-
-        yield tell
-        f.write("[]\n" if before.startswith("[") else "\n]\n")
-
-
-def _as_dict(
-    run: Run,
-    losses: Sequence[Loss],
-    parts: Sequence[Part],
-    other: Run | None,
-    differences: Mapping[str, Difference],
-) -> dict[str, Any]:
-    anatomy = run.benchmark.anatomy
-    names = {one.key: one.name for one in anatomy.causes}
-    told: dict[str, Any] = {
-        "run": str(run.path),
-        "model": run.model,
-        "dataset": run.question.name,
-        "score": {"name": anatomy.score.name, "value": anatomy.score.value(run.sums)},
-        "causes": [
-            {
-                "cause": loss.cause.name,
-                "meaning": loss.cause.meaning,
-                "events": loss.events,
-                "points": loss.points,
-                "low": loss.interval.low if loss.interval else None,
-                "high": loss.interval.high if loss.interval else None,
-            }
-            for loss in losses
-        ],
-    }
-    if parts:
-        told["parts"] = [
-            {
-                "part": part.name,
-                "points": part.total,
-                "causes": {
-                    names[key]: {"events": part.events[key], "points": points}
-                    for key, points in part.points.items()
-                },
-            }
-            for part in parts
-        ]
-    if other is not None:
-        told["against"] = {
-            "run": str(other.path),
-            "causes": {
-                names[key]: {
-                    "points": d.value,
-                    "low": d.interval.low if d.interval else None,
-                    "high": d.interval.high if d.interval else None,
-                    "p": d.p_value,
-                    "p (Holm)": d.corrected,
-                }
-                for key, d in differences.items()
-            },
-        }
-    return told
-
-
-def _held_as_dict(found: Syntax) -> dict[str, Any]:
-    bounds = found.gain.interval
-    return {
-        "score": found.held,
-        "syntax": {
-            "points": found.gain.value,
-            "low": bounds.low if bounds else None,
-            "high": bounds.high if bounds else None,
-            "p": found.gain.p_value,
-        },
-        "sight": found.sight,
-    }

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 from ..core.command import as_called
 
+PLUGIN = "--plugin"
 _QUIET, _VERBOSE = "vlmeval_findit.quiet", "vlmeval_findit.verbose"
 
 
@@ -27,20 +28,7 @@ class Command(click.Command):
         super().__init__(*args, **settings)
         self.help = as_called(self.help or "")
         self.examples = examples
-        self.params += [
-            click.Option(
-                ["--plugin"],
-                type=click.Path(path_type=Path),
-                multiple=True,
-                expose_value=False,
-                is_eager=True,
-                callback=_use_plugins,
-                metavar="FILE.py",
-                help="Models, spaces, benchmarks … from a file of yours (docs/plugins.md).",
-            ),
-            _switch("-v", "--verbose", _VERBOSE, "Log more; show where an error was raised."),
-            _switch("-q", "--quiet", _QUIET, "Print results and errors only."),
-        ]
+        self.params += shared_options()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -79,6 +67,24 @@ RENAMED_FLAGS = {
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_default": True}
 """Settings of every command's context."""
+
+
+def shared_options() -> list[click.Option]:
+    """Make the options that stand before a command or behind it."""
+    return [
+        click.Option(
+            [PLUGIN],
+            type=click.Path(path_type=Path),
+            multiple=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_use_plugins,
+            metavar="FILE.py",
+            help="Models, spaces, benchmarks … from a file of yours (docs/plugins.md).",
+        ),
+        _switch("-v", "--verbose", _VERBOSE, "Log more; show where an error was raised."),
+        _switch("-q", "--quiet", _QUIET, "Print results and errors only."),
+    ]
 
 
 def _switch(short: str, long: str, key: str, text: str) -> click.Option:
