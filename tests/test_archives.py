@@ -27,8 +27,8 @@ from vlmeval_findit.data.fetch.archives import (
     take_zip,
 )
 from vlmeval_findit.data.fetch.images import bring
-from vlmeval_findit.data.fetch.sources import SOURCES
 from vlmeval_findit.data.fetch.store import PARTS, Store
+from vlmeval_findit.data.sources import SOURCES
 
 NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
 TEST, TRAINVAL = "VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"

@@ -21,8 +21,8 @@ from vlmeval_findit.benchmarks.findit import release_subsets
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.lock import Lock
 from vlmeval_findit.data.fetch.images import BY_HAND, bring
-from vlmeval_findit.data.fetch.sources import SOURCES
 from vlmeval_findit.data.fetch.store import PARTS
+from vlmeval_findit.data.sources import SOURCES
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -182,7 +182,7 @@ sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
 from stand_ins import errand
 from web import Web
 from vlmeval_findit.data.fetch.images import bring
-from vlmeval_findit.data.fetch.sources import SOURCES
+from vlmeval_findit.data.sources import SOURCES
 url, folder, row = sys.argv[2:5]
 names = sys.argv[5:]
 what = errand(Web(url), Path(folder), names, (512, 384))

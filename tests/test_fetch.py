@@ -26,8 +26,8 @@ from vlmeval_findit.data.fetch.download import (
     validator_of,
 )
 from vlmeval_findit.data.fetch.images import bring
-from vlmeval_findit.data.fetch.sources import BASES, SOURCES, SourceError, bases
 from vlmeval_findit.data.fetch.store import Store, StoreError
+from vlmeval_findit.data.sources import BASES, SOURCES, SourceError, bases
 
 ROOT = Path(__file__).resolve().parent.parent
 

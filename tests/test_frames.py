@@ -14,7 +14,7 @@ from web import Web
 
 from vlmeval_findit.data.fetch.frames import VideoError, cut, find_video
 from vlmeval_findit.data.fetch.images import bring
-from vlmeval_findit.data.fetch.sources import SOURCES
+from vlmeval_findit.data.sources import SOURCES
 
 av = pytest.importorskip("av")
 

@@ -176,7 +176,7 @@ def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("vlmeval_findit.data.own.build._write_ids", kill)
+        patch.setattr("vlmeval_findit.data.custom.build._write_ids", kill)
         with pytest.raises(RuntimeError, match="killed"):
             import_coco(tmp_path, images, "MyData", "--replace")
     with pytest.raises(VariantError, match="MyData"):

@@ -19,10 +19,14 @@ from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import Size
-from vlmeval_findit.data.own.annotations import AnnotationError, Annotations, Box, Units
-from vlmeval_findit.data.own.asked import asked_of
-from vlmeval_findit.data.own.exif import Drawn, to_stored, turned_size
-from vlmeval_findit.data.own.pictures import OwnPicture, placed
+from vlmeval_findit.data.custom.images import (
+    CheckedImage,
+    Drawn,
+    placed,
+    to_stored,
+    turned_size,
+)
+from vlmeval_findit.data.samples import AnnotationError, Box, Units, detection
 
 ORIENTATIONS = range(1, 9)
 WIDE, SQUARE = (60, 40), (50, 50)
@@ -181,7 +185,7 @@ def test_a_bomb_is_not_decoded(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     from vlmeval_findit.core.image_files import Header
-    from vlmeval_findit.data.own import pictures
+    from vlmeval_findit.data.custom import images as pictures
 
     photograph(tmp_path / "pictures" / "a.png", 6)
     monkeypatch.setattr(pictures, "header", lambda _: Header((20_000, 20_000), "RGB", "PNG"))
@@ -291,24 +295,25 @@ def test_fractions_and_pixels_are_placed_alike(
     box = (x1, y1, rng.randint(x1 + 1, w), rng.randint(y1 + 1, h))
     per = (w, h, w, h) if units is Units.FRACTIONS else (1, 1, 1, 1)
     given = tuple(n / side for n, side in zip(box, per, strict=True))
-    made = Annotations(Path("f"), {"a": None}, (Box("a", "x", given, "f"),), units)  # type: ignore[arg-type]
-    pictures = {"a": OwnPicture(size, orientation, None)}
-    found = placed(asked_of(made), pictures, Drawn.TURNED)[0][0].truth.boxes[0]
+    objects = [("a", Box(given, "f", "x"))]  # type: ignore[arg-type]
+    made = detection(Path("f"), Path(), {"a": None}, objects, units=units)
+    pictures = {"a": CheckedImage(size, orientation, None)}
+    found = placed(made, pictures, Drawn.TURNED)[0][0].boxes[0].corners
     expected = to_stored(box, orientation, size) if orientation != 1 else box
     assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_refusal_counts_all_and_names_the_first() -> None:
-    boxes = tuple(Box(name, "x", (0.0, 0.0, 1.0, 1.0), "f") for name in "abcd")
-    made = Annotations(Path("f.json"), dict.fromkeys("abcd"), boxes)
+    objects = [(name, Box((0.0, 0.0, 1.0, 1.0), "f", "x")) for name in "abcd"]
+    made = detection(Path("f.json"), Path(), dict.fromkeys("abcd"), objects)
     pictures = {
-        "a": OwnPicture(WIDE, 1, None),
-        "b": OwnPicture(WIDE, 3, None),
-        "c": OwnPicture(WIDE, 6, (40, 60)),
-        "d": OwnPicture(WIDE, 8, None),
+        "a": CheckedImage(WIDE, 1, None),
+        "b": CheckedImage(WIDE, 3, None),
+        "c": CheckedImage(WIDE, 6, (40, 60)),
+        "d": CheckedImage(WIDE, 8, None),
     }
     with pytest.raises(AnnotationError, match=r"^f\.json: 2 pictures .* first: b \(orientation 3"):
-        placed(asked_of(made), pictures, None)
+        placed(made, pictures, None)
 
 
 # --- units ----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
 from vlmeval_findit.core.places import DatasetFileError, own_datasets_file
 from vlmeval_findit.core.table_files import TableError
-from vlmeval_findit.data.own.jsonl import KEYS, read_jsonl
+from vlmeval_findit.data.custom.jsonl import KEYS, read_jsonl
 
 
 @pytest.fixture(autouse=True)
@@ -116,8 +116,8 @@ def test_the_family_of_expressions_is_that_of_all_lines(
     tmp_path_factory: pytest.TempPathFactory, lines: list[Any]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "expressions.jsonl"
-    assert read_jsonl(write_lines(path, lines)).family is Family.REFEXP_ALL
-    assert read_jsonl(write_lines(path, LINES["refexp"])).family is Family.REFEXP
+    assert read_jsonl(write_lines(path, lines), path.parent).family is Family.REFEXP_ALL
+    assert read_jsonl(write_lines(path, LINES["refexp"]), path.parent).family is Family.REFEXP
 
 
 def test_videos_are_thinned_only_when_told(
@@ -256,8 +256,8 @@ def test_the_lines_of_the_page_can_be_read(tmp_path: Path) -> None:
     section = text.partition("\n## Questions, a line each\n")[2].partition("\n## ")[0]
     path = tmp_path / "page.jsonl"
     path.write_text(section.partition("```json\n")[2].partition("```")[0], encoding="utf-8")
-    found = read_jsonl(path)
-    assert [len(query.truth.boxes) for query in found.queries] == [1, 0]
+    found = read_jsonl(path, tmp_path)
+    assert [len(query.boxes) for query in found.queries] == [1, 0]
     assert [key for key in KEYS if f"| `{key}` |" not in section] == []
 
 

@@ -23,9 +23,9 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, write_identity
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.data.own.annotations import AnnotationError
-from vlmeval_findit.data.own.build import build_asked
-from vlmeval_findit.data.own.jsonl import read_jsonl
+from vlmeval_findit.data.custom.build import build
+from vlmeval_findit.data.custom.jsonl import read_jsonl
+from vlmeval_findit.data.samples import AnnotationError
 from vlmeval_findit.models.table import find_model
 from vlmeval_findit.runs.new_identity import run_identity
 
@@ -253,12 +253,12 @@ def test_every_command_knows_them(
 
 def test_nothing_is_written_where_a_picture_is_gone(tmp_path: Path, data_root: Path) -> None:
     pictures = make_pictures(tmp_path / "pictures")
-    asked = read_jsonl(write_lines(tmp_path / "refexp.jsonl", LINES["refexp"]))
+    asked = read_jsonl(write_lines(tmp_path / "refexp.jsonl", LINES["refexp"]), pictures)
     bad = replace(asked, queries=(replace(asked.queries[0], images=("gone.png",)),))
     before = sorted(data_root.iterdir())
     with pytest.raises(AnnotationError, match=r"gone\.png is missing"):
-        build_asked("Yours", bad, pictures, replace=False)
+        build("Yours", bad, replace=False)
     assert sorted(data_root.iterdir()) == before
-    built = build_asked("Mine", asked, pictures, replace=False)
+    built = build("Mine", asked, replace=False)
     assert [table.table for table in built.tables] == ["Mine"]
     assert {*own_datasets()} == {"Mine"}

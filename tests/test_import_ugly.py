@@ -16,16 +16,18 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.names import forget_names
 from vlmeval_findit.cli import main
-from vlmeval_findit.data.own.annotations import (
-    AnnotationError,
-    number,
-    written_number,
-    written_size,
-)
-from vlmeval_findit.data.own.box_list import read_listing
-from vlmeval_findit.data.own.coco_in import read_coco
-from vlmeval_findit.data.own.voc import read_voc
-from vlmeval_findit.data.own.yolo import read_yolo
+from vlmeval_findit.data.custom.coco import read_coco
+from vlmeval_findit.data.custom.listing import read_listing
+from vlmeval_findit.data.custom.text import number, written_number, written_size
+from vlmeval_findit.data.custom.voc import read_voc
+from vlmeval_findit.data.custom.yolo import read_yolo
+from vlmeval_findit.data.samples import AnnotationError, Box, Samples
+
+
+def boxes_of(found: Samples) -> list[Box]:
+    """Those of the queries with one label, in the order of their file."""
+    single = [query for query in found.queries if isinstance(query.label, str)]
+    return [box for query in single for box in query.boxes]
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +101,7 @@ def make_wrong(folder: Path) -> None:
 def test_the_line_of_a_byte_that_is_no_text(tmp_path: Path, name: str, line: int) -> None:
     make_wrong(tmp_path / "given")
     with pytest.raises(AnnotationError, match=f"{name}, line {line}: byte"):
-        read_listing(tmp_path / "given" / name)
+        read_listing(tmp_path / "given" / name, tmp_path)
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def test_a_damaged_listing(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "boxes.csv"
     path.write_text(text)
     with pytest.raises(AnnotationError) as error:
-        read_listing(path)
+        read_listing(path, tmp_path)
     assert str(error.value).startswith(f"{path}, ")
     assert why in str(error.value)
 
@@ -150,11 +152,15 @@ def test_what_a_listing_may_have(tmp_path: Path) -> None:
         b'1,2,30.5,40,"cat",one.jpg,"a, ""b""\r\nc",,\r\n'
         b"1,2,30,40,dog,one.jpg,,120,80\r\n5,2,3,4,dog,one.jpg,,,\r\n"
     )
-    found = read_listing(path)
-    assert [box.corners for box in found.boxes] == [(1, 2, 30.5, 40), (1, 2, 30, 40), (5, 2, 3, 4)]
-    assert [box.label for box in found.boxes] == ["cat", "dog", "dog"]
-    assert [box.where for box in found.boxes] == [f"{path}, line {n}" for n in (4, 5, 6)]
-    assert found.images == {"one.jpg": (120, 80)}
+    found = read_listing(path, tmp_path)
+    assert [box.corners for box in boxes_of(found)] == [
+        (1, 2, 30.5, 40),
+        (1, 2, 30, 40),
+        (5, 2, 3, 4),
+    ]
+    assert [box.label for box in boxes_of(found)] == ["cat", "dog", "dog"]
+    assert [box.where for box in boxes_of(found)] == [f"{path}, line {n}" for n in (4, 5, 6)]
+    assert found.sizes == {"one.jpg": (120, 80)}
 
 
 # --- COCO -----------------------------------------------------------------------------------------
@@ -207,7 +213,7 @@ def test_a_damaged_coco_file(tmp_path: Path, old: str, new: str, why: str) -> No
     path = tmp_path / "instances.json"
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(AnnotationError) as error:
-        read_coco(path)
+        read_coco(path, tmp_path)
     assert str(error.value).startswith(str(path))
     assert why in str(error.value)
     assert "\n" not in str(error.value)
@@ -225,12 +231,12 @@ def test_numbers_of_coco_that_are_right(tmp_path: Path) -> None:
     values["annotations"][0] |= {"bbox": [10, 5, 30, 20], "area": float("nan")}
     path = tmp_path / "instances.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(values).encode())
-    found = read_coco(path)
-    assert found.boxes[0].corners == (10, 5, 40, 25)
-    assert [box.ignored for box in found.boxes][:3] == ["", "crowd regions", ""]
-    assert found.images["one.jpg"] is None
-    assert found.images["sub/two.png"] == (64, 96)
-    assert found.images["three.jpg"] == (1, 1)
+    found = read_coco(path, tmp_path)
+    assert boxes_of(found)[0].corners == (10, 5, 40, 25)
+    assert [box.ignored for box in boxes_of(found)][:3] == ["", "crowd regions", ""]
+    assert found.sizes["one.jpg"] is None
+    assert found.sizes["sub/two.png"] == (64, 96)
+    assert found.sizes["three.jpg"] == (1, 1)
 
 
 @pytest.mark.parametrize("opened", ["[", '{"images":', '{"annotations":[{"segmentation":'])
@@ -324,7 +330,7 @@ def test_damaged_xml(tmp_path: Path, old: str, new: str, why: str) -> None:
     assert old in text
     file.write_text(text.replace(old, new, 1))
     with pytest.raises(AnnotationError) as error:
-        read_voc(folder)
+        read_voc(folder, folder)
     assert str(error.value).startswith(str(folder))
     assert why in str(error.value)
     assert "\n" not in str(error.value)
@@ -336,26 +342,24 @@ def test_difficult_objects_are_ignored(tmp_path: Path) -> None:
     plain = "<difficult>0</difficult>"
     assert file.read_text().count(plain) == 3
     file.write_text(file.read_text().replace(plain, "<difficult> 1 </difficult>", 2))
-    found = read_voc(folder)
-    assert [box.ignored for box in found.boxes] == [
-        *["objects marked as difficult"] * 2,
-        "",
-        "",
-    ]
+    found = read_voc(folder, folder)
+    assert (found.counts.boxes, found.counts.ignored) == (2, 2)
+    why = "objects marked as difficult in pictures with nothing else of their label"
+    assert found.left_out == {why: 2}
 
 
 def test_entities_cannot_hide_in_another_encoding(tmp_path: Path) -> None:
     bomb = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>'
     (tmp_path / "a.xml").write_bytes(bomb.encode("utf-16"))
     with pytest.raises(AnnotationError, match=r"a\.xml: holds zero bytes \(UTF-16\?\)"):
-        read_voc(tmp_path)
+        read_voc(tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: None])
 def test_no_xml_at_all(tmp_path: Path, make: Any) -> None:
     make(tmp_path / "voc")
     with pytest.raises(AnnotationError, match="voc: no XML files there, nor in Annotations"):
-        read_voc(tmp_path / "voc")
+        read_voc(tmp_path / "voc", tmp_path)
 
 
 # --- YOLO -----------------------------------------------------------------------------------------
@@ -415,7 +419,7 @@ def test_numbers_of_classes_in_any_order(
     tmp_path: Path, names: str, number: int, label: str
 ) -> None:
     folder = yolo(tmp_path, names, f"{number} 0.5 0.5 0.25 0.25")
-    assert [box.label for box in read_yolo(folder, folder / "images").boxes] == [label]
+    assert [box.label for box in boxes_of(read_yolo(folder, folder / "images"))] == [label]
 
 
 @pytest.mark.parametrize(
@@ -524,9 +528,9 @@ def test_splits_of_yolo_are_not_merged(
 ) -> None:
     folder = split_folder(tmp_path, *splits)
     found = read_yolo(folder, folder / "images", said)
-    assert {Path(name).parts[0] for name in found.images} == {taken}
-    assert len(found.images) == 4
-    assert len(found.boxes) == 4
+    assert {Path(name).parts[0] for name in found.sizes} == {taken}
+    assert len(found.sizes) == 4
+    assert len(boxes_of(found)) == 4
     assert found.left_out.total() == 3 * (len(splits) - 1)
 
 
@@ -549,7 +553,7 @@ def test_a_split_that_cannot_be_told(
 
 def test_folders_that_are_no_splits_are_read_together(tmp_path: Path) -> None:
     folder = split_folder(tmp_path, "monday", "tuesday")
-    assert len(read_yolo(folder, folder / "images").boxes) == 8
+    assert len(boxes_of(read_yolo(folder, folder / "images"))) == 8
 
 
 def test_pictures_without_objects_ask_for_one_class_each(
@@ -557,10 +561,11 @@ def test_pictures_without_objects_ask_for_one_class_each(
 ) -> None:
     """One has an empty label file, one has none."""
     folder = split_folder(tmp_path, "train", "val")
-    assert read_yolo(folder, folder / "images").backgrounds == (
-        "val/empty.one.JPG",
-        "val/three.jpg",
-    )
+    found = read_yolo(folder, folder / "images").queries
+    nothing = [
+        query.images for query in found if not query.boxes and query.label == query.labels[0]
+    ]
+    assert nothing == [("val/empty.one.JPG",), ("val/three.jpg",)]
     assert main(["data", "import", str(folder), "--name", "Mine", "--split", "val"]) == 0
     said = capsys.readouterr().out
     assert "left out: 3 label files that are not of the split val" in said

@@ -21,14 +21,15 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family, own_datasets
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.cli import data_import, main
+from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import rows_to_leave_out
 from vlmeval_findit.core.places import image_folder, own_datasets_file
 from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, Table
 from vlmeval_findit.core.table_files import meta_path
-from vlmeval_findit.data.importers.importer import Counts, Importer
-from vlmeval_findit.data.importers.table import IMPORTERS
-from vlmeval_findit.data.own.checks import check_name
+from vlmeval_findit.data import sources
+from vlmeval_findit.data.custom.checks import check_name
+from vlmeval_findit.data.samples import Counts
+from vlmeval_findit.data.sources import SOURCES, Source, published_sets
 from vlmeval_findit.runs.scored_run import Run
 
 
@@ -43,8 +44,8 @@ def bring(name: str, folder: Path, *more: str) -> int:
 
 def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
     """Let a row know these counts, which a stand-in can have."""
-    rows = {**IMPORTERS.ours, name: replace(IMPORTERS[name], **change)}
-    monkeypatch.setattr(data_import, "IMPORTERS", Table(Group.IMPORTERS, rows, Importer))
+    rows = {**SOURCES.ours, name: replace(SOURCES[name], **change)}
+    monkeypatch.setattr(sources, "SOURCES", Table(Group.IMPORTERS, rows, Source))
 
 
 def run(tmp_path: Path, name: str, is_right: Callable[[Query], bool], sayer: str = "M") -> Run:
@@ -90,11 +91,11 @@ def test_coco_val2017(
     assert half.figures["Recall"] == 25
     assert half.figures["F1@0.5"] == pytest.approx(200 * 1 / (4 + 3))
     assert "unlike published" not in meta("COCO_val2017")
-    assert meta("COCO_val2017_multilabel")["licence"] == IMPORTERS["COCO_val2017"].licence
+    assert meta("COCO_val2017_multilabel")["licence"] == SOURCES["COCO_val2017"].licence
 
 
 def test_the_whole_of_coco_is_known() -> None:
-    counts = IMPORTERS["COCO_val2017"].counts
+    counts = SOURCES["COCO_val2017"].counts
     assert counts == Counts(images=5000, boxes=36_335, classes=80, ignored=446)
     assert (counts.boxes or 0) + (counts.ignored or 0) == 36_781
 
@@ -206,7 +207,7 @@ def test_the_class_of_roboflow_stays_where_something_is_annotated_with_it(tmp_pa
 
 
 def test_every_subset_that_is_known_can_be_a_dataset() -> None:
-    for row in IMPORTERS.values():
+    for row in published_sets().values():
         check_name(row.dataset(""), replace=False)
         for part in row.parts:
             check_name(row.dataset(part), replace=False)
@@ -218,7 +219,9 @@ def test_every_subset_that_is_known_can_be_a_dataset() -> None:
 
 def _sets() -> list[Any]:
     """Those of whose parts the pictures are counted."""
-    return [row for row in IMPORTERS.values() if any(one.images for one in row.parts.values())]
+    return [
+        row for row in published_sets().values() if any(one.images for one in row.parts.values())
+    ]
 
 
 # --- GroundingME ----------------------------------------------------------------------------------
@@ -479,7 +482,7 @@ def test_another_folder(
     assert bring(name, folder, "--partial") == 2
     said = capsys.readouterr().err
     assert str(folder) in said
-    assert f"the folder should hold {IMPORTERS[name].holds}" in said
+    assert f"the folder should hold {SOURCES[name].holds}" in said
 
 
 def test_coco_without_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -535,9 +538,9 @@ def test_the_list_fits_a_terminal_and_names_every_licence(
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     said = " ".join(" ".join(lines).split())
-    for row in IMPORTERS.values():
+    for row in published_sets().values():
         assert row.licence in said
-        assert row.source in said
+        assert row.address in said
         assert row.holds in said
     assert "13 datasets, 4,575 images" in said
     assert "1,005 queries" in said
@@ -546,7 +549,7 @@ def test_the_list_fits_a_terminal_and_names_every_licence(
 def test_the_docs_name_every_set_with_its_counts_and_licence() -> None:
     docs = (Path(__file__).parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
     section = docs.partition("\n## Published sets\n")[2].partition("\n## ")[0]
-    for row in IMPORTERS.ours.values():
+    for row in published_sets().values():
         line = next(line for line in section.splitlines() if line.startswith(f"| `{row.name}` |"))
         images = sum(one.images or 0 for one in row.parts.values())
         counts = str(row.counts) or str(next(iter(row.parts.values()), "")).partition(" ")[0]
@@ -567,15 +570,12 @@ def test_readers_are_imported_when_they_are_used() -> None:
 
 PLUGIN = """
 from functools import partial
-from vlmeval_findit.data.importers.importer import Importer, Part, detection
-from vlmeval_findit.data.own.coco_in import read_coco
+from vlmeval_findit.data.custom.coco import read_coco
+from vlmeval_findit.data.sources import Part, Source
 
-def content(folder):
-    return detection(read_coco(folder / "boxes.json"), folder)
-
-IMPORTERS = Importer(
-    name="Zoo", title="A zoo", licence="ours", source="a drawer", holds="boxes.json",
-    read=lambda folder: [Part("", partial(content, folder))],
+IMPORTERS = Source(
+    name="Zoo", title="A zoo", licence="ours", address="a drawer", holds="boxes.json",
+    read=lambda folder: [Part("", partial(read_coco, folder / "boxes.json", folder))],
 )
 """
 

@@ -20,8 +20,8 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.metric import figures
 from vlmeval_findit.core.places import own_datasets_file
 from vlmeval_findit.core.scored_row import add_up
-from vlmeval_findit.data.importers.importer import Counts
-from vlmeval_findit.data.importers.table import IMPORTERS
+from vlmeval_findit.data.samples import Counts
+from vlmeval_findit.data.sources import SOURCES
 from vlmeval_findit.marks.region import packed_mask
 from vlmeval_findit.runs.scored_run import Run
 
@@ -329,8 +329,8 @@ def test_questions_that_cannot_be_used(
 
 
 def test_what_is_known_of_them() -> None:
-    assert IMPORTERS["ScreenSpot-Pro"].counts == Counts(queries=1581)
-    counts = {name: part.queries for name, part in IMPORTERS["RefSpatial"].parts.items()}
+    assert SOURCES["ScreenSpot-Pro"].counts == Counts(queries=1581)
+    counts = {name: part.queries for name, part in SOURCES["RefSpatial"].parts.items()}
     assert counts == {"Location": 100, "Placement": 100, "Unseen": 77}
 
 

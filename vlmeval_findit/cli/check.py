@@ -17,7 +17,7 @@ from ..core.command import SOME_FAILED
 from ..core.drawing import Drawing
 from ..core.settings import settings_from
 from ..core.spelling import nearest
-from ..data.importers.table import IMPORTERS
+from ..data.sources import published_sets
 from ..models.table import MODELS, find_model
 from ..report.drawn import drawn_values
 from ..runs import check, check_rows
@@ -76,9 +76,10 @@ def _findings(
         return check_rows.check_space(KINDS[name])
     if name in REPRESENTATIONS:
         return check_rows.check_representation(REPRESENTATIONS[name])
-    if name in IMPORTERS:
-        return check_rows.check_importer(IMPORTERS[name], folder)
-    names = [*ours, *MODELS, *KINDS, *REPRESENTATIONS, *IMPORTERS]
+    sets = published_sets()
+    if name in sets:
+        return check_rows.check_importer(sets[name], folder)
+    names = [*ours, *MODELS, *KINDS, *REPRESENTATIONS, *sets]
     near = nearest(name, names)
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")
 

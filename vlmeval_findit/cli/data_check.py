@@ -15,8 +15,8 @@ from ..benchmarks.findit.datasets import DATASETS
 from ..core.command import SOME_FAILED, as_called
 from ..core.places import image_folder
 from ..data.fetch.annotations import Fetched, fetched_tables, wanted_images
-from ..data.fetch.sources import Source
 from ..data.fetch.store import Store
+from ..data.sources import Source
 from .options import PATH, Command
 from .printing import console
 
@@ -122,8 +122,8 @@ def line_of(
 def steps(source: Source, folder: Path) -> str:
     """Say what a person has to do where no image can be fetched."""
     text = source.steps.format(folder=folder)
-    then = f"Then: python run_findit.py data check, for the datasets of {source.images}."
-    said = as_called(f"{source.images}, by hand: {text} {then}")
+    then = f"Then: python run_findit.py data check, for the datasets of {source.name}."
+    said = as_called(f"{source.name}, by hand: {text} {then}")
     return textwrap.fill(said, 100, subsequent_indent="  ")
 
 

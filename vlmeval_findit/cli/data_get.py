@@ -21,8 +21,8 @@ from ..core.lock import Lock
 from ..core.places import lmu_data_root
 from ..core.table_files import meta_path
 from ..data.fetch.annotations import AnnotationFile, Fetched, has_file, parquet_folder
-from ..data.fetch.sources import SOURCES, Source, bases
 from ..data.fetch.store import Store
+from ..data.sources import SOURCES, Source, bases
 from .data_check import (
     ANNOTATIONS,
     TableLine,
@@ -53,7 +53,7 @@ class _Get(Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
         with formatter.section("Made of files that you have (--from PATH), without the network"):
-            formatter.write_dl([(name, SOURCES[name].files) for name in FROM_FILES])
+            formatter.write_dl([(name, SOURCES[name].holds) for name in FROM_FILES])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _refuse_others(own: str, names: Sequence[str], options: _Options) -> None:
         raise ValueError(f"{own} is made of files of its own: ask for it alone")
     if own != DEMO and options.folder is None:
         raise ValueError(
-            f"{own} is not fetched. Get {SOURCES[own].files}, then type: "
+            f"{own} is not fetched. Get {SOURCES[own].holds}, then type: "
             f"python run_findit.py data get {own} --from PATH"
         )
 
@@ -229,7 +229,7 @@ def _bring(
     from .meter import meter
 
     print(
-        f"{source.images}: {len(missing)} of {len(store.sizes)} images are missing in "
+        f"{source.name}: {len(missing)} of {len(store.sizes)} images are missing in "
         f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
     )
     known = bases()
@@ -239,7 +239,7 @@ def _bring(
                 f"  {base} is plain http: nothing proves that what comes is its owner's; "
                 "checked is only that an image decodes and has the annotated size"
             )
-    with _locked(store), meter(source.images, len(missing), source.typical) as progress:
+    with _locked(store), meter(source.name, len(missing), source.typical) as progress:
         errand = Errand(Client(got=progress.got), known, store, progress)
         failed = bring(errand, source, list(missing), videos)
     store.tidy()

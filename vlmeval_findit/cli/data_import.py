@@ -17,14 +17,12 @@ from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.names import parse
 from ..core.command import as_called
 from ..core.spelling import nearest
-from ..data.importers.bringing import Brought, Wanted, bring
-from ..data.importers.importer import Counts, Importer
-from ..data.importers.table import IMPORTERS
-from ..data.own.annotations import AnnotationError, Annotations, Units
-from ..data.own.asked import AskedSet, asked_of
-from ..data.own.build import Built, build_asked
-from ..data.own.exif import Drawn
-from ..data.own.jsonl import NO, YES
+from ..data.custom.build import Built, build
+from ..data.custom.images import Drawn
+from ..data.custom.jsonl import NO, YES
+from ..data.published.importing import ImportOptions, ImportResult, run_import
+from ..data.samples import AnnotationError, Counts, Samples, Units
+from ..data.sources import SOURCES, Source, published_sets
 from .options import PATH, Command
 
 FORMATS = """\
@@ -96,7 +94,7 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 
 def complete_sets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the name of a published set."""
-    return [CompletionItem(name) for name in IMPORTERS if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in published_sets() if name.startswith(incomplete)]
 
 
 class _Import(Command):
@@ -163,8 +161,8 @@ def command(**flags: Any) -> int:
     if flags["set"]:
         _refuse(flags, _NOT_OF_SETS, f"a published set (--set {flags['set']})")
         only = flags["only"].split(",") if flags["only"] else None
-        wanted = Wanted(path, flags["name"], only, flags["partial"], flags["replace"], exif)
-        return _make(flags["set"], wanted)
+        options = ImportOptions(path, flags["name"], only, flags["partial"], flags["replace"], exif)
+        return _make(flags["set"], options)
     source = Format[flags["as_"].upper()] if flags["as_"] else _format(path)
     _refuse(flags, _OF_SETS, f"{source.value}: it is for published sets (--set)")
     others = [name for name, formats in _FOR.items() if source not in formats]
@@ -173,8 +171,7 @@ def command(**flags: Any) -> int:
         raise AnnotationError("--name NAME is missing: what is the dataset to be called?")
     folder = _images(path, source, flags["image_root"])
     samples = _read(path, source, flags, folder)
-    built = build_asked(flags["name"], samples, folder, flags["replace"], exif)
-    print(described(built, folder))
+    print(described(build(flags["name"], samples, flags["replace"], exif)))
     return 0
 
 
@@ -220,33 +217,27 @@ def _images(path: Path, source: Format, given: Path | None) -> Path:
     return folder
 
 
-def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) -> AskedSet:
+def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) -> Samples:
     units = Units(flags["units"]) if flags["units"] else None
     if source is Format.JSONL:
-        from ..data.own.jsonl import read_jsonl
+        from ..data.custom.jsonl import read_jsonl
 
-        return read_jsonl(path, units, flags["frames"])
-    return asked_of(_annotations(path, source, units, folder, flags["split"]))
-
-
-def _annotations(
-    path: Path, source: Format, units: Units | None, folder: Path, split: str | None
-) -> Annotations:
+        return read_jsonl(path, folder, units, flags["frames"])
     if source is Format.COCO:
-        from ..data.own.coco_in import read_coco
+        from ..data.custom.coco import read_coco
 
-        return read_coco(path)
+        return read_coco(path, folder)
     if source is Format.YOLO:
-        from ..data.own.yolo import read_yolo
+        from ..data.custom.yolo import read_yolo
 
-        return read_yolo(path, folder, split)
+        return read_yolo(path, folder, flags["split"])
     if source is Format.VOC:
-        from ..data.own.voc import read_voc
+        from ..data.custom.voc import read_voc
 
-        return read_voc(path)
-    from ..data.own.box_list import read_listing
+        return read_voc(path, folder)
+    from ..data.custom.listing import read_listing
 
-    return read_listing(path, units)
+    return read_listing(path, folder, units)
 
 
 # --- published sets -------------------------------------------------------------------------------
@@ -254,13 +245,13 @@ def _annotations(
 
 def _show() -> int:
     """Print the table."""
-    for row in IMPORTERS.values():
+    for row in published_sets().values():
         print(f"{row.name}\n{textwrap.indent(_description(row), '    ')}")
     print("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
     return 0
 
 
-def _description(row: Importer) -> str:
+def _description(row: Source) -> str:
     counts = str(row.counts)
     if row.parts:
         images = sum(one.images or 0 for one in row.parts.values())
@@ -268,30 +259,31 @@ def _description(row: Importer) -> str:
         counts = str(Counts(images=images or None, queries=queries or None))
     datasets = f"{row.datasets} datasets" if row.datasets > 1 else ""
     known = ", ".join(filter(None, (datasets, counts))) or "counts not established"
-    plugin = IMPORTERS.plugin_of(row.name)
+    plugin = SOURCES.plugin_of(row.name)
     lines = (
         *([f"added by {plugin}"] if plugin else []),
         row.title,
         known,
         f"licence: {row.licence}",
-        f"published at {row.source}",
+        f"published at {row.address}",
         f"DIR holds {row.holds}",
     )
     wrapped = (fill(line, _WIDTH - 5, subsequent_indent="  ") for line in lines)
     return "\n".join(wrapped)
 
 
-def _make(name: str, wanted: Wanted) -> int:
+def _make(name: str, options: ImportOptions) -> int:
     """Make the datasets of a set; the exit status is 1 where some could not be made, 2 where none
     could.
     """
-    if name not in IMPORTERS:
-        raise AnnotationError(f"no published set {name!r}{nearest(name, IMPORTERS)}")
-    row = IMPORTERS[name]
-    print(f"{row.title}\nlicence: {row.licence}\npublished at {row.source}")
+    sets = published_sets()
+    if name not in sets:
+        raise AnnotationError(f"no published set {name!r}{nearest(name, sets)}")
+    row = sets[name]
+    print(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
     made, refused = [], []
-    for one in bring(row, wanted):
-        if isinstance(one, Brought):
+    for one in run_import(row, options):
+        if isinstance(one, ImportResult):
             made.append(one)
             _print(one)
         else:
@@ -303,14 +295,13 @@ def _make(name: str, wanted: Wanted) -> int:
     return 0 if not refused else 1 if made else 2
 
 
-def _print(one: Brought) -> None:
+def _print(one: ImportResult) -> None:
+    name = one.built.name
     for why in one.unlike:
-        print(f"{one.dataset}: not as published: {why}")
+        print(f"{name}: not as published: {why}")
     if one.without_query:
-        print(
-            f"{one.dataset}: pictures without an object, which make no query: {one.without_query}"
-        )
-    print(described(one.built, one.images))
+        print(f"{name}: pictures without an object, which make no query: {one.without_query}")
+    print(described(one.built))
 
 
 # --- what became of it ----------------------------------------------------------------------------
@@ -325,18 +316,13 @@ _ASKED = {
 }
 
 
-def described(built: Built, images: Path) -> str:
-    """What was made, what was left out, and how it is asked.
-
-    Args:
-        built: what was made.
-        images: the folder of the images.
-    """
+def described(built: Built) -> str:
+    """Say what was made, what was left out, and how it is asked."""
     said = [*built.notes]
     said += [f"left out: {count} {reason}" for reason, count in built.left_out.items()]
     name = parse(f"FindIt_{built.name}_xyxy_json").name
     said += _dataset(built)
-    said += [f"Tables: {built.tables[0].path.parent}", f"Images: {images}", "Run it:"]
+    said += [f"Tables: {built.tables[0].path.parent}", f"Images: {built.row.folder}", "Run it:"]
     said += [f"  python run_findit.py --data {name} --model MODEL"]
     return as_called("\n".join(said))
 

@@ -15,8 +15,7 @@ from ..core.places import image_folder, table_folders
 from ..core.question import Question
 from ..core.table_files import TableError
 from ..data.fetch.annotations import fetched_tables, wanted_images
-from ..data.fetch.sources import OURS, SOURCES
-from ..data.importers.table import IMPORTERS
+from ..data.sources import OURS, SOURCES, published_sets
 from .options import Command
 from .printing import console
 
@@ -46,7 +45,7 @@ def command() -> int:
     for row in (*_findit(), *_others()):
         table.add_row(*map(Text, row))
     console().print(table)
-    sets = ", ".join(IMPORTERS)
+    sets = ", ".join(published_sets())
     print(as_called("bring one: python run_findit.py data get NAME"))
     print(
         as_called(f"read a published one: python run_findit.py data import DIR --set NAME ({sets})")

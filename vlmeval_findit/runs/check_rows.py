@@ -24,7 +24,7 @@ from ..boxes.writing import Said, write
 from ..core.image_files import header
 from ..core.messages import located
 from ..core.places import image_folder
-from ..data.importers.importer import Importer, unlike
+from ..data.sources import Source
 from ..models.row import ModelRow
 from .check import Finding, Findings
 
@@ -137,22 +137,20 @@ def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
 # --- an importer ----------------------------------------------------------------------------------
 
 
-def check_importer(row: Importer, folder: Path | None) -> Findings:
+def check_importer(row: Source, folder: Path | None) -> Findings:
     """What is known of a published set, and what its reader finds in a folder."""
-    yield Finding(f"{row.title} ({row.licence}), {row.source}")
+    yield Finding(f"{row.title} ({row.licence}), {row.address}")
     if folder is None:
         yield Finding(f"its reader was not tried: --from FOLDER, which holds {row.holds}")
         return
-    parts = row.read(folder)
+    parts = row.parts_in(folder)
     if len(parts) != row.datasets:
         yield Finding(f"{folder}", f"has {len(parts)} datasets, and the row says {row.datasets}")
     for part in parts:
-        content = part.read()
-        what = f"{row.dataset(part.name)}: {content.found}"
-        yield Finding(what, "; ".join(unlike(content.found, row.counts_of(part.name))))
-        for file in content.missing:
-            yield Finding(what, f"{file} is missing")
-        if isinstance(content.images, Path):
-            for query in content.asked.queries[:3]:
+        samples = part.read()
+        what = f"{row.dataset(part.name)}: {samples.counts}"
+        yield Finding(what, "; ".join(row.unlike(part.name, samples)))
+        if isinstance(samples.images, Path):
+            for query in samples.queries[:3]:
                 for name in query.images:
-                    header(str(content.images / name))
+                    header(str(samples.images / name))

@@ -20,8 +20,8 @@ from ..boxes.matching import plain_label
 from ..boxes.representation import Judging
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
-from ..data.own.annotations import AnnotationError
-from ..data.own.build import ids_path
+from ..data.custom.build import ids_path
+from ..data.samples import AnnotationError
 from ..doctor.consultation import NotBoxesError
 from .boxes_of_rows import confidences_of
 from .score import RunScore

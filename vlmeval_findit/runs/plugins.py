@@ -13,14 +13,14 @@ from ..core.identity import PLUGIN, PROVIDER, Contradiction
 from ..core.places import OWN_MODELS
 from ..core.plugins import Group, Table
 from ..core.question import Question
-from ..data.importers.table import IMPORTERS
+from ..data.sources import SOURCES
 from ..models.http.providers.table import PROVIDERS
 from ..models.table import MODELS
 
 
 def tables() -> Mapping[Group, Table[Any]]:
     """Every table that plug-ins add rows to, by its group."""
-    found = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, IMPORTERS)
+    found = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, SOURCES)
     return {table.group: table for table in found}
 
 

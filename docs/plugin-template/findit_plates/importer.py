@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from vlmeval_findit.data.importers.importer import Counts, Importer, Part, detection
-from vlmeval_findit.data.own.annotations import AnnotationError
-from vlmeval_findit.data.own.coco_in import read_coco
+from vlmeval_findit.data.custom.coco import read_coco
+from vlmeval_findit.data.samples import AnnotationError, Counts
+from vlmeval_findit.data.sources import Part, Source
 
 
 def read(folder):
@@ -12,18 +12,14 @@ def read(folder):
     boxes = folder / "plates.json"
     if not boxes.is_file():
         raise AnnotationError(f"{boxes} is missing")
-    return [Part("", partial(_read, boxes, folder / "Plates"))]
+    return [Part("", partial(read_coco, boxes, folder / "Plates"))]
 
 
-def _read(boxes, pictures):
-    return detection(read_coco(boxes), pictures)
-
-
-PLATES = Importer(
+PLATES = Source(
     name="AcmePlates",
     title="Number plates of Acme",
     licence="CC0",
-    source="https://acme.example/plates",
+    address="https://acme.example/plates",
     holds="plates.json and Plates/*.png",
     read=read,
     counts=Counts(images=4, boxes=4),

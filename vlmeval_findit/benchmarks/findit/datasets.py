@@ -71,7 +71,7 @@ class Dataset:
 
     name: str
     family: Family
-    images: str  # key of the image folder (configs/datasets.yaml) and in data.fetch.sources
+    images: str  # key of the image folder (configs/datasets.yaml) and in data.sources
     subset: Subset | None = None
     multilabel_subset: Subset | None = None
     has_multilabel: bool = False

@@ -22,7 +22,7 @@ from ...core.files import file_sha256
 from ...core.image_files import Size
 from ...core.places import lmu_data_root
 from ...core.table_files import TableError, made_of
-from .sources import WHOLE_REF_L4, Source, source_for
+from ..sources import SOURCES, WHOLE_REF_L4, Source, source_for
 
 if TYPE_CHECKING:
     from .download import Client
@@ -141,7 +141,9 @@ def _ref_l4_table(split: Split) -> Fetched:
         )
         for part in split.parts
     ]
-    return Fetched(name, REF_L4_IMAGES, WHOLE_REF_L4, files, ready, make, ref_l4.read_table)
+    return Fetched(
+        name, REF_L4_IMAGES, SOURCES[WHOLE_REF_L4], files, ready, make, ref_l4.read_table
+    )
 
 
 def _row_problem(path: Path, rows: int) -> str | None:

@@ -11,11 +11,11 @@ from typing import IO, Protocol
 
 from PIL.Image import Image
 
+from ..sources import Archives, Files, Source
 from .archives import ArchiveError, Keep, WantedMembers, take_tar, take_zip
 from .download import Client, DownloadError, address, discard, download, fetch_file
 from .frames import VideoError, cut, find_video
 from .remote import RemoteStream, seekable
-from .sources import Archives, Files, Source
 from .store import Store, StoreError
 
 Whys = dict[str, str]

@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit.datasets import Family
-from ...boxes.records import Truth
 from ...core.image_files import Size
-from ..own.annotations import SIDES, AnnotationError, numbers, state_size
-from ..own.asked import AskedQuery, AskedSet
-from ..own.masks import mask_of
-from .importer import Content, Part, expressions
-from .shards import Embedded, Row, Shards, shards_of
+from ..custom.masks import mask_of
+from ..custom.text import SIDES, numbers, state_size
+from ..samples import AnnotationError, Box, Sample, Samples, expressions
+from ..sources import Part
+from .shards import Packed, Row, Shards, shards_of
 
 COLUMNS = ("file_name", "samples")
 
@@ -34,9 +33,9 @@ def read(folder: Path) -> Sequence[Part]:
     return (Part("", partial(_read, shards_of(folder, "validation"))),)
 
 
-def _read(shards: Shards) -> Content:
+def _read(shards: Shards) -> Samples:
     folder = shards.files[0].parent
-    queries: list[AskedQuery] = []
+    queries: list[Sample] = []
     names: list[str] = []
     sizes: dict[str, Size] = {}
     for row in shards.rows(COLUMNS):
@@ -48,8 +47,8 @@ def _read(shards: Shards) -> Content:
             queries += _queries(sample, name, folder, where)
             if size is not None:
                 state_size(sizes, name, size, where)
-    asked = AskedSet(shards.files[0], Family.REFEXP, tuple(queries), sizes=sizes)
-    return expressions(asked, Embedded(shards, "image", tuple(names)))
+    images = Packed(shards, "image", tuple(names))
+    return expressions(shards.files[0], images, Family.REFEXP, queries, sizes)
 
 
 def _samples(row: Row) -> Sequence[Mapping[str, Any]]:
@@ -59,12 +58,12 @@ def _samples(row: Row) -> Sequence[Mapping[str, Any]]:
     return samples
 
 
-def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) -> list[AskedQuery]:
+def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) -> list[Sample]:
     """One query an expression of an object."""
     x, y, w, h = numbers(sample.get("bbox"), f"{where}, bbox", SIDES)
     mask = sample.get("mask")
-    masks = (mask_of(mask, folder, f"{where}, mask"),) if mask else ()
-    truth = Truth(((x, y, x + w, y + h),), (0,), masks=masks)
+    known = mask_of(mask, folder, f"{where}, mask") if mask else None
+    box = Box((x, y, x + w, y + h), f"{where}, bbox", mask=known)
     kinds = ("category", "supercategory")
     tags = {kind: str(sample[kind]) for kind in kinds if sample.get(kind)}
     sentences = sample.get("sentences")
@@ -73,14 +72,7 @@ def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) ->
     ):
         raise AnnotationError(f"{where}, sentences: {sentences!r} is no list of expressions")
     return [
-        AskedQuery(
-            (image,),
-            " ".join(one.split()),
-            truth,
-            f"{where}, sentences[{at}]",
-            tags=tags,
-            places=(f"{where}, bbox",),
-        )
+        Sample((image,), " ".join(one.split()), (box,), f"{where}, sentences[{at}]", tags=tags)
         for at, one in enumerate(sentences)
     ]
 

@@ -8,29 +8,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...core.image_files import Size
-from .annotations import (
-    AnnotationError,
-    Annotations,
-    Box,
-    Units,
-    state_size,
-    text_of,
-    units_of,
-    written_number,
-    written_size,
-)
+from ..samples import AnnotationError, Box, Samples, Units, detection
+from .text import state_size, text_of, units_of, written_number, written_size
 
 COLUMNS = ("image", "label", "x1", "y1", "x2", "y2")
 
 
-def read_listing(path: Path, units: Units | None = None) -> Annotations:
+def read_listing(path: Path, images: Path, units: Units | None = None) -> Samples:
     """Read a listing; tabs separate where the file ends in .tsv, commas elsewhere.
 
     ``units`` must be said where no number is above 1.  Raises an AnnotationError if a column is
     missing, a cell does not hold what it should, or nobody says the units.
     """
     sizes: dict[str, Size] = {}
-    boxes: list[Box] = []
+    objects: list[tuple[str, Box]] = []
     for line, row in _rows(path):
         where = f"{path}, line {line}"
         image = row["image"]
@@ -42,10 +33,10 @@ def read_listing(path: Path, units: Units | None = None) -> Annotations:
         x1, y1, x2, y2 = (
             written_number(row[name], f"{where}, column {name}") for name in COLUMNS[2:]
         )
-        boxes.append(Box(image, row["label"], (x1, y1, x2, y2), where))
-    units = units_of(path, (box.corners for box in boxes), units)
-    images = {box.image: sizes.get(box.image) for box in boxes}
-    return Annotations(path, images, tuple(boxes), units)
+        objects.append((image, Box((x1, y1, x2, y2), where, row["label"])))
+    units = units_of(path, (box for _, box in objects), units)
+    named = {image: sizes.get(image) for image, _ in objects}
+    return detection(path, images, named, objects, units=units)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:

@@ -29,17 +29,15 @@ together, so they say nothing of ``test``; numbers of single subsets are not est
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ..own.annotations import AnnotationError, Annotations
-from ..own.coco_in import read_coco
-from .importer import Content, Part, detection
+from ..custom.coco import read_coco
+from ..samples import AnnotationError, Samples
+from ..sources import Part
 
 INSTANCES = "instances_val2017.json"
 CLEANED = "annotations_without_background.json"
@@ -72,7 +70,7 @@ def read_val2017(folder: Path) -> Sequence[Part]:
     images = folder / "val2017"
     if instances is None or not images.is_dir():
         raise AnnotationError(f"{images if instances else places[0]} is missing")
-    return (Part("", lambda: detection(read_coco(instances), images)),)
+    return (Part("", lambda: read_coco(instances, images)),)
 
 
 def read_odinw_test(folder: Path) -> Sequence[Part]:
@@ -113,7 +111,7 @@ def _some(parts: Sequence[Part], folder: Path) -> Sequence[Part]:
     return parts
 
 
-def _read_subset(places: Sequence[Path], split: str) -> Content:
+def _read_subset(places: Sequence[Path], split: str) -> Samples:
     """One split of a subset, which lies in the first of the places that has it."""
     short = "val" if split == "valid" else split
     for place in places:
@@ -124,7 +122,7 @@ def _read_subset(places: Sequence[Path], split: str) -> Content:
         )
         for instances, images in found:
             if instances.is_file():
-                return detection(_without_flat_boxes(read_coco(instances, _without_root)), images)
+                return read_coco(instances, images, _without_root, without_flat=True)
     files = f"neither {split}/{CLEANED} nor {split}/{EXPORTED}"
     raise AnnotationError(f"{places[0]}: no split {split!r}: {files} is there")
 
@@ -143,14 +141,3 @@ def _without_root(values: Any) -> Any:
 
 def _is_root(one: Any) -> bool:
     return isinstance(one, dict) and one.get("id") == 0 and one.get("supercategory") == "none"
-
-
-def _without_flat_boxes(annotations: Annotations) -> Annotations:
-    kept = tuple(
-        box
-        for box in annotations.boxes
-        if box.corners[0] < box.corners[2] and box.corners[1] < box.corners[3]
-    )
-    flat = len(annotations.boxes) - len(kept)
-    left_out = annotations.left_out + Counter({"boxes without an area": flat})
-    return replace(annotations, boxes=kept, left_out=left_out)

@@ -8,35 +8,52 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ...core.image_files import Size
-from .annotations import CROWD, SIDES, AnnotationError, Annotations, Box, json_of, numbers, text_of
+from ..samples import CROWD, AnnotationError, Box, Samples, detection
 from .masks import mask_of_coco
+from .text import SIDES, json_of, numbers, text_of
 
 
-def read_coco(path: Path, prepare: Callable[[Any], Any] | None = None) -> Annotations:
-    """Read a COCO instances file with its masks; crowd regions are ignored (:class:`.Ignored`).
+def read_coco(
+    path: Path,
+    images: Path,
+    prepare: Callable[[Any], Any] = lambda values: values,
+    without_flat: bool = False,
+) -> Samples:
+    """Read a COCO instances file with its masks; crowd regions are ignored.
 
-    ``prepare`` may change the parsed JSON first.  Raises an AnnotationError if it is no such file,
-    or an annotation names what there is not.
+    Args:
+        path: the file.
+        images: the folder that its file names are relative to.
+        prepare: may change the parsed JSON first.
+        without_flat: leave boxes without an area out, and count them.
+
+    Raises:
+        AnnotationError: it is no such file, or an annotation names what there is not.
     """
-    values = json_of(text_of(path), str(path), "a COCO file")
-    values = prepare(values) if prepare else values
-    images = _by_id(path, values, "images", "file_name")
+    values = prepare(json_of(text_of(path), str(path), "a COCO file"))
+    pictures = _by_id(path, values, "images", "file_name")
     categories = _by_id(path, values, "categories", "name")
-    boxes = []
+    sizes = {image["file_name"]: _size(path, image) for image in pictures.values()}
+    objects, flat = [], 0
     for at, entry in enumerate(_section(path, values, "annotations")):
         where = f"{path}, annotations[{at}]"
-        image = _named(where, entry, "image_id", images)
-        category = _named(where, entry, "category_id", categories)
-        name, label = image["file_name"], category["name"]
-        why = CROWD if _is_crowd(where, entry) else ""
-        mask = mask_of_coco(entry.get("segmentation"), _size(path, image), where)
+        name = _named(where, entry, "image_id", pictures)["file_name"]
+        label = _named(where, entry, "category_id", categories)["name"]
+        ignored = CROWD if _is_crowd(where, entry) else ""
+        mask = mask_of_coco(entry.get("segmentation"), sizes[name], where)
         x, y, w, h = numbers(entry.get("bbox"), f"{where}, bbox", SIDES)
-        boxes.append(Box(name, label, (x, y, x + w, y + h), where, why, mask))
-    return Annotations(
-        source=path,
-        images={image["file_name"]: _size(path, image) for image in images.values()},
-        boxes=tuple(boxes),
-        image_ids={image["file_name"]: number for number, image in images.items()},
+        if without_flat and not (x < x + w and y < y + h):
+            flat += 1
+            continue
+        corners = (x, y, x + w, y + h)
+        objects.append((name, Box(corners, where, label, ignored=ignored, mask=mask)))
+    return detection(
+        path,
+        images,
+        sizes,
+        objects,
+        left_out={"boxes without an area": flat} if flat else {},
+        image_ids={image["file_name"]: number for number, image in pictures.items()},
         category_ids={category["name"]: number for number, category in categories.items()},
     )
 

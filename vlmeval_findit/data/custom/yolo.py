@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...core.files import unsafe
 from ...core.spelling import nearest
-from .annotations import (
-    IMAGE_SUFFIXES,
-    AnnotationError,
-    Annotations,
-    Box,
-    Units,
-    text_of,
-    written_number,
-)
+from ..samples import AnnotationError, Box, Samples, Units, detection
+from .text import IMAGE_SUFFIXES, text_of, written_number
 
 
-def read_yolo(folder: Path, images: Path, split: str | None = None) -> Annotations:
+def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
     """Read the label files of one split of a folder; every one needs its image.
 
     A picture without a label file, or with an empty one, has nothing of any class in it.
@@ -48,26 +40,23 @@ def read_yolo(folder: Path, images: Path, split: str | None = None) -> Annotatio
     part = _split(labels, images, split)
     files = sorted((labels / part).rglob("*.txt"))
     pictures = _pictures(images, part)
-    boxes: list[Box] = []
-    full: set[str] = set()
+    objects: list[tuple[str, Box]] = []
     for file in files:
         name = _image_of(file, labels, images, pictures).relative_to(images).as_posix()
         for at, line in enumerate(text_of(file).splitlines(), 1):
             if line.strip():
-                boxes.append(_box(f"{file}, line {at}", line, name, names))
-                full.add(name)
+                objects.append((name, _box(f"{file}, line {at}", line, names)))
     found = [picture.relative_to(images).as_posix() for picture in pictures.values()]
-    left_out: Counter[str] = Counter()
-    if len(files) < len(everywhere):
-        why = f"label files that are not of the split {part}"
-        left_out[why] = len(everywhere) - len(files)
-    return Annotations(
+    full = {name for name, _ in objects}
+    others = len(everywhere) - len(files)
+    return detection(
         folder,
+        images,
         dict.fromkeys(found),
-        tuple(boxes),
-        Units.FRACTIONS,
-        left_out=left_out,
-        backgrounds=tuple(name for name in found if name not in full),
+        objects,
+        units=Units.FRACTIONS,
+        left_out={f"label files that are not of the split {part}": others} if others else {},
+        backgrounds=[name for name in found if name not in full],
     )
 
 
@@ -148,7 +137,7 @@ def _image_of(label: Path, labels: Path, images: Path, pictures: Mapping[Path, P
     return pictures[stem]
 
 
-def _box(where: str, line: str, image: str, names: Mapping[int, str]) -> Box:
+def _box(where: str, line: str, names: Mapping[int, str]) -> Box:
     fields = line.split()
     if len(fields) != 5:
         raise AnnotationError(
@@ -159,7 +148,7 @@ def _box(where: str, line: str, image: str, names: Mapping[int, str]) -> Box:
         raise AnnotationError(f"{where}: no class {fields[0][:20]} (there are {_some(names)})")
     cx, cy, w, h = (written_number(field, where) for field in fields[1:])
     corners = (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
-    return Box(image, names[int(fields[0])], corners, where)
+    return Box(corners, where, names[int(fields[0])])
 
 
 def _some(names: Mapping[int, str]) -> str:

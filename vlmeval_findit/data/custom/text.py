@@ -1,4 +1,4 @@
-"""What every format of annotations is read into, and how a file of them is read."""
+"""Text, JSON and numbers of annotations, read strictly: every refusal names the place."""
 
 from __future__ import annotations
 
@@ -6,68 +6,12 @@ import json
 import reprlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ...boxes.representation import Corners
 from ...core.image_files import Size
-from ...marks.region import PackedMask
-
-
-class AnnotationError(ValueError):
-    """Annotations that cannot be used; the message names the file and the place in it."""
-
-
-class Units(Enum):
-    """What the numbers of boxes count."""
-
-    PIXELS = "pixels"
-    FRACTIONS = "fractions"
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """One annotated object: (x1, y1, x2, y2), in the units of its annotations.
-
-    ``where`` is for messages.  ``ignored`` says why it counts neither way ("": it counts): because
-    it is a ``CROWD``, or ``DIFFICULT``.  ``mask`` are its pixels, where they are annotated.
-    """
-
-    image: str
-    label: str
-    corners: Corners
-    where: str
-    ignored: str = ""
-    mask: PackedMask | None = None
-
-
-CROWD = "crowd regions"
-DIFFICULT = "objects marked as difficult"
-
-
-@dataclass(frozen=True, slots=True)
-class Annotations:
-    """The annotations of one data set, not yet checked against its images.
-
-    ``images`` has every annotated image, relative to the image folder, with the size that the
-    annotations state (None where they state none).  ``units`` say whether boxes are in pixels or
-    in fractions of the image.  ``image_ids`` and ``category_ids`` are the numbers of a COCO file,
-    so that an export can use them again.  ``left_out`` counts what was left out on purpose, by the
-    reason.  In ``backgrounds``, some of the images, is nothing of any class.
-    """
-
-    source: Path
-    images: Mapping[str, Size | None]
-    boxes: tuple[Box, ...]
-    units: Units = Units.PIXELS
-    image_ids: Mapping[str, int] = field(default_factory=dict)
-    category_ids: Mapping[str, int] = field(default_factory=dict)
-    left_out: Counter[str] = field(default_factory=Counter)
-    backgrounds: tuple[str, ...] = ()
-
+from ..samples import AnnotationError, Box, Units
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -133,7 +77,7 @@ def state_size(sizes: dict[str, Size], image: str, size: Size, where: str) -> No
         )
 
 
-def units_of(source: Path, boxes: Iterable[Corners], said: Units | None) -> Units:
+def units_of(source: Path, boxes: Iterable[Box], said: Units | None) -> Units:
     """Return what the numbers of boxes count, where nothing in the file tells it.
 
     Raises an AnnotationError if nobody says it, and no number is above 1.
@@ -142,7 +86,7 @@ def units_of(source: Path, boxes: Iterable[Corners], said: Units | None) -> Unit
         return said
     count = 0
     for box in boxes:
-        if any(abs(n) > 1 for n in box):
+        if any(abs(n) > 1 for n in box.corners):
             return Units.PIXELS
         count += 1
     if count == 0:

@@ -18,13 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit.datasets import Family
-from ...boxes.records import Truth
-from ...boxes.representation import Corners
 from ...core.spelling import nearest
-from ...marks.region import PackedMask
-from .annotations import CORNERS, AnnotationError, Units, json_of, lines_of, numbers, units_of
-from .asked import AskedQuery, AskedSet
+from ..samples import AnnotationError, Box, Sample, Samples, Units
 from .masks import mask_of
+from .text import CORNERS, json_of, lines_of, numbers, units_of
 
 SHOWN = ("image", "images")
 ASKED = ("label", "labels", "expression", "references")
@@ -37,22 +34,25 @@ YES, NO = "yes", "no"
 """Values of a tag that is a word."""
 
 
-def read_jsonl(path: Path, units: Units | None = None, frames: int | None = None) -> AskedSet:
+def read_jsonl(
+    path: Path, images: Path, units: Units | None = None, frames: int | None = None
+) -> Samples:
     """Read a file of queries, all of one kind: labels, expressions, or references.
 
     Lines that say the same as one before them are left out.
 
     Args:
         path: the file.
+        images: the folder that image names are relative to.
         units: what the numbers count; must be said where none of them is above 1.
         frames: the number that the frames of videos are thinned to (None: all have one number).
 
     Raises:
         AnnotationError: naming the line and what is wrong with it.
     """
-    queries: list[AskedQuery] = []
+    queries: list[Sample] = []
     left_out: Counter[str] = Counter()
-    asked: dict[object, AskedQuery] = {}
+    seen: dict[object, Sample] = {}
     kinds: dict[str, str] = {}
     words: dict[str, str] = {}
     for line, text in enumerate(lines_of(path), 1):
@@ -66,10 +66,10 @@ def read_jsonl(path: Path, units: Units | None = None, frames: int | None = None
         if isinstance(values.get("tags"), list):
             words |= dict.fromkeys(query.tags, NO)
         question = (query.images, query.label, query.support)
-        before = asked.setdefault(question, query)
+        before = seen.setdefault(question, query)
         if before is query:
             queries.append(query)
-        elif replace(before, where=where) == query:
+        elif before == query:
             left_out["lines that say what another says"] += 1
         else:
             raise AnnotationError(
@@ -78,11 +78,11 @@ def read_jsonl(path: Path, units: Units | None = None, frames: int | None = None
             )
     if not queries:
         raise AnnotationError(f"{path}: no queries")
-    units = units_of(path, (box for query in queries for box in query.truth.boxes), units)
+    units = units_of(path, (box for query in queries for box in query.boxes), units)
     family = _family(next(iter(kinds)), queries)
     # A word is a tag of every query, which has it or not.
-    tagged = (replace(query, tags={**words, **query.tags}) for query in queries)
-    return AskedSet(path, family, tuple(tagged), units, left_out, frames)
+    tagged = tuple(replace(query, tags={**words, **query.tags}) for query in queries)
+    return Samples(path, images, family, tagged, units, left_out=left_out, frames=frames)
 
 
 # --- a line ---------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def _object(text: str, where: str) -> Line:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _query(line: Line, where: str, folder: Path) -> AskedQuery:
+def _query(line: Line, where: str, folder: Path) -> Sample:
     shown, asks = _one_of(line, SHOWN, where), _one_of(line, ASKED, where)
     images = (_text(line, shown, where),) if shown == "image" else _texts(line, shown, where)
     support = _texts(line, asks, where) if asks == "references" else ()
@@ -108,10 +108,10 @@ def _query(line: Line, where: str, folder: Path) -> AskedQuery:
     else:
         # The same pictures show the same object.
         label = support[0] if support else _text(line, asks, where)
-    return AskedQuery(
+    return Sample(
         images=images,
         label=label,
-        truth=_truth(line, where, label, len(images) if shown == "images" else None, folder),
+        boxes=_boxes(line, where, label, len(images) if shown == "images" else None, folder),
         where=where,
         support=support,
         caption=_text(line, "caption", where) if "caption" in line else "",
@@ -147,9 +147,9 @@ def _texts(line: Line, key: str, where: str) -> tuple[str, ...]:
 # --- boxes ----------------------------------------------------------------------------------------
 
 
-def _truth(
+def _boxes(
     line: Line, where: str, label: str | tuple[str, ...], frames: int | None, folder: Path
-) -> Truth:
+) -> tuple[Box, ...]:
     """The boxes of a line; ``frames`` is how many lists of them there must be (None: just one)."""
     if "boxes" not in line:
         raise AnnotationError(f"{where}: no key 'boxes' ([] where there is nothing to find)")
@@ -161,17 +161,10 @@ def _truth(
             raise AnnotationError(f"{where}: {len(per_frame)} lists of boxes for {frames} images")
         lists = {f"{where}[{at}]": boxes for at, boxes in enumerate(per_frame)}
     labels = None if isinstance(label, str) else label
-    found = [
-        (frame, *_box(box, f"{place}[{at}]", labels, folder))
+    return tuple(
+        _box(box, f"{place}[{at}]", frame, labels, folder)
         for frame, (place, boxes) in enumerate(lists.items())
         for at, box in enumerate(_list(boxes, place, "a list of boxes"))
-    ]
-    masks = tuple(mask for _, _, _, mask in found)
-    return Truth(
-        tuple(corners for _, corners, _, _ in found),
-        tuple(frame for frame, _, _, _ in found),
-        tuple(label for _, _, label, _ in found) if labels else (),
-        masks if any(masks) else (),
     )
 
 
@@ -184,11 +177,9 @@ def _list(value: Any, where: str, what: str) -> list[Any]:
 _LABELLED = f'{{"box": {CORNERS}, "label": "…"}}'
 
 
-def _box(
-    value: Any, where: str, labels: Sequence[str] | None, folder: Path
-) -> tuple[Corners, str, PackedMask | None]:
-    """A box, its label ("" where the line has one for all), and its mask."""
-    label, mask = "", None
+def _box(value: Any, where: str, frame: int, labels: Sequence[str] | None, folder: Path) -> Box:
+    """A box; its label is "" where the line has one for all."""
+    label, mask, place = "", None, where
     if labels is not None or isinstance(value, dict):
         needed = {"box"} if labels is None else {"box", "label"}
         if not isinstance(value, dict) or value.keys() - {"mask"} != needed:
@@ -203,7 +194,7 @@ def _box(
         if value.get("mask") is not None:
             mask = mask_of(value["mask"], folder, f"{where}, mask")
         value, where = value["box"], f"{where}, box"
-    return numbers(value, where, CORNERS), label, mask
+    return Box(numbers(value, where, CORNERS), place, label, frame, mask=mask)
 
 
 # --- tags -----------------------------------------------------------------------------------------
@@ -254,7 +245,7 @@ def _one_kind(kinds: Mapping[str, str]) -> None:
         )
 
 
-def _family(asks: str, queries: Sequence[AskedQuery]) -> Family:
+def _family(asks: str, queries: Sequence[Sample]) -> Family:
     video = next((query for query in queries if len(query.images) > 1), None)
     if asks == "expression":
         if video is not None:
@@ -262,7 +253,7 @@ def _family(asks: str, queries: Sequence[AskedQuery]) -> Family:
                 f"{video.where}: an expression about {len(video.images)} frames: FindIt asks "
                 "expressions about one image, and labels or references about videos"
             )
-        is_one = all(len(query.truth.boxes) == 1 for query in queries)
+        is_one = all(len(query.boxes) == 1 for query in queries)
         return Family.REFEXP if is_one else Family.REFEXP_ALL
     if asks == "references":
         return Family.INSDET if video is None else Family.INSDET_VIDEO

@@ -28,12 +28,11 @@ from typing import Any
 import numpy as np
 
 from ...benchmarks.findit.datasets import Family
-from ...boxes.records import Truth
 from ...marks.region import packed_mask
-from ..own.annotations import AnnotationError, line_of, rows_of
-from ..own.asked import AskedQuery, AskedSet
-from ..own.masks import pixels_of
-from .importer import Content, Part, expressions
+from ..custom.masks import pixels_of
+from ..custom.text import line_of, rows_of
+from ..samples import AnnotationError, Box, Sample, Samples, expressions
+from ..sources import Part
 
 PARTS = ("Location", "Placement", "Unseen")
 FIELDS = ("id", "object", "rgb_path", "mask_path")
@@ -48,28 +47,25 @@ def read(folder: Path) -> Sequence[Part]:
     return tuple(Part(name, partial(_read, folder / name)) for name in there)
 
 
-def _read(folder: Path) -> Content:
+def _read(folder: Path) -> Samples:
     path = folder / "question.json"
-    rows = rows_of(path, "questions", FIELDS)
-    queries = tuple(_query(folder, row, where) for where, row in rows)
-    return expressions(AskedSet(path, Family.REFEXP, queries), folder)
+    queries = [_query(folder, row, where) for where, row in rows_of(path, "questions", FIELDS)]
+    return expressions(path, folder, Family.REFEXP, queries, {})
 
 
-def _query(folder: Path, row: Mapping[str, Any], where: str) -> AskedQuery:
-    return AskedQuery(
+def _query(folder: Path, row: Mapping[str, Any], where: str) -> Sample:
+    return Sample(
         (line_of(row["rgb_path"], f"{where}, rgb_path"),),
         line_of(row["object"], f"{where}, object"),
-        _truth(folder, line_of(row["mask_path"], f"{where}, mask_path"), f"{where}, mask_path"),
+        (_box(folder, line_of(row["mask_path"], f"{where}, mask_path"), f"{where}, mask_path"),),
         where,
         tags={kind: str(row[kind]) for kind in TAGS if row.get(kind) not in (None, "")},
-        places=(f"{where}, mask_path",),
     )
 
 
-def _truth(folder: Path, name: str, where: str) -> Truth:
+def _box(folder: Path, name: str, where: str) -> Box:
     """The mask of a file and the box around it."""
     inside = pixels_of(folder, name, where)
     columns, rows = np.flatnonzero(inside.any(axis=0)), np.flatnonzero(inside.any(axis=1))
-    box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
-    x1, y1, x2, y2 = map(float, box)
-    return Truth(((x1, y1, x2, y2),), (0,), masks=(packed_mask(inside),))
+    x1, y1, x2, y2 = map(float, (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1))
+    return Box((x1, y1, x2, y2), where, mask=packed_mask(inside))

@@ -21,13 +21,12 @@ from functools import partial
 from pathlib import Path
 
 from ...benchmarks.findit.datasets import Family
-from ...boxes.records import Truth
 from ...core.image_files import Size
 from ...core.spelling import nearest
-from ..own.annotations import CORNERS, AnnotationError, numbers
-from ..own.asked import AskedQuery, AskedSet
-from .importer import Content, Part, expressions
-from .shards import Embedded, Row, Shards, shards_of
+from ..custom.text import CORNERS, numbers
+from ..samples import AnnotationError, Box, Sample, Samples, expressions
+from ..sources import Part
+from .shards import Packed, Row, Shards, shards_of
 
 COLUMNS = ("id", "description", "image", "bbox", "subtask_l1", "subtask_l2", "width", "height")
 
@@ -41,8 +40,8 @@ def read(folder: Path) -> Sequence[Part]:
     return (Part("", partial(_read, shards_of(folder, "test"))),)
 
 
-def _read(shards: Shards) -> Content:
-    queries: list[AskedQuery] = []
+def _read(shards: Shards) -> Samples:
+    queries: list[Sample] = []
     sizes: dict[str, Size] = {}
     for row in shards.rows(COLUMNS):
         number = row.whole("id")
@@ -51,19 +50,20 @@ def _read(shards: Shards) -> Content:
             raise AnnotationError(f"{row.where}, column id: {number} stands twice")
         sizes[name] = (row.whole("width"), row.whole("height"))
         queries.append(_query(row, name))
-    asked = AskedSet(shards.files[0], Family.REFEXP_ALL, tuple(queries), sizes=sizes)
-    return expressions(asked, Embedded(shards, "image", tuple(sizes)))
+    images = Packed(shards, "image", tuple(sizes))
+    return expressions(shards.files[0], images, Family.REFEXP_ALL, queries, sizes)
 
 
-def _query(row: Row, image: str) -> AskedQuery:
+def _query(row: Row, image: str) -> Sample:
     subtask = row.line("subtask_l1")
     if subtask not in SUBTASKS:
         why = f"no subtask {subtask!r}{nearest(subtask, SUBTASKS)}"
         raise AnnotationError(f"{row.where}, column subtask_l1: {why}")
     where = f"{row.where}, column bbox"
-    boxes = () if subtask == REJECTION else (numbers(row.cells["bbox"], where, CORNERS),)
+    boxes: tuple[Box, ...] = ()
+    if subtask != REJECTION:
+        boxes = (Box(numbers(row.cells["bbox"], where, CORNERS), where),)
     tags = {"subtask": subtask}
     if row.cells["subtask_l2"]:
         tags["aspect"] = row.line("subtask_l2")
-    truth = Truth(boxes, (0,) * len(boxes))
-    return AskedQuery((image,), row.line("description"), truth, row.where, tags=tags)
+    return Sample((image,), row.line("description"), boxes, row.where, tags=tags)

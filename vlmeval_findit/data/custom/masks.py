@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ...core.files import unsafe
 from ...core.image_files import Size, decode
 from ...marks.region import Mask, PackedMask, packed_mask, packed_runs, rle_of
-from .annotations import AnnotationError, number
+from ..samples import AnnotationError
+from .text import number
 
 
 def mask_of(value: Any, folder: Path, where: str) -> PackedMask:

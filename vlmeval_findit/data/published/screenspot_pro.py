@@ -20,18 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit.datasets import Family
-from ...boxes.records import Truth
 from ...core.image_files import Size
-from ..own.annotations import (
-    CORNERS,
-    AnnotationError,
-    line_of,
-    numbers,
-    rows_of,
-    state_size,
-)
-from ..own.asked import AskedQuery, AskedSet
-from .importer import Content, Part, expressions
+from ..custom.text import CORNERS, line_of, numbers, rows_of, state_size
+from ..samples import AnnotationError, Box, Sample, Samples, expressions
+from ..sources import Part
 
 FIELDS = ("img_filename", "img_size", "bbox", "instruction", "id")
 TAGS = ("ui_type", "group", "application", "platform")
@@ -46,26 +38,26 @@ def read(folder: Path) -> Sequence[Part]:
     return (Part("", partial(_read, folder, files)),)
 
 
-def _read(folder: Path, files: Sequence[Path]) -> Content:
-    queries: list[AskedQuery] = []
+def _read(folder: Path, files: Sequence[Path]) -> Samples:
+    queries: list[Sample] = []
     sizes: dict[str, Size] = {}
     for path in files:
         for where, row in rows_of(path, "instructions", FIELDS):
             queries.append(_query(row, where))
             at = f"{where}, img_size"
             state_size(sizes, queries[-1].images[0], _size(row["img_size"], at), at)
-    asked = AskedSet(folder / "annotations", Family.REFEXP, tuple(queries), sizes=sizes)
-    return expressions(asked, folder / "images")
+    source, images = folder / "annotations", folder / "images"
+    return expressions(source, images, Family.REFEXP, queries, sizes)
 
 
-def _query(row: Mapping[str, Any], where: str) -> AskedQuery:
-    return AskedQuery(
+def _query(row: Mapping[str, Any], where: str) -> Sample:
+    at = f"{where}, bbox"
+    return Sample(
         (line_of(row["img_filename"], f"{where}, img_filename"),),
         line_of(row["instruction"], f"{where}, instruction"),
-        Truth((numbers(row["bbox"], f"{where}, bbox", CORNERS),), (0,)),
+        (Box(numbers(row["bbox"], at, CORNERS), at),),
         where,
         tags={kind: line_of(row[kind], f"{where}, {kind}") for kind in TAGS if row.get(kind)},
-        places=(f"{where}, bbox",),
     )
 
 

@@ -1,4 +1,4 @@
-"""What every dataset of one's own is held against before anything of it is written."""
+"""Checks of a custom dataset before anything of it is written."""
 
 from __future__ import annotations
 
@@ -10,80 +10,77 @@ from ...benchmarks.findit.anatomy import OBJECTS, SIZE
 from ...benchmarks.findit.datasets import BENCHMARK, Family, own_datasets
 from ...benchmarks.findit.marked_pictures import REFERENCE
 from ...boxes.matching import plain_label
-from ...boxes.records import Ignored, Mask
+from ...boxes.records import Mask
 from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners
 from ...core.anatomy import LABEL
 from ...core.image_files import Size
 from ...core.metric import slice_problem
 from ...core.spelling import is_one_line
-from .annotations import AnnotationError
-from .asked import AskedQuery, AskedSet
-from .pictures import refuse
+from ..samples import AnnotationError, Sample, Samples
+from .images import refuse
 
 Sizes = Mapping[str, Size]
 """(width, height) of every image, in stored pixels."""
 
 
-def check_asked(asked: AskedSet) -> None:
+def check_samples(samples: Samples) -> None:
     """Raise an AnnotationError for the first query that is not of its family, or does not say what
     to find in words that can be asked and told apart as the metric does.
     """
-    if not asked.queries:
-        raise AnnotationError(f"{asked.source}: no queries")
-    for query in asked.queries:
-        why = _no_query_of(asked.family, query) or _text_problem(query) or _tag_problem(query)
+    if not samples.queries:
+        raise AnnotationError(f"{samples.source}: no queries")
+    for query in samples.queries:
+        why = _no_query_of(samples.family, query) or _text_problem(query) or _tag_problem(query)
         if why:
             raise AnnotationError(f"{query.where}: {why}")
-    _check_frames(asked)
-    _check_captions(asked)
-    if any(not isinstance(query.label, str) for query in asked.queries):
-        _check_labels(asked)
+    _check_frames(samples)
+    _check_captions(samples)
+    if any(not isinstance(query.label, str) for query in samples.queries):
+        _check_labels(samples)
 
 
 # --- the shape of a query -------------------------------------------------------------------------
 
 
-def _no_query_of(family: Family, query: AskedQuery) -> str | None:
-    truth = query.truth
+def _no_query_of(family: Family, query: Sample) -> str | None:
     several = not isinstance(query.label, str)
-    if len(truth.frames) != len(truth.boxes) or [*truth.frames] != sorted(truth.frames):
-        return "not one frame for every box, in the order of frames"
-    if not all(0 <= frame < len(query.images) for frame in truth.frames):
-        return f"a box is in a frame that is none of the {len(query.images)}"
-    if len(truth.labels) != (len(truth.boxes) if several else 0):
-        return "every box has a label where there are several to find, else none has"
-    if not all(0 <= one.frame < len(query.images) for one in truth.ignored):
-        return f"an ignored box is in a frame that is none of the {len(query.images)}"
-    for label in (*truth.labels, *(one.label for one in truth.ignored if several)):
-        if label not in query.labels:
-            return f"a box is labelled {label!r}, which is none of those to find"
+    frames = [box.frame for box in query.counted]
+    if frames != sorted(frames):
+        return "boxes are not in the order of frames"
+    for box in query.boxes:
+        if not 0 <= box.frame < len(query.images):
+            return f"a box is in a frame that is none of the {len(query.images)}"
+        if several and box.label not in query.labels:
+            return f"a box is labelled {box.label!r}, which is none of those to find"
     if several and family not in (Family.OBJDET, Family.OBJDET_VIDEO):
         return f"{family.value} finds one thing at a time, not several labels"
     if not query.labels or len(set(query.labels)) != len(query.labels):
         return "no labels to find" if not query.labels else "a label stands twice"
     if family.has_references is not bool(query.support):
         return "no reference pictures" if family.has_references else "has reference pictures"
-    if family is Family.REFEXP and len(truth.boxes) != 1:
-        return f"{len(truth.boxes)} boxes, but {family.value} finds exactly one object"
+    if family is Family.REFEXP and len(frames) != 1:
+        return f"{len(frames)} boxes, but {family.value} finds exactly one object"
     if not query.images or (len(query.images) > 1 and not family.is_video):
         return f"{len(query.images)} images, but {family.value} shows one"
     return None
 
 
-def _check_frames(asked: AskedSet) -> None:
+def _check_frames(samples: Samples) -> None:
     """All queries have one number of frames, or at least as many as they are thinned to."""
-    fewest = min(asked.queries, key=lambda query: len(query.images))
-    most = max(asked.queries, key=lambda query: len(query.images))
+    fewest = min(samples.queries, key=lambda query: len(query.images))
+    most = max(samples.queries, key=lambda query: len(query.images))
     least = len(fewest.images)
-    if asked.frames is None and len(most.images) != least:
+    if samples.frames is None and len(most.images) != least:
         raise AnnotationError(
             f"{fewest.where}: {least} frames, but {most.where} has {len(most.images)}; every query "
             f"of a dataset shows as many: say --frames {least} (or fewer), and longer ones are "
             "thinned evenly"
         )
-    if asked.frames is not None and asked.frames > least:
-        raise AnnotationError(f"{fewest.where}: {least} frames, which is less than {asked.frames}")
-    if least > _MOST_FRAMES and (asked.frames or least) > _MOST_FRAMES:
+    if samples.frames is not None and samples.frames > least:
+        raise AnnotationError(
+            f"{fewest.where}: {least} frames, which is less than {samples.frames}"
+        )
+    if (samples.frames or least) > _MOST_FRAMES:
         raise AnnotationError(f"{fewest.where}: {least} frames are more than {_MOST_FRAMES}")
 
 
@@ -94,7 +91,7 @@ _MOST_FRAMES = 9999
 # --- words ----------------------------------------------------------------------------------------
 
 
-def _text_problem(query: AskedQuery) -> str | None:
+def _text_problem(query: Sample) -> str | None:
     for what, text in (*(("label", label) for label in query.labels), ("caption", query.caption)):
         if what == "label" and not plain_label(text):
             return f"label {text!r} is empty"
@@ -103,7 +100,7 @@ def _text_problem(query: AskedQuery) -> str | None:
     return None
 
 
-def _tag_problem(query: AskedQuery) -> str | None:
+def _tag_problem(query: Sample) -> str | None:
     for kind, value in query.tags.items():
         why = slice_problem(kind, value)
         if why is None and kind in _TAKEN:
@@ -117,9 +114,9 @@ _TAKEN = (SIZE, OBJECTS, LABEL, REFERENCE)
 """Kinds by which scores are divided already."""
 
 
-def _check_captions(asked: AskedSet) -> None:
-    without = next((query for query in asked.queries if not query.caption), None)
-    with_one = next((query for query in asked.queries if query.caption), None)
+def _check_captions(samples: Samples) -> None:
+    without = next((query for query in samples.queries if not query.caption), None)
+    with_one = next((query for query in samples.queries if query.caption), None)
     if without is not None and with_one is not None:
         raise AnnotationError(
             f"{without.where}: no caption, but {with_one.where} has one; all queries have one, "
@@ -127,10 +124,10 @@ def _check_captions(asked: AskedSet) -> None:
         )
 
 
-def _check_labels(asked: AskedSet) -> None:
+def _check_labels(samples: Samples) -> None:
     """Labels that are listed with commas between them must be told apart as the metric does."""
     plain: dict[str, str] = {}
-    for query in asked.queries:
+    for query in samples.queries:
         for label in query.labels:
             if "," in label:
                 raise AnnotationError(
@@ -151,7 +148,7 @@ _MARGIN = 1.0
 """Pixels by which rounding, in steps of a pixel, puts a box out of its image."""
 
 
-def check_placed(queries: Sequence[AskedQuery], sizes: Sizes) -> None:
+def check_placed(queries: Sequence[Sample], sizes: Sizes) -> None:
     """Raise an AnnotationError for the first box without an area or, rounding apart, outside its
     image, and for frames of several sizes.
     """
@@ -165,14 +162,11 @@ def check_placed(queries: Sequence[AskedQuery], sizes: Sizes) -> None:
                     f"{query.where}: {first} is {w1}x{h1}, but {other} is {w2}x{h2}; the frames "
                     "of a query have one size"
                 )
-        truth = query.truth
-        masks = truth.masks or (None,) * len(truth.boxes)
-        said = map(Ignored, truth.boxes, truth.frames)
-        counted = (one._replace(mask=mask) for one, mask in zip(said, masks, strict=True))
-        for i, (box, frame, _, _, mask) in enumerate((*counted, *truth.ignored)):
+        for box in query.boxes:
+            image = query.images[box.frame]
             # A box of two queries is one box.
-            boxes[query.place(i)] = _box_problem(box, query.images[frame], sizes) or _mask_problem(
-                mask, query.images[frame], sizes
+            boxes[box.where] = _box_problem(box.corners, image, sizes) or _mask_problem(
+                box.mask, image, sizes
             )
     refuse([f"{place}: {why}" for place, why in boxes.items() if why], len(boxes), "boxes")
 
@@ -236,6 +230,6 @@ def check_name(name: str, replace: bool) -> None:
     }
     if name.lower() in taken:
         raise AnnotationError(f"name {name!r}: is the benchmark's own {taken[name.lower()]}")
-    for own in own_datasets():
-        if own.lower() == name.lower() and not (replace and own == name):
-            raise AnnotationError(f"name {name!r}: {own} was imported before (--replace)")
+    for known in own_datasets():
+        if known.lower() == name.lower() and not (replace and known == name):
+            raise AnnotationError(f"name {name!r}: {known} was imported before (--replace)")

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from ...core.files import unsafe
 from ...core.spelling import nearest
-from ..own.annotations import AnnotationError, line_of
+from ..custom.text import line_of
+from ..samples import AnnotationError
 
 _AT_A_TIME = 16
 """Rows that are held in memory at once: pictures may have 50 MB."""
@@ -89,7 +90,7 @@ class Shards:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class Packed:
     """Pictures that lie in a column: ``names[i]`` is what that of the i-th row is to be called."""
 
     shards: Shards

@@ -10,24 +10,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ...core.image_files import Size
-from .annotations import (
-    DIFFICULT,
-    AnnotationError,
-    Annotations,
-    Box,
-    written_number,
-    written_size,
-)
+from ..samples import DIFFICULT, AnnotationError, Box, Samples, detection
+from .text import written_number, written_size
 
 
-def read_voc(folder: Path) -> Annotations:
+def read_voc(folder: Path, images: Path) -> Samples:
     """Read a folder of XML files, or its ``Annotations``, or raise an AnnotationError."""
     inner = folder / "Annotations"
     files = sorted((inner if inner.is_dir() else folder).glob("*.xml"))
     if not files:
         raise AnnotationError(f"{folder}: no XML files there, nor in Annotations")
     sizes: dict[str, Size | None] = {}
-    boxes: list[Box] = []
+    objects: list[tuple[str, Box]] = []
     for file in files:
         root = _root(file)
         name = _text(str(file), root, "filename")
@@ -35,9 +29,8 @@ def read_voc(folder: Path) -> Annotations:
             raise AnnotationError(f"{file}: another file too is about {name}")
         sizes[name] = _size(file, root)
         for at, entry in enumerate(root.iter("object")):
-            where = f"{file}, object {at}"
-            boxes.append(_box(where, entry, name))
-    return Annotations(folder, sizes, tuple(boxes))
+            objects.append((name, _box(f"{file}, object {at}", entry)))
+    return detection(folder, images, sizes, objects)
 
 
 def _root(file: Path) -> ElementTree.Element:
@@ -67,11 +60,11 @@ def _size(file: Path, root: ElementTree.Element) -> Size | None:
     return written_size(width, height, f"{file}, size")
 
 
-def _box(where: str, entry: ElementTree.Element, image: str) -> Box:
+def _box(where: str, entry: ElementTree.Element) -> Box:
     x1, y1, x2, y2 = (
         written_number(_text(where, entry, f"bndbox/{side}"), where)
         for side in ("xmin", "ymin", "xmax", "ymax")
     )
     is_difficult = (entry.findtext("difficult") or "0").strip() == "1"
-    label, why = _text(where, entry, "name"), DIFFICULT if is_difficult else ""
-    return Box(image, label, (x1, y1, x2, y2), where, why)
+    ignored = DIFFICULT if is_difficult else ""
+    return Box((x1, y1, x2, y2), where, _text(where, entry, "name"), ignored=ignored)

@@ -1,0 +1,447 @@
+"""The registry of data: images that are fetched, and published sets that are read.  One row each.
+
+A row says how its data are licensed, and where they come from.  Datasets that share an image
+folder (the six RefCOCO splits, say) share its row; it maps a file name to a file of its own, a
+member of an archive, a frame of a video, or steps that a person must take.  A published set is
+read in the format in which it is published, and held against what is known of it.  Licences are
+what is published with the data; the owners' pages decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ..benchmarks.findit.datasets import Dataset
+from ..core.places import config_file, read_config
+from ..core.plugins import Group, Table
+from ..core.spelling import nearest
+from .samples import AnnotationError, Counts, Samples
+
+RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"
+"""The commit of the release's repository whose subsets are fetched."""
+
+BASES: Mapping[str, str | None] = MappingProxyType(
+    {
+        "findit": f"https://raw.githubusercontent.com/esh04/FindIt/{RELEASE_COMMIT}/subsets/",
+        "voc2007": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
+        "coco_train2014": "http://images.cocodataset.org/train2014/",
+        "refl4": "https://huggingface.co/datasets/JierunChen/Ref-L4/resolve/main/",
+        "openimages": "https://open-images-dataset.s3.amazonaws.com/",
+        "visual_genome": "https://cs.stanford.edu/people/rak248/",
+        "flickr30k": None,
+        "d3": None,
+        "hrinsdet": None,
+        "robotools": None,
+    }
+)
+"""Base addresses, each with a slash at its end; ``sources`` in configs/datasets.yaml replaces them.
+
+None: the owners ask for a form or publish no plain file, so there is no address to ship.  Once a
+user sets one (of a mirror that they may use), the dataset is fetched like the others.
+"""
+
+
+OURS = "this package's"
+
+
+class SourceError(ValueError):
+    """A source that is not configured as it should be; the message names file and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Every image is a file of its own: ``paths`` below the base, {} its name, tried in order."""
+
+    base: str
+    paths: tuple[str, ...] = ("{}",)
+
+
+@dataclass(frozen=True, slots=True)
+class Archives:
+    """Images are members of archives, which are read in order until all are found.
+
+    ``member`` is the end of a member's name, {} the image's: archives differ in the folders above.
+    """
+
+    base: str
+    files: tuple[str, ...]
+    member: str = "{}"
+
+
+Origin = Files | Archives
+
+
+@dataclass(frozen=True, slots=True)
+class FrameName:
+    """A frame of a video: the video's name without suffix, and the frame, counted from 0."""
+
+    video: str
+    frame: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One dataset of a published set."""
+
+    name: str  # Within the set; empty where it is the only one
+    read: Callable[[], Samples]  # Raises AnnotationError, naming the file and the place in it
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Source:
+    """One row of the table.  What is not established is not there."""
+
+    name: str  # Of the image folder; of a published set: what its dataset is called
+    licence: str
+    holds: str = ""  # What the user's files must be, where nothing is fetched
+    # Images that are fetched
+    download: str = ""  # How much comes over the network, in words
+    typical: int = 0  # Usual bytes of an image, for the time left before sizes are known
+    origins: tuple[tuple[str, Origin], ...] = ()  # By the first pattern that a name begins with
+    steps: str = ""  # What a person does where no origin has an address
+    frames: str = ""  # Pattern of a frame's name: the video, the number
+    # Published sets
+    title: str = ""
+    address: str = ""  # Where it is published
+    # Finds the parts in a folder and reads none of them; raises AnnotationError if there is none
+    read: Callable[[Path], Sequence[Part]] | None = None
+    counts: Counts = field(default_factory=Counts)  # Of the whole
+    parts: Mapping[str, Counts] = field(default_factory=lambda: MappingProxyType({}))
+    datasets: int = 1
+
+    def frame(self, name: str) -> FrameName | None:
+        """Read a name as a frame of a video."""
+        found = re.fullmatch(self.frames, name) if self.frames else None
+        return FrameName(found[1], int(found[2])) if found else None
+
+    def origin(self, name: str) -> Origin | None:
+        """Where an image comes from."""
+        return next((origin for begin, origin in self.origins if re.match(begin, name)), None)
+
+    def over_plain_http(
+        self, names: Iterable[str], bases: Mapping[str, str | None]
+    ) -> Sequence[str]:
+        """The addresses for which nothing proves that an image is its owner's: of none do we have a
+        checksum.
+        """
+        used = {origin.base for origin in map(self.origin, names) if origin is not None}
+        return sorted(base for base in map(bases.get, used) if base and base.startswith("http:"))
+
+    def dataset(self, part: str, name: str | None = None) -> str:
+        """What a part's dataset is called, where the set is called ``name`` (None: as the row)."""
+        return "_".join(filter(None, (name or self.name, part)))
+
+    def parts_in(self, folder: Path) -> Sequence[Part]:
+        """Find the parts of a published set, or raise an AnnotationError."""
+        if self.read is None:
+            raise AnnotationError(f"{self.name} is no published set that is read")
+        return self.read(folder)
+
+    def unlike(self, part: str, samples: Samples) -> Sequence[str]:
+        """Say how a part is not as published: files that are missing, and counts."""
+        published = self.parts.get(part, Counts()) if part else self.counts
+        return [*samples.missing, *samples.counts.unlike(published)]
+
+
+WHOLE_REF_L4 = "RefL4Full"
+
+
+# --- images -------------------------------------------------------------------------------------
+
+_COCO = Files("coco_train2014")
+
+_IMAGES = (
+    Source(
+        name="Pascal",
+        licence="photographs from Flickr, under Flickr's terms of use; research use (VOC 2007)",
+        download="up to 0.9 GB are read (two archives), 0.2 GB kept",
+        typical=90_000,
+        origins=(
+            (
+                "",
+                Archives(
+                    "voc2007",
+                    ("VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"),
+                    "VOCdevkit/VOC2007/JPEGImages/{}",
+                ),
+            ),
+        ),
+    ),
+    Source(
+        name="COCO_train2014",
+        licence="COCO: annotations CC BY 4.0, photographs under Flickr's terms of use",
+        download="555 to 920 images a split, 3,012 for all six, about 0.5 GB",
+        typical=160_000,
+        origins=(("", _COCO),),
+    ),
+    Source(
+        name="RefL4",
+        licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
+        download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which "
+        "is read to its end",
+        typical=160_000,
+        origins=(
+            ("COCO_train2014_", _COCO),
+            ("", Archives("refl4", ("images.tar.gz",))),
+        ),
+    ),
+    Source(
+        # In the folder of FindIt's subset of it: what is there already is not fetched again.
+        name=WHOLE_REF_L4,
+        licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
+        download="the authors' archive of 3.5 GB is read; 9,735 images for all",
+        typical=360_000,
+        origins=(("", Archives("refl4", ("images.tar.gz",))),),
+    ),
+    Source(
+        name="OpenImages",
+        licence="photographs CC BY 2.0 as listed by their authors, annotations CC BY 4.0",
+        download="about 2,000 images, 0.6 GB",
+        typical=300_000,
+        origins=(("", Files("openimages", ("test/{}",))),),
+    ),
+    Source(
+        name="VisualGenome",
+        licence="Visual Genome CC BY 4.0, photographs under Flickr's terms of use",
+        download="about 1,800 images, 150 MB",
+        typical=85_000,
+        origins=(("", Files("visual_genome", ("VG_100K/{}", "VG_100K_2/{}"))),),
+    ),
+    Source(
+        name="Flickr30k",
+        licence="photographs under Flickr's terms of use; non-commercial research and education",
+        download="986 images, 130 MB",
+        typical=135_000,
+        origins=(("", Archives("flickr30k", ("flickr30k-images.zip",))),),
+        steps="Fill in the form at https://shannon.cs.illinois.edu/DenotationGraph/ and unpack the "
+        "photographs (<id>.jpg) into {folder}. Where you may use a mirror, such as one of the "
+        "Hugging Face hub, set sources.flickr30k to the folder that holds its "
+        "flickr30k-images.zip: then only the named members are read from it.",
+    ),
+    Source(
+        name="D3",
+        licence="D3 CC BY-NC 4.0, photographs under Flickr's terms; non-commercial research",
+        download="969 images, 0.3 GB",
+        typical=300_000,
+        origins=(("", Archives("d3", ("d3_images.zip",))),),
+        steps="Follow the links to the images in the README of https://github.com/shikras/d-cube "
+        "and unpack them so that {folder}/<group>/<file>.jpg exist. Or put d3_images.zip onto a "
+        "web server and set sources.d3 to its folder.",
+    ),
+    Source(
+        name="HRInsDet",
+        licence="as stated by its authors (insdet/instance-detection); research use",
+        download="160 scenes of 8192x6144 and 100 object shots, 1 to 2 GB",
+        typical=8_000_000,
+        origins=(("", Files("hrinsdet")),),
+        steps="Follow the links in the README of https://github.com/insdet/instance-detection and "
+        "unpack so that {folder}/Scenes/<easy|hard>/<scene>/rgb_NNN.jpg and "
+        "{folder}/Objects/<object>/images/NNN.jpg exist.",
+    ),
+    Source(
+        name="RoboTools",
+        licence="as stated by its authors (Jaraxxus-Me/VoxDet); research use",
+        download="1,330 frames of 1920x1080, about 3 GB",
+        typical=2_000_000,
+        origins=(("", Files("robotools")),),
+        steps="Follow the links in the README of https://github.com/Jaraxxus-Me/VoxDet and unpack "
+        "so that {folder}/test/<scene>/rgb/NNNNN.png and "
+        "{folder}/test_video/<object>/rgb/NNNNNN.png exist. From videos named <scene>.mp4 and "
+        "<object>.mp4 the named frames are cut: data get RoboTools --videos DIR.",
+        frames=r"test(?:_video)?/([^/]+)/rgb/(\d+)\.png",
+    ),
+    Source(
+        name="iGround",
+        licence="frames of HowTo100M videos, under YouTube's terms; research use",
+        download="nothing; 8,000 frames are cut from the videos that you bring",
+        typical=30_000,
+        steps="Get the videos that https://github.com/EvanKazakos/iground names (from HowTo100M, "
+        "<video>.mp4) into one folder; then the named frames are cut: "
+        "data get iGround --videos DIR. "
+        "Or put the frames themselves into {folder} as <video>_f<number>.jpg, the number counted "
+        "from 0 in six digits.",
+        frames=r"(.+)_f(\d+)\.jpg",
+    ),
+    Source(
+        name="VPBench",
+        licence="terms of jinpeng0528/VP-Bench",
+        holds="jinpeng0528/VP-Bench of Hugging Face: a TSV or Parquet files, of both stages",
+    ),
+    Source(
+        name="SelfRetrieval",
+        licence="its authors' terms; COCO 2014: photographs under Flickr's terms",
+        holds="the dataset.json of D3 self-retrieval",
+    ),
+    Source(name="Demo", licence=OURS, holds="nothing: the demonstration's tables"),
+    *(
+        Source(name=name, licence=OURS)
+        for name in (
+            *("Scenes", "Scenes_mini", "VPBench_Demo", "VPBench_Scenes", "VPBench_Scenes_mini"),
+            *("SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"),
+        )
+    ),
+)
+
+# --- published sets -------------------------------------------------------------------------------
+
+
+def _by(module: str, function: str = "read") -> Callable[[Path], Sequence[Part]]:
+    """Return a reader of ``published/``, which is imported when it is used."""
+
+    def read(folder: Path) -> Sequence[Part]:
+        reader: Any = import_module(f".published.{module}", __package__)
+        parts: Sequence[Part] = getattr(reader, function)(folder)
+        return parts
+
+    return read
+
+
+_ODINW = {
+    # Classes, and pictures of the splits test and valid; PascalVOC has no test split of its own.
+    "AerialMaritimeDrone": (5, 7, 15),
+    "Aquarium": (7, 63, 127),
+    "CottontailRabbits": (1, 10, 19),
+    "EgoHands": (1, 480, 480),
+    "NorthAmericaMushrooms": (2, 5, 5),
+    "Packages": (1, 3, 4),
+    "PascalVOC": (20, 3422, 3422),
+    "pistols": (1, 297, 297),
+    "pothole": (1, 67, 133),
+    "Raccoon": (1, 17, 29),
+    "ShellfishOpenImages": (3, 58, 116),
+    "thermalDogsAndPeople": (2, 20, 41),
+    "VehiclesOpenImages": (5, 126, 250),
+}
+
+
+def _odinw(split: str) -> Source:
+    """ODinW-13 in one of its splits, ``test`` or ``valid``."""
+    is_test = split == "test"
+    counts = {
+        name: Counts(images=test if is_test else valid, classes=classes)
+        for name, (classes, test, valid) in _ODINW.items()
+    }
+    return Source(
+        name="ODinW13" if is_test else "ODinW13_valid",
+        title=f"Object Detection in the Wild, the 13 sets of GLIP, split {split}",
+        licence="that of each set, as stated at public.roboflow.com (not looked up here)",
+        address="https://huggingface.co/GLIPModel/GLIP/tree/main/odinw_35",
+        holds="a folder a subset (Aquarium, EgoHands …), as the zip files unpack",
+        read=_by("coco_sets", f"read_odinw_{split}"),
+        parts=counts,
+        datasets=len(counts),
+    )
+
+
+_SETS = (
+    Source(
+        name="COCO_val2017",
+        title="COCO val2017, all of it",
+        licence="annotations CC BY 4.0, photographs under Flickr's terms of use",
+        address="https://cocodataset.org",
+        holds="annotations/instances_val2017.json and val2017/*.jpg",
+        read=_by("coco_sets", "read_val2017"),
+        counts=Counts(images=5000, boxes=36_335, classes=80, ignored=446),
+    ),
+    _odinw("test"),
+    _odinw("valid"),
+    Source(
+        name="RF100-VL",
+        title="Roboflow 100-VL, test splits",
+        licence="Apache 2.0, as its README says",
+        address="https://universe.roboflow.com/rf100-vl (pip install rf100vl)",
+        holds="a folder a subset with test/_annotations.coco.json and its pictures",
+        read=_by("coco_sets", "read_rf100vl"),
+        datasets=100,
+    ),
+    Source(
+        name="GroundingME",
+        title="GroundingME: hard expressions, and expressions of what is not there",
+        licence="research only, under the terms of SA-1B and of HR-Bench",
+        address="https://huggingface.co/datasets/lirang04/GroundingME",
+        holds="data/test-*.parquet",
+        read=_by("groundingme"),
+        counts=Counts(queries=1005),
+    ),
+    Source(
+        name="RefCOCO-M",
+        title="RefCOCO-M: RefCOCO val with new masks, without harmful expressions",
+        licence="MIT, as its card says; photographs of COCO under Flickr's terms of use",
+        address="https://huggingface.co/datasets/moondream/refcoco-m",
+        holds="data/validation-*.parquet",
+        read=_by("refcoco_m"),
+        counts=Counts(images=1190, boxes=2080, queries=5598),
+    ),
+    Source(
+        name="ScreenSpot-Pro",
+        title="ScreenSpot-Pro: where to click in professional software; ask for point",
+        licence="MIT, as copies of its card say",
+        address="https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
+        holds="annotations/*.json and images/",
+        read=_by("screenspot_pro"),
+        counts=Counts(queries=1581),
+    ),
+    Source(
+        name="RefSpatial",
+        title="RefSpatial-Bench: objects and free places by where they are; ask for point",
+        licence="Apache 2.0, as its card says",
+        address="https://huggingface.co/datasets/BAAI/RefSpatial-Bench",
+        holds="Location, Placement and Unseen, each with question.json, image/ and mask/",
+        read=_by("refspatial"),
+        parts={
+            "Location": Counts(queries=100),
+            "Placement": Counts(queries=100),
+            "Unseen": Counts(queries=77),
+        },
+        datasets=3,
+    ),
+)
+
+SOURCES: Table[Source] = Table(
+    Group.IMPORTERS,
+    {row.name: row for row in (*_IMAGES, *_SETS)},
+    Source,
+    lambda row: None if row.read else "nothing reads it: give it a function `read`",
+)
+"""The table, by the name of the image folder or of the set."""
+
+
+def published_sets() -> Mapping[str, Source]:
+    """Return the published sets, plug-ins' too."""
+    return {name: row for name, row in SOURCES.items() if row.read is not None}
+
+
+def source_for(dataset: Dataset) -> Source:
+    """Return where the images of a dataset come from, or raise a SourceError."""
+    source = SOURCES.ours.get(dataset.images)
+    if source is None:
+        raise SourceError(
+            f"{dataset.name}: nothing says where the images {dataset.images!r} come from"
+            f"{nearest(dataset.images, SOURCES.ours)}"
+        )
+    return source
+
+
+def bases() -> Mapping[str, str | None]:
+    """The base addresses in force: those above, where ``sources`` in the configuration is silent.
+
+    Raises:
+        SourceError: the configuration names a base that there is not, or no http(s) address.
+        ImageError: the configuration cannot be read.
+    """
+    config = config_file()
+    if config is None:
+        return BASES
+    given = {key: value for key, value in read_config(config).sources.items() if value}
+    for key, value in given.items():
+        if key not in BASES:
+            raise SourceError(f"{config}, sources.{key}: no such source{nearest(str(key), BASES)}")
+        if not re.match(r"https?://[^/]", str(value)):
+            raise SourceError(f"{config}, sources.{key}: {value!r} is not an http(s) address")
+    return {**BASES, **{key: f"{str(value).rstrip('/')}/" for key, value in given.items()}}
