@@ -18,7 +18,7 @@ from web import Web
 
 from vlmeval_findit.benchmarks.findit.datasets import Dataset, Family, Subset
 from vlmeval_findit.data.fetch.download import Client, Policy
-from vlmeval_findit.data.fetch.images import Errand
+from vlmeval_findit.data.fetch.images import FetchJob
 from vlmeval_findit.data.fetch.store import Store
 
 SIZE = (256, 192)
@@ -47,12 +47,12 @@ class Silent:
 
 def errand(
     web: Web, folder: Path, names: Iterable[str], size: tuple[int, int] | None = SIZE
-) -> Errand:
+) -> FetchJob:
     """An errand to a server under which every base lies."""
     from vlmeval_findit.data.sources import BASES
 
     bases = dict.fromkeys(BASES, web.url)
-    return Errand(Client(QUICK), bases, Store(folder, dict.fromkeys(names, size)), Silent())
+    return FetchJob(Client(QUICK), bases, Store(folder, dict.fromkeys(names, size)), Silent())
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

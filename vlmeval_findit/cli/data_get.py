@@ -225,7 +225,7 @@ def _bring(
 ) -> dict[str, str]:
     """Bring what is missing below one image folder; returns what failed."""
     from ..data.fetch.download import Client
-    from ..data.fetch.images import BY_HAND, Errand, bring
+    from ..data.fetch.images import BY_HAND, FetchJob, bring
     from .meter import meter
 
     print(
@@ -240,8 +240,8 @@ def _bring(
                 "checked is only that an image decodes and has the annotated size"
             )
     with _locked(store), meter(source.name, len(missing), source.typical) as progress:
-        errand = Errand(Client(got=progress.got), known, store, progress)
-        failed = bring(errand, source, list(missing), videos)
+        job = FetchJob(Client(got=progress.got), known, store, progress)
+        failed = bring(job, source, list(missing), videos)
     store.tidy()
     if BY_HAND in failed.values() or (failed and source.steps):
         print(steps(source, store.folder))

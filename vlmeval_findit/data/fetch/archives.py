@@ -13,7 +13,7 @@ import lzma
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from lzma import LZMAError
 from math import inf
 from pathlib import PurePosixPath
@@ -71,14 +71,16 @@ class WantedMembers:
         self._left.update(names)
 
 
-def refused(member: str) -> str | None:
-    """Why the path of a member is refused, or None: it stays below where it is unpacked."""
-    why = unsafe(member)
-    return f"member {member!r} {why}: refused" if why else None
+def refused(member: str, is_plain: bool = True, size: int = 0, largest: int = 0) -> str | None:
+    """Say why a member is refused, by its path, its kind or its size in bytes, or None."""
+    why = unsafe(member) or (None if is_plain else "is not a plain file")
+    if why:
+        return f"member {member!r} {why}: refused"
+    return f"member {member!r} has {size} bytes, more than {largest}" if size > largest else None
 
 
 def take_tar(
-    stream: IO[bytes],
+    file: IO[bytes],
     wanted: WantedMembers,
     keep: Keep,
     largest: int,
@@ -90,7 +92,7 @@ def take_tar(
     kept is what was packed.  bzip2 and xz have a checksum a block, tar itself has none.
 
     Args:
-        stream: the archive; only read, never sought.
+        file: the archive; only read, never sought.
         wanted: what to take; what was taken is gone from it afterwards.
         keep: gets every member that is taken, in the archive's order.
         largest: the most bytes that a member may have.
@@ -101,7 +103,7 @@ def take_tar(
         ArchiveError: it is damaged, ends early, or is a bomb; what was settled before is as it
             should be, and what was not is wanted again.
     """
-    counted = _Bounded(stream, lambda: inf)
+    counted = _Bounded(file, lambda: inf)
     packed = io.BufferedReader(counted)
     begin = packed.peek(6)
     at_the_end = begin.startswith(_GZIP)
@@ -117,24 +119,31 @@ def take_tar(
                 if not wanted:
                     break
                 name = wanted.find(member.name)
-                if name is not None and _take_tar_member(
-                    archive, member, name, wanted, keep, largest
-                ):
-                    kept.append(name)
-                    if not at_the_end:
-                        settle(kept.pop())
+                if name is None:
+                    continue
+                is_plain = member.isreg() and not member.issparse()
+                why = refused(member.name, is_plain, member.size, largest)
+                content = None if why else archive.extractfile(member)
+                if content is None:
+                    wanted.refuse(name, why or f"member {member.name!r} has no content")
+                    continue
+                keep(name, content)
+                wanted.found(name)
+                kept.append(name)
+                if not at_the_end:
+                    settle(kept.pop())
         while at_the_end and unpacked.read(_PIECE):
             pass
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, LZMAError) as error:
+    except BaseException as error:
         wanted.lost(kept)
-        raise ArchiveError(f"damaged archive: {error}") from None
-    except BaseException:
-        wanted.lost(kept)
+        if isinstance(error, _DAMAGED):
+            raise ArchiveError(f"damaged archive: {error}") from None
         raise
     for name in kept:
         settle(name)
 
 
+_DAMAGED = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, LZMAError)
 _GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ"
 
 _PIECE = 1 << 20
@@ -201,40 +210,6 @@ _HEADERS = (
 )
 
 
-def _take_tar_member(
-    archive: tarfile.TarFile,
-    member: tarfile.TarInfo,
-    name: str,
-    wanted: WantedMembers,
-    keep: Keep,
-    largest: int,
-) -> bool:
-    why = refused(member.name) or _no_file(member) or _too_large(member.name, member.size, largest)
-    content = None if why else archive.extractfile(member)
-    if content is None:
-        wanted.refuse(name, why or f"member {member.name!r} has no content")
-        return False
-    keep(name, content)
-    wanted.found(name)
-    return True
-
-
-def _no_file(member: tarfile.TarInfo) -> str | None:
-    kinds = (
-        (member.issym(), "symbolic link"),
-        (member.islnk(), "hard link"),
-        (member.isdev(), "device"),
-        (member.isdir(), "folder"),
-        (not member.isreg() or member.issparse(), "special file"),
-    )
-    kind = next((word for is_so, word in kinds if is_so), None)
-    return None if kind is None else f"member {member.name!r} is a {kind}: refused"
-
-
-def _too_large(member: str, size: int, largest: int) -> str | None:
-    return f"member {member!r} has {size} bytes, more than {largest}" if size > largest else None
-
-
 def take_zip(
     file: IO[bytes],
     wanted: WantedMembers,
@@ -248,12 +223,13 @@ def take_zip(
     """
     try:
         with zipfile.ZipFile(cast(IO[bytes], _BoundedReads(file))) as archive:
-            for info, name in _zip_members(archive, wanted):
-                why = (
-                    refused(info.orig_filename)
-                    or _no_zip_file(info)
-                    or _too_large(info.filename, info.file_size, largest)
-                )
+            for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
+                name = wanted.find(info.filename)
+                if name is None:
+                    continue
+                kind = S_IFMT(info.external_attr >> 16)  # 0 where it was not made on Unix
+                is_plain = not info.is_dir() and kind in (0, S_IFREG)
+                why = refused(info.orig_filename, is_plain, info.file_size, largest)
                 if why:
                     wanted.refuse(name, why)
                     continue
@@ -286,19 +262,3 @@ class _BoundedReads:
                 f"its central directory has {size:,} bytes, more than {_LONGEST_DIRECTORY:,}"
             )
         return self._file.read(size)
-
-
-def _zip_members(
-    archive: zipfile.ZipFile, wanted: WantedMembers
-) -> Iterator[tuple[zipfile.ZipInfo, str]]:
-    for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
-        name = wanted.find(info.filename)
-        if name is not None:
-            yield info, name
-
-
-def _no_zip_file(info: zipfile.ZipInfo) -> str | None:
-    kind = S_IFMT(info.external_attr >> 16)  # 0 where the archive was not made on Unix
-    if info.is_dir() or kind not in (0, S_IFREG):
-        return f"member {info.filename!r} is not a plain file: refused"
-    return None

@@ -136,20 +136,30 @@ class Client:
             host.pause(trouble.wait)
 
     @contextmanager
-    def get(self, url: str, headers: Mapping[str, str]) -> Iterator[requests.Response]:
-        """One request; ends with a response of status 200, 206 or 416.
+    def get_from(
+        self, url: str, start: int, validator: str = "", last: str = ""
+    ) -> Iterator[requests.Response]:
+        """Get the bytes from ``start`` (to ``last``), by one request.
+
+        The response has status 206, or 200 with all of the file, or 416.
 
         Raises:
             DownloadError, NotThereError: for good.
             PassingError: the request, or what the caller reads of its body, may succeed later.
         """
+        headers = {"Accept-Encoding": "identity"}
+        if start or last:
+            headers["Range"] = f"bytes={start}-{last}"
+            headers |= {"If-Range": validator} if validator else {}
         times = (self.policy.connect, self.policy.read)
-        headers = {"Accept-Encoding": "identity", **headers}
         try:
             with self._session().get(
                 url, headers=headers, timeout=times, stream=True, verify=True
             ) as response:
                 _check(response)
+                if response.status_code == 206 and range_start(response.headers) != start:
+                    there = response.headers.get("Content-Range", "no Content-Range")
+                    raise PassingError(f"not the range that was asked: {there}")
                 yield response
         except requests.exceptions.SSLError as error:
             raise DownloadError(f"{url}: no trusted certificate ({_inner(error)})") from None
@@ -164,20 +174,6 @@ class Client:
             raise PassingError("nothing came in time") from None
         except requests.exceptions.RequestException as error:
             raise PassingError(f"the connection broke ({_inner(error)})") from None
-
-    @contextmanager
-    def get_from(
-        self, url: str, start: int, validator: str = "", last: str = ""
-    ) -> Iterator[requests.Response]:
-        """Get the bytes from ``start`` (to ``last``); with status 200 they are all of the file."""
-        headers = {"Range": f"bytes={start}-{last}"} if start or last else {}
-        if headers and validator:
-            headers["If-Range"] = validator
-        with self.get(url, headers) as response:
-            there = response.headers.get("Content-Range", "no Content-Range")
-            if response.status_code == 206 and range_start(response.headers) != start:
-                raise PassingError(f"not the range that was asked: {there}")
-            yield response
 
     def pieces(self, response: requests.Response) -> Iterator[bytes]:
         """The body of a response, piece by piece."""
@@ -263,8 +259,10 @@ def validator_of(headers: Mapping[str, str]) -> str:
     return headers.get("Last-Modified", "")
 
 
-def download(client: Client, url: str, part: Path) -> bool:
-    """Bring a file into ``part``, on from what an earlier call left there.
+def download(client: Client, url: str, part: Path, largest: int | None = None) -> bool:
+    """Bring a file of ``largest`` bytes at most (None: as the policy says) into ``part``.
+
+    It goes on from what an earlier call left there.
 
     Returns:
         Whether some of it was there before: if it turns out to be wrong, start over.
@@ -272,10 +270,11 @@ def download(client: Client, url: str, part: Path) -> bool:
     Raises:
         DownloadError: the file did not come, or not as long as the server says.
     """
-    return client.persist(url, lambda: _attempt(client, url, part))
+    most = largest or client.policy.largest
+    return client.persist(url, lambda: _attempt(client, url, part, most))
 
 
-def _attempt(client: Client, url: str, part: Path) -> bool:
+def _attempt(client: Client, url: str, part: Path, largest: int) -> bool:
     begun = _begun(part, url)
     at = part.stat().st_size if begun else 0
     with client.get_from(url, at, begun.validator if begun else "") as response:
@@ -287,27 +286,19 @@ def _attempt(client: Client, url: str, part: Path) -> bool:
             _start_over(part, _Begun(url, validator_of(response.headers)))
         length = response.headers.get("Content-Length")
         total = at + int(length) if length else None
-        size = _write(client, response, part, at, total)
+        if (total or 0) > largest:
+            raise DownloadError(f"{url}: {total} bytes, more than {largest}")
+        size = at
+        with part.open("r+b") as f:
+            f.seek(at)
+            f.truncate()
+            for piece in client.pieces(response):
+                size += f.write(piece)
+                if size > largest:
+                    raise DownloadError(f"{url}: more than {largest} bytes")
     if total is not None and size != total and "Content-Encoding" not in response.headers:
         raise PassingError(f"{size} bytes came of {total}")
     return at > 0
-
-
-def _write(
-    client: Client, response: requests.Response, part: Path, at: int, total: int | None
-) -> int:
-    largest = client.policy.largest
-    size = at
-    with part.open("r+b") as f:
-        f.seek(at)
-        f.truncate()
-        if (total or 0) > largest:
-            raise DownloadError(f"{response.url}: {total} bytes, more than {largest}")
-        for piece in client.pieces(response):
-            size += f.write(piece)
-            if size > largest:
-                raise DownloadError(f"{response.url}: more than {largest} bytes")
-    return size
 
 
 def range_start(headers: Mapping[str, str]) -> int | None:

@@ -15,7 +15,7 @@ from ..sources import Archives, Files, Source
 from .archives import ArchiveError, Keep, WantedMembers, take_tar, take_zip
 from .download import Client, DownloadError, address, discard, download, fetch_file
 from .frames import VideoError, cut, find_video
-from .remote import RemoteStream, seekable
+from .remote import remote_file
 from .store import Store, StoreError
 
 Whys = dict[str, str]
@@ -35,7 +35,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class FetchJob:
     """What it takes to bring images: how, from where, to where, and who is told."""
 
     client: Client
@@ -44,31 +44,31 @@ class Errand:
     progress: Progress
 
 
-def bring(errand: Errand, source: Source, names: Sequence[str], videos: Path | None) -> Whys:
+def bring(job: FetchJob, source: Source, names: Sequence[str], videos: Path | None) -> Whys:
     """Bring images to their places; returns those that failed.
 
     Args:
-        errand: how.
+        job: how.
         source: the row of their folder.
         names: what is missing or not right.
         videos: a folder of videos to cut frames from, goes before the addresses.
     """
     if videos is not None and source.frames:
-        return _from_videos(errand, source, names, videos)
+        return _from_videos(job, source, names, videos)
     whys: Whys = {}
     by_origin: dict[Files | Archives | None, list[str]] = {}
     for name in names:
         by_origin.setdefault(source.origin(name), []).append(name)
     for origin, group in by_origin.items():
-        base = errand.bases[origin.base] if origin is not None else None
+        base = job.bases[origin.base] if origin is not None else None
         if origin is None or base is None:
             whys |= dict.fromkeys(group, BY_HAND)
             for name in group:
-                errand.progress.finished(name)
+                job.progress.finished(name)
         elif isinstance(origin, Files):
-            whys |= _single_files(errand, origin, base, group)
+            whys |= _single_files(job, origin, base, group)
         else:
-            whys |= _from_archives(errand, origin, base, group)
+            whys |= _from_archives(job, origin, base, group)
     return whys
 
 
@@ -79,28 +79,28 @@ def _row(origin: Files | Archives) -> str:
 # --- single files ---------------------------------------------------------------------------------
 
 
-def _single_files(errand: Errand, origin: Files, base: str, names: Sequence[str]) -> Whys:
+def _single_files(job: FetchJob, origin: Files, base: str, names: Sequence[str]) -> Whys:
     def one(name: str) -> None:
         fetch_file(
-            errand.client,
+            job.client,
             tuple(address(base, path.format(name)) for path in origin.paths),
-            errand.store.part(name),
-            errand.store.target(name),
-            lambda path: errand.store.check(name, path),
+            job.store.part(name),
+            job.store.target(name),
+            lambda path: job.store.check(name, path),
         )
 
     whys: Whys = {}
-    pool = ThreadPoolExecutor(errand.client.policy.per_host)
+    pool = ThreadPoolExecutor(job.client.policy.per_host)
     try:
-        jobs = {pool.submit(one, name): name for name in names}
-        for job in as_completed(jobs):
+        calls = {pool.submit(one, name): name for name in names}
+        for call in as_completed(calls):
             try:
-                job.result()
+                call.result()
             except (DownloadError, StoreError) as error:
-                whys[jobs[job]] = f"{error} {_row(origin)}"
-            errand.progress.finished(jobs[job])
+                whys[calls[call]] = f"{error} {_row(origin)}"
+            job.progress.finished(calls[call])
     except BaseException:
-        errand.client.stop()
+        job.client.stop()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
@@ -110,14 +110,14 @@ def _single_files(errand: Errand, origin: Files, base: str, names: Sequence[str]
 # --- archives -------------------------------------------------------------------------------------
 
 
-def _from_archives(errand: Errand, origin: Archives, base: str, names: Sequence[str]) -> Whys:
+def _from_archives(job: FetchJob, origin: Archives, base: str, names: Sequence[str]) -> Whys:
     wanted = WantedMembers({name: origin.member.format(name) for name in names})
     whys: Whys = {}
     troubles: list[str] = []
 
     def keep(name: str, content: IO[bytes]) -> None:
         try:
-            why = errand.store.stage(name, content)
+            why = job.store.stage(name, content)
         except StoreError as error:
             why = str(error)
         whys.pop(name, None)
@@ -126,52 +126,56 @@ def _from_archives(errand: Errand, origin: Archives, base: str, names: Sequence[
 
     def settle(name: str) -> None:
         if name not in whys:
-            errand.store.settle(name)
-        errand.progress.finished(name)
+            job.store.settle(name)
+        job.progress.finished(name)
 
     for file in origin.files:
         if not wanted:
             break
         url = address(base, file)
         try:
-            _read_archive(errand, url, wanted, keep, settle)
+            _read_archive(job, url, wanted, keep, settle)
         except ArchiveError as error:
             troubles.append(f"{url}: {error} {_row(origin)}")
         except DownloadError as error:
             troubles.append(f"{error} {_row(origin)}")
-    errand.store.discard_staged()
+    job.store.discard_staged()
     nowhere = "; ".join(troubles) or f"in none of {', '.join(origin.files)} {_row(origin)}"
     left = {name: wanted.refused.get(name, nowhere) for name in names if name in wanted}
     for name in left:
-        errand.progress.finished(name)
+        job.progress.finished(name)
     return whys | left
 
 
 def _read_archive(
-    errand: Errand, url: str, wanted: WantedMembers, keep: Keep, settle: Callable[[str], None]
+    job: FetchJob, url: str, wanted: WantedMembers, keep: Keep, settle: Callable[[str], None]
 ) -> None:
-    largest = errand.client.policy.largest
-    if not url.endswith(".zip"):
-        with io.BufferedReader(RemoteStream(errand.client, url, errand.progress.expect)) as stream:
-            take_tar(stream, wanted, keep, largest, settle)
-        return
-    file = seekable(errand.client, url)
+    is_zip = url.endswith(".zip")
+    take, largest = take_zip if is_zip else take_tar, job.client.policy.largest
+    file = remote_file(job.client, url, whole=not is_zip)
     if file is not None:
-        with file:
-            take_zip(file, wanted, keep, largest, settle)
+        if not is_zip:
+            job.progress.expect(file.size)
+        with io.BufferedReader(file, _BUFFER) as stream:
+            take(stream, wanted, keep, largest, settle)
         return
-    # Without ranges a zip archive must be on disk: its table of contents is at its end.
-    part = errand.store.part(url)
-    download(errand.client, url, part)
+    # Without ranges nothing goes on from where it broke, and a zip's table is at its end.
+    part = job.store.part(url)
+    download(job.client, url, part, _LARGEST_ARCHIVE)
     with part.open("rb") as whole:
-        take_zip(whole, wanted, keep, largest, settle)
+        take(whole, wanted, keep, largest, settle)
     discard(part)
+
+
+_BUFFER = 1 << 18
+_LARGEST_ARCHIVE = 1 << 34
+"""Bytes of an archive that is brought to disk."""
 
 
 # --- frames ---------------------------------------------------------------------------------------
 
 
-def _from_videos(errand: Errand, source: Source, names: Sequence[str], videos: Path) -> Whys:
+def _from_videos(job: FetchJob, source: Source, names: Sequence[str], videos: Path) -> Whys:
     by_video: dict[str, dict[int, list[str]]] = {}
     whys: Whys = {}
     for name in names:
@@ -182,7 +186,7 @@ def _from_videos(errand: Errand, source: Source, names: Sequence[str], videos: P
         by_video.setdefault(frame.video, {}).setdefault(frame.frame, []).append(name)
 
     def one(video: str) -> Whys:
-        return _cut_video(errand, videos, video, by_video[video])
+        return _cut_video(job, videos, video, by_video[video])
 
     with ThreadPoolExecutor(2) as pool:
         for found in pool.map(one, by_video):
@@ -191,7 +195,7 @@ def _from_videos(errand: Errand, source: Source, names: Sequence[str], videos: P
 
 
 def _cut_video(
-    errand: Errand, videos: Path, video: str, frames: Mapping[int, Sequence[str]]
+    job: FetchJob, videos: Path, video: str, frames: Mapping[int, Sequence[str]]
 ) -> Whys:
     left = {name: "was not cut" for names in frames.values() for name in names}
     whys: Whys = {}
@@ -199,14 +203,14 @@ def _cut_video(
         for number, image in cut(find_video(videos, video), list(frames)):
             for name in frames[number]:
                 del left[name]
-                why = _save_frame(errand.store, name, image)
+                why = _save_frame(job.store, name, image)
                 if why:
                     whys[name] = why
-                errand.progress.finished(name)
+                job.progress.finished(name)
     except (VideoError, StoreError) as error:
         left = dict.fromkeys(left, str(error))
     for name in left:
-        errand.progress.finished(name)
+        job.progress.finished(name)
     return whys | left
 
 
