@@ -79,7 +79,7 @@ def test_it_is_one_story_on_one_screen(told: Told) -> None:
     assert "asked for xyxy, it says xywh: 50 of 50 answers agree" in third
     assert re.search(r"F1@0.5 (100|9\d)\.\d would be 0\.0; the check\s+finds pixels: 50 of", third)
     for title in (*demo.FAMILIES.values(), "mean"):
-        (row,) = (line for line in last.splitlines() if line.startswith(title))
+        (row,) = (line for line in last.splitlines() if line.startswith(f"{title}  "))
         values = [float(one) for one in re.findall(r"(\d+\.\d) \(", row)]
         assert len(values) == 2
         assert min(values) >= LEAST

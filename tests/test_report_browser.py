@@ -12,11 +12,8 @@ from typing import Any
 
 import pytest
 from scored_runs import World, grid, query, saying, speaking
-from test_watch import NOW, place_of
 
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.report.followed import Followed
-from vlmeval_findit.report.live_page import make_live_page
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import load_runs
 
@@ -260,22 +257,6 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     shown(opened, f"return {place} === 2")
     opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
     assert opened.find_element("id", "page").text == "page 2 of 7"
-
-
-def test_the_page_of_a_sweep_can_be_paused(browser: Any, tmp_path: Path) -> None:
-    snapshot = Followed([place_of(tmp_path)]).look(0.0)
-    page = tmp_path / "page.html"
-    page.write_text(make_live_page(snapshot, NOW, 60), encoding="utf-8")
-    browser.get(page.as_uri())
-    button = browser.find_element("id", "pause")
-    for paused, address in (("true", "#paused"), ("false", "")):
-        button.click()
-        shown(browser, f"return document.getElementById('pause').ariaPressed === '{paused}'")
-        assert browser.execute_script("return location.hash") == address
-    # Loaded again it is still paused.
-    button.click()
-    browser.refresh()
-    shown(browser, "return document.getElementById('pause').ariaPressed === 'true'")
 
 
 @pytest.mark.parametrize("key", ["altKey", "ctrlKey", "shiftKey"])

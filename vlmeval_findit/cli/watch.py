@@ -12,8 +12,7 @@ from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.spelling import counted
 from ..engine.tables import Tables
-from ..report.followed import JOURNAL, Followed, planned_rows
-from ..report.live_cells import Place, Planned, Snapshot, State
+from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, State, planned_rows
 from ..report.live_page import make_live_page
 from ..sweeps.config import Sweep, questions_in, read_sweep
 
@@ -83,10 +82,10 @@ def _place(path: Path) -> Place:
     return Place(path.absolute(), (beside,) if beside.is_file() else ())
 
 
-def _planned(sweep: Sweep) -> Iterator[Planned]:
+def _planned(sweep: Sweep) -> Iterator[CellView]:
     """What the first stage of a sweep asks; later ones depend on what comes of it."""
     tables = Tables(skip_missing=None)
     for entry in sweep.models:
         for question in questions_in(sweep, entry.name, 0):
             rows = planned_rows(tables, question, sweep.limit)
-            yield Planned(entry.name, question, rows)
+            yield CellView(entry.name, question, rows, begun=False)

@@ -1,25 +1,29 @@
-"""A sweep that is followed while it runs: what its files say, look by look.
+"""Follow a sweep while it runs, by its files alone; nothing is written or locked.
 
-Nothing is asked of the process that writes them, and nothing is written: identities say what is
-asked, the journal what came of it, provenances which cells are scored, locks whether somebody works
-on it.
+Identities say what is asked, the journal what came of it, provenances which cells are scored, locks
+whether somebody works on it.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from .. import benchmarks
-from ..core.identity import IdentityError, read_identity
+from ..core.identity import Identity, IdentityError, read_identity
 from ..core.lock import is_held
 from ..core.question import Question, QuestionError
+from ..core.replies import recorded
+from ..core.run_files import RunFiles
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
 from ..engine.tables import Tables
-from .live_cells import Call, Cell, CellView, Place, Snapshot, Stamp, State, stamp_of
+from ..runs.scored_run import Keep, RunError, load_run
 
 IDENTITY = "_identity.json"
 JOURNAL = "calls.jsonl"
@@ -27,6 +31,83 @@ _LOCKS = (".sweep.lock", f"{JOURNAL}.lock")
 
 SPEED_OVER = 120.0
 """Seconds over which calls are counted for their speed."""
+
+
+class State(Enum):
+    """What becomes of a sweep."""
+
+    WAITING = "nobody works on it yet"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, slots=True)
+class CellView:
+    """One model over one question, as it stands."""
+
+    model: str
+    question: Question
+    rows: int | None  # to ask; None: not known yet
+    answered: int = 0  # calls
+    failed: int = 0  # calls
+    made: int = 0  # calls, those asked again too
+    cost: float | None = None  # US dollars
+    seconds: float = 0.0  # of all calls made
+    finished: bool = False
+    begun: bool = True
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+    """Of a finished cell, by the names of metrics."""
+
+    @property
+    def left(self) -> int | None:
+        """Calls that are still to be made; of a finished cell none, whatever failed."""
+        if self.finished:
+            return 0
+        return None if self.rows is None else max(self.rows - self.answered - self.failed, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a sweep leaves its files, and what it will ask, as far as its file says so."""
+
+    folder: Path
+    journals: tuple[Path, ...] = ()
+    planned: tuple[CellView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A sweep at one moment."""
+
+    state: State
+    cells: tuple[CellView, ...]
+    speed: float | None  # calls a second; None: not known yet
+    unread: int  # bytes of journals that were not looked at yet
+    problems: tuple[str, ...]  # what cannot be read
+
+    @property
+    def answered(self) -> int:
+        return sum(cell.answered for cell in self.cells)
+
+    @property
+    def failed(self) -> int:
+        return sum(cell.failed for cell in self.cells)
+
+    @property
+    def left(self) -> int:
+        """Calls that are known to be left."""
+        return sum(cell.left or 0 for cell in self.cells)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars, as far as anybody said; None: nobody did."""
+        known = [cell.cost for cell in self.cells if cell.cost is not None]
+        return sum(known) if known else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it takes at this speed."""
+        return self.left / self.speed if self.speed and self.left else None
 
 
 class Followed:
@@ -38,16 +119,15 @@ class Followed:
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = tuple(places)
-        self._cells: dict[Path, Cell] = {}
+        self._cells: dict[Path, _Cell] = {}
         self._stamps: dict[Path, Stamp] = {}
-        self._journals: dict[Path, _Followed] = {}
-        self._tables = Tables(skip_missing=None)
+        self._journals: dict[Path, _Journal] = {}
         self._speeds: deque[tuple[float, int]] = deque()
         self._was_running = False
         self._problems: dict[Path, str] = {}
 
     def look(self, now: float) -> Snapshot:
-        """How it stands.
+        """Return how it stands.
 
         Args:
             now: seconds of a clock that never goes back.
@@ -60,14 +140,13 @@ class Followed:
                 self._identity(path)
             for path in journals:
                 folder = place.folder if path in place.journals else path.parent
-                self._journals.setdefault(path, _Followed(path)).folders.add(folder)
+                self._journals.setdefault(path, _Journal(path)).folders.add(folder)
         for path, journal in self._journals.items():
-            self._say(path, journal.read(self._cells.values()))
-        for cell in self._cells.values():
-            cell.score(self._tables)
+            self._say(path, journal.read())
         cells = tuple(self._views())
         unread = sum(journal.tail.left for journal in self._journals.values())
-        state, speed = self._state(running, cells), self._speed(now, unread)
+        made = sum(cell.made for cell in cells)
+        state, speed = self._state(running, cells), self._speed(now, made, unread)
         problems = tuple(self._problems.values())
         return Snapshot(state, cells, speed if running else None, unread, problems)
 
@@ -79,18 +158,19 @@ class Followed:
         over = begun and all(cell.finished for cell in begun)
         return State.ENDED if self._was_running or over else State.WAITING
 
-    def _speed(self, now: float, unread: int) -> float | None:
-        """Calls a second, of those that were made since somebody looks."""
+    def _speed(self, now: float, made: int, unread: int) -> float | None:
+        """Return calls a second, of those that were made since somebody looks."""
         if unread:
             self._speeds.clear()
             return None
-        self._speeds.append((now, sum(journal.calls for journal in self._journals.values())))
+        self._speeds.append((now, made))
         while len(self._speeds) > 2 and now - self._speeds[1][0] >= SPEED_OVER:
             self._speeds.popleft()
         (start, before), (end, after) = self._speeds[0], self._speeds[-1]
         return (after - before) / (end - start) if end > start else None
 
     def _identity(self, path: Path) -> None:
+        """Add the cell of an identity that was written since the last look."""
         stamp = stamp_of(path)
         if stamp is None or self._stamps.get(path) == stamp:
             return
@@ -103,14 +183,8 @@ class Followed:
             self._say(path, str(error))
             return
         self._say(path, None)
-        if identity is None or question is None:
-            return
-        if path in self._cells:
-            self._cells[path].identity = identity
-            return
-        self._cells[path] = cell = Cell(predictions, identity, question)
-        for journal in self._journals.values():
-            journal.catch_up(cell)
+        if identity is not None and question is not None:
+            self._cells[path] = _Cell(predictions, identity, question)
 
     def _say(self, path: Path, problem: str | None) -> None:
         if problem is None:
@@ -120,80 +194,161 @@ class Followed:
 
     def _views(self) -> Iterator[CellView]:
         begun = set()
-        for cell in sorted(self._cells.values(), key=_order):
+        for cell in sorted(self._cells.values(), key=_Cell.order):
             begun.add((cell.predictions.parent, cell.identity.model, cell.question))
-            yield cell.view()
+            yield cell.look(self._journals.values())
         for place in self._places:
             for one in place.planned:
                 if (place.folder / one.model, one.model, one.question) not in begun:
-                    yield CellView.not_begun(one)
+                    yield one
 
 
-def _order(cell: Cell) -> tuple[object, ...]:
-    question = cell.question
-    return cell.identity.model, question.column, question.format_place, question.name
+# --- a cell ---------------------------------------------------------------------------------------
 
+Stamp = tuple[int, int]
+"""Time and size of a file: another one says that it was written again."""
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Return the stamp of a file; None where there is none."""
+    try:
+        there = path.stat()
+    except OSError:
+        return None
+    return there.st_mtime_ns, there.st_size
+
+
+class _Call(NamedTuple):
+    """One line of a journal."""
+
+    row: int
+    answered: bool
+    cost: float | None
+    seconds: float
+    made_by: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> _Call | None:
+        """Return the call of a record; None of one that does not say which row it is of."""
+        row = record.get("row")
+        if not isinstance(row, int):
+            return None
+        cost = recorded(record["extra_records"]).call.get("cost")
+        seconds = record.get("seconds")
+        return cls(
+            row,
+            not record["error"],
+            cost if isinstance(cost, int | float) else None,
+            seconds if isinstance(seconds, int | float) else 0.0,
+            record.get("made_by"),
+        )
+
+
+class _Cell:
+    """One cell: who is asked what, and how it stood when its files last changed."""
+
+    def __init__(self, predictions: Path, identity: Identity, question: Question) -> None:
+        self.predictions, self.identity, self.question = predictions, identity, question
+        self._seen: object = None  # the stamp of its score, and how many lines were of it
+        self._rows = frozenset(identity.rows or ())
+        rows = None if identity.rows is None else len(identity.rows)
+        self._view = self._new = CellView(identity.model, question, rows)
+
+    @property
+    def key(self) -> Key:
+        return self.identity.model, self.question.name
+
+    def order(self) -> tuple[object, ...]:
+        question = self.question
+        return self.identity.model, question.column, question.format_place, question.name
+
+    def look(self, journals: Iterable[_Journal]) -> CellView:
+        """Return how it stands; counted again only if a line or its score is new."""
+        own = [one for one in journals if one.is_of(self.predictions)]
+        provenance = RunFiles(self.predictions).provenance
+        stamp = stamp_of(provenance)
+        seen = stamp, [(one.begun, len(one.calls.get(self.key, ()))) for one in own]
+        if seen != self._seen:
+            calls = (call for one in own for call in one.calls.get(self.key, ()))
+            self._view = replace(self._new, **_counted(filter(self._is_own, calls)))
+            self._seen = seen
+            if stamp is not None:
+                try:
+                    self._view = _scored(self._view, provenance)
+                except (RunError, OSError, ValueError):
+                    self._seen = None  # perhaps its files are just being written: look again
+        return self._view
+
+    def _is_own(self, call: _Call) -> bool:
+        if self.identity.rows is not None and call.row not in self._rows:
+            return False
+        return call.made_by is None or self.identity.has_made(call.made_by)
+
+
+def _counted(calls: Iterable[_Call]) -> dict[str, Any]:
+    """Count the calls of a cell; an answer that was taken in from a shard is there twice."""
+    answered: dict[int, float | None] = {}  # by row, seconds of the answer
+    cost, seconds, made = None, 0.0, 0
+    for call in calls:
+        before = answered.get(call.row)
+        if call.answered and before is not None and before == call.seconds:
+            continue
+        if call.cost is not None:
+            cost = (cost or 0.0) + call.cost
+        seconds += call.seconds
+        made += 1
+        answered[call.row] = call.seconds if call.answered else before
+    failed = sum(one is None for one in answered.values())
+    counts = {"answered": len(answered) - failed, "failed": failed}
+    return {**counts, "made": made, "cost": cost, "seconds": seconds}
+
+
+def _scored(view: CellView, provenance: Path) -> CellView:
+    """Add the score of a finished cell."""
+    run = load_run(provenance, Keep.SUMS)
+    answered = len(run.rows) - run.failed
+    return replace(view, answered=answered, failed=run.failed, finished=True, figures=run.figures)
+
+
+# --- files ----------------------------------------------------------------------------------------
 
 Key = tuple[str, str]
 """Model and dataset, as a journal has them."""
 
 
-class _Followed:
+class _Journal:
     """One journal, and the folders whose cells it is of.
 
-    Calls of cells that nobody knows yet are kept: an identity may be written between two looks, and
-    a journal may hold what other sweeps asked.
+    It may hold what other sweeps asked, and calls of cells whose identity is not seen yet.
     """
 
     def __init__(self, path: Path) -> None:
         self.tail = JournalTail(path)
         self.folders: set[Path] = set()
-        self.calls = 0
-        self._early: dict[Key, list[Call]] = {}
-        self._own: dict[Key, list[Cell]] = {}
+        self.calls: dict[Key, list[_Call]] = {}
+        self.begun = 0  # how often it was read from its start
 
-    def read(self, cells: Iterable[Cell]) -> str | None:
-        """Hand what is new to its cells; says what is wrong with the file, if anything is."""
-        self._own = {}
-        for cell in cells:
-            if any(cell.predictions.is_relative_to(folder) for folder in self.folders):
-                self._own.setdefault(_key(cell), []).append(cell)
+    def is_of(self, predictions: Path) -> bool:
+        return any(predictions.is_relative_to(folder) for folder in self.folders)
+
+    def read(self) -> str | None:
+        """Read what is new; return what is wrong with the file, if anything is."""
         if self.tail.is_another():
-            self._early, self.calls = {}, 0
-            for own in self._own.values():
-                for cell in own:
-                    cell.forget()
+            self.calls = {}
+            self.begun += 1
         try:
             for record in self.tail.records():
-                call = Call.of(record)
+                call = _Call.of(record)
                 if call is not None:
-                    self._hand((str(record["model"]), str(record.get("dataset"))), call)
+                    key = str(record["model"]), str(record.get("dataset"))
+                    self.calls.setdefault(key, []).append(call)
         except (ValueError, OSError) as error:
             return str(error)
         return None
 
-    def _hand(self, key: Key, call: Call) -> None:
-        if key not in self._own:
-            # Without its reply: of those there may be gigabytes.
-            self._early.setdefault(key, []).append(call._replace(reply=None))
-        else:
-            # Every one of them must hear of it.
-            taken = [cell.take(call) for cell in self._own[key]]
-            self.calls += any(taken)
-
-    def catch_up(self, cell: Cell) -> None:
-        """Hand a new cell what was said of it before it was known."""
-        if any(cell.predictions.is_relative_to(folder) for folder in self.folders):
-            for call in self._early.get(_key(cell), ()):
-                self.calls += cell.take(call)
-
-
-def _key(cell: Cell) -> Key:
-    return cell.identity.model, cell.question.name
-
 
 def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
-    """Identities, journals and locks of a place, each file once."""
+    """Return identities, journals and locks of a place, each file once."""
     identities: list[Path] = []
     journals, locks = [*place.journals], [lock_path(path) for path in place.journals]
     for folder, _, names in os.walk(place.folder):
@@ -211,7 +366,7 @@ def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
 
 
 def planned_rows(tables: Tables, question: Question, limit: int | None) -> int | None:
-    """How many rows a model will be asked, as far as a table is at hand."""
+    """Return how many rows a model will be asked, as far as a table is at hand."""
     try:
         return len(list(tables.task(question).queries)[:limit])
     except (OSError, ValueError):

@@ -13,8 +13,7 @@ from .. import __version__
 from ..benchmarks import benchmark_of
 from ..core.metric import Metric
 from ..core.spelling import counted, duration
-from ..core.statistics import INTERVALS
-from .live_cells import CellView, Snapshot, State
+from .followed import CellView, Snapshot, State
 from .page import csp_hash, environment, template_text
 
 _SAID = {
@@ -26,12 +25,11 @@ _SAID = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The cells of one model on one benchmark, with the figures that they have."""
+    """The cells of one model on one benchmark, with the metrics that they have."""
 
     model: str
     metrics: tuple[Metric, ...]
     cells: tuple[CellView, ...]
-    over: bool
 
 
 def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> str:
@@ -54,9 +52,7 @@ def make_live_page(snapshot: Snapshot, time: datetime, every: float | None) -> s
             total=snapshot.answered + snapshot.failed + snapshot.left,
             refresh=None if every is None else max(1, ceil(every)),
             figure=figure,
-            bounds=bounds,
-            seconds=lambda value: f"{value:.1f} s" if value < 10 else duration(value),
-            note=INTERVALS,
+            seconds_a_call=seconds_a_call,
             script=Markup(script),
             script_hash=csp_hash(script),
             style=Markup(template_text("report.css") + template_text("live.css")),
@@ -108,7 +104,7 @@ def _blocks(cells: Sequence[CellView]) -> Iterator[Block]:
     for (_, model), own in found.items():
         metrics = [m for m in benchmark_of(own[0].question).metrics if m.in_short_tables]
         there = tuple(m for m in metrics if any(c.figures.get(m.name) is not None for c in own))
-        yield Block(model, there, tuple(own), all(cell.finished for cell in own))
+        yield Block(model, there, tuple(own))
 
 
 def figure(cell: CellView, metric: Metric) -> str:
@@ -117,11 +113,9 @@ def figure(cell: CellView, metric: Metric) -> str:
     return "" if value is None else f"{value:.1f}"
 
 
-def bounds(cell: CellView, metric: Metric) -> str:
-    """What stands below a figure: its interval, or of how many rows it is so far."""
-    if cell.figures.get(metric.name) is None:
+def seconds_a_call(cell: CellView) -> str:
+    """Return how long a call took; empty where none was made."""
+    if not cell.made:
         return ""
-    if not cell.finished:
-        return "so far"
-    found = cell.bounds.get(metric.name)
-    return f"{found.low:.1f}–{found.high:.1f}" if found else ""
+    seconds = cell.seconds / cell.made
+    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
