@@ -597,3 +597,13 @@ def test_a_plug_in_adds_a_set(
 
 def test_pictures_have_the_size_that_stand_ins_state() -> None:
     assert (WIDTH, HEIGHT) == (200, 100)  # what scored_runs takes for granted
+
+
+def test_data_get_makes_a_set_of_files_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = published.write_groundingme(tmp_path / "hub")
+    assert main(["data", "get", "GroundingME", "--from", str(folder)]) == 2
+    assert "published are 1,005" in capsys.readouterr().err
+    assert main(["data", "get", "GroundingME", "--from", str(folder), "--force"]) == 0
+    assert "queries, published are 1,005" in meta("GroundingME")["unlike published"]

@@ -22,6 +22,7 @@ from ..core.places import lmu_data_root
 from ..core.table_files import meta_path
 from ..data.fetch.annotations import AnnotationFile, Fetched, has_file, parquet_folder
 from ..data.fetch.store import Store
+from ..data.published.importing import ImportOptions
 from ..data.sources import SOURCES, Source, bases
 from .data_check import (
     ANNOTATIONS,
@@ -34,6 +35,7 @@ from .data_check import (
     store_of,
     tables_named,
 )
+from .data_import import make_set
 from .options import PATH, Command
 from .printing import where_tables_are
 
@@ -54,6 +56,7 @@ class _Get(Command):
         super().format_epilog(ctx, formatter)
         with formatter.section("Made of files that you have (--from PATH), without the network"):
             formatter.write_dl([(name, SOURCES[name].holds) for name in FROM_FILES])
+            formatter.write_text("and the published sets (data import --sets)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +106,15 @@ def command(names: tuple[str, ...], **flags: Any) -> int:
     Exit status 1: something is missing; 130: interrupted, and the same command goes on from there.
     """
     options = _Options(**flags)
-    own = [name for name in names if name in FROM_FILES]
-    if own:
-        _refuse_others(own[0], names, options)
-        make, out = FROM_FILES[own[0]], options.out or lmu_data_root()
-        _print_made(list(make(options.folder or Path(), out, options.force)))
+    by_hand = [name for name in names if name in FROM_FILES or _is_set(name)]
+    if by_hand:
+        name = by_hand[0]
+        _refuse_others(name, names, options)
+        folder = options.folder or Path()
+        if _is_set(name):
+            return make_set(name, ImportOptions(folder, partial=options.force))
+        made = FROM_FILES[name](folder, options.out or lmu_data_root(), options.force)
+        _print_made(list(made))
         return 0
     tables = tables_named(names)
     try:
@@ -119,14 +126,22 @@ def command(names: tuple[str, ...], **flags: Any) -> int:
     return SOME_FAILED if any(line.failed for line in lines) else 0
 
 
-def _refuse_others(own: str, names: Sequence[str], options: _Options) -> None:
+def _is_set(name: str) -> bool:
+    """Whether a name is that of a published set."""
+    row = SOURCES.get(name)
+    return row is not None and row.read is not None
+
+
+def _refuse_others(name: str, names: Sequence[str], options: _Options) -> None:
     """Refuse to make a benchmark of files beside other datasets, or of no files."""
     if len(names) > 1:
-        raise ValueError(f"{own} is made of files of its own: ask for it alone")
-    if own != DEMO and options.folder is None:
+        raise ValueError(f"{name} is made of files of its own: ask for it alone")
+    if name != DEMO and options.folder is None:
+        row = SOURCES[name]
+        at = f" ({row.address})" if row.address else ""
         raise ValueError(
-            f"{own} is not fetched. Get {SOURCES[own].holds}, then type: "
-            f"python run_findit.py data get {own} --from PATH"
+            f"{name} is not fetched. Get {row.holds}{at}, then type: "
+            f"python run_findit.py data get {name} --from PATH"
         )
 
 

@@ -162,7 +162,7 @@ def command(**flags: Any) -> int:
         _refuse(flags, _NOT_OF_SETS, f"a published set (--set {flags['set']})")
         only = flags["only"].split(",") if flags["only"] else None
         options = ImportOptions(path, flags["name"], only, flags["partial"], flags["replace"], exif)
-        return _make(flags["set"], options)
+        return make_set(flags["set"], options)
     source = Format[flags["as_"].upper()] if flags["as_"] else _format(path)
     _refuse(flags, _OF_SETS, f"{source.value}: it is for published sets (--set)")
     others = [name for name, formats in _FOR.items() if source not in formats]
@@ -272,7 +272,7 @@ def _description(row: Source) -> str:
     return "\n".join(wrapped)
 
 
-def _make(name: str, options: ImportOptions) -> int:
+def make_set(name: str, options: ImportOptions) -> int:
     """Make the datasets of a set; the exit status is 1 where some could not be made, 2 where none
     could.
     """

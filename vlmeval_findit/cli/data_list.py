@@ -47,9 +47,7 @@ def command() -> int:
     console().print(table)
     sets = ", ".join(published_sets())
     print(as_called("bring one: python run_findit.py data get NAME"))
-    print(
-        as_called(f"read a published one: python run_findit.py data import DIR --set NAME ({sets})")
-    )
+    print(as_called(f"of files that you have: data get NAME --from DIR (also {sets})"))
     return 0
 
 

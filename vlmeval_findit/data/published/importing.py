@@ -94,8 +94,8 @@ def _import(row: Source, part: Part, name: str, options: ImportOptions) -> Impor
     unlike = row.unlike(part.name, samples)
     if unlike and not options.partial:
         raise AnnotationError(
-            f"{samples.source}: {'; '.join(unlike)}; to take it as it is, say --partial, and "
-            "its .meta.json will say so"
+            f"{samples.source}: {'; '.join(unlike)}; to take it as it is, say --partial "
+            "(data get: --force), and its .meta.json will say so"
         )
     origin = {"set": row.name, "published at": row.address, "licence": row.licence}
     plugin = SOURCES.plugin_of(row.name)
