@@ -19,8 +19,7 @@ from vlmeval_findit.core.command import install
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.publish.private import Private
-from vlmeval_findit.publish.tracked import KEY, key_of, plain_name
-from vlmeval_findit.publish.worst import worst_answers
+from vlmeval_findit.publish.tracked import KEY, key_of, plain_name, worst_answers
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_file

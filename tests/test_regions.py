@@ -24,7 +24,6 @@ from vlmeval_findit.core.drawing import (
     region,
 )
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.publish.worst import _scaled
 from vlmeval_findit.report.drawn import drawn_values
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import load_runs
@@ -91,9 +90,11 @@ def test_an_answer_is_hatched_on_its_pixels_and_an_object_is_not() -> None:
 
 
 def test_a_region_is_scaled_with_its_picture() -> None:
-    shown = DrawnPicture("a.png", *SIZE, boxes=(region(Role.HIT, [(0, 0, 8, 0, 8, 6)]),))
-    (one,) = _scaled(shown, (0.5, 2))
-    assert (one.box, one.outlines) == ((0, 0, 4, 12), ((0, 0, 4, 0, 4, 12),))
+    """Drawn on a copy of half the width and twice the height."""
+    drawn = [Image.new("RGB", (32, 96)) for _ in range(2)]
+    draw_boxes(drawn[0], [region(Role.HIT, [(8, 6, 40, 6, 40, 30)])], SIZE)
+    draw_boxes(drawn[1], [region(Role.HIT, [(4, 12, 20, 12, 20, 60)])])
+    assert drawn[0] == drawn[1] != Image.new("RGB", (32, 96))
 
 
 def test_the_page_has_outlines_with_no_more_vertices_than_are_seen() -> None:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 
 
+Point = tuple[float, float]
+
+
 class Line(NamedTuple):
     """How a role is drawn: colour, width in pixels, and the lengths of dash and gap (0: none)."""
 
@@ -36,13 +39,13 @@ class Line(NamedTuple):
 
 LINES: Mapping[Role, Line] = {
     Role.TRUTH: Line("#ffffff", 3),
-    Role.HIT: Line("#35d07f", 3),
-    Role.MISS: Line("#ff5a4d", 2, 7, 4),
+    Role.HIT: Line("#35d07f", 3, 14, 5),
+    Role.MISS: Line("#ff5a4d", 3, 5, 4),
     Role.WRONG_LABEL: Line("#ffb52e", 3, 2, 4),
     Role.IGNORED: Line("#c9ced6", 3, 1, 6),
     Role.UNCOUNTED: Line("#c9ced6", 2, 9, 6),
 }
-"""As ``report/templates/report.css`` has them: told apart without colours, too."""
+"""As ``report/templates/gallery.css`` has them: told apart without colours, too."""
 
 _SHADE = "#000000"
 
@@ -58,9 +61,9 @@ def draw(
 ) -> Image.Image:
     """Draw what is right and what was answered.
 
-    Objects are white; a box that found one is green, one that found none red and dashed, one with
-    the wrong label orange and dotted.  Objects to ignore are grey and dotted, boxes that are not
-    counted because of one grey and dashed.  Points are crosses.
+    Objects are white; a box that found one is green with long dashes, one that found none red with
+    short ones, one with the wrong label orange and dotted.  Objects to ignore are grey and dotted,
+    boxes that are not counted because of one grey and dashed.  Points are crosses.
 
     Args:
         picture: the original: a file, a PIL image or an array.
@@ -80,14 +83,24 @@ def draw(
     return image
 
 
-def draw_boxes(image: Image.Image, boxes: Iterable[DrawnBox]) -> None:
-    """Draw boxes onto an image of the size that they are in; a role without a line is left out."""
+def draw_boxes(
+    image: Image.Image, boxes: Iterable[DrawnBox], size: tuple[int, int] | None = None
+) -> None:
+    """Draw boxes onto an image; a role without a line is left out.
+
+    Args:
+        image: is changed.
+        boxes: in pixels of the original image.
+        size: the original's, if the image is a smaller copy.
+    """
     from PIL import ImageDraw
 
     pen = ImageDraw.Draw(image)
+    wide, high = size or image.size
+    scale = (image.width / wide, image.height / high)
     for one in boxes:
         if one.role in LINES:
-            _draw_box(pen, one, image.size)
+            _draw_box(pen, one, image.size, scale)
 
 
 def _image(picture: Picture) -> Image.Image:
@@ -113,10 +126,10 @@ def _boxes(
     return drawing.draw(query, row).pictures[frame].boxes
 
 
-def _draw_box(pen: ImageDraw.ImageDraw, one: DrawnBox, size: tuple[int, int]) -> None:
+def _draw_box(pen: ImageDraw.ImageDraw, one: DrawnBox, size: tuple[int, int], scale: Point) -> None:
     line = LINES[one.role]
-    (x1, y1), (x2, y2) = _points(one.box, size)
-    rings = [_points(outline, size) for outline in one.outlines]
+    (x1, y1), (x2, y2) = _points(one.box, size, scale)
+    rings = [_points(outline, size, scale) for outline in one.outlines]
     rings = rings or [[(x1, y1), (x2, y1), (x2, y2), (x1, y2)]]
     sides = [side for ring in rings for side in pairwise([*ring, ring[0]])]
     if (x1, y1) == (x2, y2):
@@ -134,14 +147,11 @@ def _draw_box(pen: ImageDraw.ImageDraw, one: DrawnBox, size: tuple[int, int]) ->
         pen.text((x1 + 4, y1 + 2), name, fill=line.colour, stroke_width=1, stroke_fill=_SHADE)
 
 
-Point = tuple[float, float]
-
-
-def _points(numbers: Sequence[float], size: tuple[int, int]) -> list[Point]:
+def _points(numbers: Sequence[float], size: tuple[int, int], scale: Point) -> list[Point]:
     """What a model said may be anywhere; what is far outside is outside."""
     width, height = size
     return [
-        (min(max(x, -width), 2 * width), min(max(y, -height), 2 * height))
+        (min(max(x * scale[0], -width), 2 * width), min(max(y * scale[1], -height), 2 * height))
         for x, y in zip(numbers[::2], numbers[1::2], strict=True)
     ]
 

@@ -62,7 +62,7 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
 
 
 def load_scores(paths: Paths = OUTPUTS) -> pd.DataFrame:
-    """Return one row a scored run: what was asked of whom, metrics in percent, 95 % intervals."""
+    """Return one row a scored run: metrics in percent, 95 % intervals, and what they rest on."""
     import pandas as pd
 
     return pd.DataFrame([run_row(run) for run in open_runs(paths)])
@@ -96,9 +96,11 @@ def compare(run: Run | OnePath, other: Run | OnePath, within: OnePath = OUTPUTS)
     from ..runs import comparison
 
     pair = _one_run(run, within), _one_run(other, within)
-    table = comparison_table(*pair, comparison.compare(*pair))
-    frame: pd.DataFrame = table.frame().set_index("metric").rename_axis(columns=table.title)
-    return frame
+    names = [run.model for run in pair]
+    if names[0] == names[1]:
+        names = [run.question.name for run in pair]
+    frame: pd.DataFrame = comparison_table(*pair, comparison.compare(*pair)).frame()
+    return frame.set_index("metric").rename_axis(columns=" minus ".join(names))
 
 
 def _one_run(given: Run | OnePath, within: OnePath) -> Run:
@@ -128,11 +130,23 @@ def _named(name: str, within: OnePath) -> list[Run]:
 
 
 def run_row(run: Run) -> dict[str, Any]:
-    """Return one row of :func:`load_scores`."""
+    """Return one row of :func:`load_scores`: values and intervals, and what they rest on."""
     # It brings scipy.
     from ..leaderboard.tables import runs_table
 
-    return runs_table([run]).records()[0]
+    basis = run.basis
+    return runs_table([run]).records()[0] | {
+        "space": "; ".join(basis.spaces),
+        "prompts": basis.prompts,
+        "prompts hash": basis.prompt_hash,
+        "table": basis.table,
+        "table sha256": basis.table_sha256,
+        "rows missing": len(basis.missing),
+        "forced": list(basis.forced),
+        "doctor": basis.doctor,
+        "versions": dict(basis.versions),
+        "scored with": dict(basis.scored_with),
+    }
 
 
 def query_rows(run: Run) -> Iterator[dict[str, Any]]:

@@ -58,7 +58,7 @@ def in_memory(picture: Picture) -> Image.Image:
     return rgb(Image.fromarray(values))
 
 
-# --- sizes ---
+# --- sizes ----------------------------------------------------------------------------------------
 
 Size = tuple[int, int]
 """(width, height) in pixels of the original picture."""
@@ -109,7 +109,7 @@ def one_each(given: Sequence[object], count: int, what: str) -> None:
         raise ValueError(f"{len(given)} {what} of {count} replies: one a reply")
 
 
-# --- truths ---
+# --- truths ---------------------------------------------------------------------------------------
 
 Boxes = Any
 """A list of (x1, y1, x2, y2) in pixels of the original picture, or an array (N, 4) of them.

@@ -57,8 +57,11 @@ def write_runs(rows: Sequence[Row], path: Path, private: Private) -> None:
 
 
 def run_rows(runs: Sequence[Run], names: Sequence[str]) -> list[Row]:
-    """One row a run: figures with intervals, and what they rest on."""
-    return [_run(run, name) for run, name in zip(runs, names, strict=True)]
+    """One row a run, with its name; where it lies on this machine is left out."""
+    return [
+        {"run": name, **{key: value for key, value in run_row(run).items() if key != "path"}}
+        for run, name in zip(runs, names, strict=True)
+    ]
 
 
 def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
@@ -68,26 +71,6 @@ def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
             # Whoever asked wrote it, and the model nothing of it.
             made["error"] = private.ours(row["error"])
         yield made
-
-
-def _run(run: Run, name: str) -> dict[str, Any]:
-    basis = run.basis
-    row = {key: value for key, value in run_row(run).items() if key not in ("digest", "path")}
-    return {
-        "run": name,
-        "digest": basis.digest,
-        **row,
-        "space": "; ".join(basis.spaces),
-        "prompts": basis.prompts,
-        "prompts hash": basis.prompt_hash,
-        "table": basis.table,
-        "table sha256": basis.table_sha256,
-        "rows missing": len(basis.missing),
-        "forced": list(basis.forced),
-        "doctor": basis.doctor,
-        "versions": dict(basis.versions),
-        "scored with": dict(basis.scored_with),
-    }
 
 
 def _write(rows: Sequence[Row], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a tracker is given of a scored run, and each run once."""
+"""What a tracker is given of a scored run, each run once: figures, and its worst answers drawn."""
 
 from __future__ import annotations
 
@@ -8,34 +8,69 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from PIL.Image import Image
+
+from ..api.drawing import draw_boxes
 from ..core.files import sha256_of
+from ..core.image_files import decode
+from ..core.scored_row import ScoredRow
 from ..core.spelling import counted
 from ..leaderboard.slices import run_slices_table
-from ..report.transcripts import gather
+from ..report.transcripts import Transcript, gather
 from ..runs.scored_run import Run
 from .copies import check_whole, private_of
 from .private import Private
 from .tables import run_rows
-from .worst import Answer, worst_answers
 
 KEY = "findit.run"
 """The tag by which a logged run is known again."""
 
+SIDE = 1024
+"""Pixels of the longer side of a picture, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer: what was asked and said, and how it looks."""
+
+    place: int  # Among the worst, from 1
+    row: ScoredRow
+    score: float
+    prompt: str
+    reply: str
+    picture: Image | None  # With its boxes
+
+    @property
+    def file(self) -> str:
+        return f"{self.place:02}_row_{self.row.index}.png"
+
+    @property
+    def caption(self) -> str:
+        return f"row {self.row.index}, {self.row.reason or f'{self.score:.0f} %'}: {self.reply}"
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """As JSON has it."""
+        return {
+            "index": self.row.index,
+            "score": self.score,
+            "reason": self.row.reason,
+            "picture": self.file if self.picture else None,
+            "prompt": self.prompt,
+            "reply": self.reply,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """A run as a tracker takes it, without secrets and paths of this machine.
-
-    ``figures`` are in percent, with their intervals and those of slices, beside counts; ``params``
-    are what the run was; ``worst`` its worst answers, the worst first.
-    """
+    """A run as a tracker takes it, without secrets and paths of this machine."""
 
     run: Run
     key: str
     name: str
-    params: Mapping[str, str]
-    figures: Mapping[str, float]
-    worst: Sequence[Answer]
+    params: Mapping[str, str]  # What the run was
+    figures: Mapping[str, float]  # In percent, with intervals and those of slices, beside counts
+    worst: Sequence[Answer]  # The worst first
     private: Private
 
 
@@ -119,3 +154,40 @@ def _params(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield plain_name(name), value
         elif isinstance(value, dict | list) and value:
             yield plain_name(name), json.dumps(value, ensure_ascii=False)
+
+
+# --- the worst answers ----------------------------------------------------------------------------
+
+
+def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[Answer]:
+    """The worst answers of a run, the worst first; calls that failed are no answers."""
+    score_of = transcript.run.benchmark.goodness
+    replies = transcript.read_replies()
+    answered = [row for row in transcript.run.rows if not row.failed]
+    worst = sorted(answered, key=lambda row: (score_of(row), row.index))[:most]
+    for place, row in enumerate(worst, 1):
+        yield Answer(
+            place,
+            row,
+            score_of(row),
+            private.said(transcript.prompt(row.index)),
+            private.said(replies.get(row.index, "")),
+            _drawn(transcript, row),
+        )
+
+
+def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
+    pictures = transcript.draw(row).pictures
+    # Of a video the first frame that shows anything.
+    shown = next((one for one in pictures if one.boxes), next(iter(pictures), None))
+    if shown is None:
+        return None
+    try:
+        image = decode(transcript.pictures / shown.path, enough=(SIDE, SIDE))
+    except OSError:
+        return None
+    image = image.convert("RGB")
+    original = (shown.width or image.width, shown.height or image.height)
+    image.thumbnail((SIDE, SIDE))
+    draw_boxes(image, shown.boxes, original)
+    return image
