@@ -86,7 +86,10 @@ TLS = (
 
 ARCHIVES = (
     ("an archive cut off in the middle", "read on from there (Range), all fetched"),
-    ("an archive cut off, and the server has no ranges", "what came is skipped, all fetched"),
+    (
+        "an archive cut off, and the server has no ranges",
+        "brought to disk from the start again, all fetched",
+    ),
     ("an archive that changes while it is read", "failed; members before it stay"),
     ("an archive that ends early", "failed; members before it stay, of one in gzip none"),
     (

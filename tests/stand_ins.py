@@ -49,7 +49,7 @@ def errand(
     web: Web, folder: Path, names: Iterable[str], size: tuple[int, int] | None = SIZE
 ) -> FetchJob:
     """An errand to a server under which every base lies."""
-    from vlmeval_findit.data.sources import BASES
+    from vlmeval_findit.data.fetch.bases import BASES
 
     bases = dict.fromkeys(BASES, web.url)
     return FetchJob(Client(QUICK), bases, Store(folder, dict.fromkeys(names, size)), Silent())

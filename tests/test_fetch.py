@@ -16,6 +16,7 @@ from web import Answer, Web, web_server
 from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK
 from vlmeval_findit.core.image_files import problem
 from vlmeval_findit.core.places import PlaceError
+from vlmeval_findit.data.fetch.bases import BASES, SourceError, bases
 from vlmeval_findit.data.fetch.download import (
     CHUNK,
     Client,
@@ -27,7 +28,7 @@ from vlmeval_findit.data.fetch.download import (
 )
 from vlmeval_findit.data.fetch.images import bring
 from vlmeval_findit.data.fetch.store import Store, StoreError
-from vlmeval_findit.data.sources import BASES, SOURCES, SourceError, bases
+from vlmeval_findit.data.sources import SOURCES
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -21,9 +21,10 @@ from ..core.lock import Lock
 from ..core.places import lmu_data_root
 from ..core.table_files import meta_path
 from ..data.fetch.annotations import AnnotationFile, Fetched, has_file, parquet_folder
+from ..data.fetch.bases import bases
 from ..data.fetch.store import Store
 from ..data.published.importing import ImportOptions
-from ..data.sources import SOURCES, Source, bases
+from ..data.sources import SOURCES, Source
 from .data_check import (
     ANNOTATIONS,
     TableLine,

@@ -243,14 +243,6 @@ def address(base: str, path: str) -> str:
 # --- one file -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """What is known of a partial file: whose bytes these are.  Kept beside it."""
-
-    url: str
-    validator: str
-
-
 def validator_of(headers: Mapping[str, str]) -> str:
     """What tells one version of a file from another: a strong ETag, else Last-Modified, else ""."""
     etag = headers.get("ETag", "")
@@ -275,15 +267,15 @@ def download(client: Client, url: str, part: Path, largest: int | None = None) -
 
 
 def _attempt(client: Client, url: str, part: Path, largest: int) -> bool:
-    begun = _begun(part, url)
-    at = part.stat().st_size if begun else 0
-    with client.get_from(url, at, begun.validator if begun else "") as response:
+    validator = _begun(part, url)
+    at = part.stat().st_size if validator else 0
+    with client.get_from(url, at, validator) as response:
         if response.status_code == 416:
             discard(part)
             raise PassingError("what was there does not belong to it; starting over")
         if response.status_code == 200:
             at = 0
-            _start_over(part, _Begun(url, validator_of(response.headers)))
+            _start_over(part, url, validator_of(response.headers))
         length = response.headers.get("Content-Length")
         total = at + int(length) if length else None
         if (total or 0) > largest:
@@ -311,36 +303,29 @@ def _sidecar(part: Path) -> Path:
     return part.with_name(f"{part.name}.json")
 
 
-def _begun(part: Path, url: str) -> _Begun | None:
-    """What an earlier attempt at the same address left, if it can be told to be the same file."""
+def _begun(part: Path, url: str) -> str:
+    """Return the validator of what an earlier attempt at the same address left, or ""."""
     try:
-        begun = _Begun(**json.loads(_sidecar(part).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-    is_ours = part.is_file() and not part.is_symlink()
-    return begun if begun.url == url and begun.validator and is_ours else None
+        begun: dict[str, str] = json.loads(_sidecar(part).read_text(encoding="utf-8"))
+        is_ours = begun["url"] == url and part.is_file() and not part.is_symlink()
+        return begun["validator"] if is_ours else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
-def _start_over(part: Path, begun: _Begun) -> None:
+def _start_over(part: Path, url: str, validator: str) -> None:
     # In this order: old bytes must never stand beside a new validator.
     part.parent.mkdir(parents=True, exist_ok=True)
     # A file of our own: what lies there may be a link that somebody else put there.
     part.unlink(missing_ok=True)
     part.touch(exist_ok=False)
     with atomic_write(_sidecar(part)) as f:
-        json.dump({"url": begun.url, "validator": begun.validator}, f)
+        json.dump({"url": url, "validator": validator}, f)
 
 
 def discard(part: Path) -> None:
     """Forget a partial file."""
     part.unlink(missing_ok=True)
-    _sidecar(part).unlink(missing_ok=True)
-
-
-def move(part: Path, target: Path) -> None:
-    """Make a whole and verified file appear at its place, at once."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part.replace(target)
     _sidecar(part).unlink(missing_ok=True)
 
 
@@ -359,11 +344,11 @@ def fetch_file(
     Raises:
         DownloadError: no address has it, or what came is not it.
     """
-    for last, url in ((at == len(urls) - 1, url) for at, url in enumerate(urls)):
+    for url in urls:
         try:
             resumed = download(client, url, part)
         except NotThereError:
-            if last:
+            if url == urls[-1]:
                 raise
             continue
         why = check(part)
@@ -374,7 +359,9 @@ def fetch_file(
         if why:
             discard(part)
             raise DownloadError(f"{url}: {why}")
-        move(part, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.replace(target)
+        _sidecar(part).unlink(missing_ok=True)
         return
 
 
