@@ -331,25 +331,6 @@ def test_what_is_no_case_is_named(protocol: str, case: Case, says: str, run: Run
     assert says in said
 
 
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"response": None}, "line 1: 'response' is missing"),
-        ({"dataset": "pascale"}, "line 1: no subset 'pascale': did you mean pascal?"),
-        ({"row": 1000}, "has no row 1000"),
-        ({"kwargs": {"rescale_mode": "standart"}}, "line 1: no coordinate space 'standart'"),
-    ],
-)
-def test_a_line_that_is_no_case_of_findit(
-    change: Case, says: str, public: Callable[[str], list[Case]], subsets: Path, run: Run
-) -> None:
-    case = with_change(public("findit")[0], change)
-    case = {key: value for key, value in case.items() if value is not None}
-    status, said = run("findit", case, subsets=subsets)
-    assert (status, says in said) == (1, True)
-
-
 def test_a_torn_file_and_an_empty_one_are_no_agreement(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,37 +46,6 @@ def test_a_run_is_scored_by_the_protocol(finished: Path) -> None:
     assert {row["id"] for row in VAL} == set(replies(path))
 
 
-def test_the_same_command_again_asks_nothing(finished: Path, lmu: Path) -> None:
-    arguments = ["--data", DATA, "--model", "FullImage", "--reuse"]
-    again = run(RUN_FINDIT, arguments, finished.parent, environment(lmu))
-    assert again.returncode == 0, again.stdout
-    assert "nothing is left to ask" in again.stdout
-
-
-def test_a_replay_and_a_second_score_agree(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    source = predictions(finished, "FullImage", DATA)
-    done = run(
-        RUN_FINDIT, ["--data", DATA, "--model", f"Replay={source}"], tmp_path, environment(lmu)
-    )
-    assert done.returncode == 0, done.stdout
-    again = predictions(tmp_path / "outputs", "Replay", DATA)
-    assert figures(again) == figures(source)
-    assert run(RUN_FINDIT, ["score", str(again)], tmp_path, environment(lmu)).returncode == 0
-    assert figures(again) == figures(source)
-
-
-def test_a_sweep_asks_the_same(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    (tmp_path / "sweep.yaml").write_text(
-        f"models: FullImage\ndatasets: [{DATA}]\nwork_dir: outputs\njournal: outputs/calls.jsonl\n"
-    )
-    for _ in range(2):
-        done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
-        assert done.returncode == 0, done.stdout
-    path = tmp_path / "outputs" / "FullImage" / f"FullImage_{DATA}.json"
-    assert figures(path) == figures(predictions(finished, "FullImage", DATA))
-    assert (tmp_path / "outputs" / "calls.jsonl").read_bytes().count(b"\n") == len(VAL)
-
-
 def test_a_search_names_the_best_format_by_the_benchmarks_own_figures(
     finished: Path, lmu: Path, tmp_path: Path
 ) -> None:
@@ -112,11 +81,3 @@ def test_leaderboard_and_report_show_published_rows_and_slices(
     page = (tmp_path / "report.html").read_text()
     assert "CogVLM-Grounding" in page
     assert VAL[0]["file_name"] in page
-
-
-def test_without_a_table_nothing_is_asked(tmp_path: Path) -> None:
-    env = environment(tmp_path / "lmu")
-    done = run(RUN_FINDIT, ["--data", DATA, "--model", "FullImage"], tmp_path, env)
-    assert done.returncode == 2
-    assert "data get RefL4Full_val [--from DIR]" in done.stdout
-    assert "Infer" not in done.stdout

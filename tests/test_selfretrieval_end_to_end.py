@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
 
 from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP
@@ -65,25 +64,6 @@ def test_swapped_captions_are_wrong(finished: Path, lmu: Path, tmp_path: Path) -
     # Both captions were wrong before: few are.
     assert figures(swapped)["pairs"] <= 100 - figures(path)["pairs"]
     assert figures(swapped)["captions"] == pytest.approx(100 - figures(path)["captions"])
-
-
-def test_the_same_command_again_asks_nothing(finished: Path, lmu: Path) -> None:
-    before = figures(predictions(finished, MODEL, DATA))
-    arguments = ["--data", DATA, "--model", MODEL, "--work-dir", "outputs", "--reuse"]
-    again = run(RUN_FINDIT, arguments, finished.parent, environment(lmu))
-    assert again.returncode == 0, again.stdout
-    assert "nothing is left to ask" in again.stdout
-    assert figures(predictions(finished, MODEL, DATA)) == before
-
-
-def test_a_sweep_asks_and_scores_the_same(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    values = {"models": MODEL, "datasets": [DATA], "work_dir": "out", "journal": "out/calls.jsonl"}
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(values))
-    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
-    assert done.returncode == 0, done.stdout
-    path = tmp_path / "out" / MODEL / f"{MODEL}_{DATA}.json"
-    assert figures(path) == figures(predictions(finished, MODEL, DATA))
-    assert provenance(path)["scorer"]["name"] == NANO_SIGLIP
 
 
 def test_leaderboard_and_report_say_what_scored(finished: Path, lmu: Path, tmp_path: Path) -> None:

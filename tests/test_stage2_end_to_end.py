@@ -128,13 +128,6 @@ def test_each_model_is_asked_by_its_own_mark(finished: Path) -> None:
     assert figures(path)["accuracy"] == 50.0
 
 
-def test_asked_again_nothing_is_left(finished: Path, lmu: Path) -> None:
-    arguments = ["--data", *STAGE_2, "--model", *MODELS, "--reuse"]
-    again = run(RUN_FINDIT, arguments, finished, environment(lmu))
-    assert again.returncode == 0, again.stdout
-    assert again.stdout.count("nothing is left to ask") == len(STAGE_2) * len(MODELS)
-
-
 def test_a_run_does_not_go_on_with_another_mark(finished: Path, lmu: Path) -> None:
     env = environment(lmu, FINDIT_VP_MARK="box-black")
     arguments = ["--data", BVP, "--model", "FirstOption", "--reuse"]

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import resource
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from engine_fakes import answered_keys, files
+from engine_fakes import answered_keys
 from host_runs import RUN_FINDIT, STOCK, environment, figures, require_host, run
 
-from vlmeval_findit.engine.journal.writer import RESERVE
 from vlmeval_findit.runs.format_file import BestFormats
 
 pytestmark = pytest.mark.host
@@ -53,61 +47,6 @@ def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     keys = answered_keys(folder / "outputs" / "calls.jsonl")
     assert len(keys) == len(set(keys)) == CALLS
     return folder
-
-
-def result_files(folder: Path) -> dict[str, str]:
-    """All files of a sweep but its journal, whose lines hold seconds and are in any order."""
-    return {n: text for n, text in files(folder / "outputs").items() if "calls.jsonl" not in n}
-
-
-def start(folder: Path, lmu: Path, limit: Callable[[], None] | None = None) -> subprocess.Popen:
-    """A sweep in a process of its own, its output in ``sweep.log``."""
-    with (folder / "sweep.log").open("a") as log:
-        return subprocess.Popen(
-            [sys.executable, *RUN_FINDIT, "sweep", "sweep.yaml"],
-            cwd=folder,
-            env=environment(lmu),
-            stdout=log,
-            stderr=log,
-            preexec_fn=limit,
-        )
-
-
-def lines(journal: Path) -> int:
-    return journal.read_bytes().count(b"\n") if journal.is_file() else 0
-
-
-def test_killed_and_stopped_by_a_full_disk_it_ends_with_the_same_files(
-    finished: Path, lmu: Path, tmp_path: Path
-) -> None:
-    config_in(tmp_path)
-    journal = tmp_path / "outputs" / "calls.jsonl"
-    process = start(tmp_path, lmu)
-    deadline = time.monotonic() + 240
-    while lines(journal) < 40:
-        assert process.poll() is None, (tmp_path / "sweep.log").read_text()
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    process.kill()
-    process.wait()
-    assert lines(journal) < CALLS
-
-    # No file may grow beyond what the journal has and a few lines: the disk is full.
-    room = journal.stat().st_size + 3000
-    process = start(tmp_path, lmu, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
-    assert process.wait(timeout=240) == 3, (tmp_path / "sweep.log").read_text()
-    assert "the disk is full" in (tmp_path / "sweep.log").read_text()
-    assert room < RESERVE
-    assert lines(journal) < CALLS
-
-    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
-    assert done.returncode == 0, done.stdout
-    keys = answered_keys(journal)
-    assert len(keys) == len(set(keys)) == CALLS, "no finished call was repeated"
-    ours, wanted = result_files(tmp_path), result_files(finished)
-    assert sum(name.endswith("_score.csv") for name in wanted) == CELLS
-    assert ours.keys() == wanted.keys()
-    assert ours == wanted
 
 
 def test_the_stock_runner_takes_the_files_as_its_own(

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+from host_runs import RUN_FINDIT, environment, figures, predictions, require_host, run
 from vpbench_stand_in import row, write_tsv
 
 pytestmark = pytest.mark.host
@@ -54,36 +54,6 @@ def test_a_run_is_scored_by_both_readings(finished: Path) -> None:
     assert (score["failed calls"], values["reasons"]) == ("0", {})
 
 
-def test_the_same_command_again_asks_nothing(finished: Path, lmu: Path) -> None:
-    arguments = ["--data", DATA, "--model", "RandomOption", "--reuse"]
-    again = run(RUN_FINDIT, arguments, finished.parent, environment(lmu))
-    assert again.returncode == 0, again.stdout
-    assert "nothing is left to ask" in again.stdout
-
-
-def test_a_replay_and_a_second_score_agree(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    source = predictions(finished, "RandomOption", DATA)
-    env = environment(lmu)
-    done = run(RUN_FINDIT, ["--data", DATA, "--model", f"Replay={source}"], tmp_path, env)
-    assert done.returncode == 0, done.stdout
-    again = predictions(tmp_path / "outputs", "Replay", DATA)
-    assert figures(again) == figures(source)
-    assert run(RUN_FINDIT, ["score", str(again)], tmp_path, env).returncode == 0
-    assert figures(again) == figures(source)
-
-
-def test_a_sweep_asks_the_same(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    (tmp_path / "sweep.yaml").write_text(
-        f"models: RandomOption\ndatasets: [{DATA}]\nwork_dir: outputs\n"
-        "journal: outputs/calls.jsonl\n"
-    )
-    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
-    assert done.returncode == 0, done.stdout
-    path = tmp_path / "outputs" / "RandomOption" / f"RandomOption_{DATA}.json"
-    assert replies(path) == replies(predictions(finished, "RandomOption", DATA))
-    assert (tmp_path / "outputs" / "calls.jsonl").read_bytes().count(b"\n") == len(ROWS)
-
-
 def test_leaderboard_and_report(finished: Path, lmu: Path, tmp_path: Path) -> None:
     env = environment(lmu)
     done = run(RUN_FINDIT, ["leaderboard", str(finished), "--out", "board"], tmp_path, env)
@@ -106,10 +76,3 @@ def test_leaderboard_and_report(finished: Path, lmu: Path, tmp_path: Path) -> No
     assert "InternVL3-78B" in page
     assert "Accuracy (as published)" in page
     assert '["option","B. a dog"]' in page
-
-
-def test_without_a_table_nothing_is_asked(tmp_path: Path) -> None:
-    env = environment(tmp_path / "lmu")
-    done = run(RUN_FINDIT, ["--data", DATA, "--model", "FirstOption"], tmp_path, env)
-    assert done.returncode == 2
-    assert "data get VPBench --from FILE" in done.stdout
