@@ -100,7 +100,7 @@ def test_a_search_finds_replies_that_were_not_loaded(opened: Any) -> None:
 def test_two_side_by_side_bring_both(opened: Any) -> None:
     opened.execute_script("document.getElementById('compare').scrollIntoView()")
     choose(opened, show="all")
-    shown(opened, "return document.querySelectorAll('#couples image').length === 16")
+    shown(opened, "return document.querySelectorAll('#couples image').length === 8")
     assert opened.get_log("browser") == []
 
 

@@ -16,6 +16,7 @@ from toy_benchmark import guessing, letters
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import Board, boards, make_board
 from vlmeval_findit.report.cards import choose_cards
+from vlmeval_findit.report.differences import opening_pair, pair_values
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.pairs import PairError, Side, first_pairs, pairs_of, sides_of
 from vlmeval_findit.report.transcripts import gather
@@ -77,6 +78,30 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
         }
         gained = pair["figures"][0][3]
         assert sum(one[3] for one in pair["losses"]) == pytest.approx(-gained, abs=1e-2)
+
+
+def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
+    runs = [one.run for one in board.sweep]
+    pairs = pair_values(pairs_of(board), board.shown, runs)
+    # Both and Early, Both and Late, Early and Late, both formats of Both.
+    assert [pair["counts"]["differ"] for pair in pairs[:3]] == [6, 6, 8]
+
+    def opens(*p_values: float | None) -> int:
+        made = [
+            {**pair, "figures": [[*pair["figures"][0][:6], p], *pair["figures"][1:]]}
+            for pair, p in zip(pairs, p_values, strict=True)
+        ]
+        return opening_pair(made, runs)
+
+    assert opens(0.2, 0.04, 0.01, 0.01) == 1
+    assert opens(0.2, None, 0.05, 0.01) == max(
+        range(4), key=lambda at: pairs[at]["counts"]["differ"]
+    ), "two formats of one model are no two models"
+    assert opening_pair([], runs) == 0
+    # What is asked for goes first.
+    asked = data_of(make_page(board, NOW, sides=(Side("Late", ""), Side("Early", ""))))
+    assert asked["opening_pair"] == 0
+    assert data_of(make_page(board, NOW))["opening_pair"] == opening_pair(pairs, runs)
 
 
 def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> None:

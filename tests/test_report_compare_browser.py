@@ -79,14 +79,16 @@ def text_of(browser: Any, name: str) -> str:
 # --- side by side ---------------------------------------------------------------------------------
 
 
-def test_the_page_opens_with_the_first_two_models(opened: Any) -> None:
+def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
     heads = texts(opened, "#difference thead th")
     assert heads == ["Percent", "Good", "<i>Evil", "Difference", "95 % interval", "p"]
     first = texts(opened, "#difference tbody:first-of-type tr:first-child td")
     assert first[:3] == ["100.0", "50.0", "+50.0"]
     assert texts(opened, "#finds td") == ["10", "20", "0", "0"]
     assert text_of(opened, "couple-count") == "20 queries"
-    assert len(texts(opened, ".couple")) == 8
+    assert len(texts(opened, ".couple")) == 4
+    said = text_of(opened, "told")
+    assert said.startswith("Good has +50.0 points of F1@0.5 on <i>Evil (95 % interval +")
     assert "row 10 · +100.0" in texts(opened, ".couple h3")[0]
     assert EVIL in texts(opened, ".couple h3")[0]
     assert "refused" in texts(opened, "#difference tbody:last-of-type th")
@@ -102,6 +104,7 @@ def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
     turn = str.maketrans("+−", "−+")
     assert after[3] == f"{high} to {low}".translate(turn)
     assert after[4] == before[4]
+    assert text_of(opened, "told").startswith("Good has +50.0 points of F1@0.5 on <i>Evil")
     assert texts(opened, "#finds td") == ["10", "0", "20", "0"]
     choose(opened, "show", "only Good finds (20)")
     assert text_of(opened, "couple-count") == "20 queries"

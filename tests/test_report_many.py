@@ -124,6 +124,14 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         assert len(names) == CURVES
         assert min(names) > lowest
         assert edge <= 0
+        # As many bars as one looks at; the others when they are wanted.
+        bars = "return document.querySelectorAll('#losses .loss').length"
+        assert browser.execute_script(bars) == 20
+        more = browser.find_element("id", "all-losses")
+        assert more.text == f"Show all {MODELS}"
+        browser.execute_script("arguments[0].click()", more)
+        assert browser.execute_script(bars) == MODELS
+        assert not more.is_displayed()
         # What scrolls keeps what stands above its columns.
         scrolled, top = browser.execute_script(
             "const box = document.querySelector('#best .wide.many');"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 from ..core.evidence import Evidence
 from ..core.metric import Metric
-from ..core.statistics import Difference, correct, difference
+from ..core.statistics import ALPHA, Difference, correct, difference
 from ..runs.anatomy import NoAnatomyError, loss_evidence
 from ..runs.comparison import finders, query_scores
 from ..runs.intervals import evidence
@@ -63,6 +63,20 @@ def pair_values(
         | _values(of(left), of(right), metrics)
         for pair, (left, right) in zip(pairs, sides, strict=True)
     ]
+
+
+def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int:
+    """Return the place of the pair to open with, of those that :func:`pair_values` returns.
+
+    It is the first of two models whose first metric differs significantly; else the pair with the
+    most queries that differ.
+    """
+    for place, pair in enumerate(pairs):
+        models = {runs[pair[side]].model for side in ("left", "right")}
+        p_values = [p for *_, p in pair["figures"][:1] if p is not None]
+        if len(models) == 2 and any(p < ALPHA for p in p_values):
+            return place
+    return max(range(len(pairs)), key=lambda at: pairs[at]["counts"]["differ"], default=0)
 
 
 def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:

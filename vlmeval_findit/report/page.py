@@ -25,7 +25,7 @@ from ..leaderboard.tables import APART, apart_table, metric_table, notes_of
 from ..runs.comparison import FOUND
 from ..runs.scored_run import Run
 from .cards import CARDS, Choice
-from .differences import pair_values
+from .differences import opening_pair, pair_values
 from .gallery import gallery_data
 from .losses import losses_of
 from .pairs import Side, first_pairs, pairs_note, pairs_of
@@ -106,10 +106,13 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "time": time.strftime("%Y-%m-%d %H:%M UTC"),
         "version": __version__,
     }
+    compared = pair_values(pairs, board.shown, runs)
     data = {
         "causes": causes,
         "losses": losses.values(),
-        "pairs": pair_values(pairs, board.shown, runs),
+        "pairs": compared,
+        # What --compare names stands first.
+        "opening_pair": 0 if first_pairs(board, sides) else opening_pair(compared, runs),
     }
     return Contents(
         runs, found, Choice.among(found, cards, first_pairs(board, sides)), values, data

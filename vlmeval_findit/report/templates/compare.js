@@ -1,5 +1,5 @@
-// Two runs side by side.  Figures and counts come from the page's data; here they are only shown.
-const COUPLES = 8;
+// A against B.  Values and counts come from the page's data; here they are only shown.
+const COUPLES = 4;
 const sides = { pair: null, flipped: false, found: [], page: 0 };
 const cardsOf = data.runs.map(() => new Map());
 for (const card of data.cards) cardsOf[card.run].set(card.index, card);
@@ -79,7 +79,7 @@ function signed(value) {
 }
 
 function chance(p) {
-  if (p === null) return "too few pictures";
+  if (p === null) return "too few images";
   return p < 0.001 ? "< 0.001" : p.toFixed(3);
 }
 
@@ -104,10 +104,23 @@ function differenceRow(numbers) {
   return row(name, [percent(left), percent(right), ...tested]);
 }
 
+// The difference of the first metric as a sentence.
+function saidDifference(numbers, [left, right]) {
+  const [metric, , , value, low, high, p] = numbers ? seen(numbers) : [];
+  if (value === undefined || value === null) return "";
+  if (p === null) return `${metric}: ${signed(value)}; too few images to test it.`;
+  const tested = (from, to) => `95 % interval ${signed(from)} to ${signed(to)}, p ${p < 0.001 ? "" : "= "}${chance(p)}`;
+  if (p >= 0.05) return `${left} and ${right} cannot be told apart by ${metric}: ${signed(value)} (${tested(low, high)}).`;
+  return value > 0
+    ? `${left} has ${signed(value)} points of ${metric} on ${right} (${tested(low, high)}).`
+    : `${right} has ${signed(-value)} points of ${metric} on ${left} (${tested(-high, -low)}).`;
+}
+
 function showFigures(names) {
   head("difference", ["Percent", ...names, "Difference", "95 % interval", "p"]);
   const [figures, losses] = at("difference").tBodies;
   figures.replaceChildren(...sides.pair.figures.map(differenceRow));
+  at("told").textContent = saidDifference(sides.pair.figures[0], names);
   const title = make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent: "Points lost by" }));
   losses.replaceChildren(...(sides.pair.losses.length ? [title] : []), ...sides.pair.losses.map(differenceRow));
 }
@@ -187,7 +200,9 @@ function startCompare() {
   at("sides").addEventListener("submit", (event) => event.preventDefault());
   at("couples-previous").addEventListener("click", () => turnCouples(-1));
   at("couples-next").addEventListener("click", () => turnCouples(1));
-  fillLeft(data.pairs[0].left);
-  fillRight(data.pairs[0].right);
+  const first = data.pairs[data.opening_pair];
+  at("sides-dataset").value = first.column;
+  fillLeft(first.left);
+  fillRight(first.right);
   choosePair();
 }

@@ -30,7 +30,7 @@ function framesOf(card) {
   const turn = (step) => turnTo(opened.place + step);
   const shots = card.shots.map((shot) => figureOf(picture(data.pictures[shot], [], "reference image"), "reference image", "shot"));
   const figures = card.frames.map((frame) =>
-    figureOf(makeZoomable(picture(data.pictures[frame.picture], frame.boxes, alt(frame), 44), turn), called(frame), card.frames.length === 1 ? "only" : ""));
+    figureOf(makeZoomable(picture(data.pictures[frame.picture], frame.boxes, alt(frame), isNarrow() ? 26 : 44), turn), called(frame), card.frames.length === 1 ? "only" : ""));
   return make("div", { className: "frames" }, ...shots, ...figures);
 }
 

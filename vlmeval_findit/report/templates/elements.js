@@ -24,4 +24,5 @@ function fill(id, options, all) {
   at(id).replaceChildren(...[...first, ...options].map(([value, textContent]) => make("option", { value, textContent })));
 }
 
+const isNarrow = () => matchMedia("(max-width: 760px)").matches;
 const small = (textContent) => (textContent ? [make("small", { textContent })] : []);

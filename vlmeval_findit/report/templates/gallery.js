@@ -75,6 +75,7 @@ function setFilters(values) {
 }
 
 function filterTo(values) {
+  at("fold").open = true; // What is chosen is to be seen
   setFilters(values);
   at("gallery-title").focus();
   at("gallery").scrollIntoView();
@@ -147,6 +148,7 @@ function startGallery() {
   at("legend").addEventListener("change", () => { showPage(); if (sides.pair) showCouplePage(); });
   for (const id of ["cards", "pages"]) at(id).addEventListener("keydown", turnWithKeys);
   fillFilters();
+  at("fold").open = !isNarrow();
   for (const id of [...SELECTS, "order"]) at(id).addEventListener("change", filter);
   for (const id of ["search", ...IOUS]) at(id).addEventListener("input", filter);
   at("all-answers").addEventListener("click", () => setFilters({}));
