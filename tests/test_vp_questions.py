@@ -18,7 +18,6 @@ cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 from training.vp_questions.annotated import (  # noqa: E402
     AnnotatedPicture,
     Classes,
-    Labelled,
     Object,
     Pixels,
     Seen,
@@ -389,13 +388,13 @@ def test_the_bytes_are_the_same_everywhere(source: Source) -> None:
 # --- classes --------------------------------------------------------------------------------------
 
 
-def picture(name: str, *objects: Object, labelled: Labelled = Labelled.ALL) -> AnnotatedPicture:
+def picture(name: str, *objects: Object) -> AnnotatedPicture:
     pixels = flat(GREY)
 
     def read() -> Seen:
         return Seen(pixels, ((),) * len(objects))
 
-    return AnnotatedPicture(name, 160, 150, objects, labelled, read)
+    return AnnotatedPicture(name, 160, 150, objects, read)
 
 
 def test_other_classes_are_those_of_the_picture_then_those_seen_with_it() -> None:
@@ -419,15 +418,6 @@ def test_with_few_classes_nobody_is_asked_what_is_marked() -> None:
     assert Kind.REFERENCE not in kinds_of(only)
     kinds = Counter(one.posed.slot.kind for one in questions(only, 24, 0))
     assert set(kinds) == {Kind.EXISTENCE, Kind.COUNTING, Kind.LOCALISATION}
-
-
-def test_what_is_marked_is_asked_only_where_all_classes_are_known() -> None:
-    labels = ("cup", "dog", "cat", "car")
-    some = [picture(x, Object(x, (10, 60, 40, 90)), labelled=Labelled.ASKED) for x in labels]
-    all_ = picture("all", Object("cup", (10, 60, 40, 90)))
-    mixed = Source("own", (*some, all_), (Shape.BOX,))
-    for one in questions(mixed, 24, 0):
-        assert one.posed.slot.kind is not Kind.REFERENCE or one.posed.picture == "all"
 
 
 def test_no_question_without_an_object_that_can_be_marked() -> None:

@@ -75,7 +75,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("VPBench_Stage_1", "did you mean VPBench_Stage1?"),
         ("VPBench_Stage1_orignal", "did you mean VPBench_Stage1_original?"),
         ("VPBench_Scene", "did you mean VPBench_Scenes?"),
-        ("VPBench_Demo_original", "did you mean VPBench_Stage1_original?"),
+        ("VPBench_Scenes_original", "did you mean VPBench_Stage1_original?"),
         ("VPBench_../../x", "no such table"),
         ("VPBench_Mien", "did you mean VPBench_Mine?"),
         ("VPBench_", "no such table"),
@@ -229,7 +229,7 @@ def test_questions_about_one_photograph_are_one_picture() -> None:
 
 def test_intervals_of_stage_1_say_what_they_do_not_know() -> None:
     assert "which photograph" in BENCHMARK.interval_note(parse("VPBench_Stage1_original"))
-    assert BENCHMARK.interval_note(parse("VPBench_Demo")) == ""
+    assert BENCHMARK.interval_note(parse("VPBench_Scenes")) == ""
     assert BENCHMARK.interval_note(BENCHMARK.parse("VPBench_Stage2_text")) == ""
 
 

@@ -17,7 +17,6 @@ from training.lessons import Lesson, Mark, Named, Placed, Turn
 from training.vp_questions.annotated import (
     AnnotatedPicture,
     Classes,
-    Labelled,
     Object,
     Seen,
 )
@@ -229,9 +228,7 @@ def _marked(
     """
     objects = tuple(Object(thing.look.shape, thing.box) for thing in scene.things)
     seen = Seen(scene.pixels, outlines(owners, len(objects)))
-    picture = AnnotatedPicture(
-        PICTURE, scene.width, scene.height, objects, Labelled.ALL, lambda: seen
-    )
+    picture = AnnotatedPicture(PICTURE, scene.width, scene.height, objects, lambda: seen)
     planned = slots[0]
     ways = easier_ways(planned)
     if patient:

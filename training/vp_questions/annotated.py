@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -35,16 +34,9 @@ class Seen(NamedTuple):
     outlines: tuple[tuple[Polygon, ...], ...]
 
 
-class Labelled(Enum):
-    """Which objects of a picture its annotations tell of."""
-
-    ALL = "all classes"
-    ASKED = "some classes"
-
-
 @dataclass(frozen=True, slots=True)
 class AnnotatedPicture:
-    """A picture and its objects; boxes are in pixels of what ``read`` gives.
+    """A picture and all its objects; boxes are in pixels of what ``read`` gives.
 
     ``read`` raises ImageFileError where the file cannot be read.
     """
@@ -53,7 +45,6 @@ class AnnotatedPicture:
     width: int
     height: int
     objects: tuple[Object, ...]
-    labelled: Labelled
     read: Callable[[], Seen]
 
 

@@ -14,7 +14,6 @@ from training.vp_questions import wording
 from training.vp_questions.annotated import (
     AnnotatedPicture,
     Classes,
-    Labelled,
     Object,
     Pixels,
     Rng,
@@ -90,8 +89,6 @@ def choices(slot: Slot, picture: AnnotatedPicture, field: str | None, rng: Rng) 
     """
     alone = [i for i, _ in enumerate(picture.objects) if can_be_marked(picture, i)]
     alone = [alone[i] for i in rng.permutation(len(alone))]
-    if slot.kind is Kind.REFERENCE and picture.labelled is not Labelled.ALL:
-        return
     if slot.kind is Kind.COUNTING:
         # Every second is to be counted beside a mark of another colour.
         decoys = int(slot.number % 2 and slot.colour != CONTRAST and slot.marks < MOST_MARKS)

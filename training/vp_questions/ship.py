@@ -33,7 +33,6 @@ class ShippedSet(NamedTuple):
 
 SETS: Mapping[str, ShippedSet] = MappingProxyType(
     {
-        "VPBench_Demo": ShippedSet("Demo", 64),
         "VPBench_Scenes": ShippedSet("Scenes", 400),
         "VPBench_Scenes_mini": ShippedSet("Scenes_mini", 48),
     }

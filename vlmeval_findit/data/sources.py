@@ -253,7 +253,7 @@ _IMAGES = (
     *(
         Source(name=name, licence=OURS)
         for name in (
-            *("Scenes", "Scenes_mini", "VPBench_Demo", "VPBench_Scenes", "VPBench_Scenes_mini"),
+            *("Scenes", "Scenes_mini", "VPBench_Scenes", "VPBench_Scenes_mini"),
             *("SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"),
         )
     ),

@@ -22,7 +22,7 @@ from .query import LETTERS, HintColumn, Kind, VPQuery
 STAGE_1 = f"{PREFIX}Stage1"
 ORIGINAL = f"{STAGE_1}_original"  # the table of stage 1 in the authors' layout
 STAGE_2 = f"{PREFIX}Stage2"  # with other columns
-RENDERED = tuple(f"{PREFIX}{name}" for name in ("Demo", "Scenes", "Scenes_mini"))
+RENDERED = tuple(f"{PREFIX}{name}" for name in ("Scenes", "Scenes_mini"))
 TABLES = {STAGE_1: "VPBench", **{name: name for name in RENDERED}}  # keys of the image folders
 
 
