@@ -236,8 +236,8 @@ def _replies(out: Path) -> Iterator[tuple[str, str]]:
 )
 def test_paths_in_records(text: str, published: str) -> None:
     private = Private()
-    assert private.ours(text) == published
-    assert private.ours(private.ours(text)) == published
+    assert private.in_record(text) == published
+    assert private.in_record(private.in_record(text)) == published
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,8 @@ def test_paths_in_records(text: str, published: str) -> None:
 )
 def test_paths_in_replies(reply: str, published: str) -> None:
     private = Private([Path("/pics/Our album")])
-    assert private.said(reply) == published
-    assert private.said(published) == published
+    assert private.in_reply(reply) == published
+    assert private.in_reply(published) == published
 
 
 @pytest.mark.parametrize("suffix", [".json", ".tsv", ".xlsx"])

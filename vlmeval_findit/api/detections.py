@@ -13,7 +13,7 @@ from .reading import Read
 
 
 def to_supervision(answer: Read) -> Any:
-    """An answer as ``supervision.Detections``.
+    """Convert an answer to ``supervision.Detections``.
 
     ``xyxy`` are its boxes in pixels; ``data`` has ``class_name`` where boxes have labels and
     ``frame`` where they have frames; ``class_id`` numbers the labels in alphabetical order.
@@ -37,8 +37,7 @@ def to_supervision(answer: Read) -> Any:
 def from_supervision(
     detections: Any, classes: Sequence[str] | Mapping[int, str] | None = None
 ) -> Truth:
-    """What is right, from ``supervision.Detections`` as :func:`to_supervision` or a data set has
-    them.
+    """Convert ``supervision.Detections``, of :func:`to_supervision` or a dataset, to a truth.
 
     Args:
         detections: boxes in pixels; ``data["class_name"]`` are their labels.

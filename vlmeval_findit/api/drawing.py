@@ -110,7 +110,7 @@ def _image(picture: Picture) -> Image.Image:
 def _boxes(
     size: tuple[int, int], truth: Truth | Boxes, answer: Read | Boxes, frame: int
 ) -> tuple[DrawnBox, ...]:
-    """The boxes of a frame by what became of them, as the report has them."""
+    """Return the boxes of a frame with their roles, as the report has them."""
     right = truth if isinstance(truth, Truth) else truth_from(truth)
     judged = Judging.BY_OVERLAP
     if isinstance(answer, Read):
@@ -148,7 +148,7 @@ def _draw_box(pen: ImageDraw.ImageDraw, one: DrawnBox, size: tuple[int, int], sc
 
 
 def _points(numbers: Sequence[float], size: tuple[int, int], scale: Point) -> list[Point]:
-    """What a model said may be anywhere; what is far outside is outside."""
+    """Return pixels of the image drawn on; far outside of it is as good as outside."""
     width, height = size
     return [
         (min(max(x * scale[0], -width), 2 * width), min(max(y * scale[1], -height), 2 * height))
@@ -163,7 +163,7 @@ def _hatch(
     size: tuple[int, int],
     rising: bool,
 ) -> None:
-    """Lines across a region, so that an answer is told from an object without colours."""
+    """Draw lines across a region, so that an answer is told from an object without colours."""
     from PIL import Image, ImageChops, ImageDraw
 
     inside = Image.new("1", size)
@@ -180,7 +180,7 @@ def _hatch(
 
 
 def _dashes(start: Point, end: Point, line: Line) -> Iterator[tuple[Point, Point]]:
-    """The pieces of a line."""
+    """Yield the pieces of a line."""
     if not line.gap:
         yield start, end
         return

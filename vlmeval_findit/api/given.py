@@ -22,19 +22,19 @@ Picture = Any
 
 
 def several(pictures: Picture | Sequence[Picture]) -> list[Picture]:
-    """One picture or many as a list; an array with four dimensions is many."""
+    """Return one image or many as a list; an array with four dimensions is many."""
     if isinstance(pictures, (list, tuple)) or getattr(pictures, "ndim", 0) == 4:
         return list(pictures)
     return [pictures]
 
 
 def is_file(picture: Picture) -> bool:
-    """Whether a picture is the path of a file."""
+    """Tell whether an image is the path of a file."""
     return isinstance(picture, (str, PathLike))
 
 
 def in_memory(picture: Picture) -> Image.Image:
-    """A picture that is no file, as RGB.
+    """Return an image that is no file, as RGB.
 
     Raises:
         ValueError: it is neither an image nor an array of one; the message says what it is.
@@ -68,7 +68,7 @@ Sizes = Size | Sequence[Size]
 
 
 def sizes_of(sizes: Sizes, count: int) -> list[Size]:
-    """One size a reply.
+    """Return one size a reply.
 
     >>> sizes_of((640, 480), 2), sizes_of([(640, 480), (32, 32)], 2)
     ([(640, 480), (640, 480)], [(640, 480), (32, 32)])
@@ -79,14 +79,14 @@ def sizes_of(sizes: Sizes, count: int) -> list[Size]:
     given = [plain(one) for one in plain(sizes)]
     if len(given) == 2 and all(isinstance(edge, Real) for edge in given):
         return [_size(tuple(given))] * count
-    one_each(given, count, "sizes")
+    check_count(given, count, "sizes")
     keys = [tuple(map(plain, one)) if isinstance(one, Sequence) else (one,) for one in given]
     known = {key: _size(key) for key in {*keys}}
     return [known[key] for key in keys]
 
 
 def _size(edges: tuple[Any, ...]) -> Size:
-    """One size; what is whole may be a number of any kind."""
+    """Return one size; whole numbers may be of any type."""
     if len(edges) != 2 or not all(
         isinstance(edge, Real) and float(edge) >= 1 and float(edge).is_integer() for edge in edges
     ):
@@ -95,16 +95,12 @@ def _size(edges: tuple[Any, ...]) -> Size:
 
 
 def plain(value: Any) -> Any:
-    """An array, a tensor or a number of one as lists and numbers of Python; else the value."""
+    """Turn an array, a tensor or a number of one into lists and numbers of Python."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def one_each(given: Sequence[object], count: int, what: str) -> None:
-    """Refuse what is not one a reply.
-
-    Raises:
-        ValueError: it is not.
-    """
+def check_count(given: Sequence[object], count: int, what: str) -> None:
+    """Raise ValueError unless there is one a reply."""
     if len(given) != count:
         raise ValueError(f"{len(given)} {what} of {count} replies: one a reply")
 
@@ -125,7 +121,7 @@ def truth(
     *,
     ignored: Iterable[Ignored | Corners] = (),
 ) -> Truth:
-    """The ground truth of one query.
+    """Make the ground truth of one query.
 
     >>> truth([[60, 10, 90, 40], [10, 10, 40, 40]], frames=[2, 0]).boxes
     ((10, 10, 40, 40), (60, 10, 90, 40))
@@ -163,7 +159,7 @@ def _to_ignore(said: Ignored | Corners) -> Ignored:
 
 
 def truths_of(given: Sequence[Truth | Boxes], variant: Variant) -> list[Truth]:
-    """The truths of queries, checked against how they are asked.
+    """Return the truths of queries, checked against how they are asked.
 
     Raises:
         ValueError: a box is none, or labels or frames are not as the queries are asked; the message

@@ -24,7 +24,7 @@ from ..models.http.providers.table import OPENROUTER
 from ..models.row import ModelRow
 from ..models.table import MODELS, find_model, local_names
 from .given import Picture, in_memory, is_file, several
-from .prompts import asked
+from .prompts import custom_query
 from .questions import SpaceLike
 from .reading import Read, read
 
@@ -85,7 +85,7 @@ class Model:
         with _files([*given, *several(references)]) as paths:
             shown, shots = paths[: len(given)], paths[len(given) :]
             size = header(shown[0]).size
-            query, variant = asked(
+            query, variant = custom_query(
                 label,
                 format,
                 shown,
@@ -101,7 +101,7 @@ class Model:
 
 @contextmanager
 def _files(images: Sequence[Picture]) -> Iterator[list[Path]]:
-    """Images as files; those that are none lie in a temporary folder meanwhile."""
+    """Yield images as files; those that are none lie in a temporary folder meanwhile."""
     with TemporaryDirectory(prefix="findit-") as folder:
         paths = []
         for at, one in enumerate(images):
@@ -183,7 +183,7 @@ def open_model(
 
 
 def _own_checkpoint(name: str, row: ModelRow | None) -> str:
-    """The checkpoint of a model of the table; nothing where it has none."""
+    """Return the checkpoint of a model of the table; nothing where it has none."""
     known = row.local.checkpoints if row is not None and row.local is not None else {}
     return known.get(name) or next(iter(known.values()), "")
 

@@ -1,4 +1,4 @@
-"""Prompts of one's own questions, in the words that runs are asked with."""
+"""Prompts of custom questions, in the words of runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def prompt(
     references: Sequence[ImagePath] = (),
     caption: str = "",
 ) -> Message:
-    """The message that asks for boxes.
+    """Return the message that asks for boxes.
 
     >>> for kind, value in prompt("dog", "xyxy_json_bbox_2d", "park.jpg"):
     ...     print(kind.value, value, sep=": ")
@@ -51,11 +51,11 @@ list in this form: [{"bbox_2d": [x_min, y_min, x_max, y_max]}, ...]. Answer with
         VariantError: there is no such format or family, or it goes without what was given.
     """
     return BENCHMARK.prompts()[0].message(
-        *asked(label, format, images, family=family, references=references, caption=caption)
+        *custom_query(label, format, images, family=family, references=references, caption=caption)
     )
 
 
-def asked(
+def custom_query(
     label: str | Sequence[str],
     format: str,
     images: ImagePath | Sequence[ImagePath],
@@ -65,7 +65,7 @@ def asked(
     caption: str = "",
     size: tuple[int, int] = (0, 0),
 ) -> tuple[Query, Variant]:
-    """The query of a question of one's own, and the way in which it is asked."""
+    """Return the query of a custom question, and how it is asked."""
     paths = (images,) if isinstance(images, (str, PathLike)) else tuple(images)
     labels = (label,) if isinstance(label, str) else tuple(label)
     if not paths or not labels:

@@ -1,4 +1,4 @@
-"""Questions that are of no table: what somebody's own code asks, in the formats of the grid."""
+"""Custom questions, which are of no table, in the formats of the grid."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ SpaceLike = str | Mapping[str, Any] | Space
 Chat = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """Messages ``{"role": …, "content": …}`` of a chat, or one of them."""
 
-Said = str | Reply | Chat | None
+ReplyLike = str | Reply | Chat | None
 """What a model said: a text, a reply with its record, the messages of a chat, of which the last of
 the assistant is the reply, or None where the call failed."""
 
 _MOST_FRAMES = 9999
 
-_OWN = {
+_CUSTOM = {
     family.value: Dataset(
         family.value,
         family,
@@ -44,16 +44,16 @@ _OWN = {
     )
     for family in Family
 }
-"""One's own questions as FindIt describes datasets: one row a family."""
+"""Custom questions as FindIt describes datasets: one row a family."""
 
 
 @dataclass(frozen=True, slots=True)
-class OwnVariant(Variant):
-    """A way of asking that is of no table; ``dataset`` is the name of a family."""
+class CustomVariant(Variant):
+    """How a custom question is asked; ``dataset`` is the name of a family."""
 
     @property
     def data(self) -> Dataset:
-        return _OWN[self.dataset]
+        return _CUSTOM[self.dataset]
 
 
 @lru_cache(maxsize=1024)
@@ -64,7 +64,7 @@ def variant_of(
     family: Family | str = Family.OBJDET,
     caption: bool = False,
 ) -> Variant:
-    """The way of asking that a format stands for.
+    """Return how a question of a format is asked.
 
     >>> variant_of("xyxy_json_bbox_2d", frames=8).reply.key
     'bbox_2d'
@@ -85,10 +85,10 @@ did you mean json?
     """
     if not isinstance(frames, int) or not 1 <= frames <= _MOST_FRAMES:
         raise VariantError(f"frames: {frames!r} should be a whole number, 1 to {_MOST_FRAMES}")
-    row = _OWN[_over_frames(_family(family), frames).value]
+    row = _CUSTOM[_over_frames(_family(family), frames).value]
     parts = ["multilabel"] * multilabel + ["caption"] * caption
     parts += [f"f{frames}"] * row.family.is_video
-    made, why = parse_format("_".join([*parts, format]), row, OwnVariant)
+    made, why = parse_format("_".join([*parts, format]), row, CustomVariant)
     if made is None:
         raise VariantError(f"{format}: {why}")
     if (made.multilabel, made.caption, made.frames) != (multilabel, caption, frames):
@@ -116,8 +116,8 @@ def _over_frames(family: Family, frames: int) -> Family:
     return video
 
 
-def replies_of(said: Iterable[Said]) -> list[Reply]:
-    """Replies with their places as their indices."""
+def replies_of(said: Iterable[ReplyLike]) -> list[Reply]:
+    """Return replies with their places as their indices."""
     return [_reply(at, one) for at, one in enumerate(said)]
 
 
@@ -126,7 +126,7 @@ _PLAIN = Recorded()
 _UNSTATED: Mapping[str, Any] = {}
 
 
-def _reply(at: int, said: Said) -> Reply:
+def _reply(at: int, said: ReplyLike) -> Reply:
     if said is None:
         return Reply(at, "", _NO_ANSWER, _UNSTATED)
     if isinstance(said, str):
@@ -142,8 +142,8 @@ def _reply(at: int, said: Said) -> Reply:
     )
 
 
-def is_one(said: object) -> bool:
-    """Whether something is one reply and not many; messages of the assistant alone are many."""
+def is_single(said: object) -> bool:
+    """Tell one reply from many; messages of the assistant alone are many."""
     if said is None or isinstance(said, (str, Reply)):
         return True
     messages = _messages(said)
@@ -151,7 +151,7 @@ def is_one(said: object) -> bool:
 
 
 def _messages(said: object) -> list[Mapping[str, Any]]:
-    """The messages of a chat, as trainers give completions; none where it is something else."""
+    """Return the messages of a chat, as trainers give completions; none of anything else."""
     given = [said] if isinstance(said, Mapping) else said
     if not isinstance(given, Sequence) or isinstance(given, str):
         return []
@@ -164,7 +164,7 @@ def _of_assistant(message: Mapping[str, Any]) -> bool:
 
 
 def _last_words(at: int, messages: Sequence[Mapping[str, Any]]) -> str:
-    """The text of the assistant's last message."""
+    """Return the text of the assistant's last message."""
     for one in filter(_of_assistant, reversed(messages)):
         content = one["content"]
         if content is None or isinstance(content, str):
@@ -174,12 +174,12 @@ def _last_words(at: int, messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def task_of(variant: Variant, queries: Iterable[Query]) -> FindItTask:
-    """A task without a table."""
+    """Make a task without a table."""
     return Task("one's own", variant, Path(), {query.index: query for query in queries})
 
 
 def settings_of(space: SpaceLike | None, replies: Iterable[Reply]) -> Settings:
-    """The space that was said, as settings of a score.
+    """Return the settings of a score in a space.
 
     Raises:
         SpaceError: nothing says it; it is not guessed.

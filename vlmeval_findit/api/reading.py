@@ -12,7 +12,7 @@ from ..boxes.records import Reason, Truth
 from ..boxes.representation import Corners, Judging
 from ..runs.opening import check_replies
 from .given import Size, sizes_of
-from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
+from .questions import ReplyLike, SpaceLike, replies_of, settings_of, task_of, variant_of
 
 
 class Kind(Enum):
@@ -58,7 +58,7 @@ _NOTHING = Truth((), ())
 
 
 def read(
-    text: Said,
+    text: ReplyLike,
     format: str,
     *,
     size: Size,

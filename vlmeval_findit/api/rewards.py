@@ -18,8 +18,8 @@ from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.metric import Metric
 from ..core.replies import Reply
 from ..core.spelling import nearest
-from .given import Boxes, Size, Sizes, one_each, sizes_of, truths_of
-from .questions import Said, SpaceLike, is_one, replies_of, variant_of
+from .given import Boxes, Size, Sizes, check_count, sizes_of, truths_of
+from .questions import ReplyLike, SpaceLike, is_single, replies_of, variant_of
 
 Rewards = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ _KEYS: Mapping[str, str] = {
 
 @overload
 def reward(
-    replies: Said,
+    replies: ReplyLike,
     truths: Truth | Boxes,
     format: str,
     *,
@@ -51,7 +51,7 @@ def reward(
 
 @overload
 def reward(
-    replies: Sequence[Said],
+    replies: Sequence[ReplyLike],
     truths: Sequence[Truth | Boxes],
     format: str,
     *,
@@ -74,7 +74,7 @@ def reward(
     multilabel: bool = False,
     by: By = "f1",
 ) -> Any:
-    """The reward of replies, 0 to 1 each: the score of the query alone.
+    """Compute the reward of replies, 0 to 1 each: the score of the query alone.
 
     Batches are what is quick: a single reply costs as much as twenty in one.
 
@@ -113,13 +113,13 @@ def reward(
     variant = variant_of(format, frames, multilabel)
     metric = _metric(by, variant)
     known = space if isinstance(space, Space) else space_from(space)
-    if is_one(replies):
+    if is_single(replies):
         return float(_rewards([replies], [truths], sizes_of([sizes], 1), known, variant, metric)[0])
     return _rewards(replies, truths, sizes_of(sizes, len(replies)), known, variant, metric)
 
 
 def _rewards(
-    said: Sequence[Said],
+    said: Sequence[ReplyLike],
     truths: Sequence[Truth | Boxes],
     sizes: Sequence[Size],
     space: Space,
@@ -127,7 +127,7 @@ def _rewards(
     metric: Metric,
 ) -> Rewards:
     replies = replies_of(said)
-    one_each(truths, len(replies), "truths")
+    check_count(truths, len(replies), "truths")
     true = truths_of(truths, variant)
     read = reader(variant.reply)
     readings = [read_reply(reply, read) for reply in replies]
@@ -147,7 +147,7 @@ def _rewards(
 
 
 def _rejected(replies: Sequence[Reply], readings: Sequence[Reading], variant: Variant) -> Rewards:
-    """Whether each reply says that there is nothing, in percent."""
+    """Tell for each reply whether it says that there is nothing, in percent."""
     count = len(replies)
     salvaged = salvaged_matches(
         [reply.answer for reply in replies],
@@ -167,13 +167,13 @@ _NOTHING = Truth((), ())
 
 
 def _columns(metric: Metric, rows: Sequence[Mapping[str, float]]) -> dict[str, Rewards]:
-    """The sums that a metric is made of, one entry a row."""
+    """Return the sums that a metric is made of, one entry a row."""
     names = {**metric.part, **metric.whole}
     return {name: np.array([row.get(name, 0) for row in rows], dtype=float) for name in names}
 
 
 def _metric(by: str, variant: Variant) -> Metric:
-    """The metric that is the reward."""
+    """Return the metric that is the reward."""
     there = {metric.key: metric for metric in RULES[variant.judged].metrics}
     if by not in _KEYS:
         raise ValueError(f"by: no reward {by!r}{nearest(by, _KEYS)}")

@@ -1,4 +1,4 @@
-"""Replies against boxes: figures, queries, intervals; the numbers of ``run_findit.py score``."""
+"""Replies against boxes: metrics, queries, intervals; the numbers of ``run_findit.py score``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..core.metric import Metric, figures
 from ..core.scored_row import ScoredRow
 from ..runs.opening import check_replies
 from ..runs.score import check_coordinates, score_rows
-from .given import Boxes, Sizes, one_each, sizes_of, truths_of
-from .questions import Said, SpaceLike, replies_of, settings_of, task_of, variant_of
+from .given import Boxes, Sizes, check_count, sizes_of, truths_of
+from .questions import ReplyLike, SpaceLike, replies_of, settings_of, task_of, variant_of
 
 if TYPE_CHECKING:
     from ..core.statistics import Interval
@@ -75,7 +75,7 @@ class Score:
 
 
 def score(
-    replies: Sequence[Said],
+    replies: Sequence[ReplyLike],
     truths: Sequence[Truth | Boxes],
     format: str,
     *,
@@ -126,8 +126,8 @@ def _queries(
     variant: Variant,
 ) -> list[Query]:
     names = [str(at) for at in range(count)] if pictures is None else pictures
-    one_each(names, count, "pictures")
-    one_each(truths, count, "truths")
+    check_count(names, count, "pictures")
+    check_count(truths, count, "truths")
     return [
         Query(at, "", *size, (name,) * variant.frames, true)
         for at, (size, name, true) in enumerate(

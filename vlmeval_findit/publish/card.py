@@ -29,7 +29,7 @@ def make_card(
     licence: str | None,
     hidden: Sequence[str],
 ) -> str:
-    """The card of runs as Markdown, with the front matter that the hub reads.
+    """Make the card of runs as Markdown, with the front matter that the hub reads.
 
     Args:
         runs: what is published.
@@ -115,7 +115,7 @@ def _values(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _doubts(runs: Sequence[Run]) -> Iterator[str]:
-    """What speaks against taking the figures as they stand."""
+    """Yield what speaks against taking the figures as they stand."""
     said: dict[str, list[str]] = {}
     apart: list[str] = []
     for board in boards(runs):
@@ -132,7 +132,7 @@ def _doubts(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _measured(runs: Sequence[Run]) -> Iterator[str]:
-    """What the runs rest on, each thing once, with the models or datasets that it is of."""
+    """Yield what the runs rest on, each thing once, with the models or datasets it is of."""
     what: tuple[tuple[str, Any], ...] = (
         ("Prompts", lambda run: (run.basis.prompts, run.question.name)),
         (
@@ -183,7 +183,7 @@ def _commands(runs: Sequence[Run]) -> str:
 
 
 def _asking(runs: Sequence[Run]) -> Iterator[str]:
-    """One command a model: what asks it the same again."""
+    """Yield one command a model, which asks it the same again."""
     for model in dict.fromkeys(run.model for run in runs):
         own = [run for run in runs if run.model == model]
         identity = next((run.basis.identity for run in own if run.basis.identity), None)

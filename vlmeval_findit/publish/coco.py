@@ -23,7 +23,7 @@ from ..runs.coco_boxes import Answered, CocoBoxes, collect
 from ..runs.prediction_names import how_to_score
 from ..runs.scored_run import Run, RunError
 from .copies import names_of
-from .folder import made_anew
+from .folder import rewritten
 from .targets import NotExportableError, left_out
 
 NO_CONFIDENCES = (
@@ -42,7 +42,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
     counts: Counter[str] = Counter()
     notes: dict[str, None] = {}
     others: list[Run] = []
-    with made_anew(out, "coco") as folder:
+    with rewritten(out, "coco") as folder:
         for run, name in zip(runs, names_of(runs), strict=True):
             answered = _answered(run)
             try:
@@ -86,7 +86,7 @@ def _answered(run: Run) -> Answered:
 
 
 def _score(run: Run, boxes: CocoBoxes, wanted: str | None) -> str:
-    """Give every box its score; says what the scores are."""
+    """Give every box its score; return what the scores are."""
     there = defined(run.rows)
     if wanted is not None and wanted not in there:
         raise ConfidenceError.of_run(run.path, wanted)

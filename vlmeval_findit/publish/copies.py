@@ -31,7 +31,7 @@ def check_whole(run: Run) -> None:
 
 
 def private_of(runs: Iterable[Run]) -> Private:
-    """What knows the folders that runs use."""
+    """Return what takes out the folders that runs use."""
     folders: dict[Path, None] = {}
     for run in runs:
         folders |= dict.fromkeys((run.path.parent, *_checkpoint(run)))
@@ -44,7 +44,7 @@ def private_of(runs: Iterable[Run]) -> Private:
 
 
 def _checkpoint(run: Run) -> Iterator[Path]:
-    """The folder of a checkpoint, which every record of a reply names."""
+    """Yield the folder of a checkpoint, which every record of a reply names."""
     identity = run.basis.identity
     checkpoint = identity.answering.checkpoint if identity else None
     if checkpoint and Path(checkpoint).is_absolute():
@@ -52,7 +52,7 @@ def _checkpoint(run: Run) -> Iterator[Path]:
 
 
 def names_of(runs: Sequence[Run]) -> list[str]:
-    """Where the files of each run go, below ``runs/``; runs of one name in folders by digest.
+    """Name the files of each run, below ``runs/``; runs of one name lie in folders by digest.
 
     Raises:
         RunError: the same run stands twice.
@@ -101,7 +101,7 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
         if published != text:
             taken.append(to.name)
 
-    copy(source.score, target.score, private.said)
+    copy(source.score, target.score, private.in_reply)
     copy(source.details, target.details, private.json_lines)
     if source.identity.is_file():
         copy(source.identity, target.identity, private.json_text)

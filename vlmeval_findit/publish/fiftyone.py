@@ -23,7 +23,7 @@ from ..core.spelling import counted
 from ..report.transcripts import Transcript, gather
 from ..runs.boxes_of_rows import confidences_of
 from ..runs.scored_run import Run, RunError
-from .folder import made_anew
+from .folder import rewritten
 from .targets import NotExportableError, left_out
 
 _OVERLAP = Judging.BY_OVERLAP
@@ -50,7 +50,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
             is_first = (dataset, row.index) not in truths
             _add(samples, one, row, name, truth if is_first else None)
             truths.add((dataset, row.index))
-    with made_anew(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
+    with rewritten(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
         json.dump({"samples": list(samples.values())}, f, allow_nan=False)
     fields = [sample[name] for sample in samples.values() for name in names if name in sample]
     boxes = sum(len(field["detections"]) for field in fields)
@@ -71,7 +71,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
 
 
 def _shows_boxes(run: Run) -> bool:
-    """Whether the answers of a run are boxes: points have no extent."""
+    """Tell whether the answers of a run are boxes: points have no extent."""
     return run.question.in_boxes and getattr(run.question, "judged", _OVERLAP) is _OVERLAP
 
 
@@ -121,13 +121,13 @@ def _add(
 
 
 def _labels(sample: Document, name: str, kind: str) -> list[Document]:
-    """The labels of a field of a sample; made where there are none yet."""
+    """Return the labels of a field of a sample; make it where there is none yet."""
     held: list[Document] = sample.setdefault(name, {"_cls": kind, kind.lower(): []})[kind.lower()]
     return held
 
 
 def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
-    """The confidences of the boxes that are drawn, by frame, in their order."""
+    """Return the confidences of the boxes that are drawn, by frame, in their order."""
     found: dict[int, list[float | None]] = {}
     if not row.failed and "confidences" in row.details:
         boxes = row.details["boxes"]
@@ -139,7 +139,7 @@ def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
 
 
 def _field_names(runs: Sequence[Run]) -> list[str]:
-    """A field a run: its model, dataset and format."""
+    """Name a field a run by its model, dataset and format."""
     names: list[str] = []
     for run in runs:
         name = _name(f"{run.model} {run.question.column} {run.question.format}")
@@ -148,6 +148,6 @@ def _field_names(runs: Sequence[Run]) -> list[str]:
 
 
 def _name(text: str) -> str:
-    """A name that FiftyOne takes for a field: letters, digits and underscores, a letter first."""
+    """Make a name of a field: letters, digits and underscores, a letter first."""
     plain = re.sub(r"[^0-9A-Za-z]+", "_", text).strip("_")
     return plain if plain[:1].isalpha() else f"run_{plain}"

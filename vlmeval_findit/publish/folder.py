@@ -1,4 +1,4 @@
-"""A folder that an export makes anew: whole or not at all, and nothing of anybody else's in it.
+"""A folder that an export makes again: whole or not at all, and nothing of others in it.
 
 ``checksums.json`` holds the SHA-256 of every file; by it a folder is known to be ours.
 """
@@ -18,7 +18,7 @@ from .targets import NotExportableError
 
 
 @contextmanager
-def made_anew(out: Path, target: str) -> Iterator[Path]:
+def rewritten(out: Path, target: str) -> Iterator[Path]:
     """Yield an empty folder, whose files are those of ``out`` at the end of the block.
 
     Files that an earlier export wrote are replaced or deleted; others, such as a clone's ``.git``,
@@ -50,7 +50,7 @@ def make_store(out: Path, target: str) -> None:
 
 
 def written_files(checksums: Path, target: str) -> tuple[str, ...]:
-    """The files that a ``checksums.json`` of ours lists, and itself.
+    """Return the files that a ``checksums.json`` of ours lists, and itself.
 
     Raises:
         NotExportableError: an export to this target did not write it.
@@ -63,7 +63,7 @@ def _marker(target: str, files: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def _checksums(out: Path, target: str) -> Mapping[str, str]:
-    """What an earlier export wrote into a folder; nothing where it is empty or not there."""
+    """Return what an earlier export wrote into a folder; nothing if it is empty or new."""
     if out.exists() and not out.is_dir():
         raise NotExportableError(f"{out} is no folder: name another with --out")
     if not out.exists() or not any(out.iterdir()):

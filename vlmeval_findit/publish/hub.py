@@ -19,7 +19,7 @@ from ..core.spelling import counted
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
 from .copies import check_whole, copy_run, names_of, private_of
-from .folder import made_anew
+from .folder import rewritten
 from .tables import run_rows, write_queries, write_runs
 from .targets import some
 
@@ -34,14 +34,14 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     names = names_of(runs)
     private = private_of(runs)
     hidden: list[str] = []
-    with made_anew(out, "hub") as folder:
+    with rewritten(out, "hub") as folder:
         for run, name in zip(runs, names, strict=True):
             below = Path("runs", name).parent
             hidden += [(below / one).as_posix() for one in copy_run(run, folder / below, private)]
         write_queries(runs, names, folder / TABLES["queries"], private)
         write_runs(run_rows(runs, names), folder / TABLES["runs"], private)
         with atomic_write(folder / "README.md") as f:
-            f.write(private.ours(make_card(runs, licence, hidden)))
+            f.write(private.in_record(make_card(runs, licence, hidden)))
     queries = counted(sum(len(run.rows) for run in runs), "row")
     yield f"{out}/: {counted(len(runs), 'run')}, {queries}; the card is README.md"
     if hidden:

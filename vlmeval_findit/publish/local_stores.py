@@ -116,7 +116,7 @@ def _config(one: Tracked) -> dict[str, str]:
 
 
 def _logged(one: Tracked, image: Any) -> dict[str, Any]:
-    """All of a run at once, so that it is there or not."""
+    """Return all of a run at once, so that it is there or not."""
     worst = {
         f"worst/{answer.place:02}": image(answer.picture, caption=answer.caption)
         for answer in one.worst

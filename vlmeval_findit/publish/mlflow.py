@@ -66,7 +66,7 @@ def to_mlflow(
 
 
 def _known(client: Any, experiment: str, key: str) -> bool:
-    """Whether a run was logged; what a kill left of it is deleted."""
+    """Tell whether a run was logged; delete what a kill left of it."""
     known = False
     for found in client.search_runs([experiment], f"tags.`{KEY}` = '{key}'"):
         if found.info.status == "FINISHED":

@@ -61,45 +61,44 @@ class Private:
         self._in_records = _below(root, _FOLDER)
         self._in_replies = _below(root, _FOLDER_IN_A_REPLY)
 
-    def said(self, text: str) -> str:
-        """A text that somebody else may have said: no secret, no path that is known."""
+    def in_reply(self, text: str) -> str:
+        """Clean a text that somebody else may have written: no secret, no path that is known."""
         if text.startswith(FAILED):
-            return self.ours(text)
+            return self.in_record(text)
         return self._in_replies.sub(_last, scrub(text))
 
-    def ours(self, text: str) -> str:
-        """A text of our own records: no path at all, no user name in an address."""
+    def in_record(self, text: str) -> str:
+        """Clean a text of our own records: no path at all, no user name in an address."""
         return _ANY_PATH.sub(_last, self._in_records.sub(_last, _USER.sub("***@", scrub(text))))
 
     def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of a prediction file; what a run recorded of a reply is ours but for what the model
-        thought and wrote."""
+        """Clean a row of a prediction file; its record is ours but for what the model wrote."""
         whole = json.loads(row["extra_records"])
         record = {
-            key: changed(value, self.said if key in ("thought", "logprobs") else self.ours)
+            key: changed(value, self.in_reply if key in ("thought", "logprobs") else self.in_record)
             for key, value in whole[RECORD_KEY].items()
         }
         made = json.dumps({**whole, RECORD_KEY: record})
-        return {**row, "prediction": self.said(row["prediction"]), "extra_records": made}
+        return {**row, "prediction": self.in_reply(row["prediction"]), "extra_records": made}
 
     def json_text(self, text: str) -> str:
-        """A record of ours as JSON; the very same text where nothing changes."""
+        """Clean a record of ours as JSON; the very same text where nothing changes."""
         value = json.loads(text)
-        made = changed(value, self.ours)
+        made = changed(value, self.in_record)
         return text if made == value else json.dumps(made, indent=1, ensure_ascii=False)
 
     def json_lines(self, text: str) -> str:
-        """Lines of JSON that hold what somebody else may have said."""
+        """Clean lines of JSON that hold what somebody else may have written."""
         return "\n".join(self._line(line) if line else line for line in text.split("\n"))
 
     def _line(self, line: str) -> str:
         value = json.loads(line)
-        made = changed(value, self.said)
+        made = changed(value, self.in_reply)
         return line if made == value else json.dumps(made, ensure_ascii=False)
 
 
 def changed(value: Any, change: Change) -> Any:
-    """A nested JSON value with every string changed, keys of objects included."""
+    """Change every string of a nested JSON value, keys of objects included."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -110,14 +109,14 @@ def changed(value: Any, change: Change) -> Any:
 
 
 def places_in(text: str) -> Iterator[str]:
-    """Every address and every absolute path that a text speaks of."""
+    """Yield every address and every absolute path that a text speaks of."""
     for pattern in (_ADDRESS, _ANY_PATH):
         for found in pattern.finditer(text):
             yield found[0].rstrip(".")
 
 
 def places_of(folder: Path, files: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Every address and path in the files of a folder, each with those that have it.
+    """Find every address and path in the files of a folder, each with the files that have it.
 
     So that somebody can look before they are public; after everything that takes something out.
     """
@@ -142,7 +141,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def _values(path: Path) -> Iterable[Any]:
-    """What a file says, in pieces: JSON and Parquet as values, in which no character is escaped."""
+    """Yield what a file says: JSON and Parquet as values, in which no character is escaped."""
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
@@ -164,11 +163,11 @@ def _below(root: str, folder: str) -> re.Pattern[str]:
 
 
 def _any_separators(root: str) -> str:
-    """A folder however it is written: a path of Windows within JSON has every separator twice."""
+    """Match a folder however it is written: Windows paths in JSON have each separator twice."""
     return rf"{_SEPARATOR}+".join(map(re.escape, re.split(r"[\\/]+", root)))
 
 
 def _last(path: re.Match[str]) -> str:
-    """``…/name`` of a path."""
+    """Return ``…/name`` of a path."""
     *_, name = re.split(r"[\\/]+", path[0].rstrip("/\\"))
     return f"…/{name}"

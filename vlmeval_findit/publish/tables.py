@@ -53,11 +53,11 @@ Row = Mapping[str, Any]
 
 def write_runs(rows: Sequence[Row], path: Path, private: Private) -> None:
     """Write the rows of :func:`run_rows`."""
-    _write(changed(rows, private.ours), path)
+    _write(changed(rows, private.in_record), path)
 
 
 def run_rows(runs: Sequence[Run], names: Sequence[str]) -> list[Row]:
-    """One row a run, with its name; where it lies on this machine is left out."""
+    """Return one row a run, with its name; where it lies on this machine is left out."""
     return [
         {"run": name, **{key: value for key, value in run_row(run).items() if key != "path"}}
         for run, name in zip(runs, names, strict=True)
@@ -66,10 +66,10 @@ def run_rows(runs: Sequence[Run], names: Sequence[str]) -> list[Row]:
 
 def _queries(run: Run, name: str, private: Private) -> Iterator[dict[str, Any]]:
     for row in query_rows(run):
-        made: dict[str, Any] = changed({"run": name, **row}, private.said)
+        made: dict[str, Any] = changed({"run": name, **row}, private.in_reply)
         if made.get("error"):
             # Whoever asked wrote it, and the model nothing of it.
-            made["error"] = private.ours(row["error"])
+            made["error"] = private.in_record(row["error"])
         yield made
 
 

@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def said(self) -> Mapping[str, Any]:
-        """As JSON has it."""
+        """Return it for JSON."""
         return {
             "index": self.row.index,
             "score": self.score,
@@ -106,8 +106,8 @@ def log_each(
             without[one.reason] = without.get(one.reason, 0) + 1
         worst = [answer for one in found for answer in worst_answers(one, pictures, private)]
         figures = dict(_figures(row)) | dict(_of_slices(run_slices_table(run).records()))
-        name = private.ours(f"{run.model} {run.question.name}")
-        params = {name: private.ours(text) for name, text in _params(row)}
+        name = private.in_record(f"{run.model} {run.question.name}")
+        params = {name: private.in_record(text) for name, text in _params(row)}
         log(Tracked(run, key, name, params, figures, worst, private))
         new += 1
     before = "" if new == len(runs) else "; the others were there before, and stay as they are"
@@ -117,7 +117,7 @@ def log_each(
 
 
 def key_of(run: Run) -> str:
-    """What a run is known by: who was asked what, what was answered, and how that was scored."""
+    """Return what a run is known by: who was asked what, the answers, and how they are scored."""
     basis = run.basis
     sums = sorted((name, round(value, 6)) for name, value in run.sums.items())
     said = [run.model, run.question.name, basis.digest, basis.predictions_sha256, sums]
@@ -125,7 +125,7 @@ def key_of(run: Run) -> str:
 
 
 def plain_name(text: str) -> str:
-    """A name as every tracker takes it.
+    """Make a name that every tracker takes.
 
     >>> plain_name("F1@0.5 (failed calls as misses)")
     'F1 at 0.5 - failed calls as misses'
@@ -160,7 +160,7 @@ def _params(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[Answer]:
-    """The worst answers of a run, the worst first; calls that failed are no answers."""
+    """Yield the worst answers of a run, the worst first; failed calls are no answers."""
     score_of = transcript.run.benchmark.goodness
     replies = transcript.read_replies()
     answered = [row for row in transcript.run.rows if not row.failed]
@@ -170,8 +170,8 @@ def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterat
             place,
             row,
             score_of(row),
-            private.said(transcript.prompt(row.index)),
-            private.said(replies.get(row.index, "")),
+            private.in_reply(transcript.prompt(row.index)),
+            private.in_reply(replies.get(row.index, "")),
             _drawn(transcript, row),
         )
 

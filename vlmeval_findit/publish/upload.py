@@ -70,7 +70,7 @@ def look_at(name: str, private: bool) -> Repository:
 
 
 def changes(written: Sequence[str], repository: Repository) -> Mapping[str, list[str]]:
-    """The files that uploading a dataset's files would bring, replace and delete.
+    """Return the files that an upload would bring, replace and delete.
 
     Raises:
         NotExportableError: it would replace files that export did not write.
@@ -123,7 +123,7 @@ def upload(folder: Path, planned: Mapping[str, list[str]], repository: Repositor
 
 
 def _of_ours(api: Any, name: str, commit: str) -> frozenset[str]:
-    """The files that an earlier export wrote; none where its list is somebody else's."""
+    """Return the files that an earlier export wrote; none if the list is somebody else's."""
     where = {"repo_type": "dataset", "revision": commit}
     with TemporaryDirectory() as folder, suppress(NotExportableError):
         path = api.hf_hub_download(name, CHECKSUMS, cache_dir=folder, **where)
@@ -133,7 +133,7 @@ def _of_ours(api: Any, name: str, commit: str) -> frozenset[str]:
 
 @contextmanager
 def _client(name: str) -> Iterator[Any]:
-    """The hub's client; its errors become ours, without the token."""
+    """Yield the hub's client; its errors become ours, without the token."""
     import huggingface_hub as hub
 
     token = hub.get_token()
