@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -189,17 +188,30 @@ def test_what_is_not_installed_is_said_at_once(
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[demo.Bars]:
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have rich believe that it writes to a terminal."""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with demo.Bars() as bars:
-        yield bars
 
 
-def test_a_bar_counts_all_stages_of_a_model(terminal: demo.Bars) -> None:
-    for calls, finished in ((800, 100), (150, 0)):
-        terminal.planned(NANO, Planned(8, calls, finished))
-        terminal.answered([None, None])  # type: ignore[list-item]
-    terminal.planned(NANO_PX, Planned(8, 30, 0))
-    _, nano, other = terminal.bars.tasks
+def test_a_bar_counts_all_stages_of_a_model(terminal: None) -> None:
+    with demo.Bars() as shown:
+        for calls, finished in ((800, 100), (150, 0)):
+            shown.planned(NANO, Planned(8, calls, finished))
+            shown.answered([None, None])  # type: ignore[list-item]
+        shown.planned(NANO_PX, Planned(8, 30, 0))
+    _, nano, other = shown.bars.tasks
     assert (nano.description, nano.completed, nano.total) == (NANO, 104, 950)
     assert (other.description, other.completed, other.total) == (NANO_PX, 0, 30)
+
+
+def test_bars_are_on_the_terminal_while_others_print_into_the_log(
+    terminal: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (tmp_path / "demo.log").open("w") as log:
+        told = demo.Demonstration(tmp_path, log)
+        with demo.Bars() as bars, told.logged():
+            bars.planned(NANO, Planned(8, 800, 0))
+            bars.bars.refresh()
+            print("what a stage prints")
+    assert NANO in capsys.readouterr().err
+    assert (tmp_path / "demo.log").read_text() == "what a stage prints\n"

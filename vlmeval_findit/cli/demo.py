@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -168,7 +169,8 @@ class Bars:
     tasks: dict[str, TaskID] = field(default_factory=dict)
 
     def __enter__(self) -> Bars:
-        console = Console(stderr=True)
+        # Named, because the stream of that name is the log's while calls are made.
+        console = Console(file=sys.stderr)
         self.bars = Progress(
             *(TextColumn("   {task.description}"), BarColumn(), MofNCompleteColumn()),
             TimeRemainingColumn(),
@@ -243,8 +245,8 @@ def _tell(demo: Demonstration) -> None:
     _report(demo, runs)
     _go_on(
         f"errors {asked[-1].path.parent}",
-        f"data show {liked[-1].question.name} --index 3 --model {NANO_PX}",
-        "search --model Qwen3-VL=NAME --base-url http://localhost:8000/v1",
+        f"data show {liked[-1].question.name} --index 3",
+        "search --model Qwen3-VL-8B --serve vllm",
     )
 
 
@@ -260,7 +262,7 @@ def _tell_in_short(demo: Demonstration) -> None:
     _go_on(
         "demo",
         f"errors {asked[0].path.parent}",
-        "search --model Qwen3-VL=NAME --base-url http://localhost:8000/v1",
+        "search --model Qwen3-VL-8B --serve vllm",
     )
 
 
