@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...benchmarks.findit.annotation_tables import Prepared, find_table, read_table
+from ...benchmarks.findit.annotation_tables import Prepared, read_table
 from ...benchmarks.findit.datasets import Dataset
 from ...benchmarks.findit.query import Query
 from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
@@ -17,10 +17,9 @@ from ...benchmarks.refl4.annotations import RELEASE, Split, file_name, unlike_re
 from ...benchmarks.refl4.table import BEGIN as REF_L4_TABLES
 from ...benchmarks.refl4.table import IMAGES as REF_L4_IMAGES
 from ...benchmarks.refl4.table import table_name
-from ...core import places
 from ...core.files import file_sha256
 from ...core.image_files import Size
-from ...core.places import lmu_data_root
+from ...core.places import find_table, lmu_data_root
 from ...core.table_files import TableError, made_of
 from ..sources import SOURCES, WHOLE_REF_L4, Source, source_for
 
@@ -30,14 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AnnotationFile:
-    """A Parquet file: its name, the key of the address that it lies below, and what is wrong with
-    one that is on disk (None: nothing).  ``terms`` says whose it is, and its licence.
-    """
+    """A Parquet file of annotations."""
 
     name: str
-    base: str
-    terms: str
-    problem: Callable[[Path], str | None]
+    base: str  # Key of the address that it lies below
+    terms: str  # Whose it is, and its licence
+    problem: Callable[[Path], str | None]  # What is wrong with one on disk; None: nothing
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,12 +42,20 @@ class Fetched:
     """A table that can be fetched."""
 
     name: str
-    folder: str  # key of the image folder
-    source: Source  # of the images
+    folder: str  # Key of the image folder
+    source: Source  # Of the images
     files: Sequence[AnnotationFile]
-    ready: Callable[[Path | None], Path | None]  # it, if made of the owners' files; in that folder
-    make: Callable[[Path, Path, bool], Prepared]  # of a folder of Parquet files, into one, by force
-    queries: Callable[[Path], Sequence[Query]]  # its rows
+    is_owners: Callable[[Path], bool]  # Whether a table is made of the owners' annotations
+    make: Callable[[Path, Path, bool], Prepared]  # Of a folder of Parquet files, into one, by force
+    queries: Callable[[Path], Sequence[Query]]  # Its rows
+
+    def ready(self, out: Path | None) -> Path | None:
+        """Return the table, in a folder (None: where runs look), if it is the owners'."""
+        try:
+            path = find_table(self.name, "data get") if out is None else out / f"{self.name}.tsv"
+            return path if self.is_owners(path) else None
+        except (OSError, TableError):
+            return None
 
 
 def fetched_tables(names: Sequence[str] | None) -> list[Fetched]:
@@ -97,22 +102,15 @@ def _subset_table(dataset: Dataset, multilabel: bool) -> Fetched:
             return f"SHA-256 is {checksum}, but the release's file has {known.sha256}"
         return None
 
-    def ready(out: Path | None) -> Path | None:
-        try:
-            path = find_table(name) if out is None else out / f"{name}.tsv"
-            if known is None or made_of(path) != known.sha256:
-                return None
-            read_table(path)
-        except (OSError, TableError):
-            return None
-        return path
+    def is_owners(path: Path) -> bool:
+        return known is not None and made_of(path) == known.sha256 and bool(read_table(path))
 
     def make(parquet: Path, out: Path, force: bool) -> Prepared:
         return prepare_subset(parquet, out, dataset, multilabel)
 
     terms = "the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too"
     files = [AnnotationFile(f"{known.file}.parquet", "findit", terms, problem)] if known else []
-    return Fetched(name, dataset.images, source_for(dataset), files, ready, make, read_table)
+    return Fetched(name, dataset.images, source_for(dataset), files, is_owners, make, read_table)
 
 
 def _ref_l4_table(split: Split) -> Fetched:
@@ -120,14 +118,8 @@ def _ref_l4_table(split: Split) -> Fetched:
     name = table_name(split)
     terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
 
-    def ready(out: Path | None) -> Path | None:
-        try:
-            where = ref_l4.how_to_make(name)
-            path = places.find_table(name, where) if out is None else out / f"{name}.tsv"
-            rows = ref_l4.read_table(path)
-        except (OSError, TableError):
-            return None
-        return None if unlike_release([row.annotation for row in rows], split) else path
+    def is_owners(path: Path) -> bool:
+        return not unlike_release([row.annotation for row in ref_l4.read_table(path)], split)
 
     def make(parquet: Path, out: Path, force: bool) -> Prepared:
         return ref_l4.prepare(parquet, split, out, force)
@@ -141,9 +133,8 @@ def _ref_l4_table(split: Split) -> Fetched:
         )
         for part in split.parts
     ]
-    return Fetched(
-        name, REF_L4_IMAGES, SOURCES[WHOLE_REF_L4], files, ready, make, ref_l4.read_table
-    )
+    source = SOURCES[WHOLE_REF_L4]
+    return Fetched(name, REF_L4_IMAGES, source, files, is_owners, make, ref_l4.read_table)
 
 
 def _row_problem(path: Path, rows: int) -> str | None:
