@@ -160,7 +160,9 @@ setup(
         "filelock>=4",
         # The zstd of Python 3.14, for older ones: a complete journal.
         "backports.zstd>=1; python_version < '3.14'",
-        "matplotlib>=3.8",
+        # Charts of the report, and pictures of --plot; outlines of masks.
+        "vl-convert-python>=1.9",
+        "contourpy>=1.2",
         "jinja2>=3.1",
         # Models over HTTP: one session with kept connections.
         "aiohttp>=3.11",

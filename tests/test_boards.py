@@ -246,7 +246,7 @@ def test_a_page_shows_lines_support_and_no_boxes(board: Board) -> None:
     assert [data["pictures"][at]["name"] for at in card["shots"]] == ["1.jpg"]
     assert data["texts"][card["prompt"]].endswith("C: cow. Answer as plain.")
     # One row of a heat map, two columns, in the benchmark's order.
-    assert re.search(r'aria-label="Good: Accuracy by format; reported letter plain with', page)
+    assert re.search(r'aria-label="Accuracy by format; reported: Good letter plain', page)
     formats = page.split('<section id="formats"')[1].split("</section>")[0]
     assert formats.index(">plain</text>") < formats.index(">json</text>")
     assert "by IoU threshold" not in page

@@ -101,6 +101,14 @@ def shown(browser: Any, script: str) -> Any:
     return wait.WebDriverWait(browser, 60).until(lambda one: one.execute_script(script))
 
 
+def choose_detail(browser: Any, name: str) -> None:
+    browser.execute_script(
+        "const e = document.getElementById('detail-of'); e.value = arguments[0];"
+        "e.dispatchEvent(new Event('change'))",
+        name,
+    )
+
+
 def count(browser: Any) -> str:
     return browser.execute_script("return document.getElementById('count').textContent")
 
@@ -292,10 +300,10 @@ def test_light_and_dark_can_be_read(opened: Any, scheme: str) -> None:
 
 
 def colours(browser: Any) -> tuple[list[int], list[int]]:
-    """The colours of a plot's text and of the page behind it."""
+    """The colours of a chart's text and of the page behind it."""
     return browser.execute_script(
         "const rgb = text => text.match(/\\d+/g).slice(0, 3).map(Number);"
-        "const label = document.querySelector('.plot svg text');"
+        "const label = document.querySelector('.chart svg text');"
         "return [rgb(getComputedStyle(label).fill), "
         "rgb(getComputedStyle(document.body).backgroundColor)]"
     )
@@ -342,3 +350,86 @@ def test_every_box_of_an_answer_has_its_role(browser: Any, tmp_path: Path) -> No
     assert (
         "gone.png is not here" in browser.find_element("css selector", "#cards .card svg text").text
     )
+
+
+# --- charts ---------------------------------------------------------------------------------------
+
+MARK = ".role-mark > [aria-label]"
+
+
+def drawn(browser: Any, section: str) -> Any:
+    """The chart of a section, once the script has drawn it."""
+    browser.execute_script(f"document.querySelector('{section} .chart').scrollIntoView()")
+    shown(browser, f"return document.querySelector('{section} .drawing > div svg')")
+    return browser.find_element("css selector", f"{section} .chart")
+
+
+def test_the_first_screen_answers(opened: Any) -> None:
+    """Who is best, whether that is certain, in which format, and what is lost most by."""
+    said = opened.execute_script(
+        "return [...document.querySelectorAll('#headlines > div')].map(one => one.innerText)"
+    )
+    assert said[0].startswith("Who is best?\nGood")
+    assert said[1].startswith("Is the difference certain?\nYes\nGood against Evil")
+    assert said[2].startswith("In which format?\nxyxy_json\nthe best of 2 that Good")
+    assert said[3].startswith("What does the best lose most by?\n")
+    top, height = opened.execute_script(
+        "const box = document.getElementById('headlines').getBoundingClientRect();"
+        "return [box.bottom, innerHeight]"
+    )
+    assert top < height / 2
+
+
+@pytest.mark.parametrize(("section", "model"), [("#best", "Good"), ("#formats", "Good")])
+def test_a_mark_says_what_it_is(opened: Any, section: str, model: str) -> None:
+    """When it is pointed at, and with Tab and the arrow keys."""
+    from selenium.webdriver.common.keys import Keys
+
+    chart = drawn(opened, section)
+    marks = chart.find_elements("css selector", MARK)
+    pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains(
+        opened
+    ).move_to_element(marks[0]).perform()
+    tip = opened.find_element("id", "tip")
+    assert tip.text == marks[0].get_attribute("aria-label")
+    assert model in tip.text
+    assert [one.get_attribute("tabindex") for one in marks[:2]] == ["0", "-1"]
+    opened.execute_script("arguments[0].focus()", marks[0])
+    opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert tip.text == marks[1].get_attribute("aria-label") != marks[0].get_attribute("aria-label")
+    opened.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not tip.is_displayed()
+    assert opened.get_log("browser") == []
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_a_chart_is_saved(opened: Any, tmp_path: Path, kind: str) -> None:
+    opened.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    drawn(opened, "#best").find_element("css selector", f".save [value={kind}]").click()
+    wait = pytest.importorskip("selenium.webdriver.support.wait")
+    path = tmp_path / f"standings.{kind}"
+    wait.WebDriverWait(opened, 60).until(lambda _: path.is_file() and path.stat().st_size)
+    begins = {"svg": b"<svg", "png": b"\x89PNG"}[kind]
+    assert path.read_bytes().startswith(begins)
+
+
+def test_details_are_drawn_when_they_are_chosen(opened: Any) -> None:
+    details = "return [...document.querySelectorAll('.detail')].filter(one => one.open).length"
+    assert opened.execute_script(details) == 0
+    choose_detail(opened, "thresholds")
+    assert opened.execute_script(details) == 1
+    drawn(opened, "[data-detail=thresholds]")
+    choose_detail(opened, "not-as-asked")
+    assert opened.execute_script(details) == 1
+    assert opened.find_element("id", "reasons").is_displayed()
+
+
+def test_on_paper_all_stands_open(opened: Any) -> None:
+    closed = "return document.querySelectorAll('details:not([open])').length"
+    before = opened.execute_script(closed)
+    opened.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert (before > 0, opened.execute_script(closed)) == (True, 0)
+    opened.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert opened.execute_script(closed) == before

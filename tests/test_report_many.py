@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 from many_runs import FORMATS, make_runs
-from test_report_browser import browser
+from test_report_browser import browser, choose_detail, drawn
 from test_report_browser import pytestmark as on_chromium
 
+from vlmeval_findit.core.drawing import Curve
 from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.report.charts import CURVES, MAPS, curves
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.plots import CURVES, curves
-from vlmeval_findit.report.sections import Curves
+from vlmeval_findit.report.sections import Details, heat_maps_of
+from vlmeval_findit.report.standings import MODELS as STANDINGS_DRAWN
+from vlmeval_findit.report.standings import panels_of
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import Keep, load_runs
 
@@ -55,34 +58,50 @@ def few(board: Board, models: int) -> Board:
     return make_board([one.run for one in board.sweep if one.run.model in board.models[:models]])
 
 
-def curves_of(board: Board) -> Curves:
-    found = Curves(board)
+def details_of(board: Board) -> Details:
+    found = Details(board)
     gather([one.run for one in board.sweep], found.see)
     return found
+
+
+def thresholds(found: Details) -> dict[str, Any]:
+    ((title, drawn),) = found.drawn()
+    assert title == "IoU thresholds"
+    return dict(drawn.charts[0][1])
 
 
 @pytest.mark.parametrize("models", [1, CURVES, CURVES + 1, MODELS])
 def test_curves_are_those_of_the_first_models(made: Board, models: int) -> None:
     some = few(made, models)
-    found = curves_of(some)
-    (plot,) = found.plots()
-    drawn = [model for model in some.models if f">{model}</text>" in plot.svg]
+    found = details_of(some)
+    drawn = list(dict.fromkeys(row["model"] for row in thresholds(found)["data"]["values"]))
     assert drawn == list(some.models[:CURVES])
     # Of the others none is worked out.
-    assert {model for model, _ in found.made} == set(drawn)
+    assert {model for model, _ in found.curves} == set(drawn)
     assert bool(found.note) == (models > CURVES)
 
 
-def test_no_two_curves_look_alike(made: Board) -> None:
-    """Each is a line of a colour with a marker of a shape."""
-    one = next(iter(curves_of(few(made, 1)).made.values()))
-    places = {f"model {at}": at for at in range(CURVES)}
-    plot = curves("c", "All alike", dict.fromkeys(places, one), places)
-    legend = plot.svg[plot.svg.index('id="c-legend_1"') :]
-    colours = re.findall(r"style=\"fill: none; stroke: (#\w+); stroke-width: 1.8", legend)
-    shapes = re.findall(r'<use xlink:href="#(c-\w+)"', legend)
-    assert len(colours) == len(shapes) == CURVES
-    assert len(set(zip(colours, shapes, strict=True))) == CURVES
+def test_no_two_curves_look_alike() -> None:
+    """Each is a line of a colour with points of a shape."""
+    names = [f"model {at}" for at in range(CURVES)]
+    spec = curves("All alike", dict.fromkeys(names, Curve((0.5,), (50.0,), (50.0,), (50.0,))))
+    points = spec["spec"]["layer"][1]["encoding"]
+    looks = [points[channel]["scale"]["range"] for channel in ("color", "shape")]
+    assert points["color"]["scale"]["domain"] == points["shape"]["scale"]["domain"] == names
+    assert len(set(zip(*looks, strict=True))) == CURVES
+
+
+def test_what_is_drawn_is_bounded(made: Board) -> None:
+    (panel,) = panels_of(made)
+    assert [one.model for one in panel.dots] == list(made.models[:STANDINGS_DRAWN])
+    maps = heat_maps_of(made)
+    assert maps is not None
+    assert [title for title, _ in maps.charts] == [
+        f"Pascal, models {first + 1}–{min(first + MAPS, MODELS)}"
+        for first in range(0, MODELS, MAPS)
+    ]
+    for _, spec in maps.charts:
+        assert len({row["model"] for row in spec["data"]["values"]}) <= MAPS
 
 
 @pytest.mark.parametrize(("models", "is_long"), [(MODELS, True), (5, False)])
@@ -92,8 +111,7 @@ def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: b
     forced = some.sweep[0].run
     runs = [replace(forced, basis=replace(forced.basis, forced=said[:1]))]
     html = make_page(make_board([*runs, *(one.run for one in some.sweep[1:])]), datetime.now(UTC))
-    for what in (f"{models} formats of models", f"{models} models"):
-        assert (f"<summary>{what}</summary>" in html) == is_long
+    assert (f"<summary>{models} formats of models</summary>" in html) == is_long
     assert ('<div class="wide many" tabindex' in html) == is_long
     # Little that is said of a few runs is there to be seen, and is text.
     assert re.search(r"<h3>Forced</h3>\s*<ul><li>[^<]*asked without &lt;0&gt;</li></ul>", html)
@@ -111,19 +129,17 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         # Above the gallery lie some ten screens, whatever the number of models.
         above = "return document.getElementById('gallery').getBoundingClientRect().top"
         assert browser.execute_script(above) < 10 * 900
-        # No name of the legend lies on the curves, or beyond the edge.
-        lowest, names, edge = browser.execute_script(
-            "const svg = document.querySelector('#details svg');"
-            "const rect = one => one.getBoundingClientRect();"
-            "const texts = [...svg.querySelectorAll('text')];"
-            "const names = texts.filter(one => /^Model/.test(one.textContent)).map(rect);"
-            "const lines = [...svg.querySelectorAll('[id*=line2d] path[clip-path]')].map(rect);"
-            "return [Math.max(...lines.map(one => one.bottom)), names.map(one => one.top),"
-            " Math.max(...names.map(one => one.bottom)) - rect(svg).bottom]"
+        # Charts are no wider than there is room, and have their names inside.
+        choose_detail(browser, "thresholds")
+        drawn(browser, "[data-detail=thresholds]")
+        names = browser.execute_script(
+            "const svg = document.querySelector('[data-detail=thresholds] .drawing > div svg');"
+            "const edge = svg.getBoundingClientRect();"
+            "return [...svg.querySelectorAll('.role-legend-label text')].map(one => {"
+            "  const {right, bottom} = one.getBoundingClientRect();"
+            "  return right <= edge.right && bottom <= edge.bottom && edge.width <= innerWidth; })"
         )
-        assert len(names) == CURVES
-        assert min(names) > lowest
-        assert edge <= 0
+        assert names == [True] * CURVES
         # As many bars as one looks at; the others when they are wanted.
         bars = "return document.querySelectorAll('#losses .loss').length"
         assert browser.execute_script(bars) == 20
@@ -132,6 +148,7 @@ def test_it_is_looked_through(browser: Any, page: Path, width: int) -> None:
         browser.execute_script("arguments[0].click()", more)
         assert browser.execute_script(bars) == MODELS
         assert not more.is_displayed()
+        browser.execute_script("document.querySelector('#best details').open = true")
         # What scrolls keeps what stands above its columns.
         scrolled, top = browser.execute_script(
             "const box = document.querySelector('#best .wide.many');"

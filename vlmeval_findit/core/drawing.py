@@ -63,7 +63,7 @@ def outlines_of(mask: Any) -> tuple[Outline, ...]:
     [[0.0, 0.5, 0.5, 1.0, 1.0, 1.5, 1.5, 2.0]]
     """
     import numpy as np
-    from contourpy import contour_generator  # matplotlib brings it
+    from contourpy import contour_generator
 
     inside = np.pad(np.asarray(mask) != 0, 1).astype(float)
     # A pixel's middle is half a pixel from its corner; the padding is one pixel.

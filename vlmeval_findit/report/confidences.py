@@ -1,81 +1,57 @@
-"""Confidences drawn: reliability diagrams and F1 over a threshold, a row of two a run."""
+"""Confidences as a picture: reliability diagrams, and F1 over a threshold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from io import BytesIO
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from ..runs.confidences import Judged
+from .charts import definition, name, reliability_chart
+from .vega import png
 
-from ..boxes.confidences import DEFINITIONS
-from ..core.spelling import short, visible
-from ..runs.confidences import Judged, Sureness
-from .plots import colour_of
-
-_STYLE = {
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "text.parse_math": False,
-}
-_LONGEST = 60
-"""Characters of a run's name in a title."""
+_ACROSS = 3
+"""Runs beside each other."""
 
 
 def picture(runs: Sequence[Judged]) -> bytes:
-    """A PNG of the confidences of runs, by each definition."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(8.4, 3.2 * len(runs)), layout="constrained")
-        axes = figure.subplots(len(runs), 2, squeeze=False)
-        for run, (left, right) in zip(runs, axes, strict=True):
-            _reliability(left, run)
-            _f1(right, run)
-        # One key for all runs: a definition has the same colour in each.
-        known = {
-            line.get_label(): line
-            for row in axes
-            for line in row[1].get_lines()
-            if not str(line.get_label()).startswith("_")
-        }
-        figure.legend(
-            known.values(), known, loc="outside lower center", ncols=len(known), frameon=False
-        )
-        written = BytesIO()
-        figure.savefig(written, format="png", dpi=90)
-    return written.getvalue()
+    """Draw the confidences of runs as a PNG, by each definition."""
+    judged = {name(f"{run.model} on {run.dataset}"): run for run in runs}
+    bins = {
+        title: {one.definition: one.bins for one in run.by_definition}
+        for title, run in judged.items()
+    }
+    reliability = {**reliability_chart(bins), "columns": _ACROSS}
+    common = {key: reliability.pop(key) for key in ("config", "description", "usermeta")}
+    return png({**common, "vconcat": [reliability, _f1(judged)]})
 
 
-def _colour(one: Sureness) -> str:
-    return colour_of([*DEFINITIONS].index(one.definition))
-
-
-def _reliability(axes: Axes, run: Judged) -> None:
-    axes.plot([0, 100], [0, 100], color="#999999", linewidth=1, linestyle=":")
-    for one in run.by_definition:
-        said = [100 * bin_.confidence for bin_ in one.bins]
-        hits = [100 * bin_.hits for bin_ in one.bins]
-        colour = _colour(one)
-        most = max((bin_.boxes for bin_ in one.bins), default=1)
-        axes.plot(said, hits, color=colour, linewidth=1)
-        # The area says how many boxes there are, of those in the fullest bin.
-        axes.scatter(said, hits, [6 + 60 * bin_.boxes / most for bin_ in one.bins], colour)
-    axes.set(xlabel="confidence, %", ylabel="hits, %", xlim=(0, 101), ylim=(0, 101))
-    axes.set_title(short(visible(f"{run.model} on {run.dataset}"), _LONGEST), loc="left")
-
-
-def _f1(axes: Axes, run: Judged) -> None:
-    for one in run.by_definition:
-        colour = _colour(one)
-        points = one.curve
-        axes.plot(
-            [100 * value for value in points.thresholds], points.f1, color=colour,
-            label=one.definition,
-        )  # fmt: skip
-        if one.threshold is not None:
-            axes.plot(100 * one.threshold.value, one.threshold.f1, "o", color=colour, markersize=4)
-    axes.set(xlabel="boxes are kept from this confidence on, %", ylabel="F1@0.5", xlim=(0, 101))
+def _f1(runs: Mapping[str, Judged]) -> dict[str, Any]:
+    """F1 of the boxes that are kept, and the best threshold as a dot."""
+    rows, best = [], []
+    for title, run in runs.items():
+        for one in run.by_definition:
+            key = {"run": title, "by": one.definition}
+            points = zip(one.curve.thresholds, one.curve.f1, strict=True)
+            rows += [{**key, "t": 100 * at, "f1": f1, "best": False} for at, f1 in points]
+            if cut := one.threshold:
+                best.append({**key, "t": 100 * cut.value, "f1": cut.f1, "best": True})
+    x = {
+        "field": "t",
+        "type": "quantitative",
+        "title": "boxes kept from this confidence on (%)",
+    }
+    y = {"field": "f1", "type": "quantitative", "title": "F1@0.5 (%)", "scale": {"zero": False}}
+    encoding = {"x": x, "y": y, "color": definition(rows)}
+    return {
+        "data": {"values": [*rows, *best]},
+        "facet": {"field": "run", "type": "nominal", "title": None, "sort": [*runs]},
+        "columns": _ACROSS,
+        "spec": {
+            "width": 230, "height": 200,
+            "layer": [
+                {"transform": [{"filter": "!datum.best"}], "mark": "line", "encoding": encoding},
+                {"transform": [{"filter": "datum.best"}],
+                 "mark": {"type": "point", "filled": True, "opacity": 1}, "encoding": encoding},
+            ],
+        },
+    }  # fmt: skip

@@ -29,11 +29,15 @@ from .differences import opening_pair, pair_values
 from .gallery import gallery_data
 from .losses import losses_of
 from .pairs import Side, first_pairs, pairs_note, pairs_of
-from .sections import Curves, heat_map_sections, reasons_of, short_metrics
+from .sections import Details, forest_of, heat_maps_of, reasons_of, short_metrics
+from .standings import MODELS, headlines_of, panels_of
 from .transcripts import Missing, Transcript, gather
+from .vega import script as charts_script
 
 _TEMPLATES = Path(__file__).with_name("templates")
-_SCRIPTS = ("elements", "drawing", "zoom", "detail", "gallery", "compare", "losses", "start")
+_SCRIPTS = (
+    "elements", "drawing", "zoom", "detail", "gallery", "compare", "losses", "charts", "start",
+)  # fmt: skip
 """What the page's one script is made of, in this order."""
 _WITH_ASSETS = (_SCRIPTS[0], "index", *_SCRIPTS[1:], "assets")
 """The same of a page whose answers are in files beside it."""
@@ -71,19 +75,24 @@ class Contents:
 def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side]) -> Contents:
     """The contents of a page; see :func:`make_page`."""
     runs = [one.run for one in board.sweep]
-    curves = Curves(board)
-    found, missing = gather(runs, curves.see)
+    details = Details(board)
+    found, missing = gather(runs, details.see)
+    losses, panels = losses_of(board), panels_of(board)
+    forest, heat_maps = forest_of(board, panels), heat_maps_of(board)
+    charts = details.drawn()
     pairs = pairs_of(board, sides)
     causes = [(one.key, one.name, one.meaning) for one in board.benchmark.anatomy.causes]
-    reason_rows = reasons_of(board)
-    losses = losses_of(board)
+    reason_rows = [*reasons_of(board)]
     values = {
         "board": board,
         "title": f"{board.benchmark.name} report",
+        "headlines": headlines_of(board, panels, losses),
+        "forest": forest,
+        "drawn_models": MODELS,
         "losses": losses,
-        "heat_maps": list(heat_map_sections(board)),
-        "curves": list(curves.plots()),
-        "curves_note": curves.note,
+        "heat_maps": heat_maps,
+        "details": charts,
+        "details_note": details.note,
         "reason_rows": reason_rows,
         "reasons": list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
         "tables": [metric_table(board, metric.name) for metric in board.shown],
@@ -107,13 +116,16 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "version": __version__,
     }
     compared = pair_values(pairs, board.shown, runs)
-    data = {
+    data: dict[str, Any] = {
         "causes": causes,
         "losses": losses.values(),
         "pairs": compared,
         # What --compare names stands first.
         "opening_pair": 0 if first_pairs(board, sides) else opening_pair(compared, runs),
     }
+    drawn = [one for one in (forest, heat_maps, *(chart for _, chart in charts)) if one]
+    data["charts"] = {one.key: [spec for _, spec in one.charts] for one in drawn}
+    values["draws"] = bool(drawn)
     return Contents(
         runs, found, Choice.among(found, cards, first_pairs(board, sides)), values, data
     )
@@ -130,6 +142,7 @@ def rendered(
         shown: how many answers that is.
         folder: the folder beside the page that pictures and replies lie in (None: in the page).
     """
+    vega = charts_script() if contents.values["draws"] else ""
     script = _script(_SCRIPTS if folder is None else _WITH_ASSETS)
     template = environment().get_template("report.html.j2")
     page: str = template.render(
@@ -137,8 +150,9 @@ def rendered(
         shown=shown,
         folder=folder,
         data=Markup(json_in_html({**gallery, **contents.data})),
+        vega=Markup(vega),
         script=Markup(script),
-        script_hash=csp_hash(script),
+        script_hashes=[csp_hash(one) for one in (vega, script) if one],
     )
     return page
 

@@ -1,83 +1,80 @@
-"""The picture of a probe: what was said of every edge, against where it is.  matplotlib draws."""
+"""The picture of a probe: what was said of every edge, against where it is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from ..core.files import replacing
+from ..core.files import write_once
 from ..doctor.conventions import Convention, Floats
 from ..doctor.evidence import Evidence, Query, evidence_of
 from ..doctor.probe import Finding
+from .vega import CONFIG, png
 
-_STYLES = {"declared": (0, (5, 3)), "named": "-"}
-
-_ANSWERS = "answers"
+_DASHES = {"declared": [5, 3], "named": [1, 0]}
 
 _FAR = 1.5
 """Numbers beyond so many times the largest of the lines are left out of the picture."""
+
+_EVERY = "every size"
+"""Whose line it is that all sizes share."""
+
+Size = tuple[int, int]
 
 
 def draw(queries: Sequence[Query], finding: Finding, asked: Convention, path: Path) -> None:
     """Draw the answers about the scenes of a probe, x and y apart, and write a PNG.
 
-    Every size of picture has a colour, and a line where each convention would have its numbers.
+    Every size of image has a colour, and a line where each convention would have its numbers.
 
     Raises:
         OSError: it cannot be written.
     """
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
-    panels = figure.subplots(1, 2)
-    sizes = list(dict.fromkeys((query.width, query.height) for query in queries))
-    sizes.sort(key=lambda size: size[0] * size[1])
-    colours = [colormaps["viridis"](place) for place in np.linspace(0, 0.92, len(sizes))]
+    write_once(path, png(spec(queries, finding, asked)))
+
+
+def spec(queries: Sequence[Query], finding: Finding, asked: Convention) -> dict[str, Any]:
+    """Return the chart that :func:`draw` draws."""
+    sizes = sorted({(one.width, one.height) for one in queries}, key=lambda size: size[0] * size[1])
     order = (finding.named or finding.declared or asked).order
-    for axis, panel in enumerate(panels):
-        _lines(panel, axis, finding, sizes, colours)
-        for size, colour in zip(sizes, colours, strict=True):
+    panels = []
+    for axis in (0, 1):
+        points = []
+        for size in sizes:
             own = evidence_of([one for one in queries if (one.width, one.height) == size])
-            points = _points(own, axis, order.corners)
-            panel.plot(*points, "o", color=colour, ms=4.5, alpha=0.85, gid=_ANSWERS)
-        _dress(panel, axis)
-        _limits(panel)
-    figure.legend(handles=_legend(sizes, colours, finding), loc="outside right upper", fontsize=8)
-    figure.suptitle(_title(finding), fontsize=10)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=130)
+            true, said = _points(own, axis, order.corners)
+            ends = zip(true.tolist(), said.tolist(), strict=True)
+            points += [{"x": x, "y": y, "size": _name(size)} for x, y in ends]
+        panels.append(_panel(axis, points, [*_lines(axis, finding, sizes)]))
+    return {"config": dict(CONFIG), "title": {"text": _title(finding), "anchor": "start"},
+            "hconcat": panels}  # fmt: skip
+
+
+def _name(size: Size) -> str:
+    return f"{size[0]} x {size[1]}"
 
 
 def _points(evidence: Evidence, axis: int, corners: Floats) -> tuple[Floats, Floats]:
-    """Where edges are, in shares of the picture, and the numbers said of them; both (n,)."""
+    """Where edges are, in shares of the image, and the numbers said of them; both (n,)."""
     true, said = evidence.truths[:, evidence.truth], corners @ evidence.numbers[:, evidence.box]
     ends = [axis, axis + 2]
     return true[ends].ravel(), said[ends].ravel()
 
 
-def _lines(
-    panel: Axes,
-    axis: int,
-    finding: Finding,
-    sizes: Sequence[tuple[int, int]],
-    colours: Sequence[tuple[float, ...]],
-) -> None:
-    """Where numbers would lie; of a picture that is turned there is no line along one axis."""
-    ends = np.array([0.0, 1.0])
+def _lines(axis: int, finding: Finding, sizes: Sequence[Size]) -> Iterator[dict[str, Any]]:
+    """Where numbers would lie; of an image that is turned there is no line along one axis."""
     for what, convention in _conventions(finding).items():
         frame = convention.space.frame(np.array(sizes, float).T)
         # A line that all sizes share is of none of them.
         shared = bool(np.ptp(frame.scale, axis=1).max() == np.ptp(frame.offset, axis=1).max() == 0)
-        for place, own in enumerate(colours):
-            colour = (0.3, 0.3, 0.3) if shared else own
+        for place, size in enumerate(sizes[:1] if shared else sizes):
             if not frame.turned:
-                values = frame.scale[axis, place] * ends + frame.offset[axis, place]
-                style = _STYLES[what]
-                panel.plot(ends, values, ls=style, color=colour, lw=1, alpha=0.7, gid=what)
+                for x in (0.0, 1.0):
+                    y = float(frame.scale[axis, place] * x + frame.offset[axis, place])
+                    yield {"x": x, "y": y, "what": what, "size": _EVERY if shared else _name(size)}
 
 
 def _conventions(finding: Finding) -> dict[str, Convention]:
@@ -88,51 +85,62 @@ def _conventions(finding: Finding) -> dict[str, Convention]:
     return {what: one for what, one in both.items() if one is not None}
 
 
-def _dress(panel: Axes, axis: int) -> None:
+def _panel(
+    axis: int, points: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
     side = ("left", "right") if axis == 0 else ("top", "bottom")
-    panel.set_xlabel(f"true place of an edge along {'xy'[axis]} (0 {side[0]}, 1 {side[1]})")
-    panel.set_ylabel(f"number said for {'xy'[axis]}")
-    panel.set_xlim(0, 1)
-    panel.grid(alpha=0.25)
+    low, high = _limits(points, lines)
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1]},
+        "title": f"true place of an edge along {'xy'[axis]} (0 {side[0]}, 1 {side[1]})",
+    }
+    y = {
+        "field": "y",
+        "type": "quantitative",
+        "title": f"number said for {'xy'[axis]}",
+        "scale": {"domain": [low, high]},
+    }
+    colour = {"field": "size", "type": "nominal", "title": "image", "sort": None}
+    dash = {
+        "field": "what",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": [*_DASHES], "range": [*_DASHES.values()]},
+    }
+    return {
+        "width": 420, "height": 340,
+        "layer": [
+            {"data": {"values": list(lines)}, "mark": {"type": "line", "clip": True},
+             "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash}},
+            {"data": {"values": list(points)},
+             "mark": {"type": "point", "filled": True, "size": 30, "opacity": 0.85, "clip": True},
+             "encoding": {"x": x, "y": y, "color": colour}},
+        ],
+    }  # fmt: skip
 
 
-def _limits(panel: Axes) -> None:
+def _limits(
+    points: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]
+) -> tuple[float, float]:
     """Show the answers and the lines of what is named, however far those of what is declared go."""
-    points, lines, others = (_drawn(panel, gid) for gid in (_ANSWERS, "named", "declared"))
-    most = np.abs(lines if lines.size else others).max(initial=0.0)
-    if not most:
-        return
-    kept = np.concatenate([points[np.abs(points) <= _FAR * most], lines])
-    if kept.size:
-        low, high = min(0.0, float(kept.min())), max(0.0, float(kept.max()))
-        panel.set_ylim(low, high + 0.05 * (high - low))
+    of = {what: [one["y"] for one in lines if one["what"] == what] for what in _DASHES}
+    most = max(map(abs, of["named"] or of["declared"]), default=0.0)
+    said = [one["y"] for one in points]
+    kept = [y for y in said if abs(y) <= _FAR * most] + of["named"] if most else said
+    low, high = min([0.0, *kept]), max([0.0, *kept])
+    return low, high + 0.05 * (high - low) or 1.0
 
 
-def _drawn(panel: Axes, gid: str) -> Floats:
-    """What was drawn of the answers, or of the lines of one kind."""
-    lines = [one for one in panel.get_lines() if one.get_gid() == gid]
-    return np.concatenate([np.zeros(0), *(np.asarray(one.get_ydata(), float) for one in lines)])
-
-
-def _legend(
-    sizes: Sequence[tuple[int, int]], colours: Sequence[tuple[float, ...]], finding: Finding
-) -> list[Line2D]:
-    found = [
-        Line2D([], [], marker="o", ls="", color=colour, label=f"{width} x {height}")
-        for (width, height), colour in zip(sizes, colours, strict=True)
-    ]
-    for what in _conventions(finding):
-        found.append(Line2D([], [], color="0.4", ls=_STYLES[what], label=what))
-    return found
-
-
-def _title(finding: Finding) -> str:
+def _title(finding: Finding) -> list[str]:
     def words(convention: Convention | None) -> str:
         if convention is None:
             return "nothing"
         return f"{convention.space.means}, {convention.order.name}"
 
-    return (
-        f"{finding.outcome.value}\ndeclared: {words(finding.declared)}\n"
-        f"named: {words(finding.named)}"
-    )
+    return [
+        finding.outcome.value,
+        f"declared: {words(finding.declared)}",
+        f"named: {words(finding.named)}",
+    ]

@@ -1,4 +1,4 @@
-"""The sections of a page: heat maps and curves of one leaderboard, and reasons."""
+"""What the sections of a page draw of a leaderboard, as charts."""
 
 from __future__ import annotations
 
@@ -6,24 +6,37 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from ..core.drawing import Curve
 from ..core.metric import Metric
 from ..core.scored_row import ScoredRow
 from ..leaderboard.board import Board
 from ..leaderboard.columns import Column
+from ..leaderboard.formats import FormatRow
+from ..runs.boxes_of_rows import boxes_of_rows, defined
+from ..runs.calibration import Bin, reliability
 from ..runs.scored_run import Run
+from .charts import CURVES, MAPS, FormatCell, curves, forest, heat_maps, reliability_chart
 from .pairs import Key, key_of
-from .plots import CURVES, HeatMap, curves, heat_map
-from .svg import Plot
+from .standings import Panel
 from .transcripts import Transcript
+from .vega import Spec, svg
+
+_PAGES = 4
+"""Charts of heat maps of a dataset, at most; formats.csv has all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """The plots of one column."""
+class Drawn:
+    """Charts of which one is shown at a time, by their titles; ``key`` is unique on a page."""
 
-    name: str
-    plots: tuple[Plot, ...]
+    key: str
+    charts: tuple[tuple[str, Spec], ...]
+
+    def picture(self) -> Markup:
+        """Return the first as it stands there until the script draws, and in print."""
+        return Markup(svg(self.charts[0][1], self.key))
 
 
 def short_metrics(board: Board) -> list[Metric]:
@@ -31,66 +44,99 @@ def short_metrics(board: Board) -> list[Metric]:
     return [metric for metric in board.shown if metric.in_short_tables]
 
 
-def heat_map_sections(board: Board) -> Iterator[Section]:
-    """A section for every column in which a model was run in more than one format."""
-    for at, column in enumerate(board.columns):
-        plots = [
-            plot
-            for place, model in enumerate(board.models)
-            if (plot := _heat_map(f"heat{at}-{place}", board, model, column)) is not None
-        ]
-        if plots:
-            yield Section(column.name, tuple(plots))
-
-
-def _heat_map(name: str, board: Board, model: str, column: Column) -> Plot | None:
-    runs = [run for run in column.runs if run.model == model]
-    if len(runs) < 2:
+def forest_of(board: Board, panels: Sequence[Panel]) -> Drawn | None:
+    """The dots of models; None where nothing can be compared."""
+    if not panels:
         return None
-    runs.sort(key=lambda run: run.question.format_place)
-    figures = {run.question.format_cell: board.headline.value(run.sums) for run in runs}
-    cell = board.cells.get((model, column.name))
-    shown = HeatMap(
-        metric=board.headline,
-        axes=board.benchmark.format_axes,
-        rows=tuple(dict.fromkeys(row for row, _ in figures)),
-        columns=tuple(dict.fromkeys(c for _, c in figures)),
-        values={place: value for place, value in figures.items() if value is not None},
-        reported=cell.run.question.format_cell if cell and cell.run else None,
-    )
-    return heat_map(name, model, shown) if shown.values else None
+    return Drawn("standings", (("", forest(board.headline, board.models, panels)),))
 
 
-class Curves:
-    """The curves of a board, which take the details of all rows of a run.
+def heat_maps_of(board: Board) -> Drawn | None:
+    """The formats of models, dataset by dataset, the one with most formats first; None where no
+    model was run in more than one."""
+    by_dataset: dict[str, dict[str, list[FormatRow]]] = {}
+    for one in board.sweep:
+        by_dataset.setdefault(one.column, {}).setdefault(one.run.model, []).append(one)
+    found: dict[str, list[list[FormatCell]]] = {}
+    for dataset, runs in by_dataset.items():
+        maps = (
+            _cells(board, runs[model]) for model in board.models if len(runs.get(model, ())) > 1
+        )
+        if kept := [cells for cells in maps if cells]:
+            found[dataset] = kept
+    # Of as many formats the order of the board.
+    order = sorted(found, key=lambda name: -len({c.row + c.column for m in found[name] for c in m}))
+    values = [cell.value for maps in found.values() for one in maps for cell in one]
+    ends = (0.0, 100.0) if board.headline.share or not values else (min(values), max(values))
+    charts = []
+    for dataset in order:
+        maps_of = found[dataset]
+        for first in range(0, min(len(maps_of), _PAGES * MAPS), MAPS):
+            some = maps_of[first : first + MAPS]
+            which = f", models {first + 1}–{first + len(some)}" if len(maps_of) > MAPS else ""
+            cells = [cell for one in some for cell in one]
+            spec = heat_maps(board.headline, board.benchmark.format_axes, cells, ends)
+            charts.append((dataset + which, spec))
+    return Drawn("formats", tuple(charts)) if charts else None
 
-    Of every column they are those of the first :data:`.plots.CURVES` models in it.
+
+def _cells(board: Board, runs: Sequence[FormatRow]) -> list[FormatCell]:
+    """The values of a model's formats, in the benchmark's order."""
+    made = []
+    for one in sorted(runs, key=lambda one: one.run.question.format_place):
+        value = board.headline.value(one.run.sums)
+        if value is not None:
+            bounds = one.intervals.get(board.headline.name)
+            row, column = one.run.question.format_cell
+            made.append(
+                FormatCell(
+                    one.run.model, row, column, value,
+                    f"{bounds.low:.1f} to {bounds.high:.1f}" if bounds else "",
+                    len(one.run.rows), one.reported,
+                )
+            )  # fmt: skip
+    return made
+
+
+class Details:
+    """The charts of a board that take the details of all rows of a run.
+
+    Of every dataset they are those of the first :data:`.charts.CURVES` models in it.
     """
 
     def __init__(self, board: Board) -> None:
         self.board = board
         self._wanted = {key_of(run) for one in board.columns for run in _first(board, one)}
-        self.made: dict[Key, Curve] = {}
+        self.curves: dict[Key, Curve] = {}
+        self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
     def see(self, one: Transcript, rows: Sequence[ScoredRow]) -> None:
         """Take note of a run; see :func:`.transcripts.gather`."""
         key = key_of(one.run)
-        made = one.run.benchmark.curve(one.task, rows) if key in self._wanted else None
-        if made is not None:
-            self.made[key] = made
+        if key not in self._wanted:
+            return
+        if (made := one.run.benchmark.curve(one.task, rows)) is not None:
+            self.curves[key] = made
+        if names := defined(rows):
+            self.bins[key] = {name: reliability(boxes_of_rows(rows, name)) for name in names}
 
-    def plots(self) -> Iterator[Plot]:
-        """A plot of every column whose benchmark has a threshold that can be turned."""
-        places = {model: place for place, model in enumerate(self.board.models)}
-        for at, column in enumerate(self.board.columns):
-            runs = _first(self.board, column)
-            shown = {run.model: self.made[key_of(run)] for run in runs if key_of(run) in self.made}
-            if shown:
-                yield curves(f"curves{at}", column.name, shown, places)
+    def drawn(self) -> list[tuple[str, Drawn]]:
+        """Return the charts by what they show, those of every dataset that has such."""
+        thresholds: list[tuple[str, Spec]] = []
+        calibration: list[tuple[str, Spec]] = []
+        for column in self.board.columns:
+            runs = {key_of(run): run.model for run in _first(self.board, column)}
+            if lines := {m: self.curves[key] for key, m in runs.items() if key in self.curves}:
+                thresholds.append((column.name, curves(column.name, lines)))
+            if bins := {m: self.bins[key] for key, m in runs.items() if key in self.bins}:
+                calibration.append((column.name, reliability_chart(bins)))
+        kinds = (("IoU thresholds", "thresholds", thresholds),
+                 ("Calibration", "calibration", calibration))  # fmt: skip
+        return [(title, Drawn(key, tuple(found))) for title, key, found in kinds if found]
 
     @property
     def note(self) -> str:
-        """Whose curves are not drawn; empty where all are."""
+        """Whose charts are not drawn; empty where all are."""
         more = any(len(_reported(self.board, column)) > CURVES for column in self.board.columns)
         return f"Of every dataset the first {CURVES} models." if more else ""
 
@@ -105,16 +151,13 @@ def _reported(board: Board, column: Column) -> list[Run]:
     return [cell.run for cell in cells if cell is not None and cell.run is not None]
 
 
-def reasons_of(board: Board) -> list[tuple[Run, dict[str, float]]]:
+def reasons_of(board: Board) -> Iterator[tuple[FormatRow, dict[str, float]]]:
     """Every run with replies that were not as asked: the shares of their reasons.
 
     In percent of its replies (failed calls are none), the commonest reason first.
     """
-    shares = ((one.run, _reason_shares(one.run)) for one in board.sweep)
-    return [(run, found) for run, found in shares if found]
-
-
-def _reason_shares(run: Run) -> dict[str, float]:
-    replies = [row for row in run.rows if not row.failed]
-    counts = Counter(row.reason for row in replies if row.reason)
-    return {reason: 100.0 * n / len(replies) for reason, n in counts.most_common()}
+    for one in board.sweep:
+        replies = [row for row in one.run.rows if not row.failed]
+        counts = Counter(row.reason for row in replies if row.reason)
+        if counts:
+            yield one, {reason: 100.0 * n / len(replies) for reason, n in counts.most_common()}

@@ -15,6 +15,7 @@ function turnTheme() {
 
 at("theme").addEventListener("click", turnTheme);
 showTheme();
+startCharts();
 startDetail();
 startCompare();
 startGallery();

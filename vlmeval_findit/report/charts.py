@@ -1,0 +1,354 @@
+"""The charts of the report in the grammar of Vega-Lite: plain dicts, with their data in them.
+
+``usermeta`` says how a chart fits the page: how many ``panels`` it has, how wide a ``panel`` is in
+pixels, whether they ``stretch`` to the room there is, and the room of ``labels`` left of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from ..boxes.confidences import DEFINITIONS
+from ..core.drawing import Curve
+from ..core.metric import Metric
+from ..core.spelling import short, visible
+from ..runs.calibration import Bin
+from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel, said
+from .vega import CONFIG, INK, Spec
+
+COLOURS = (
+    "#3b86c8", "#d97b20", "#2b9a73", "#c9618f", "#8f7bd8", "#9a8a34", "#d0695f", "#3f9aab",
+)  # fmt: skip
+"""Of middle lightness, so that they stand out from light and dark alike."""
+
+_SHAPES = ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
+
+CURVES = 2 * len(COLOURS)
+"""Models whose curves a chart shows, the best: of more one sees neither whose they are nor their
+shape.  No two of them have both colour and shape in common."""
+
+MAPS = 12
+"""Models whose heat maps stand in one chart."""
+
+_LONGEST = 40
+_WIDE = 1150
+"""Pixels of a page, for the pictures that stand in it until the script draws."""
+
+
+def name(text: str) -> str:
+    """Return a name as charts show it."""
+    return short(visible(text), _LONGEST)
+
+
+def _chart(alt: str, fit: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "description": visible(alt), "usermeta": dict(fit), "config": dict(CONFIG), **body
+    }  # fmt: skip
+
+
+def _columns(count: int, panel: int, labels: int) -> int:
+    most = max(1, (_WIDE - labels) // panel)
+    return ceil(count / ceil(count / most))  # Rows of about the same length
+
+
+# --- who is best ----------------------------------------------------------------------------------
+
+_FILLED = {BEST: COLOURS[0], ALIKE: COLOURS[0], LOWER: "transparent", UNTESTED: "transparent"}
+_STROKES = {BEST: COLOURS[0], ALIKE: COLOURS[0], LOWER: "#7d8896", UNTESTED: "#7d8896"}
+_DOTS = {BEST: "diamond", ALIKE: "circle", LOWER: "circle", UNTESTED: "triangle-up"}
+
+
+def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Spec:
+    """Draw a dot with its interval for each model in each panel.
+
+    Those that cannot be told apart from the best of their panel are filled.
+    """
+    order = list(dict.fromkeys(one.model for panel in panels for one in panel.dots))
+    order.sort(key=models.index)
+    rows = []
+    for panel in panels:
+        for one in panel.dots:
+            bounds = one.entry.interval
+            spread = f" ({bounds.low:.1f} to {bounds.high:.1f})" if bounds else ""
+            rows.append({
+                "panel": name(panel.name), "model": name(one.model), "standing": one.standing,
+                "value": round(one.entry.value, 2),
+                "low": round(bounds.low, 2) if bounds else None,
+                "high": round(bounds.high, 2) if bounds else None,
+                "said": f"{name(one.model)}, {name(panel.name)}: "
+                f"{said(metric, one.entry.value)}{spread}; {one.standing}",
+            })  # fmt: skip
+    shown = [one for one in STANDINGS if any(row["standing"] == one for row in rows)]
+    y = {"field": "model", "type": "nominal", "title": None, "sort": [*map(name, order)],
+         "axis": {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}}  # fmt: skip
+    best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in panels)
+    fill, stroke, shape = (
+        {"field": "standing", "type": "nominal", "scale": {"domain": shown,
+         "range": [table[one] for one in shown]},
+         "legend": {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}}
+        for table in (_FILLED, _STROKES, _DOTS)
+    )  # fmt: skip
+    x = {"field": "low", "type": "quantitative", "title": None, "scale": {"zero": False},
+         "axis": {"tickCount": 4}}  # fmt: skip
+    labels = min(200, 30 + 7 * max(len(name(model)) for model in order))
+    across = _columns(len(panels), 190, labels)
+    return _chart(
+        f"{metric.title} with 95 % intervals; best: {best}",
+        {"panel": 190, "panels": len(panels), "labels": labels, "stretch": True},
+        {
+            "data": {"values": rows},
+            "facet": {"field": "panel", "type": "nominal", "title": None,
+                      "sort": [name(panel.name) for panel in panels]},
+            "columns": across,
+            "spec": {
+                "width": min(420, (_WIDE - labels) // across - 20),
+                "height": {"step": 26},
+                "encoding": {"y": y},
+                "layer": [
+                    {"mark": {"type": "rule", "strokeWidth": 2.5, "aria": False},
+                     "encoding": {"x": x, "x2": {"field": "high"}, "stroke": stroke}},
+                    {"mark": {"type": "point", "size": 110, "strokeWidth": 2, "opacity": 1},
+                     "encoding": {"x": {**x, "field": "value"}, "fill": fill, "stroke": stroke,
+                                  "shape": shape, "description": {"field": "said"}}},
+                ],
+            },
+        },
+    )  # fmt: skip
+
+
+def _unit(metric: Metric) -> str:
+    return f"{metric.title} (%)" if metric.share else metric.title
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FormatCell:
+    """A model's value in one format."""
+
+    model: str
+    row: str
+    column: str
+    value: float
+    bounds: str  # "" where it has no interval
+    queries: int
+    reported: bool
+
+
+_RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
+
+
+def heat_maps(
+    metric: Metric,
+    axes: tuple[str, str],
+    cells: Sequence[FormatCell],
+    ends: tuple[float, float],
+) -> Spec:
+    """Draw a metric by formats, a map a model, all on one scale.
+
+    Args:
+        metric: what the colours are of.
+        axes: what rows and columns are ("": nothing says it).
+        cells: in the order of models and formats.
+        ends: the ends of the scale.
+    """
+    rows, columns, models = (
+        list(dict.fromkeys(getattr(one, key) for one in cells))
+        for key in ("row", "column", "model")
+    )
+    step = max(48, 7 * max(len(word) for column in columns for word in [*column.split(), ""]) + 8)
+    values = [
+        {
+            "model": name(one.model), "row": one.row, "column": one.column,
+            "value": round(one.value, 2), "reported": one.reported,
+            "said": f"{name(one.model)}, {one.row} {one.column}: {said(metric, one.value)}"
+            + f" ({one.bounds})" * bool(one.bounds) + f", {one.queries:,} queries"
+            + ", reported" * one.reported,
+        }
+        for one in cells
+    ]  # fmt: skip
+    middle = ends[0] + 0.56 * (ends[1] - ends[0])
+    reported = [f"{one.model} {one.row} {one.column}" for one in cells if one.reported]
+    x = {"field": "column", "type": "nominal", "title": axes[1] or None, "sort": columns,
+         "axis": {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')",
+                  "domain": False, "ticks": False}}  # fmt: skip
+    y = {"field": "row", "type": "nominal", "title": axes[0] or None, "sort": rows,
+         "axis": {"domain": False, "ticks": False}}  # fmt: skip
+    colour = {
+        "field": "value", "type": "quantitative",
+        "scale": {"domain": list(ends), "range": list(_RAMP), "clamp": True},
+        "legend": {"title": _unit(metric), "orient": "bottom", "gradientLength": 240,
+                   "gradientThickness": 12},
+    }  # fmt: skip
+    frame = {"filter": "datum.reported"}
+    return _chart(
+        f"{metric.title} by {' and '.join(filter(None, axes)) or 'format'}; "
+        f"reported: {', '.join(reported)}",
+        {"panel": step * len(columns) + 24, "panels": len(models), "labels": 110,
+         "stretch": False},
+        {
+            "data": {"values": values},
+            "facet": {"field": "model", "type": "nominal", "title": None,
+                      "sort": [*map(name, models)]},
+            "columns": _columns(len(models), step * len(columns) + 24, 110),
+            "spacing": 24,
+            "spec": {
+                "width": {"step": step}, "height": {"step": 30},
+                "encoding": {"x": x, "y": y},
+                "layer": [
+                    {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 1},
+                     "encoding": {"fill": colour, "description": {"field": "said"}}},
+                    {"mark": {"type": "text", "fontSize": 12, "aria": False},
+                     "encoding": {"text": {"field": "value", "format": ".1f"},
+                                  "color": {"value": "black", "condition": {
+                                      "test": f"datum.value > {middle}", "value": "white"}}}},
+                    {"transform": [frame],
+                     "mark": {"type": "rect", "fill": None, "stroke": "#d9480f",
+                              "strokeWidth": 3.5, "aria": False}},
+                ],
+            },
+        },
+    )  # fmt: skip
+
+
+# --- curves ---------------------------------------------------------------------------------------
+
+_HALF = 0.5
+"""The threshold of scores; every curve has it."""
+
+
+def curves(dataset: str, found: Mapping[str, Curve]) -> Spec:
+    """Draw precision, recall and F1 by IoU threshold; at most :data:`CURVES` models."""
+    rows = [
+        {"model": name(model), "t": at, "precision": round(p, 2), "recall": round(r, 2),
+         "F1": round(f1, 2)}
+        for model, one in found.items()
+        for at, p, r, f1 in zip(one.thresholds, one.precision, one.recall, one.f1, strict=True)
+    ]  # fmt: skip
+    names = [*map(name, found)]
+    at_half = ", ".join(
+        f"{model} {one.f1[one.thresholds.index(_HALF)]:.1f} %" for model, one in found.items()
+    )
+    of_model = {"field": "model", "type": "nominal", "sort": names, "title": None}
+    colour = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
+    shape = [_SHAPES[(at + at // len(COLOURS)) % len(_SHAPES)] for at in range(len(names))]
+    legend = {"orient": "bottom", "symbolSize": 80}
+    faded = {"condition": {"param": "chosen", "value": 1}, "value": 0.12}
+    return _chart(
+        f"{dataset}: precision, recall and F1 by IoU threshold; F1 at {_HALF}: {at_half}",
+        {"panel": 250, "panels": 3, "labels": 60, "stretch": True},
+        {
+            "data": {"values": rows},
+            "transform": [
+                {"fold": ["precision", "recall", "F1"], "as": ["what", "value"]},
+                {"calculate": "datum.model + ', IoU ' + format(datum.t, '.2f') + ': ' + datum.what"
+                 " + ' ' + format(datum.value, '.1f') + ' %'", "as": "said"},
+            ],
+            "facet": {"field": "what", "type": "nominal", "title": None,
+                      "sort": ["precision", "recall", "F1"]},
+            "columns": 3,
+            "spec": {
+                "width": 320, "height": 220,
+                "layer": [
+                    {"params": [{"name": "chosen", "bind": "legend",
+                                 "select": {"type": "point", "fields": ["model"]}}],
+                     "mark": {"type": "line", "strokeWidth": 2, "aria": False},
+                     "encoding": {**_places(),
+                                  "color": {**of_model, "legend": legend,
+                                            "scale": {"domain": names, "range": colour}},
+                                  "opacity": faded}},
+                    {"mark": {"type": "point", "size": 42, "filled": True},
+                     "encoding": {**_places(),
+                                  "color": {**of_model, "scale": {"domain": names,
+                                                                  "range": colour}},
+                                  "shape": {**of_model, "legend": legend,
+                                            "scale": {"domain": names, "range": shape}},
+                                  "description": {"field": "said"}, "opacity": faded}},
+                    {"data": {"values": [{"t": _HALF}]},
+                     "mark": {"type": "rule", "strokeDash": [3, 3], "stroke": INK, "opacity": 0.6,
+                              "aria": False},
+                     "encoding": {"x": {"field": "t", "type": "quantitative"}}},
+                ],
+            },
+        },
+    )  # fmt: skip
+
+
+def _places() -> dict[str, Any]:
+    return {
+        "x": {"field": "t", "type": "quantitative", "title": "IoU threshold",
+              "scale": {"domain": [0, 1]}, "axis": {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]}},
+        "y": {"field": "value", "type": "quantitative", "title": "%",
+              "scale": {"domain": [0, 100]}},
+    }  # fmt: skip
+
+
+# --- confidences ----------------------------------------------------------------------------------
+
+
+def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
+    """Draw how often boxes of a confidence are right: a panel a run, a line a definition.
+
+    Args:
+        runs: bins by the names of runs and of definitions.
+    """
+    rows = [
+        {"run": name(run), "by": by, "confidence": round(100 * one.confidence, 2),
+         "hits": round(100 * one.hits, 2), "boxes": one.boxes,
+         "said": f"{name(run)}, by {by}: confidence {100 * one.confidence:.0f} %, "
+         f"{100 * one.hits:.0f} % right, {one.boxes:,} boxes"}
+        for run, definitions in runs.items()
+        for by, bins in definitions.items()
+        for one in bins
+    ]  # fmt: skip
+    percent = {"type": "quantitative", "scale": {"domain": [0, 100]}}
+    x = {"field": "confidence", "title": "confidence (%)", **percent}
+    y = {"field": "hits", "title": "hits (%)", **percent}
+    return _chart(
+        f"Share of hits by confidence: {', '.join(runs)}",
+        {"panel": 250, "panels": len(runs), "labels": 60, "stretch": True},
+        {
+            "data": {"values": rows},
+            "facet": {"field": "run", "type": "nominal", "title": None, "sort": [*map(name, runs)]},
+            "columns": min(4, len(runs)),
+            "spec": {
+                "width": 230, "height": 200,
+                "layer": [
+                    _diagonal(),
+                    {"mark": {"type": "line", "aria": False},
+                     "encoding": {"x": x, "y": y, "color": definition(rows)}},
+                    {"mark": {"type": "point", "filled": True, "opacity": 1},
+                     "encoding": {"x": x, "y": y, "color": definition(rows),
+                                  "size": {"field": "boxes", "type": "quantitative",
+                                           "scale": {"range": [20, 160]}, "legend": None},
+                                  "description": {"field": "said"}}},
+                ],
+            },
+        },
+    )  # fmt: skip
+
+
+def _diagonal() -> dict[str, Any]:
+    ends = {"values": [{"x": 0, "y": 0}, {"x": 100, "y": 100}]}
+    return {
+        "data": ends,
+        "mark": {"type": "line", "stroke": INK, "strokeDash": [3, 3], "opacity": 0.5,
+                 "aria": False},
+        "encoding": {"x": {"field": "x", "type": "quantitative"},
+                     "y": {"field": "y", "type": "quantitative"}},
+    }  # fmt: skip
+
+
+def definition(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the colour of a definition, the same wherever it is drawn."""
+    there = {row["by"] for row in rows}
+    known = [*DEFINITIONS]
+    return {
+        "field": "by", "type": "nominal", "title": None, "legend": {"orient": "bottom"},
+        "scale": {"domain": [one for one in known if one in there],
+                  "range": [COLOURS[known.index(one)] for one in known if one in there]},
+    }  # fmt: skip

@@ -1,0 +1,210 @@
+"""Who is best, and whether that is certain: every model against the best of its panel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..core.evidence import Evidence, mean
+from ..core.metric import Metric
+from ..core.spelling import counted
+from ..core.statistics import Difference, correct, difference
+from ..leaderboard.board import Board, RankedFigure
+from ..leaderboard.notes import formats_tried, formats_used
+from ..runs.intervals import evidence
+from .losses import Losses
+
+MODELS = 24
+"""Models that are drawn and tested against the best; the table has all."""
+
+_PANELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A model in a panel; ``to_best`` is None for the best."""
+
+    model: str
+    entry: RankedFigure
+    to_best: Difference | None
+
+    @property
+    def standing(self) -> str:
+        """How it stands to the best: one of :data:`STANDINGS`."""
+        if self.to_best is None:
+            return BEST
+        if self.to_best.p_value is None:
+            return UNTESTED
+        return LOWER if self.to_best.significant else ALIKE
+
+
+BEST, ALIKE, LOWER, UNTESTED = (
+    "best", "not told apart from the best", "significantly worse", "too few images to test",
+)  # fmt: skip
+STANDINGS = (BEST, ALIKE, LOWER, UNTESTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The models of one average or dataset, the best first."""
+
+    name: str
+    columns: Sequence[str]  # Its datasets
+    dots: tuple[Dot, ...]
+
+
+def panels_of(board: Board) -> list[Panel]:
+    """Return the panels of a board: all datasets, then each family, or each dataset of one.
+
+    A panel is as :class:`.Board` ranks it, by the headline with failed calls as misses.  Tests are
+    paired over images and corrected (Holm) for the models of their panel.
+    """
+    found = (_panel(board, *one) for one in _names(board))
+    return [panel for panel in found if panel.dots][:_PANELS]
+
+
+def _names(board: Board) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield each set of datasets once: its name, and the datasets."""
+    seen = set()
+    several = len({one.family for one in board.columns}) > 1
+    groups = [(one.name, one.columns) for one in board.averages]
+    if not several:
+        groups += [(one.name, (one.name,)) for one in board.columns]
+    for name, columns in groups:
+        if columns not in seen:
+            seen.add(columns)
+            # Of one dataset its own name says more than "Overall".
+            yield (columns[0] if len(columns) == 1 and not several else name), columns
+
+
+def _panel(board: Board, name: str, columns: Sequence[str]) -> Panel:
+    metric = board.metrics[0]
+    entries = {
+        model: cell.entries[metric.name]
+        for model in board.models
+        if (cell := board.cells.get((model, name))) and metric.name in cell.entries
+    }
+    order = sorted(entries, key=lambda model: (entries[model].rank or 0, model))[:MODELS]
+    if not order:
+        return Panel(name, columns, ())
+    best = _evidence(board, order[0], columns, metric)
+    tests = correct(
+        difference(_evidence(board, model, columns, metric), best, metric.name)
+        for model in order[1:]
+    )
+    dots = zip(order, [None, *tests], strict=True)
+    return Panel(name, columns, tuple(Dot(model, entries[model], test) for model, test in dots))
+
+
+def _evidence(board: Board, model: str, columns: Sequence[str], metric: Metric) -> Evidence:
+    runs = [run for name in columns if (run := board.cells[model, name].run) is not None]
+    found = [evidence(run, (metric,)) for run in runs]
+    return found[0] if len(found) == 1 else mean(found)
+
+
+# --- the first screen -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A question of the first screen: its answer in a few words, and what it rests on."""
+
+    question: str
+    answer: str
+    because: str
+
+
+def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[Headline]:
+    """Return what the first screen says: who is best, how certain, in which format, and what the
+    best loses most by; empty where nothing can be compared."""
+    if not panels:
+        return []
+    panel = panels[0]
+    return [
+        _who(board, panel),
+        *_certain(board, panel),
+        *_format(board, panel),
+        *_error(panel, losses),
+    ]
+
+
+def _who(board: Board, panel: Panel) -> Headline:
+    best = panel.dots[0]
+    alike = [one.model for one in panel.dots[1:] if one.standing == ALIKE]
+    names = [best.model, *alike]
+    answer = " and ".join(names) if len(names) < 3 else f"{best.model} and {len(alike)} others"
+    bounds = best.entry.interval
+    value = said(board.headline, best.entry.value)
+    spread = f", 95 % interval {bounds.low:.1f} to {bounds.high:.1f}" if bounds else ""
+    whose = f"{best.model}: " if alike else ""
+    over = f"mean over {counted(len(panel.columns), 'dataset')}"
+    where = over if len(panel.columns) > 1 else panel.columns[0]
+    return Headline(
+        "Who is best?", answer, f"{whose}{board.headline.name} {value}{spread}; {where}"
+    )
+
+
+def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
+    best, *others = panel.dots
+    question = "Is the difference certain?"
+    if not others:
+        return
+    next_, test = others[0], others[0].to_best
+    assert test is not None
+    points = "points" if board.headline.share else board.headline.unit
+    by = f"{abs(test.value):.1f} {points}".rstrip()
+    if test.interval is not None:
+        low, high = sorted((abs(test.interval.low), abs(test.interval.high)))
+        by += f" ({low:.1f} to {high:.1f})" if test.significant else ""
+    p = "" if test.corrected is None else f", p {_p(test.corrected)}"
+    against = f"{best.model} against {next_.model}, which comes next"
+    if next_.standing == UNTESTED:
+        yield Headline(question, "Not known", f"{against}: too few images to test {by}")
+    elif next_.standing == LOWER:
+        yield Headline(question, "Yes", f"{against}: {by}{p}")
+    else:
+        alike = sum(one.standing == ALIKE for one in others)
+        whom = next_.model if alike == 1 else f"{counted(alike, 'model')}, first {next_.model},"
+        yield Headline(question, "No", f"{best.model} and {whom} cannot be told apart: {by}{p}")
+
+
+def _p(value: float) -> str:
+    return "below 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _format(board: Board, panel: Panel) -> Iterator[Headline]:
+    used: dict[str, dict[str, int]] = {}
+    for model, name, columns in formats_used(board):
+        used.setdefault(model, {})[name] = len(columns)
+    best, *others = (one.model for one in panel.dots if one.standing in (BEST, ALIKE))
+    mine = used.get(best)
+    if not mine:
+        return
+    name = max(mine, key=lambda one: mine[one])
+    tried = formats_tried(board).get(best, 1)
+    why = f"the best of {tried} that {best} was asked in" if tried > 1 else "the only one asked"
+    if rest := sum(mine.values()) - mine[name]:
+        why += f"; on {counted(rest, 'dataset')} another one"
+    for model in others[:1]:
+        theirs = used[model]
+        why += f"; {model}: {max(theirs, key=lambda one: theirs[one])}"
+    yield Headline("In which format?", name, why)
+
+
+def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
+    best = panel.dots[0].model
+    bar = next((one for one in losses.bars if one.model == best), None)
+    if bar is None:
+        return
+    worst = max((one for one in bar.segments), key=lambda one: one.points, default=None)
+    question = "What does the best lose most by?"
+    if worst is None or worst.points < 0.05:
+        yield Headline(question, "Nothing", f"{best} made no error on {bar.where}")
+        return
+    lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that {best} lost"
+    yield Headline(question, worst.cause.name, f"{lost}: {worst.cause.meaning}")
+
+
+def said(metric: Metric, value: float) -> str:
+    """Format a value with its unit."""
+    return f"{value:.1f} {metric.unit}".rstrip()

@@ -1,0 +1,120 @@
+// Charts: each is drawn when it comes into view, as wide as there is room, and says what its marks are.
+const views = new Map();
+const MARK = ".role-mark > [aria-label]";
+
+// As many panels beside each other as fit, in rows of about the same length.
+function fit(spec, width) {
+  const { panel, panels, stretch } = spec.usermeta;
+  const labels = Math.min(spec.usermeta.labels, 0.4 * width);
+  const most = Math.max(1, Math.floor((width - labels) / panel));
+  spec.columns = Math.ceil(panels / Math.ceil(panels / most));
+  if (stretch) spec.spec.width = Math.min(420, Math.floor((width - labels) / spec.columns) - 20);
+  spec.config.axis.labelLimit = labels - 12;
+  spec.config.legend.columns = Math.max(1, Math.floor(width / 240));
+  spec.config.legend.labelLimit = Math.min(240, width - 40);
+  return spec;
+}
+
+async function drawChart(figure) {
+  const place = figure.querySelector(".drawing");
+  const width = place.clientWidth;
+  if (!width) return;
+  figure.dataset.width = width;
+  const which = figure.querySelector("select")?.value || 0;
+  const box = make("div");
+  const spec = fit(structuredClone(data.charts[figure.dataset.charts][which]), width);
+  // The page's policy lets nothing be evaluated: expressions are interpreted.
+  const { view } = await vegaEmbed(box, spec, { ast: true, renderer: "svg", actions: false, tooltip: false, defaultStyle: false });
+  if (which !== (figure.querySelector("select")?.value || 0)) return view.finalize();
+  views.get(figure)?.finalize();
+  views.set(figure, view);
+  place.replaceChildren(box);
+  figure.querySelector(".save").hidden = false;
+  reachMarks(place);
+}
+
+// One mark of a chart is a stop of the Tab key; from there the arrow keys go on.
+function reachMarks(place) {
+  place.querySelectorAll(MARK).forEach((mark, i) => mark.setAttribute("tabindex", i ? -1 : 0));
+}
+
+function turnMark(event) {
+  const mark = event.target.closest(MARK);
+  const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+  if (event.key === "Escape") at("tip").hidden = true;
+  if (!mark || !step) return;
+  event.preventDefault();
+  const marks = [...event.currentTarget.querySelectorAll(MARK)];
+  const next = marks[marks.indexOf(mark) + step];
+  if (!next) return;
+  mark.setAttribute("tabindex", -1);
+  next.setAttribute("tabindex", 0);
+  next.focus();
+}
+
+function showTip(event) {
+  const mark = event.target.closest(MARK);
+  at("tip").hidden = !mark;
+  if (!mark) return;
+  at("tip").textContent = mark.getAttribute("aria-label");
+  const { left, top, bottom, width } = mark.getBoundingClientRect();
+  const tip = at("tip").getBoundingClientRect();
+  const x = Math.max(8, Math.min(left + width / 2 - tip.width / 2, innerWidth - tip.width - 8));
+  at("tip").style.translate = `${x}px ${top > tip.height + 12 ? top - tip.height - 6 : bottom + 6}px`;
+}
+
+async function saveChart(event) {
+  const figure = event.currentTarget.closest("figure");
+  const kind = event.currentTarget.value;
+  const href = await views.get(figure).toImageURL(kind, 2);
+  make("a", { href, download: `${figure.dataset.charts}.${kind}` }).click();
+}
+
+function showDetail() {
+  for (const one of document.querySelectorAll(".detail")) {
+    one.open = one.dataset.detail === at("detail-of").value;
+    one.classList.toggle("off", !one.open);
+  }
+}
+
+// On paper all stands open, and afterwards as it was.
+function openForPrint() {
+  const closed = [...document.querySelectorAll("details:not([open])")];
+  for (const one of closed) one.open = true;
+  addEventListener("afterprint", () => { for (const one of closed) one.open = false; }, { once: true });
+}
+
+function startCharts() {
+  const figures = document.querySelectorAll(".chart");
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (isIntersecting && !views.has(target)) drawChart(target);
+    }
+  }, { rootMargin: "600px" });
+  const resized = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const figure = target.closest("figure");
+      if (views.has(figure) && target.clientWidth && Math.abs(target.clientWidth - figure.dataset.width) > 8) drawChart(figure);
+    }
+  });
+  for (const figure of figures) {
+    const place = figure.querySelector(".drawing");
+    seen.observe(figure);
+    resized.observe(place);
+    for (const what of ["pointerover", "focusin", "click"]) place.addEventListener(what, showTip);
+    for (const what of ["pointerleave", "focusout"]) place.addEventListener(what, () => { at("tip").hidden = true; });
+    place.addEventListener("keydown", turnMark);
+    figure.querySelector("select")?.addEventListener("change", () => drawChart(figure));
+    for (const button of figure.querySelectorAll(".save button")) button.addEventListener("click", saveChart);
+  }
+  for (const form of document.querySelectorAll(".chart form, #details form")) {
+    form.hidden = false;
+    form.addEventListener("submit", (event) => event.preventDefault());
+  }
+  if (at("detail-of")) {
+    at("detail-of").addEventListener("change", showDetail);
+    showDetail();
+  }
+  addEventListener("scroll", () => { at("tip").hidden = true; }, { passive: true });
+  addEventListener("beforeprint", openForPrint);
+}
