@@ -190,10 +190,10 @@ def test_boxes_in_another_space_than_was_said_are_told() -> None:
     replies = [str(box.tolist()) for box in truths]
     said = {"truths": truths, "format": "xyxy_text", "sizes": SIZE}
     right = findit.score(replies, space="pixels", **said)
-    assert (right.figures["F1@0.5"], right.doctor) == (100, None)
+    assert (right.figures["F1@0.5"], right.coordinate_check) == (100, None)
     wrong = findit.score(replies, space="grid1000", **said)
-    assert wrong.doctor is not None
-    assert "pixels" in wrong.doctor
+    assert wrong.coordinate_check is not None
+    assert "pixels" in wrong.coordinate_check
 
 
 def test_nothing_to_score() -> None:

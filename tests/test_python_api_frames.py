@@ -33,6 +33,8 @@ def test_one_row_a_run_one_row_a_query(world: World) -> None:
     assert bounds is not None
     assert (row["F1@0.5 low"], row["F1@0.5 high"]) == (bounds.low, bounds.high)
     assert table.loc["Fails", JSON]["failed calls"] == 4
+    assert row["space"] == "grid1000 (recorded by the run)"
+    assert row["digest"] == good.basis.digest
     queries = findit.load_runs(world.runs)
     assert len(queries) == 12 + 12 + 5
     of_good = queries[(queries.model == "Good") & (queries.dataset == JSON)]
@@ -62,6 +64,19 @@ def test_a_run_named_twice_is_there_once(world: World) -> None:
         world.run("Good", name, speaking(name, 0.9))
     assert len(findit.open_runs([world.runs, str(world.runs)])) == 2
     assert len(findit.load_scores([world.runs, str(world.runs)])) == 2
+
+
+def test_what_is_not_at_hand_is_none_and_said(world: World) -> None:
+    for name in (JSON, SEVERAL):
+        world.run("Good", name, speaking(name, 0.9))
+    (world.folder / "Pascal_multilabel.tsv").unlink()
+    with pytest.warns(UserWarning, match=rf"Good on {SEVERAL}.*: no images, prompts, truths: "):
+        queries = findit.load_runs(world.runs)
+    gone = queries[queries.dataset == SEVERAL]
+    assert len(gone) == 5
+    assert gone[["image", "prompt", "truth"]].isna().all(axis=None)
+    assert gone.reply.notna().all()
+    assert queries[queries.dataset == JSON].image.notna().all()
 
 
 def test_two_runs_are_compared(world: World) -> None:

@@ -50,13 +50,14 @@ def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
 
     from ..report.transcripts import gather
 
-    rows: list[dict[str, Any]] = []
-    for run in open_runs(paths):
-        found, missing = gather([run])
-        for one in missing:
-            warnings.warn(f"{run!r}: no images, prompts, truths: {one.reason}", stacklevel=2)
-        asked = found[0] if found else None
-        rows += ({**known, **_asked(asked, row)} for row, known in _scored(run))
+    runs = open_runs(paths)
+    found, missing = gather(runs)
+    for one in missing:
+        warnings.warn(f"{one.run!r}: no images, prompts, truths: {one.reason}", stacklevel=2)
+    asked = {one.run.path: one for one in found}
+    rows = [
+        {**known, **_asked(asked.get(run.path), row)} for run in runs for row, known in _scored(run)
+    ]
     frame = pd.DataFrame(rows)
     return frame[[*_FIRST, *frame.columns.difference(list(_FIRST), sort=False)]] if rows else frame
 
@@ -143,7 +144,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "table sha256": basis.table_sha256,
         "rows missing": len(basis.missing),
         "forced": list(basis.forced),
-        "doctor": basis.doctor,
+        "coordinate check": basis.doctor,
         "versions": dict(basis.versions),
         "scored with": dict(basis.scored_with),
     }

@@ -25,17 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Score:
-    """The score of replies.
+    """The score of replies."""
 
-    ``queries`` are in the order of the replies: sums, the reason, boxes in pixels, IoUs, hits
-    (:class:`..core.scored_row.ScoredRow`).  ``doctor`` is a line where the boxes fit another
-    coordinate space than was said; ``benchmark`` has the figures: of boxes, or of points.
-    """
-
-    queries: tuple[ScoredRow, ...]
+    queries: tuple[ScoredRow, ...]  # In the order of the replies: sums, reason, boxes, IoUs, hits
     sums: Mapping[str, float]
-    doctor: str | None
-    benchmark: FindIt = BENCHMARK
+    coordinate_check: str | None  # A line where the boxes fit another coordinate space
+    benchmark: FindIt = BENCHMARK  # Has the metrics: of boxes, or of points
 
     def __repr__(self) -> str:
         """The figures: the queries may be thousands."""
