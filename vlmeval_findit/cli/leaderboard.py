@@ -163,12 +163,8 @@ def _write_best_marks(runs: Sequence[Path], at_least: int) -> int:
 
     found = find_best_marks(load_runs(runs), at_least)
     path = best_marks.write(found.values())
-    for one in found.models:
-        print(f"{one.model}: {one.best.name}")
-        for figures in (one.shapes, one.colours):
-            seen = (f"{name} {f.accuracy:.1f} % of {f.questions}" for name, f in figures.items())
-            print(f"  {', '.join(seen)}")
-        print(f"  of {', '.join(run.path.name for run in one.runs)}")
+    print(found.table.title)
+    print_table(found.table, path.name)
     for left in found.apart:
         print(f"not counted: {left.run.path}: {left.reason}")
     print(f"good for all: {', '.join(found.good_shapes)}; {', '.join(found.good_colours)}")

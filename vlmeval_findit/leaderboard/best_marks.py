@@ -10,10 +10,11 @@ that is not there; what has too few questions is left out.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import __version__
 from ..benchmarks.vpbench.best_marks import Choice
@@ -22,6 +23,7 @@ from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape
 from ..runs.scored_run import Run
 from .columns import SetApart, columns_of
+from .table import Field, Kind, Table, Value
 
 AT_LEAST = 20
 """Questions that a shape or a colour needs to be compared."""
@@ -32,35 +34,58 @@ RULE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+SHAPES = tuple(shape.value for shape in Shape)
+
+
+class Seen(NamedTuple):
     """How well one shape or colour was answered, in percent, over so many questions."""
 
     accuracy: float
     questions: int
 
 
-Figures = Mapping[str, Seen]
-"""By the names of shapes, or of colours, in their order."""
-
-
 @dataclass(frozen=True, slots=True)
 class ModelMarks:
-    """One model's figures, at least one a shape and a colour, and the runs that they rest on."""
+    """What one model sees by the names of shapes and of colours, and the runs that say so."""
 
     model: str
-    shapes: Figures
-    colours: Figures
+    seen: Mapping[str, Seen]
     runs: tuple[Run, ...]
+
+    def of(self, names: Iterable[str]) -> dict[str, Seen]:
+        """Return those of these names that have enough questions."""
+        return {name: self.seen[name] for name in names if name in self.seen}
 
     @property
     def best(self) -> Choice:
-        return Choice(Shape(_best(self.shapes)), _best(self.colours))
+        shapes, colours = self.of(SHAPES), self.of(COLOURS)
+        # max takes the first of equals.
+        return Choice(
+            Shape(max(shapes, key=shapes.__getitem__)), max(colours, key=colours.__getitem__)
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Return what the file says of the model."""
+        seen = {
+            kind: {name: one._asdict() for name, one in self.of(names).items()}
+            for kind, names in (("shapes", SHAPES), ("colours", COLOURS))
+        }
+        runs = [
+            {
+                "file": run.path.name,
+                "digest": run.basis.digest,
+                "predictions_sha256": run.basis.predictions_sha256,
+                "table": run.basis.table,
+                "table_sha256": run.basis.table_sha256,
+            }
+            for run in self.runs
+        ]
+        return {"best": self.best.name, **seen, "runs": runs}
 
 
 @dataclass(frozen=True, slots=True)
 class MarksFound:
-    """The marks of all models, and the runs that no figure rests on."""
+    """The marks of all models, and the runs that no value rests on."""
 
     models: tuple[ModelMarks, ...]
     at_least: int
@@ -68,28 +93,45 @@ class MarksFound:
 
     @property
     def good_shapes(self) -> list[str]:
-        return _good([one.shapes for one in self.models], [shape.value for shape in Shape])
+        return self._good(SHAPES)
 
     @property
     def good_colours(self) -> list[str]:
-        return _good([one.colours for one in self.models], list(COLOURS))
+        return self._good(COLOURS)
+
+    def _good(self, names: Iterable[str]) -> list[str]:
+        had = {name: [one.seen[name] for one in self.models if name in one.seen] for name in names}
+        means = {name: fmean(one.accuracy for one in seen) for name, seen in had.items() if seen}
+        mean = fmean(means.values())
+        return [name for name, value in means.items() if value >= mean - 1e-9]
+
+    @property
+    def table(self) -> Table:
+        """One row a model: its best mark, and the accuracy of every shape and colour."""
+        names = (*SHAPES, *COLOURS)
+        rows: list[list[Value]] = []
+        for one in self.models:
+            accuracies = {name: seen.accuracy for name, seen in one.seen.items()}
+            rows.append([one.model, one.best.name, *map(accuracies.get, names)])
+        fields = [Field("model"), Field("best"), *(Field(name, Kind.VALUE) for name in names)]
+        return Table("Accuracy by mark in percent, failed calls as wrong", fields, rows)
 
     def values(self) -> dict[str, Any]:
-        """What ``VPBench_best_marks.json`` holds."""
+        """Return what ``VPBench_best_marks.json`` holds."""
         return {
             "rule": RULE,
             "at_least": self.at_least,
             "vlmeval_findit": __version__,
-            "models": {one.model: _values(one) for one in self.models},
+            "models": {one.model: one.values() for one in self.models},
             "good": {"shapes": self.good_shapes, "colours": self.good_colours},
         }
 
 
 def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> MarksFound:
-    """What scored runs say of marks.
+    """Find which marks models see best.
 
     Args:
-        runs: any; those over stage 1, or over questions of one's own in its layout, are taken.
+        runs: any; those over stage 1, or over custom questions in its layout, are taken.
         at_least: questions that a shape or a colour needs.
 
     Raises:
@@ -102,19 +144,19 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> MarksFound
             "VPBench_Stage1 --model MODEL"
         )
     columns, apart = columns_of(taken)
-    by_model: dict[str, list[Run]] = {}
-    for column in columns:
-        for run in column.runs:
-            by_model.setdefault(run.model, []).append(run)
-    found = tuple(_of(model, by_model[model], at_least) for model in sorted(by_model))
-    for one in found:
-        if not one.shapes or not one.colours:
-            what = "colour" if one.shapes else "shape"
-            raise ValueError(
-                f"{one.model}: no {what} with enough questions about one mark (at least "
-                f"{at_least}; --at-least N)"
-            )
-    return MarksFound(found, at_least, apart)
+    compared = [run for column in columns for run in column.runs]
+    found = []
+    for model in sorted({run.model for run in compared}):
+        mine = tuple(run for run in compared if run.model == model)
+        one = ModelMarks(model, _seen(mine, at_least), mine)
+        for what, names in (("shape", SHAPES), ("colour", COLOURS)):
+            if not one.of(names):
+                raise ValueError(
+                    f"{model}: no {what} with enough questions about one mark (at least "
+                    f"{at_least}; --at-least N)"
+                )
+        found.append(one)
+    return MarksFound(tuple(found), at_least, apart)
 
 
 def _is_stage_1(run: Run) -> bool:
@@ -123,73 +165,23 @@ def _is_stage_1(run: Run) -> bool:
     return isinstance(asked, VPQuestion) and not asked.original and asked.table != STAGE_2
 
 
-def _of(model: str, runs: Sequence[Run], at_least: int) -> ModelMarks:
-    rows = [row for run in runs for row in run.rows if row.slices.get("mark") != "absent"]
-    shapes = _figures(rows, [shape.value for shape in Shape], _shape, at_least)
-    return ModelMarks(model, shapes, _figures(rows, list(COLOURS), _colour, at_least), tuple(runs))
-
-
-def _figures(rows: Sequence[ScoredRow], names: Sequence[str], name_of: Any, least: int) -> Figures:
-    asked, right = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-    for row in rows:
-        name = name_of(row)
-        if name in asked:
-            asked[name] += row.sums.get("asked", 0)
-            right[name] += row.sums.get("right", 0)
+def _seen(runs: Sequence[Run], at_least: int) -> dict[str, Seen]:
+    asked, right = Counter[str](), Counter[str]()
+    for row in (row for run in runs for row in run.rows if row.slices.get("mark") != "absent"):
+        for mark in (row.slices.get("shape", ""), _colour(row)):
+            asked[mark] += int(row.sums.get("asked", 0))
+            right[mark] += int(row.sums.get("right", 0))
     return {
-        name: Seen(100 * right[name] / count, int(count))
-        for name, count in asked.items()
-        if count >= max(1, least)
+        name: Seen(round(100 * right[name] / asked[name], 4), asked[name])
+        for name in (*SHAPES, *COLOURS)
+        if asked[name] >= max(1, at_least)
     }
-
-
-def _shape(row: ScoredRow) -> str | None:
-    return row.slices.get("shape")
 
 
 _COLOURS = re.compile(rf"\b({'|'.join(COLOURS)})\b", re.IGNORECASE)
 
 
-def _colour(row: ScoredRow) -> str | None:
-    """The colour among a row's properties, where there is just one."""
+def _colour(row: ScoredRow) -> str:
+    """Return the colour among a row's properties, where there is just one."""
     named = {name.lower() for name in _COLOURS.findall(row.slices.get("property", ""))}
-    return named.pop() if len(named) == 1 else None
-
-
-def _best(figures: Figures) -> str:
-    """The first of equals: figures are in the order of marks."""
-    return max(figures, key=lambda name: (figures[name].accuracy, figures[name].questions))
-
-
-def _good(models: Sequence[Figures], names: Sequence[str]) -> list[str]:
-    means = {
-        name: fmean(had)
-        for name in names
-        if (had := [m[name].accuracy for m in models if name in m])
-    }
-    mean = fmean(means.values())
-    return [name for name, value in means.items() if value >= mean - 1e-9]
-
-
-def _values(one: ModelMarks) -> dict[str, Any]:
-    def figures(found: Figures) -> dict[str, Any]:
-        return {
-            name: {"accuracy": round(seen.accuracy, 4), "questions": seen.questions}
-            for name, seen in found.items()
-        }
-
-    return {
-        "best": one.best.name,
-        "shapes": figures(one.shapes),
-        "colours": figures(one.colours),
-        "runs": [
-            {
-                "file": run.path.name,
-                "digest": run.basis.digest,
-                "predictions_sha256": run.basis.predictions_sha256,
-                "table": run.basis.table,
-                "table_sha256": run.basis.table_sha256,
-            }
-            for run in one.runs
-        ],
-    }
+    return named.pop() if len(named) == 1 else ""
