@@ -23,7 +23,7 @@ from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.tables import errors_table
+from vlmeval_findit.leaderboard.errors import errors_table
 from vlmeval_findit.runs.anatomy import (
     NoAnatomyError,
     anatomy_of,

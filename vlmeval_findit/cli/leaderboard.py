@@ -16,6 +16,7 @@ from ..core.statistics import INTERVALS
 from ..leaderboard.board import Board, boards
 from ..leaderboard.choosing import FLAG, HALF
 from ..leaderboard.columns import SetApart
+from ..leaderboard.errors import lost_table
 from ..leaderboard.files import folder_of, write_board
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..leaderboard.openvlm import NO_META, read_meta
@@ -128,6 +129,10 @@ def _print_board(board: Board) -> None:
     if formats:
         shown = "; ".join(first_lines(formats, "formats.csv"))
         print_folded(f"Each in one format: {shown}")
+    lost = lost_table(board)
+    if lost.rows:
+        print(f"{lost.title}, in points (means over datasets):")
+        print_table(lost, "errors.csv")
 
 
 def print_remarks(board: Board, rest: str) -> None:

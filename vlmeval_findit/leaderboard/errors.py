@@ -1,23 +1,93 @@
-"""The tables of one run: what its score lost, where, and what lenient parsing would take."""
+"""The tables of what scores lost: of a leaderboard, and of one run with what it can say more."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from ..benchmarks.findit.metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..core.anatomy import Anatomy
 from ..core.metric import Better, Metric
 from ..core.statistics import Difference
-from ..runs.anatomy import Loss, Part
+from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, points_of
 from ..runs.intervals import intervals
 from ..runs.rejection import shares_of
 from ..runs.salvage import steps_of, taken
 from ..runs.scored_run import Run
 from ..runs.twins import Syntax
+from .board import Board
+from .formats import FormatRow
+from .notes import cells_of
 from .table import Cell, Field, Kind, Note, Table, Value, count, value
+from .tables import RUN_FIELDS, run_cells
 
 _POINTS = Field("points", Kind.DIFFERENCE, interval=True)
-_MOSTLY = 2
+_MOSTLY, _MOSTLY_OF_MODEL = 2, 3
+_LEAST = 0.05
+"""Fewer points are shown as 0.0."""
+
+# --- of a leaderboard -----------------------------------------------------------------------------
+
+
+def lost_table(board: Board) -> Table:
+    """Make one row a model: its score, and what it lost most points by; means over its datasets.
+
+    A model with a run that was scored before errors were counted has no row.
+    """
+    anatomy = board.benchmark.anatomy
+    names = {one.key: one.name for one in anatomy.causes}
+    runs: dict[str, list[Run]] = {}
+    for cell in cells_of(board):
+        if cell.run is not None:
+            runs.setdefault(cell.model, []).append(cell.run)
+    rows: list[list[Value]] = []
+    for model, mine in runs.items():
+        try:
+            found = [points_of(run) for run in mine]
+        except NoAnatomyError:
+            continue
+        means = {key: fmean(points[key] for points in found) for key in names}
+        most = sorted((-points, names[key]) for key, points in means.items() if points >= _LEAST)
+        score = fmean(anatomy.score.value(run.sums) or 0 for run in mine)
+        mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_MOSTLY_OF_MODEL])
+        rows.append([model, score, sum(means.values()), mostly])
+    fields = [Field("model"), *(Field(name, Kind.VALUE) for name in ("score", "lost"))]
+    return Table("What was lost", [*fields, Field("mostly by")], rows)
+
+
+def errors_table(board: Board) -> Table:
+    """Make one row a comparable run: its score, and the points that every type took from it.
+
+    Types that no run has are left out.  A run that was scored before events were counted has none.
+    """
+    anatomy = board.benchmark.anatomy
+    found = [_losses(one) for one in board.sweep]
+    causes = [
+        cause
+        for cause in anatomy.causes
+        if any(losses[cause.key].events for losses in found if losses)
+    ]
+    rows: list[list[Value]] = []
+    for one, losses in zip(board.sweep, found, strict=True):
+        rows.append([*run_cells(one), anatomy.score.value(one.run.sums)])
+        for cause in causes:
+            loss = losses.get(cause.key)
+            rows[-1] += [Cell(loss.points, loss.interval), loss.events] if loss else [None, None]
+    fields = [*RUN_FIELDS, Field(anatomy.score.name, Kind.VALUE)]
+    for cause in causes:
+        fields += [value(cause.name), count(f"{cause.name} events")]
+    return Table("Errors", fields, rows)
+
+
+def _losses(one: FormatRow) -> Mapping[str, Loss]:
+    """Return the losses of a run by the keys of their types; empty where none were counted."""
+    try:
+        return {loss.cause.key: loss for loss in anatomy_of(one.run)}
+    except NoAnatomyError:
+        return {}
+
+
+# --- of one run -----------------------------------------------------------------------------------
 
 
 def losses_table(run: Run, losses: Sequence[Loss]) -> Table:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from ..core.files import atomic_write
 from .board import HOME, Board
+from .errors import errors_table, lost_table
 from .openvlm import NO_META, Meta, as_openvlm
 from .render import markdown_page, to_csv, to_latex
 from .sheet import write_sheets
-from .slices import parts_tables, slices_table
+from .slices import slices_table, slices_tables
 from .table import Table
 from .tables import (
     APART,
     apart_table,
-    errors_table,
     formats_table,
     metric_table,
     overall_table,
@@ -51,24 +51,35 @@ def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -
     for name, text in texts.items():
         with atomic_write(out / name) as f:
             f.write(text)
+    scores, *metrics = _metric_tables(board)
+    values, formats, *others = lists.values()
+    sheets = {
+        "Scores": scores,
+        "Formats": formats,
+        "What was lost": lost_table(board),
+        **{table.title: table for table in metrics},
+        **{table.title.partition(":")[0]: table for table in (*others, values)},
+    }
     workbook = out / "leaderboard.xlsx"
-    write_sheets(_metric_tables(board), list(lists.values()), workbook)
+    write_sheets(sheets, workbook)
     return [workbook, *(out / name for name in texts)]
 
 
-def _metric_tables(board: Board) -> dict[str, Table]:
-    return {metric.name: metric_table(board, metric.name) for metric in board.shown}
+def _metric_tables(board: Board) -> list[Table]:
+    """The headline's first."""
+    return [metric_table(board, metric.name) for metric in board.shown]
 
 
 def as_markdown(board: Board) -> str:
     """Write the whole leaderboard as a Markdown page."""
-    tables = [overall_table(board), *_metric_tables(board).values(), *parts_tables(board)]
-    others = (formats_table(board), apart_table(board).only(*APART))
-    tables += [table for table in others if table.rows]
-    return markdown_page(f"{board.benchmark.name} leaderboard", tables)
+    scores, *metrics = _metric_tables(board)
+    tables = [overall_table(board), scores, formats_table(board), lost_table(board)]
+    tables += [*metrics, *slices_tables(board), apart_table(board).only(*APART)]
+    shown = [table for table in tables if table.rows or table.notes]
+    return markdown_page(f"{board.benchmark.name} leaderboard", shown)
 
 
 def as_latex(board: Board) -> str:
     """Write one ``table*`` a metric, each with all notes: it may be copied alone."""
-    tables = map(to_latex, _metric_tables(board).values())
+    tables = map(to_latex, _metric_tables(board))
     return "\n".join([r"% needs \usepackage{booktabs,graphicx}", *tables])

@@ -39,17 +39,17 @@ def run_slices_table(run: Run) -> Table:
     return Table("Slices", fields, list(_slices(run, metrics)))
 
 
-def parts_tables(board: Board) -> list[Table]:
+def slices_tables(board: Board) -> list[Table]:
     """Make a table a dataset of the headline metric by slices: the reported runs of models."""
     runs: dict[str, list[Run]] = {}
     for one in board.sweep:
         if one.reported and _plain([board.headline]):
             runs.setdefault(one.column, []).append(one.run)
-    tables = (_parts_table(dataset, members, board.headline) for dataset, members in runs.items())
+    tables = (_slices_table(dataset, members, board.headline) for dataset, members in runs.items())
     return [table for table in tables if table.rows or table.notes]
 
 
-def _parts_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
+def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
     """Make a table of slices x models; of a kind with many values only their number is noted."""
     values: dict[str, set[str]] = {}
     counts: dict[tuple[str, str], int] = {}
@@ -67,10 +67,10 @@ def _parts_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
         for (kind, part), rows in sorted(counts.items())
         if kind not in many
     ]
-    title = f"{metric.name} by parts of {dataset}"
+    title = f"{metric.name} by slices of {dataset}"
     left_out = [f"{dataset}: {kind}: {n} values, in slices.csv" for kind, n in many.items()]
-    notes = [Note("Parts in no table", left_out)] if left_out else []
-    return Table(title, [Field("part"), count("queries"), *map(value, models)], shown, notes)
+    notes = [Note("Slices in no table", left_out)] if left_out else []
+    return Table(title, [Field("slice"), count("queries"), *map(value, models)], shown, notes)
 
 
 def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ..core.spelling import counted
 from ..core.statistics import Difference
-from ..runs.anatomy import Loss, NoAnatomyError, anatomy_of
 from ..runs.intervals import intervals
 from ..runs.scored_run import Run
 from .board import OVERALL, Board, RankedFigure
@@ -228,37 +227,3 @@ def apart_table(board: Board) -> Table:
         if (run := one.run)
     ]
     return Table(f"Not compared: {counted(len(rows), 'run')}", fields, rows)
-
-
-def errors_table(board: Board) -> Table:
-    """Make one row a comparable run: its score, and the points that every cause took from it.
-
-    Causes that no run has are left out.  A run that was scored before events were counted has none.
-    """
-    anatomy = board.benchmark.anatomy
-    found = [_losses(one) for one in board.sweep]
-    causes = [
-        cause
-        for cause in anatomy.causes
-        if any(losses[cause.key].events for losses in found if losses)
-    ]
-    rows: list[list[Value]] = []
-    for one, losses in zip(board.sweep, found, strict=True):
-        dataset, model, *rest = run_cells(one)
-        rows.append([model, dataset, *rest, anatomy.score.value(one.run.sums)])
-        for cause in causes:
-            loss = losses.get(cause.key)
-            rows[-1] += [Cell(loss.points, loss.interval), loss.events] if loss else [None, None]
-    dataset_field, model_field, *fields = RUN_FIELDS
-    fields = [model_field, dataset_field, *fields, Field(anatomy.score.name, Kind.VALUE)]
-    for cause in causes:
-        fields += [value(cause.name), count(f"{cause.name} events")]
-    return Table("Errors", fields, rows)
-
-
-def _losses(one: FormatRow) -> Mapping[str, Loss]:
-    """Return the losses of a run by the keys of causes; empty where none were counted."""
-    try:
-        return {loss.cause.key: loss for loss in anatomy_of(one.run)}
-    except NoAnatomyError:
-        return {}

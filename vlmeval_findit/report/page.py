@@ -20,7 +20,7 @@ from ..core.spelling import counted, visible
 from ..leaderboard.board import Board
 from ..leaderboard.notes import NOTE, format_note, formats_used
 from ..leaderboard.render import to_html
-from ..leaderboard.slices import parts_tables
+from ..leaderboard.slices import slices_tables
 from ..leaderboard.tables import APART, apart_table, metric_table, notes_of
 from ..runs.comparison import FOUND
 from ..runs.scored_run import Run
@@ -96,7 +96,7 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
         "reason_rows": reason_rows,
         "reasons": list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
         "tables": [metric_table(board, metric.name) for metric in board.shown],
-        "parts": parts_tables(board),
+        "parts": slices_tables(board),
         "formats": formats_used(board),
         "apart": apart_table(board).only(*APART),
         "notes": [note for note in notes_of(board) if note.title],

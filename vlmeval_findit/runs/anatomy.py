@@ -63,6 +63,16 @@ def anatomy_of(run: Run) -> tuple[Loss, ...]:
     )
 
 
+def points_of(run: Run) -> Mapping[str, float]:
+    """The points that every cause took, by its key; without their intervals, at little cost.
+
+    Raises:
+        NoAnatomyError: it was scored before events were counted.
+        StatisticsError: a run without rows.
+    """
+    return run.benchmark.anatomy.points(_Counted(run).sums)
+
+
 def loss_evidence(run: Run) -> Evidence:
     """The points of a run as shares of 1, by the keys of causes, and what they rest on.
 
