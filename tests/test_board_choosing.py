@@ -53,9 +53,9 @@ def test_every_output_says_how_many_formats_were_tried(
     assert "one of 3 formats that were tried" in latex
     book = load_workbook(tmp_path / "leaderboard.xlsx")
     sheet = book.worksheets[0]
-    found = {sheet.cell(row, 3).value: sheet.cell(row, 4).value for row in (3, 4)}
-    assert (sheet["D1"].value, found) == ("formats tried", {"Searched": 3, "Asked once": 1})
-    assert f"Formats tried: {line}" in [cell.value for cell in book["About"]["A"]]
+    found = {sheet.cell(row, 2).value: sheet.cell(row, 3).value for row in (4, 5)}
+    assert (sheet["C3"].value, found) == ("formats tried", {"Searched": 3, "Asked once": 1})
+    assert f"Formats tried: {line}" in [cell.value for cell in book["Notes"]["A"]]
     page = make_page(board, NOW)
     assert line in page
     assert '<th scope="col">formats tried</th>' in page

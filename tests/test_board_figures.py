@@ -86,9 +86,9 @@ def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
     assert f"| 1 | M | **{overall}**" in page.split("## F1@0.5")[0]
     assert f"1 & M & \\textbf{{{overall}}}" in as_latex(board)
     write_board(board, tmp_path, NOW)
-    sheet = load_workbook(tmp_path / "leaderboard.xlsx")["F1@0.5"]
-    assert [sheet.cell(1, at).value for at in (4, 6, 8)] == [OVERALL, "objdet", "refexp"]
-    assert [sheet.cell(3, at).value for at in (4, 6)] == [pytest.approx(found[OVERALL]), 100]
+    sheet = load_workbook(tmp_path / "leaderboard.xlsx")["Scores"]
+    assert [sheet.cell(3, at).value for at in (3, 5, 7)] == [OVERALL, "objdet", "refexp"]
+    assert [sheet.cell(4, at).value for at in (3, 5)] == [pytest.approx(found[OVERALL]), 100]
     content = json.loads((tmp_path / "leaderboard.json").read_text())
     assert f"{content['results']['M']['FindIt_average_Overall']['Overall']:.1f}" == overall
 
@@ -211,9 +211,9 @@ def test_failed_calls_lower_a_rank_and_every_output_says_so(
     assert f"* {line}" in (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
     assert f"{line}." in (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
     book = load_workbook(tmp_path / "leaderboard.xlsx")
-    assert f"Failed calls: {line}" in [cell.value for cell in book["About"]["A"]]
+    assert f"Failed calls: {line}" in [cell.value for cell in book["Notes"]["A"]]
     first = book.worksheets[0]
-    assert (first.title, first["C3"].value) == (FAILED_MISSED[:31].rstrip(), "Whole")
+    assert (first["A1"].value, first["B4"].value) == (board.headline.title, "Whole")
     page = make_page(board, NOW)
     assert line in page
     assert f"<summary>{FAILED_MISSED}, percent</summary>" in page
@@ -330,8 +330,8 @@ def test_marks_follow_the_corrected_test(many: Board, tmp_path: Path) -> None:
         assert line.split("|")[-2].count(TIED) == tied
         line = next(x for x in as_latex(one).splitlines() if "& B &" in x)
         assert line.split("&")[-1].count("approx") == tied
-        sheet = load_workbook(tmp_path / "leaderboard.xlsx")["F1@0.5"]
-        at = next(row for row in range(3, 8) if sheet.cell(row, 3).value == "B")
+        sheet = load_workbook(tmp_path / "leaderboard.xlsx")["Scores"]
+        at = next(row for row in range(4, 9) if sheet.cell(row, 2).value == "B")
         assert sheet.cell(at, sheet.max_column).value.endswith(TIED) is tied
     assert "corrected after Holm" in NOTE
 

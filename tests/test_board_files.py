@@ -11,16 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from boards import JSON, LABELS_TEXT, METRICS, NOW, TEXT, board, runs, world
+from boards import JSON, LABELS_JSON, LABELS_TEXT, METRICS, NOW, TEXT, board, runs, world
 from openpyxl import load_workbook
 from rich.console import Console
-from scored_runs import World, saying, speaking
+from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import print_remarks
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
 from vlmeval_findit.leaderboard.notes import (
+    coordinate_lines,
+    failure_lines,
     forced_lines,
     formats_chosen,
 )
@@ -91,32 +93,31 @@ def test_meta_of_models(board: Board, tmp_path: Path) -> None:
 
 def test_sheet(board: Board, out: Path) -> None:
     book = load_workbook(out / "leaderboard.xlsx")
-    tables = ["All values", "Formats", "Errors", "Not compared", "About"]
-    assert book.sheetnames == [*METRICS, *tables]
-    for metric in METRICS:
-        sheet = book[metric]
-        assert sheet.freeze_panes == "E3"
-        assert [sheet.cell(1, at).value for at in (3, 4, 5)] == [
-            "model",
-            "formats tried",
-            "Overall",
-        ]
-        values = {sheet.cell(row, 3).value: sheet.cell(row, 5) for row in (3, 4, 5)}
+    metrics = [name for name in METRICS if name != board.headline.name]
+    details = [next(one.title for one in board.metrics if one.name == name) for name in metrics]
+    others = ["Errors", "Not compared", "All values", "Notes"]
+    assert book.sheetnames == ["Scores", "Formats", "What was lost", *details, *others]
+    for metric, name in zip(METRICS, ["Scores", *details], strict=True):
+        sheet = book[name]
+        assert sheet.freeze_panes == "C4"
+        head = [sheet.cell(3, at).value for at in (2, 3, 4)]
+        assert head == ["model", "formats tried", "Overall"]
+        values = {sheet.cell(row, 2).value: sheet.cell(row, 4) for row in (4, 5, 6)}
         best = max(cell.value for cell in values.values())
         for model, cell in values.items():
             assert cell.value == pytest.approx(board.cells[model, OVERALL].entries[metric].value)
             assert cell.number_format == "0.0"
             assert bool(cell.font.bold) == (cell.value == best)
-        assert re.fullmatch(r"[\d.]+–[\d.]+( ≈)?", sheet.cell(3, 6).value)
-    assert book["Formats"].max_row == 13
-    assert book["All values"].freeze_panes == "D2"
+        assert re.fullmatch(r"[\d.]+–[\d.]+( ≈)?", sheet.cell(4, 5).value)
+    assert book["Formats"].max_row == 15
+    assert book["All values"].freeze_panes == "E4"
 
 
 def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> None:
     evil = world.run("=1+1", JSON, saying("[]"))
     write_board(make_board([evil]), tmp_path, NOW)
     book = load_workbook(tmp_path / "leaderboard.xlsx")
-    cell = book["mIoU"].cell(3, 3)
+    cell = book["mIoU"].cell(4, 2)
     assert (cell.value, cell.data_type) == ("=1+1", "s")
 
 
@@ -138,7 +139,7 @@ def test_markdown_and_latex(world: World, runs: list[Run], tmp_path: Path) -> No
     assert r"a\|b\_\<c\>%\&" in page
     assert "## Not compared: 1 run" in page
     tables = re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE)
-    assert len(tables) == 1 + len(METRICS) + 2
+    assert len(tables) == 1 + len(METRICS) + 3
     for table in tables:
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(widths) == 1
@@ -193,8 +194,8 @@ def test_a_terminal_is_not_filled_with_remarks(
     }
     for file, command in commands.items():
         assert main(command) == 0
-        lines = set(capsys.readouterr().out.splitlines())
-        assert {f"Failed calls: {line}" for line in said} <= lines, file
+        lines = capsys.readouterr().out.splitlines()
+        assert {f"Failed calls: {line}" for line in said} <= {*lines}, file
     terminal = Console(width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
     for file, command in commands.items():
@@ -219,8 +220,47 @@ def test_the_sheet_opens_in_libreoffice(out: Path, tmp_path: Path) -> None:
         timeout=120,
     )
     lines = (tmp_path / "leaderboard.csv").read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("rank,,model,formats tried,Overall")
-    assert re.match(r"1,,Good,2,9\d\.\d+,[\d.]+–[\d.]+,", lines[2]), lines[2]
+    assert lines[2].startswith("rank,model,formats tried,Overall,95 % interval,")
+    assert re.match(r"1,Good,2,9\d\.\d+,[\d.]+–[\d.]+,", lines[3]), lines[3]
+
+
+def test_notes_are_a_line_a_model_and_cause(runs: list[Run]) -> None:
+    """Whatever is asked, it is said once that Good answers in another order."""
+
+    def doubted(run: Run, doubt: str) -> Run:
+        return replace(run, basis=replace(run.basis, doctor=doubt))
+
+    def doubt(asked: str, followed: str, agree: int) -> str:
+        return f"declared {asked}, but the answers follow {followed} ({agree} of 12 agree)"
+
+    def of(model: str, *doubts: str) -> list[Run]:
+        members = [run for run in runs if run.model == model]
+        return [doubted(*pair) for pair in zip(members, doubts, strict=False)]
+
+    good = of("Good", doubt("a, xyxy", "a, xywh", 11), doubt("a, yxyx", "a, xywh", 12))
+    assert coordinate_lines(make_board(good)) == ["Good (2 runs): answers xywh whatever is asked"]
+    [line] = coordinate_lines(make_board(good[:1]))
+    assert line == f"Good on {good[0].question.name}: answers xywh where xyxy is asked"
+    # Another space is named in full, and one doubt of both is said once.
+    other = [run for name in ("Poor", "Poor2") for run in of(name, *[doubt("a, x", "b, x", 9)] * 2)]
+    assert coordinate_lines(make_board(other)) == [
+        "Poor, Poor2 (2 runs): declared a, x, but the answers follow b, x"
+    ]
+    mixed = of("Poor", "declared a, x, but 30 % of the answers follow b, x")
+    assert coordinate_lines(make_board(mixed))[0].endswith("30 % of the answers follow b, x")
+
+
+def test_failed_calls_of_several_datasets_are_a_line(world: World) -> None:
+    """With the mean over all of them, where there is one."""
+    failed = [world.run("Fails", name, failing) for name in (JSON, LABELS_JSON)]
+    board = make_board(failed)
+    cells = [board.cells["Fails", name] for name in ("Pascal", "Pascal_multilabel", OVERALL)]
+    failures, queries = (sum(getattr(c, n) for c in cells[:2]) for n in ("failures", "queries"))
+    missed = cells[2].entries[board.metrics[0].name].value
+    [line] = failure_lines(board)
+    assert line.startswith(
+        f"Fails, 2 datasets: {failures} of {queries} calls failed; its mean F1@0.5 is {missed:.1f} "
+    )
 
 
 def test_what_was_forced_is_said_everywhere(
@@ -232,11 +272,11 @@ def test_what_was_forced_is_said_everywhere(
     assert forced_lines(make_board(runs)) == []
     board = make_board([forced, *runs[1:]])
     [line] = forced_lines(board)
-    assert line == f"{first.model}, {first.question.name}: --force went over {'; '.join(said)}"
+    assert line == f"{first.model} on {first.question.name}: --force went over {'; '.join(said)}"
     assert "## Forced" in as_markdown(board)
     assert r"recorded grid1000, given unit; prompts \<hash\>" in as_markdown(board)
     write_board(board, tmp_path, NOW)
-    about = load_workbook(tmp_path / "leaderboard.xlsx")["About"]
+    about = load_workbook(tmp_path / "leaderboard.xlsx")["Notes"]
     assert f"Forced: {line}" in [row[0].value for row in about.iter_rows()]
     page = make_page(board, NOW)
     assert "<h3>Forced</h3>" in page

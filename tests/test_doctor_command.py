@@ -317,7 +317,9 @@ def test_a_score_warns_of_a_wrong_space(
     assert "pixels of the picture" in line
     assert provenance["doctor"] in line
     assert main(["leaderboard", str(path), "--out", str(tmp_path / "board")]) == 0
-    assert provenance["doctor"] in capsys.readouterr().out
+    doubt, _, agree = provenance["doctor"].partition(" (")
+    assert agree.endswith(" agree)")
+    assert f": {doubt}\n" in capsys.readouterr().out
     pages = list((tmp_path / "board").rglob("*.md"))
     assert any("Coordinate space in doubt" in one.read_text(encoding="utf-8") for one in pages)
     page = tmp_path / "report.html"

@@ -150,7 +150,7 @@ def test_slices_by_tag_in_leaderboard_anatomy_report_and_frames(
     }
     assert rows["time", "never"]["Rejection accuracy"] == "100.0000"
     text = Path("board/leaderboard.md").read_text()
-    assert "## F1@0.5 by parts of Mine\n" in text
+    assert "## F1@0.5 by slices of Mine\n" in text
     assert "| time: night | 2 | 50.0 |" in text
     assert r"| time: \<b\>day | 1 | 100.0 |" in text
     capsys.readouterr()
@@ -158,7 +158,7 @@ def test_slices_by_tag_in_leaderboard_anatomy_report_and_frames(
     assert "by time" in capsys.readouterr().out
     assert main(["report", "outputs", "--out", "report.html"]) == 0
     page = Path("report.html").read_text()
-    assert "F1@0.5 by parts of Mine, percent" in page
+    assert "F1@0.5 by slices of Mine, percent" in page
     assert '<span>time: &lt;b&gt;day</span></th><td class="figure">1</td>' in page
     data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
     parts = [{data["parts"][part] for part in card["parts"]} for card in data["cards"]]

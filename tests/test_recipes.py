@@ -73,7 +73,7 @@ def test_masks_have_a_mean_over_the_classes_of_an_image(tmp_path: Path) -> None:
     assert float(row["Image IoU"]) == pytest.approx(100 * (1 + 0.5 + 1 + 0.5 + 1 + 0) / 6)
     assert float(row["mIoU"]) == pytest.approx(100 * (5 / 6 + 0) / 2)
     assert float(row["mIoU low"]) < float(row["mIoU"]) < float(row["mIoU high"])
-    assert "by parts of" not in text, "the headline has no figure of a class"
+    assert "by slices of" not in text, "the headline has no figure of a class"
     slices = csv.DictReader((tmp_path / "board/Regions/slices.csv").open(encoding="utf-8"))
     by_class = {one["value"]: float(one["IoU"]) for one in slices}
     assert by_class == pytest.approx({"cat": 100 * 5 / 6, "dog": 0})

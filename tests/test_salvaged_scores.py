@@ -325,7 +325,7 @@ def test_leaderboard_and_score_show_rejection_where_there_is_any(
         "8 with nothing to find: rejected rightly 3, false alarm 1, not readable 1, refused 1, "
         "empty reply 1, failed call 1"
     )
-    assert f"* M, Pascal: {said}" in page
+    assert f"* M on Pascal: {said}" in page
     assert main(["score", str(rejecting.path)]) == 0
     assert f"M {NAME}: {said}" in capsys.readouterr().out
     figures = json.loads(

@@ -91,22 +91,27 @@ def test_every_output_has_all_notes(tmp_path: Path) -> None:
         latex.index(r"\end{tabular}") < latex.index("Failed calls") < latex.index(r"\end{table*}")
     )
     assert "Failed calls: A & B: 3 of 12; C: 1 of 12." in to_plain(TABLE)
-    write_sheets({"F1": TABLE}, [], tmp_path / "book.xlsx")
+    write_sheets({"F1": TABLE, "more": TABLE}, tmp_path / "book.xlsx")
     book = load_workbook(tmp_path / "book.xlsx")
-    about = [cell.value for cell in book["About"]["A"]]
-    assert about == ["How to read it.", "Failed calls: A & B: 3 of 12", "Failed calls: C: 1 of 12"]
+    notes = [cell.value for cell in book["Notes"]["A"]]
+    assert notes == ["How to read it.", "Failed calls: A & B: 3 of 12", "Failed calls: C: 1 of 12"]
 
 
-def test_a_sheet_on_paper_says_its_metric(tmp_path: Path) -> None:
-    write_sheets({"F1": TABLE}, [TABLE], tmp_path / "book.xlsx")
+def test_a_sheet(tmp_path: Path) -> None:
+    write_sheets({"F1": TABLE, "none": Table("None", TABLE.fields, [])}, tmp_path / "book.xlsx")
     book = load_workbook(tmp_path / "book.xlsx")
-    assert book["F1"].oddHeader.center.text.replace("&&", "&") == TABLE.title
-    assert book["F1"].print_title_rows == "$1:$2"
-    row = [cell.value for cell in book["F1"][4]]
-    assert row == [2, "≈", "=B", 60, "50.0–69.0 ≈", -1.5, None, 0.25, 12]
-    listed = book[TABLE.title]
-    assert [cell.value for cell in listed[1]] == TABLE.header
-    assert (listed["B3"].value, listed["B3"].data_type) == ("=B", "s")
+    sheet = book["F1"]
+    assert (sheet["A1"].value, sheet["C2"].value) == (TABLE.title, "mean of 2")
+    names = ["rank", "model", "Overall", "95 % interval", "A - B", "95 % interval", "p", "queries"]
+    assert [cell.value for cell in sheet[3]] == [cell.value for cell in book["none"][3]] == names
+    assert [cell.value for cell in sheet[5]] == [
+        2, "=B", 60, "50.0–69.0 ≈", -1.5, None, 0.25, 12
+    ]  # fmt: skip
+    assert sheet["A5"].number_format == '0" ≈"'
+    assert sheet["B5"].data_type == "s"
+    assert (sheet["C4"].font.bold, sheet["C6"].font.italic) == (True, True)
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("C4", "A3:H6")
+    assert sheet.print_title_rows == "$1:$3"
 
 
 def test_html_escapes_names() -> None:

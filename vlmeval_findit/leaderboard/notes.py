@@ -1,16 +1,18 @@
-"""What a reader of a leaderboard must know beside its values, as sentences."""
+"""What a reader of a leaderboard must know beside its values: one line a model and cause."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..benchmarks.findit.metrics import rejection_line
 from ..core.evidence import FEWEST
 from ..core.spelling import counted
 from ..runs.best_format import UNEVEN, rule
-from ..runs.scored_run import Run
-from .board import TIED, UNTOLD, Board, Standing
+from .board import OVERALL, TIED, UNTOLD, Board, Standing
 from .choosing import FLAG, HALF
+from .columns import Column
+from .table import Note
 
 SIGNS = (
     f"{TIED}: the difference to the rank above is not significant",
@@ -84,8 +86,84 @@ def formats_tried(board: Board) -> dict[str, int]:
     return found if any(tried > 1 for tried in found.values()) else {}
 
 
+def notes_of(board: Board) -> list[Note]:
+    """Return what a reader of its values must know, how to read them first."""
+    sources: dict[str, dict[str, None]] = {}
+    for one in board.published:
+        sources.setdefault(one.where, {})[one.model] = None
+    published = [f"{where}: {', '.join(models)}" for where, models in sources.items()]
+    notes = [Note("", [NOTE]), *remarks(board), Note("Published values, not ranked", published)]
+    return [note for note in notes if note.lines]
+
+
+def remarks(board: Board) -> list[Note]:
+    """Return what speaks against taking its values as they are, by kind; every output says it."""
+    notes = (
+        Note("Failed calls", failure_lines(board)),
+        Note("Coordinate space in doubt", coordinate_lines(board)),
+        Note("Formats tried", tried_lines(board)),
+        Note("Part of a table", _by_dataset(board, _part)),
+        Note("Intervals", _by_dataset(board, lambda one: _interval_note(board, one))),
+        Note("Scored by", _by_dataset(board, lambda one: one.runs[0].basis.scorer)),
+        Note("Queries with nothing to find", rejection_lines(board)),
+        Note("Sampled", sampled_lines(board)),
+        Note("Forced", forced_lines(board)),
+    )
+    return [note for note in notes if note.lines]
+
+
+def condensed(said: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Write (model, name of a run, what is said of it) as one line a cause.
+
+    >>> condensed([("A", "x", "sampled"), ("A", "y", "sampled"), ("B", "x", "forced")])
+    ['A (2 runs): sampled', 'B on x: forced']
+    """
+    names: dict[tuple[str, str], list[str]] = {}
+    for model, name, what in said:
+        names.setdefault((model, what), []).append(name)
+    models: dict[tuple[str, str], list[str]] = {}
+    for (model, what), of in names.items():
+        where = f" ({len(of)} runs)" if len(of) > 1 else f" on {of[0]}"
+        models.setdefault((where, what), []).append(model)
+    return [f"{', '.join(whom)}{where}: {what}" for (where, what), whom in models.items()]
+
+
+def _together(said: Iterable[tuple[str, str]]) -> list[str]:
+    """Write sentences of (whom, what), those that say the same as one.
+
+    >>> _together([("A", "failed"), ("B", "is forced"), ("C", "failed")])
+    ['A, C: failed', 'B: is forced']
+    """
+    whom: dict[str, dict[str, None]] = {}
+    for name, what in said:
+        whom.setdefault(what, {})[name] = None
+    return [f"{', '.join(names)}: {what}" for what, names in whom.items()]
+
+
+# --- by dataset -----------------------------------------------------------------------------------
+
+
+def _by_dataset(board: Board, say: Callable[[Column], object]) -> list[str]:
+    return _together((one.name, str(said)) for one in board.columns if (said := say(one)))
+
+
+def _part(column: Column) -> str:
+    """Say that only some of a table's queries were asked, as after ``--limit``."""
+    basis = column.runs[0].basis
+    asked, missing = len(basis.rows), len(basis.missing)
+    return f"{asked} of the {asked + missing} queries of its table" if missing else ""
+
+
+def _interval_note(board: Board, column: Column) -> str | None:
+    """Say what the intervals do not allow for."""
+    return board.benchmark.interval_note(column.runs[0].question)
+
+
+# --- by model -------------------------------------------------------------------------------------
+
+
 def tried_lines(board: Board) -> list[str]:
-    """A sentence for models that were asked in several formats, and what the best was chosen on."""
+    """Say which models were asked in several formats, and what the best was chosen on."""
     chosen = (
         f"chosen on {board.chosen_on}"
         if board.chosen_on
@@ -99,115 +177,87 @@ def tried_lines(board: Board) -> list[str]:
     )
 
 
-def _together(said: Iterable[tuple[str, str]]) -> list[str]:
-    """Write sentences of (whom, what), those that say the same as one.
-
-    >>> _together([("A", "failed"), ("B", "is forced"), ("C", "failed")])
-    ['A, C: failed', 'B: is forced']
-    """
-    whom: dict[str, list[str]] = {}
-    for name, what in said:
-        whom.setdefault(what, []).append(name)
-    return [f"{', '.join(dict.fromkeys(names))}: {what}" for what, names in whom.items()]
-
-
-def part_lines(board: Board) -> list[str]:
-    """A sentence for every column that is a part of its table, as after ``--limit``."""
-    return [
-        f"{column.name}: {len(basis.rows)} of the {len(basis.rows) + len(basis.missing)} queries "
-        "of its table"
-        for column in board.columns
-        if (basis := column.runs[0].basis).missing
-    ]
-
-
-def remarks(board: Board) -> list[tuple[str, list[str]]]:
-    """What a reader of the figures must know, by kind: a title and sentences.
-
-    Every output says them, so none stands in one output only.
-    """
-    said = (
-        ("Failed calls", failure_lines(board)),
-        ("Formats tried", tried_lines(board)),
-        ("Part of a table", part_lines(board)),
-        ("Intervals", interval_lines(board)),
-        ("Scored by", scorer_lines(board)),
-        ("Queries with nothing to find", rejection_lines(board)),
-        ("Sampled", sampled_lines(board)),
-        ("Forced", forced_lines(board)),
-        ("Coordinate space in doubt", doctor_lines(board)),
-    )
-    return [(title, lines) for title, lines in said if lines]
-
-
-def interval_lines(board: Board) -> list[str]:
-    """A sentence for every column whose intervals do not allow for everything."""
-    questions = {one.column: one.run.question for one in board.sweep}
-    notes = {name: board.benchmark.interval_note(one) for name, one in questions.items()}
-    return [f"{name}: {note}" for name, note in notes.items() if note]
-
-
 def failure_lines(board: Board) -> list[str]:
-    """A sentence for every reported run with failed calls: what they cost it."""
-    return [
-        f"{cell.model}, {cell.column}: {cell.failures} of {cell.queries} calls failed"
-        f"{_as_misses(board, cell.run)}"
-        for cell in cells_of(board)
-        if cell.run is not None and cell.failures
-    ]
+    """Say how many calls of a model failed, and what that costs its headline metric."""
+    by_model: dict[str, list[Standing]] = {}
+    for cell in cells_of(board):
+        if cell.run is not None and cell.failures:
+            by_model.setdefault(cell.model, []).append(cell)
+    lines = []
+    for model, failed in by_model.items():
+        one = failed[0] if len(failed) == 1 else None
+        where = one.column if one else f"{len(failed)} datasets"
+        failures = sum(cell.failures for cell in failed)
+        queries = sum(cell.queries for cell in failed)
+        line = f"{model}, {where}: {failures:,} of {queries:,} calls failed"
+        lines.append(line + _cost(board, one or board.cells.get((model, OVERALL))))
+    return lines
 
 
-def _as_misses(board: Board, run: Run) -> str:
-    missed, answered = board.metrics[0].value(run.sums), board.metrics[1].value(run.sums)
-    if missed is None:
+def _cost(board: Board, cell: Standing | None) -> str:
+    missed, answered = (
+        cell.entries.get(metric.name) if cell else None for metric in board.metrics[:2]
+    )
+    if missed is None or cell is None:
         return ""
-    without = "" if answered is None else f", {answered:.1f} without them"
-    return f"; its {board.metrics[1].name} is {missed:.1f} with them as misses{without}"
+    whose = "its" if cell.run else "its mean"
+    without = f", {answered.value:.1f} without them" if answered else ""
+    return f"; {whose} {board.metrics[1].name} is {missed.value:.1f} with them as misses{without}"
 
 
 def rejection_lines(board: Board) -> list[str]:
-    """A sentence for every reported run that was asked for what is not there."""
-    return [
-        f"{cell.model}, {cell.column}: {said}"
+    """Say what models answered where there is nothing to find."""
+    return condensed(
+        (cell.model, cell.column, said)
         for cell in cells_of(board)
         if cell.run is not None and (said := rejection_line(cell.run.sums))
-    ]
-
-
-def scorer_lines(board: Board) -> list[str]:
-    """A sentence for every column in which more than the benchmark's own code decided."""
-    return [
-        f"{column.name}: {scorer}"
-        for column in board.columns
-        if (scorer := column.runs[0].basis.scorer)
-    ]
+    )
 
 
 def sampled_lines(board: Board) -> list[str]:
-    """A sentence for every comparable run that was not answered greedily."""
-    return [
-        f"{one.run.model}, {one.run.question.name}: {said}"
+    """Say which comparable runs were not answered greedily."""
+    return condensed(
+        (one.run.model, one.run.question.name, said)
         for one in board.sweep
         if (run := one.run.basis.identity) is not None and (said := run.answering.sampled)
-    ]
+    )
 
 
 def forced_lines(board: Board) -> list[str]:
-    """A sentence for every comparable run in which ``--force`` went over a contradiction."""
-    return [
-        f"{one.run.model}, {one.run.question.name}: --force went over {'; '.join(forced)}"
+    """Say in which comparable runs ``--force`` went over a contradiction."""
+    return condensed(
+        (one.run.model, one.run.question.name, f"--force went over {'; '.join(forced)}")
         for one in board.sweep
         if (forced := one.run.basis.forced)
-    ]
-
-
-def doctor_lines(board: Board) -> list[str]:
-    """A sentence for every doubt about coordinate spaces, with the comparable runs it is about."""
-    runs: dict[tuple[str, str], list[str]] = {}
-    for one in board.sweep:
-        if said := one.run.basis.doctor:
-            runs.setdefault((one.run.model, said), []).append(one.run.question.name)
-    return _together(
-        (f"{model} on {of[0]}" if len(of) == 1 else f"{model} ({len(of)} runs)", said)
-        for (model, said), of in runs.items()
     )
+
+
+_OTHER = re.compile(
+    r"(?P<doubt>declared (?P<declared>.+), but the answers follow (?P<followed>.+)) \(.+ agree\)"
+)
+"""A doubt as :func:`..doctor.check.line_of` writes it, where another convention fits."""
+
+
+def coordinate_lines(board: Board) -> list[str]:
+    """Say in which conventions models answer, where that is not the declared one."""
+    doubts = [(one.run, one.run.basis.doctor) for one in board.sweep if one.run.basis.doctor]
+    asked: dict[tuple[str, str], set[str]] = {}
+    for run, doubt in doubts:
+        if found := _OTHER.fullmatch(doubt):
+            asked.setdefault((run.model, found["followed"]), set()).add(found["declared"])
+    return condensed(
+        (run.model, run.question.name, _in_short(doubt, asked, run.model)) for run, doubt in doubts
+    )
+
+
+def _in_short(doubt: str, asked: Mapping[tuple[str, str], set[str]], model: str) -> str:
+    """Shorten a doubt: without the numbers of one run, and where only orders differ to those."""
+    found = _OTHER.fullmatch(doubt)
+    if found is None:
+        return doubt
+    space, _, order = found["followed"].rpartition(", ")
+    declared = [one.rpartition(", ") for one in asked[model, found["followed"]]]
+    if any(said != space for said, _, _ in declared):
+        return found["doubt"]
+    where = "whatever is asked" if len(declared) > 1 else f"where {declared[0][2]} is asked"
+    return f"answers {order} {where}"

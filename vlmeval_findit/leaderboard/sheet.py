@@ -27,6 +27,7 @@ _HEAD = PatternFill("solid", start_color="E8ECF1")
 _AVERAGE = PatternFill("solid", start_color="F5F7FA")
 _RULE = Border(bottom=Side(style="thin", color="8A94A0"))
 _CENTRE = Alignment(horizontal="center", vertical="center", wrap_text=True)
+_TEXT, _NUMBER = Alignment(horizontal="left", indent=1), Alignment(horizontal="right")
 _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 110
@@ -98,8 +99,8 @@ def _fill_column(sheet: Any, at: int, field: Field, cells: Sequence[Cell], quote
     """Fill the column of a field; values from the place ``quoted`` on are others'."""
     _put_head(sheet, at, field.name, field.note)
     texts = [visible(cell.value) for cell in cells if isinstance(cell.value, str)]
-    longest = max(map(len, [*texts, field.name]) if field.kind is Kind.TEXT else [7])
-    sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, max(11, longest + 2))
+    longest = max(map(len, [*texts, field.name])) if field.kind is Kind.TEXT else 7
+    sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
     if field.interval:
         _put_head(sheet, at + 1, "95 % interval")
         sheet.column_dimensions[get_column_letter(at + 1)].width = _BESIDE_WIDTH
@@ -107,6 +108,7 @@ def _fill_column(sheet: Any, at: int, field: Field, cells: Sequence[Cell], quote
         font = _QUOTED if place >= quoted else _BOLD if cell.best else _PLAIN
         made = [_put(sheet, _FIRST + place, at, cell.value, font)]
         made[0].number_format = _FORMATS.get(field.kind, "General")
+        made[0].alignment = _TEXT if field.kind is Kind.TEXT else _NUMBER
         if field.kind is Kind.RANK and cell.sign:
             made[0].number_format = f'0" {cell.sign}"'
         if field.interval:

@@ -10,20 +10,10 @@ from ..runs.intervals import intervals
 from ..runs.scored_run import Run
 from .board import OVERALL, Board, RankedFigure
 from .formats import FormatRow
-from .notes import NOTE, cells_of, format_note, formats_tried, formats_used, remarks
+from .notes import cells_of, format_note, formats_tried, formats_used, notes_of
 from .table import Cell, Field, Kind, Note, Table, Value, count, value
 
 # --- for people -----------------------------------------------------------------------------------
-
-
-def notes_of(board: Board) -> list[Note]:
-    """Return what a reader of its values must know."""
-    sources: dict[str, dict[str, None]] = {}
-    for one in board.published:
-        sources.setdefault(one.where, {})[one.model] = None
-    published = [f"{where}: {', '.join(models)}" for where, models in sources.items()]
-    notes = [*remarks(board), ("Published values, not ranked", published)]
-    return [Note("", [NOTE]), *(Note(title, lines) for title, lines in notes if lines)]
 
 
 def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) -> Table:

@@ -18,10 +18,10 @@ from .. import __version__
 from ..core.metric import Metric
 from ..core.spelling import counted, visible
 from ..leaderboard.board import Board
-from ..leaderboard.notes import NOTE, format_note, formats_used
+from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.render import to_html
 from ..leaderboard.slices import slices_tables
-from ..leaderboard.tables import APART, apart_table, metric_table, notes_of
+from ..leaderboard.tables import APART, apart_table, metric_table
 from ..runs.comparison import FOUND
 from ..runs.scored_run import Run
 from .cards import CARDS, Choice
