@@ -286,7 +286,7 @@ def test_crowd_regions_are_ignored_and_said(
     write_coco(tmp_path, values)
     assert import_coco(tmp_path, images) == 0
     said = capsys.readouterr().out
-    assert "left out: 1 crowd regions in pictures with nothing else of their label" in said
+    assert "left out: 1 crowd regions in images with nothing else of their label" in said
     assert "2 boxes  (1 more count neither way)" in said
     for table in ("MyData", "MyData_multilabel"):
         queries = read_table(find_table(table))

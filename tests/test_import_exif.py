@@ -119,7 +119,7 @@ def test_a_picture_that_viewers_turn_is_asked_for(
     rows = [["a.png", "x", *box, "", ""], ["b.png", "x", *STORED, "", ""]]
     assert import_csv(tmp_path, rows) == 2
     said = capsys.readouterr().err
-    assert "1 pictures have an EXIF orientation" in said
+    assert "1 images have an EXIF orientation" in said
     assert f"the first: a.png (orientation {orientation})" in said
     assert "--exif stored or --exif turned" in said
     assert not list((tmp_path / "lmu").iterdir())
@@ -142,13 +142,13 @@ def test_the_stated_size_says_it_where_it_fits_only_one(
     assert import_csv(tmp_path, rows) == 0
     assert imported() == [(*WIDE, STORED)] * 4
     assert (
-        "4 pictures with an EXIF orientation, the first: 6.png: boxes count the "
-        f"{drawn.value} picture, whose size the annotations state\n"
+        "4 images with an EXIF orientation, the first: 6.png: boxes count the "
+        f"{drawn.value} image, whose size the annotations state\n"
     ) in capsys.readouterr().out
     other = Drawn.STORED if drawn is Drawn.TURNED else Drawn.TURNED
     assert import_csv(tmp_path, rows, "--exif", other.value, "--replace") == 2
     assert (
-        f"--exif {other.value}, but the size stated for 6.png is that of the {drawn.value} picture"
+        f"--exif {other.value}, but the size stated for 6.png is that of the {drawn.value} image"
     ) in capsys.readouterr().err
 
 
@@ -312,7 +312,7 @@ def test_the_refusal_counts_all_and_names_the_first() -> None:
         "c": CheckedImage(WIDE, 6, (40, 60)),
         "d": CheckedImage(WIDE, 8, None),
     }
-    with pytest.raises(AnnotationError, match=r"^f\.json: 2 pictures .* first: b \(orientation 3"):
+    with pytest.raises(AnnotationError, match=r"^f\.json: 2 images .* first: b \(orientation 3"):
         placed(made, pictures, None)
 
 

@@ -41,8 +41,8 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 WRONG = {
-    "picture": "is a picture",
-    "jpeg": "is a picture",
+    "picture": "is an image",
+    "jpeg": "is an image",
     "sheet.xlsx": "is a zip archive or a sheet (.xlsx)",
     "old.xls": "is a sheet (.xls) or an encrypted one",
     "utf16": "is text in UTF-16: save it as UTF-8",
@@ -344,7 +344,7 @@ def test_difficult_objects_are_ignored(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace(plain, "<difficult> 1 </difficult>", 2))
     found = read_voc(folder, folder)
     assert (found.counts.boxes, found.counts.ignored) == (2, 2)
-    why = "objects marked as difficult in pictures with nothing else of their label"
+    why = "objects marked as difficult in images with nothing else of their label"
     assert found.left_out == {why: 2}
 
 

@@ -80,7 +80,7 @@ def test_coco_val2017(
     said = capsys.readouterr().out
     assert "annotations CC BY 4.0" in said
     assert "left out: 1 crowd regions" in said
-    assert "pictures without an object, which make no query: 1" in said
+    assert "images without an object, which make no query: 1" in said
     name = "FindIt_COCO_val2017_xyxy_json"
     assert all_images_are_there(name)
     labels = [(query.label, len(query.truth.boxes)) for query in load_task(name).queries.values()]
@@ -320,14 +320,14 @@ Change = Callable[[list[dict[str, Any]]], object]
         (lambda rows: rows[2].update(id=None), "row 2, column id: None is no whole number"),
         (lambda rows: rows[2].update(id=12, image=rows[1]["image"]), "column id: 12 stands twice"),
         (lambda rows: rows[2].update(width=201), "is 200x100, but its annotations are for 201x100"),
-        (lambda rows: rows[2].update(image=None), "row 2, column image: holds no picture"),
+        (lambda rows: rows[2].update(image=None), "row 2, column image: holds no image"),
         (
             lambda rows: rows[2].update(image={"bytes": None, "path": "13.jpg"}),
-            "column image: holds no picture",
+            "column image: holds no image",
         ),
         (
             lambda rows: rows[2].update(image={"bytes": b"GIF89a", "path": None}),
-            "column image: is no JPEG, PNG or WebP picture",
+            "column image: is no JPEG, PNG or WebP image",
         ),
         (
             lambda rows: rows[2].update(image={"bytes": published.picture(1)[:99], "path": None}),

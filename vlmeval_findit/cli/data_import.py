@@ -300,7 +300,7 @@ def _print(one: ImportResult) -> None:
     for why in one.unlike:
         print(f"{name}: not as published: {why}")
     if one.without_query:
-        print(f"{name}: pictures without an object, which make no query: {one.without_query}")
+        print(f"{name}: images without an object, which make no query: {one.without_query}")
     print(described(one.built))
 
 

@@ -216,7 +216,7 @@ def detection(
         if box.ignored and (image, box.label) in by_label:
             ignored.setdefault(image, []).append(box)
         elif box.ignored:
-            skipped[f"{box.ignored} in pictures with nothing else of their label"] += 1
+            skipped[f"{box.ignored} in images with nothing else of their label"] += 1
     single = [
         _sample(image, label, boxes, (box for box in ignored.get(image, ()) if box.label == label))
         for (image, label), boxes in by_label.items()

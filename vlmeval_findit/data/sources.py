@@ -274,7 +274,7 @@ def _by(module: str, function: str = "read") -> Callable[[Path], Sequence[Part]]
 
 
 _ODINW = {
-    # Classes, and pictures of the splits test and valid; PascalVOC has no test split of its own.
+    # Classes, and images of the splits test and valid; PascalVOC has no test split of its own.
     "AerialMaritimeDrone": (5, 7, 15),
     "Aquarium": (7, 63, 127),
     "CottontailRabbits": (1, 10, 19),
@@ -327,7 +327,7 @@ _SETS = (
         title="Roboflow 100-VL, test splits",
         licence="Apache 2.0, as its README says",
         address="https://universe.roboflow.com/rf100-vl (pip install rf100vl)",
-        holds="a folder a subset with test/_annotations.coco.json and its pictures",
+        holds="a folder a subset with test/_annotations.coco.json and its images",
         read=_by("coco_sets", "read_rf100vl"),
         datasets=100,
     ),

@@ -57,7 +57,7 @@ def _no_query_of(family: Family, query: Sample) -> str | None:
     if not query.labels or len(set(query.labels)) != len(query.labels):
         return "no labels to find" if not query.labels else "a label stands twice"
     if family.has_references is not bool(query.support):
-        return "no reference pictures" if family.has_references else "has reference pictures"
+        return "no reference images" if family.has_references else "has reference images"
     if family is Family.REFEXP and len(frames) != 1:
         return f"{len(frames)} boxes, but {family.value} finds exactly one object"
     if not query.images or (len(query.images) > 1 and not family.is_video):

@@ -178,8 +178,8 @@ def placed(
         names = [name for name, one in turning.items() if one.drawn is way and drawn[name] is way]
         if names:
             notes.append(
-                f"{len(names)} pictures with an EXIF orientation, the first: {names[0]}: boxes "
-                f"count the {way.value} picture, whose size the annotations state"
+                f"{len(names)} images with an EXIF orientation, the first: {names[0]}: boxes "
+                f"count the {way.value} image, whose size the annotations state"
             )
     return queries, tuple(notes)
 
@@ -212,7 +212,7 @@ def _drawn(
         if said is not None and stated is not None and stated is not said:
             raise AnnotationError(
                 f"{source}: --exif {said.value}, but the size stated for {name} is that of the "
-                f"{stated.value} picture"
+                f"{stated.value} image"
             )
         way = stated or said
         if way is None:
@@ -222,8 +222,8 @@ def _drawn(
     if unknown:
         first = unknown[0]
         raise AnnotationError(
-            f"{source}: {len(unknown)} pictures have an EXIF orientation by which viewers turn "
+            f"{source}: {len(unknown)} images have an EXIF orientation by which viewers turn "
             f"them, the first: {first} (orientation {turning[first].orientation}). Do boxes count "
-            "the stored pixels, or those of the turned picture? Say --exif stored or --exif turned"
+            "the stored pixels, or those of the turned image? Say --exif stored or --exif turned"
         )
     return found

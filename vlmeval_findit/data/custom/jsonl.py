@@ -4,7 +4,7 @@
 ``expression`` and ``references``; ``boxes``; if wanted ``caption`` and ``tags``.  A box is
 [x1, y1, x2, y2], or an object with it: {"box": [x1, y1, x2, y2], "label": "…", "mask": …}, with the
 label where a line has several, and with the mask where there is one: COCO's run lengths, or the
-name of a picture, relative to the file.  For ``images`` there is a list of boxes a frame.  A key
+name of an image, relative to the file.  For ``images`` there is a list of boxes a frame.  A key
 that is null is as if it were not there.
 """
 
@@ -106,7 +106,7 @@ def _query(line: Line, where: str, folder: Path) -> Sample:
     if asks == "labels":
         label = _texts(line, asks, where)
     else:
-        # The same pictures show the same object.
+        # The same images show the same object.
         label = support[0] if support else _text(line, asks, where)
     return Sample(
         images=images,

@@ -1,4 +1,4 @@
-"""Masks of annotated objects: COCO's run lengths, or the file of a picture."""
+"""Masks of annotated objects: COCO's run lengths, or the file of an image."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .text import number
 def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
     """Return the mask that annotations state, or raise an AnnotationError.
 
-    ``value`` is ``{"size": [height, width], "counts": …}`` as COCO has it, or the name of a picture
+    ``value`` is ``{"size": [height, width], "counts": …}`` as COCO has it, or the name of an image
     below ``folder``.
     """
     if isinstance(value, str):
@@ -27,7 +27,7 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
     if not isinstance(value, dict) or value.keys() != {"size", "counts"}:
         raise AnnotationError(
             f'{where}: {reprlib.repr(value)} is neither {{"size": [height, width], "counts": …}} '
-            "nor the name of a picture"
+            "nor the name of an image"
         )
     try:
         return packed_runs(rle_of(value))
@@ -90,7 +90,7 @@ def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
 
 
 def pixels_of(folder: Path, name: str, where: str) -> Mask:
-    """Read a mask (first channel not 0) from a picture, or raise an AnnotationError."""
+    """Read a mask (first channel not 0) from an image, or raise an AnnotationError."""
     why = unsafe(name)
     if why:
         raise AnnotationError(f"{where}: {name!r} {why}")

@@ -93,15 +93,15 @@ def units_of(source: Path, boxes: Iterable[Box], said: Units | None) -> Units:
         return Units.PIXELS
     raise AnnotationError(
         f"{source}: none of the {count} boxes has a number above 1: fractions of the "
-        "pictures, or pixels? Say --units fractions or --units pixels"
+        "images, or pixels? Say --units fractions or --units pixels"
     )
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 _NOT_TEXT = (
-    (b"\x89PNG", "a picture"),
-    (b"\xff\xd8\xff", "a picture"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
     (b"PK\x03\x04", "a zip archive or a sheet (.xlsx)"),
     (b"\xd0\xcf\x11\xe0", "a sheet (.xls) or an encrypted one"),
     (b"\xff\xfe", "text in UTF-16: save it as UTF-8"),

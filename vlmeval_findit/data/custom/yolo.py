@@ -21,11 +21,11 @@ from .text import IMAGE_SUFFIXES, text_of, written_number
 def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
     """Read the label files of one split of a folder; every one needs its image.
 
-    A picture without a label file, or with an empty one, has nothing of any class in it.
+    An image without a label file, or with an empty one, has nothing of any class in it.
 
     Args:
         folder: has ``labels``, and what the classes are called.
-        images: where the pictures lie, with the same folders below it.
+        images: where the images lie, with the same folders below it.
         split: the folder below ``labels`` that is read (None: the validation split, where there
             are several; everything, where there are none).
 
@@ -84,7 +84,7 @@ def _split(labels: Path, images: Path, said: str | None) -> str:
 
 
 def _pictures(images: Path, part: str) -> dict[Path, Path]:
-    """The pictures of a split, by their paths without the suffix."""
+    """The images of a split, by their paths without the suffix."""
     found: dict[Path, Path] = {}
     there = sorted((images / part).rglob("*"))
     for suffix in IMAGE_SUFFIXES:

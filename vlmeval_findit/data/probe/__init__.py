@@ -1,4 +1,4 @@
-"""Pictures of chosen sizes with one object each: what a deployment is probed with.
+"""Images of chosen sizes with one object each: what a deployment is probed with.
 
 ``scenes`` → ``tables``.
 """

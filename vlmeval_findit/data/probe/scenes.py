@@ -1,7 +1,7 @@
-"""One large shape on a plain background, in ten sizes of picture: nothing that could be mistaken.
+"""One large shape on a plain background, in ten sizes of image: nothing that could be mistaken.
 
-Which sizes and places tell conventions apart best is a study's result: small pictures show least
-bounds, strips show rounding and padding, large pictures show greatest bounds and senders' limits.
+Which sizes and places tell conventions apart best is a study's result: small images show least
+bounds, strips show rounding and padding, large images show greatest bounds and senders' limits.
 Shapes and colours are those of rendered scenes.
 """
 
@@ -51,7 +51,7 @@ _DRAWN = 200
 
 @dataclass(frozen=True, slots=True)
 class ProbeScene:
-    """A picture and its one object.
+    """An image and its one object.
 
     ``box`` is (x1, y1, x2, y2) of the pixels that the object covers, the far sides exclusive.
     """
@@ -108,10 +108,10 @@ def _frame(
 
 
 def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
-    """Fill a part of a picture with a shape, in place; gives the pixels that it covers.
+    """Fill a part of an image with a shape, in place; gives the pixels that it covers.
 
     :func:`..rendered.drawing.paint` paints on floating-point numbers and shapes as wide as high: of
-    these pictures the largest has seven million pixels.
+    these images the largest has seven million pixels.
     """
     height, width, _ = canvas.shape
     x = (np.arange(width) + 0.5 - width / 2)[None, :] / (width / 2)

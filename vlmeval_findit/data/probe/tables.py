@@ -1,4 +1,4 @@
-"""The table of the probe and its pictures: made when they are first asked for."""
+"""The table of the probe and its images: made when they are first asked for."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .scenes import COUNT, probe_scene
 
 
 def ensure(dataset: Dataset) -> None:
-    """Make the table and its pictures unless they are there, made by this very code."""
+    """Make the table and its images unless they are there, made by this very code."""
     if made_of(lmu_data_root() / f"{dataset.table_name(False)}.tsv") != recipe_sha256():
         prepare(dataset)
 
 
 def prepare(dataset: Dataset) -> Prepared:
-    """Draw the pictures and write the table, below the LMUData root."""
+    """Draw the images and write the table, below the LMUData root."""
     folder = image_folder(dataset.images).path
     queries = [_query(folder, index) for index in range(COUNT)]
     origin = {"source": "rendered", "source_sha256": recipe_sha256()}

@@ -2,12 +2,12 @@
 
 **COCO val2017** is published at cocodataset.org as ``val2017.zip`` and
 ``annotations_trainval2017.zip``; the folder is where both were unpacked.  36,781 annotations:
-36,335 objects and 446 crowd regions, which are ignored as everywhere here.  48 pictures have no
+36,335 objects and 446 crowd regions, which are ignored as everywhere here.  48 images have no
 annotation: they make no query, since nobody says of which class nothing is there.  The counts of
-pictures, of objects and of pictures without any are those that detectors' evaluations print; none
+images, of objects and of images without any are those that detectors' evaluations print; none
 is counted by us.
 
-A subset of the others has a folder a split, ``train``, ``valid`` and ``test``, with its pictures
+A subset of the others has a folder a split, ``train``, ``valid`` and ``test``, with its images
 and ``_annotations.coco.json``.  Roboflow adds a class 0 that is no class, which ODinW's editors and
 the downloader of RF100-VL take out; we leave it out where nothing is annotated with it.  Boxes
 without an area are left out and counted: they are the exports', and nobody can find them.
@@ -16,14 +16,14 @@ without an area are left out and counted: they are the exports', and nobody can 
 these 13 are those of GLIP, arXiv 2112.03857).  Established from GLIP's and MMDetection's
 configurations: the folders, ``annotations_without_background.json``, classes, and that ``pistols``
 has one folder with a file a split and ``PascalVOC`` no test split (there, valid is the test split).
-The numbers of pictures are those of the paper's table, not counted by us in the files.  Licences
+The numbers of images are those of the paper's table, not counted by us in the files.  Licences
 are the single sets'; we did not establish them.  Published figures are of ``test`` (the paper's
 word) or of ``valid`` (GLIP's and MMDetection's configurations; GLIP's takes ``mini_val`` of
 EgoHands, which is neither): the table has both, by name.
 
 **RF100-VL** is published at universe.roboflow.com/rf100-vl; ``pip install rf100vl`` downloads it
 (arXiv 2505.20612).  Established from its README and its downloader: 100 subsets, one folder each,
-COCO files, Apache 2.0.  564 classes, 164,149 pictures and 1,355,491 boxes are of all splits
+COCO files, Apache 2.0.  564 classes, 164,149 images and 1,355,491 boxes are of all splits
 together, so they say nothing of ``test``; numbers of single subsets are not established.
 """
 

@@ -3,9 +3,9 @@
 Published at huggingface.co/datasets/lirang04/GroundingME (arXiv 2512.17495).  Established from its
 card (columns, the split ``test`` of 1,005 rows, the licence), from the authors' README (``bbox`` is
 [x1, y1, x2, y2]) and from their evaluation (what ``subtask_l1`` calls Rejection has no object,
-whatever ``bbox`` says).  Of 201 rejections, 804 boxes, boxes in pixels of the picture and null
+whatever ``bbox`` says).  Of 201 rejections, 804 boxes, boxes in pixels of the image and null
 boxes of rejections we have a stranger's word who read the files: no import is held to it.  Not
-established: how many of the pictures are the same (every row has its own), and the values of
+established: how many of the images are the same (every row has its own), and the values of
 ``subtask_l2``.
 
 The authors ask for one box or null.  Here it is asked as what describes any number of objects is,

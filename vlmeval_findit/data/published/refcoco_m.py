@@ -1,7 +1,7 @@
 """RefCOCO-M: the validation split of RefCOCO with new masks, without harmful expressions.
 
 Published at huggingface.co/datasets/moondream/refcoco-m.  Established from its card: the columns,
-1,190 pictures, 2,080 objects, 5,598 expressions, ``bbox`` as [x, y, width, height] in pixels,
+1,190 images, 2,080 objects, 5,598 expressions, ``bbox`` as [x, y, width, height] in pixels,
 masks as COCO's run lengths of [height, width], the licence.  Not established: whether ``bbox`` is
 RefCOCO's or that of the new mask.  Every expression of an object is a query of its own, as in the
 authors' evaluation, which is of masks; here boxes are asked, or points, which lie in the mask.
@@ -78,7 +78,7 @@ def _queries(sample: Mapping[str, Any], image: str, folder: Path, where: str) ->
 
 
 def _size(sample: Mapping[str, Any], where: str) -> Size | None:
-    """The size of the picture, which its masks state as [height, width]."""
+    """The size of the image, which its masks state as [height, width]."""
     said = (sample.get("mask") or {}).get("size")
     if said is None:
         return None

@@ -14,7 +14,7 @@ boxes the box around it.
 
 The authors' score is the mean over questions of the share of a reply's points that lie in the mask,
 0 without a point: the figure ``Points inside``.  With one point at most it is the pointing accuracy
-too.  They cut coordinates to whole pixels towards 0, so that -0.5 is a pixel of the picture; here
+too.  They cut coordinates to whole pixels towards 0, so that -0.5 is a pixel of the image; here
 it is outside.
 """
 

@@ -4,7 +4,7 @@ Published at huggingface.co/datasets/likaixin/ScreenSpot-Pro (arXiv 2504.07981).
 its card and its list of files (``annotations/<application>_<system>.json``, ``images/``), and from
 the authors' evaluation (github.com/likaixin2000/ScreenSpot-Pro-GUI-Grounding): the fields, ``bbox``
 as [x1, y1, x2, y2] in pixels, ``ui_type`` text or icon, figures by group and application.  The
-licence is that of copies of the card.  Not established: how many pictures there are.  The English
+licence is that of copies of the card.  Not established: how many images there are.  The English
 instructions are asked; there are Chinese ones.
 
 The authors' score is the share of instructions whose point lies in ``bbox``, its edges included; an

@@ -1,6 +1,6 @@
-"""Parquet files with pictures in them, as the Hugging Face hub holds datasets.
+"""Parquet files with images in them, as the Hugging Face hub holds datasets.
 
-A column of pictures is a struct with ``bytes`` (a whole file) and ``path``.  A split is one file or
+A column of images is a struct with ``bytes`` (a whole file) and ``path``.  A split is one file or
 several, ``data/<split>-00000-of-00002.parquet``.
 """
 
@@ -18,10 +18,10 @@ from ..custom.text import line_of
 from ..samples import AnnotationError
 
 _AT_A_TIME = 16
-"""Rows that are held in memory at once: pictures may have 50 MB."""
+"""Rows that are held in memory at once: images may have 50 MB."""
 
 _SUFFIXES = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"RIFF", ".webp"))
-"""How pictures begin, and how their files are to end."""
+"""How images begin, and how their files are to end."""
 
 
 class Row(NamedTuple):
@@ -42,22 +42,22 @@ class Row(NamedTuple):
         return value
 
     def picture(self, column: str) -> bytes:
-        """Return the bytes of a picture, or raise an AnnotationError."""
+        """Return the bytes of an image, or raise an AnnotationError."""
         cell = self.cells[column]
         data = cell.get("bytes") if isinstance(cell, Mapping) else None
         if not isinstance(data, bytes) or not data:
             raise AnnotationError(
-                f"{self.where}, column {column}: holds no picture (a struct with its bytes)"
+                f"{self.where}, column {column}: holds no image (a struct with its bytes)"
             )
         return data
 
     def suffix(self, column: str) -> str:
-        """How the file of a picture is to end: .jpg, .png or .webp, or an AnnotationError."""
+        """How the file of an image is to end: .jpg, .png or .webp, or an AnnotationError."""
         data = self.picture(column)
         for begin, suffix in _SUFFIXES:
             if data.startswith(begin):
                 return suffix
-        raise AnnotationError(f"{self.where}, column {column}: is no JPEG, PNG or WebP picture")
+        raise AnnotationError(f"{self.where}, column {column}: is no JPEG, PNG or WebP image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ class Shards:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """Pictures that lie in a column: ``names[i]`` is what that of the i-th row is to be called."""
+    """Images that lie in a column: ``names[i]`` is what that of the i-th row is to be called."""
 
     shards: Shards
     column: str
     names: tuple[str, ...]
 
     def unpack(self, folder: Path) -> None:
-        """Write every picture as a file, byte by byte as it is packed.
+        """Write every image as a file, byte by byte as it is packed.
 
         Raises:
             AnnotationError: one is not packed, or its name is none of a file below the folder, or
