@@ -201,7 +201,7 @@ def test_formats_that_disagree_are_known(world: World) -> None:
     assert {card.spread for card in cards} == {100.0}
     world.predict("M", TEXT, speaking(TEXT, 1.0))
     cards = choose_cards(gather(load_runs([world.runs]))[0])
-    assert {card.goodness for card in cards} == {100.0}
+    assert {card.score for card in cards} == {100.0}
     assert {card.spread for card in cards} == {0.0}
 
 
@@ -212,8 +212,8 @@ def test_a_choice_has_both_ends_of_every_run(world: World) -> None:
     every, some = choose_cards(found), choose_cards(found, limit=12)
     assert (len(every), len(some)) == (24, 12)
     for model in ("A", "B"):
-        f1 = [card.goodness for card in every if card.transcript.run.model == model]
-        kept = [card.goodness for card in some if card.transcript.run.model == model]
+        f1 = [card.score for card in every if card.transcript.run.model == model]
+        kept = [card.score for card in some if card.transcript.run.model == model]
         assert (min(kept), max(kept)) == (min(f1), max(f1))
 
 

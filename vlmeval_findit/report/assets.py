@@ -30,14 +30,9 @@ from .page import Contents, contents_of, json_in_html, rendered
 from .pairs import Side, key_of
 from .thumbnails import side_within, thumbnails_of
 
-LIMIT = 30_000_000
-"""Bytes that a page has at most while it is one file."""
-
-_BUDGET = 100_000_000
-"""Characters that thumbnails beside a page may have together: no browser loads all of them."""
-
-_PICTURES = 40
-"""Pictures of one file."""
+LIMIT = 30_000_000  # Bytes up to which a page is one file
+_BUDGET = 100_000_000  # Characters of all thumbnails in assets: no browser loads all of them
+_PICTURES = 40  # Images of one asset
 
 _IN_ASSETS = ("index", "prompt", "reply", "shots", "frames", "count", "lines")
 """What assets hold of an answer, and the index by which it is known."""
@@ -47,10 +42,10 @@ _OURS = re.compile(r"(answers|pictures)-\d{4,}-[0-9a-f]{12}\.js")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files of a page: itself, and those beside it (none where it is one file)."""
+    """The files of a page."""
 
     page: Path
-    assets: tuple[Path, ...]
+    assets: tuple[Path, ...]  # None where the page is one file
 
 
 def write_page(
@@ -63,9 +58,9 @@ def write_page(
 ) -> Written:
     """Write the report of a leaderboard; see :func:`.page.make_page`.
 
-    A page of at most ``limit`` bytes is one file.  Else pictures, prompts and replies go into the
-    folder ``<page>_files``.  Files that an earlier page left there are removed once the new page is
-    whole; others are not touched.
+    A page of at most ``limit`` bytes is one file. Else images, prompts and replies go into the
+    folder ``<page>_files``. Assets that an earlier page left there are removed once the new page is
+    whole; other files are not touched.
     """
     contents = contents_of(board, time, cards, sides)
     folder = path.with_name(f"{path.stem}_files")
@@ -81,7 +76,7 @@ def write_page(
 
 
 def _alone(contents: Contents, limit: int) -> str | None:
-    """The page with all its answers; None where it would be longer than the limit."""
+    """Return the page with all its answers; None where it would exceed the limit."""
     chosen = (card for one in contents.found for card in contents.choice.cards(one))
     try:
         gallery = gallery_data(chosen, contents.runs, limit)
@@ -94,11 +89,11 @@ def _alone(contents: Contents, limit: int) -> str | None:
 def _write_answers(
     contents: Contents, folder: Path
 ) -> tuple[dict[str, Any], int, tuple[Path, ...]]:
-    """Write the files of runs, one after the other, then those of pictures.
+    """Write the assets of runs, one after the other, then those of images.
 
     Returns:
-        what the page itself must know: by what it filters and sorts, and where the rest is; how
-        many answers that is; and the files.
+        what the page itself must know: by what it filters and sorts, and where the rest is; the
+        number of answers; and the files.
     """
     place = {key_of(run): at for at, run in enumerate(contents.runs)}
     pictures, parts, values = Numbered(), Numbered(), Numbered()
@@ -141,7 +136,7 @@ def _write_answers(
 
 
 def _row(entry: Mapping[str, Any], values: Numbered) -> list[int | float | None]:
-    """By what the page finds and sorts an answer, as numbers; texts are places in ``values``."""
+    """Return what the page filters and sorts by, as numbers: texts are places in ``values``."""
     return [
         entry["index"],
         values.place(entry["label"]),
@@ -176,7 +171,7 @@ def _write(folder: Path, name: str, values: Mapping[str, Any]) -> Path:
 
 
 def _remove_others(folder: Path, kept: Iterable[Path]) -> None:
-    """Remove what an earlier page left; the folder too where nothing is in it any more."""
+    """Remove the assets of an earlier page, and the folder if nothing is left in it."""
     if not folder.is_dir():
         return
     for file in set(folder.iterdir()) - set(kept):

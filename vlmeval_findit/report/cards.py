@@ -1,4 +1,4 @@
-"""The answers that a page shows: every one while there is room, else a choice of every kind."""
+"""Choose the answers that a page shows: all while there is room, else some of every kind."""
 
 from __future__ import annotations
 
@@ -17,24 +17,18 @@ from ..runs.scored_run import Run, detailed
 from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
-CARDS = 4_000
-"""Answers on one page."""
+CARDS = 4_000  # Answers on one page
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One answer of one run, with its details.
-
-    ``goodness`` is its benchmark's, in percent; ``spread`` is how far the formats of its model
-    disagree on the query: the largest goodness minus the smallest; ``causes`` are the keys of what
-    it lost points by.
-    """
+    """One answer of one run, with its details."""
 
     transcript: Transcript
     row: ScoredRow
-    goodness: float
-    spread: float
-    causes: tuple[str, ...]
+    score: float  # Query score, in percent
+    spread: float  # Largest query score minus smallest, over the formats of its model
+    causes: tuple[str, ...]  # Keys of its error types
 
     @property
     def query(self) -> Query:
@@ -44,7 +38,7 @@ class Card:
 def choose_cards(
     found: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
 ) -> list[Card]:
-    """The cards of a page; see :class:`Choice`."""
+    """Return the cards of a page; see :class:`Choice`."""
     choice = Choice.among(found, limit, pairs)
     return [card for one in found for card in choice.cards(one)]
 
@@ -53,26 +47,23 @@ def choose_cards(
 class Choice:
     """Which answers of every run a page shows.
 
-    Where there are more answers than cards, half of them go to the answers in which pairs differ
-    most, where there are such, and every run gets an equal share of the rest: by turns of its worst
-    answers, its best, those of every cause, and those on which formats of its model, or runs of its
-    column, disagree most.  The cards of a run are made when they are wanted, and only the details
-    of those are read then: those of all runs at once may be millions.
-
-    ``places`` are those of queries, by their indices, in the spreads of a column; ``spreads`` are
-    how far the runs of a key disagree on every query.
+    Where there are more answers than cards, half of the cards go to the answers in which pairs
+    differ most, if pairs are given, and every run gets an equal share of the rest: by turns of its
+    worst answers, its best, those of every error type, and those on which formats of its model, or
+    runs of its dataset, disagree most. The cards of a run are made on demand, and only their
+    details are read then: those of all runs may be millions.
     """
 
-    share: int
-    first: Mapping[Key, frozenset[int]]
-    places: Mapping[str, Mapping[int, int]]
-    spreads: Mapping[tuple[str, ...], NDArray[np.float64]]
+    share: int  # Cards of every run
+    first: Mapping[Key, frozenset[int]]  # Answers in which pairs differ most, by run
+    places: Mapping[str, Mapping[int, int]]  # Of queries in the spreads of their dataset, by index
+    spreads: Mapping[tuple[str, ...], NDArray[np.float64]]  # Of each query, by model or dataset
 
     @classmethod
     def among(
         cls, found: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
     ) -> Choice:
-        """The choice of at most ``limit`` answers, but of three of every run."""
+        """Choose at most ``limit`` answers, but at least three of every run."""
         first = _first(pairs, limit // 2)
         spent = sum(map(len, first.values()))
         share = max(3, (limit - spent) // max(1, len(found)))
@@ -84,7 +75,7 @@ class Choice:
         return cls(share, first, places, _spreads([one.run for one in found], places))
 
     def cards(self, one: Transcript) -> list[Card]:
-        """The cards of one run, by row."""
+        """Return the cards of one run, by row."""
         run = one.run
         at = _at(run, self.places)
         model, column = (
@@ -96,30 +87,27 @@ class Choice:
             chosen = _some(chosen, self.share, self.first.get(key_of(run), frozenset()))
         rows = detailed(run, [answer.place for answer in chosen])
         return [
-            Card(one, row, answer.goodness, answer.spread, answer.causes)
+            Card(one, row, answer.score, answer.spread, answer.causes)
             for row, answer in zip(rows, chosen, strict=True)
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What decides whether an answer is on the page; ``place`` is that among the run's rows.
+    """What decides whether an answer is on the page."""
 
-    ``apart`` is how far the runs of its column disagree on the query.
-    """
-
-    place: int
+    place: int  # Among the run's rows
     index: int
-    goodness: float
+    score: float
     spread: float
-    apart: float
+    apart: float  # The spread over the runs of its dataset
     causes: tuple[str, ...]
 
 
 def _spreads(
     runs: Sequence[Run], places: Mapping[str, Mapping[int, int]]
 ) -> dict[tuple[str, ...], NDArray[np.float64]]:
-    """The largest goodness minus the smallest of every query, over the runs of a key."""
+    """Subtract the smallest query score from the largest, over the runs of a model or dataset."""
     low: dict[tuple[str, ...], NDArray[np.float64]] = {}
     high: dict[tuple[str, ...], NDArray[np.float64]] = {}
     for run in runs:
@@ -128,12 +116,12 @@ def _spreads(
         for key in (_of_model(run), _of_column(run)):
             np.minimum.at(low.setdefault(key, np.full(queries, np.inf)), at, good)
             np.maximum.at(high.setdefault(key, np.full(queries, -np.inf)), at, good)
-    # A query that no run of a key was asked has none, and nobody asks for it.
+    # A query that no run of a key was asked has no spread, and nobody asks for it.
     return {key: np.where(low[key] <= high[key], high[key] - low[key], 0.0) for key in low}
 
 
 def _at(run: Run, places: Mapping[str, Mapping[int, int]]) -> NDArray[Any]:
-    """The places of a run's rows among the queries of its column."""
+    """Return the places of a run's rows among the queries of its dataset."""
     known = places[run.question.column]
     return np.array([known[index] for index in indices(run.rows)], dtype=np.intp)
 
@@ -147,7 +135,7 @@ def _of_column(run: Run) -> tuple[str, ...]:
 
 
 def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
-    """The answers in which pairs differ most, by run: both of a query, or none."""
+    """Return the answers in which pairs differ most, by run: both of a query, or none."""
     queries = max(1, limit // (2 * len(pairs))) if pairs else 0
     found: dict[Key, frozenset[int]] = {}
     for pair in pairs:
@@ -158,8 +146,8 @@ def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
 
 
 def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list[_Answer]:
-    """A share of one run's answers: ``first``, then by turns the next of every order."""
-    worst = sorted(answers, key=lambda one: one.goodness)
+    """Choose a share of one run's answers: ``first``, then by turns the next of every order."""
+    worst = sorted(answers, key=lambda one: one.score)
     causes = dict.fromkeys(cause for one in answers for cause in one.causes)
     orders = [
         worst,

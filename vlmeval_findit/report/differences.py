@@ -1,4 +1,4 @@
-"""In what two runs differ: figures, what they lost, and who finds which queries."""
+"""Compare two runs for a page: metrics, error types, and who finds which queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .pairs import MODELS, Pair, key_of
 
 @dataclass(frozen=True)
 class _Answers:
-    """A run with what its pairs read, calculated once."""
+    """A run with what its pairs need, calculated once."""
 
     run: Run
 
@@ -29,7 +29,7 @@ class _Answers:
 
     @cached_property
     def losses(self) -> Evidence | None:
-        """The points of every cause; None where nothing says what was lost."""
+        """Return the points of every error type; None where nothing says what was lost."""
         try:
             return loss_evidence(self.run)
         except NoAnatomyError:
@@ -43,12 +43,13 @@ class _Answers:
 def pair_values(
     pairs: Iterable[Pair], metrics: Sequence[Metric], runs: Sequence[Run]
 ) -> list[dict[str, Any]]:
-    """The pairs for the page's script.
+    """Return the pairs for the page's script.
 
     ``left`` and ``right`` are places in ``runs``; ``figures`` are [name, left, right, difference,
-    low, high, p-value], None for what there is not; ``losses`` are the same of the points that each
-    cause took, their p-values corrected for the number of causes; ``counts`` are of queries: all,
-    those that both answered, those of them that ``differ`` in their figure, and by who found them.
+    low, high, p-value] of each metric, None for what there is not; ``losses`` are the same of the
+    points that each error type took, their p-values corrected for the number of types; ``counts``
+    are of queries: all, those that both answered, those of them that ``differ`` in their score, and
+    by who found them.
     """
     place = {key_of(run): at for at, run in enumerate(runs)}
 
@@ -99,7 +100,7 @@ def _figure(metric: Metric, left: Evidence, right: Evidence) -> list[Any]:
 
 
 def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
-    """The causes that either has, as :func:`..runs.anatomy.compare` tests them."""
+    """Compare the error types that either has, as :func:`..runs.anatomy.compare` does."""
     ours, theirs = left.losses, right.losses
     if ours is None or theirs is None:
         return []

@@ -1,4 +1,4 @@
-"""The answers of a page as values for its script."""
+"""Turn the answers of a page into values for its script."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from .drawn import drawn_values
 from .pairs import Key, key_of
 from .thumbnails import Thumbnail, thumbnails
 
-_TEXT = 2_500
-"""Characters of a reply or prompt that are shown."""
+_TEXT = 2_500  # Characters of a reply or prompt that are shown
 
 
 class TooLargeError(Exception):
@@ -25,7 +24,7 @@ class TooLargeError(Exception):
 
 
 class Numbered:
-    """Values that stand often, once each."""
+    """Numbers values that occur often, so that each stands once."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -43,10 +42,10 @@ class Numbered:
 def gallery_data(
     cards: Iterable[Card], runs: Sequence[Run], most: int | None = None
 ) -> dict[str, Any]:
-    """What the page's script shows, ready for JSON: see :func:`.drawn.drawn_values` for drawings.
+    """Return what the page's script shows; see :func:`.drawn.drawn_values` for drawings.
 
-    ``run``, ``prompt``, ``reply``, ``parts`` and labels of pictures are places in ``runs``,
-    ``texts``, ``parts`` and ``pictures``; ``figure`` is what the goodness of answers is called.
+    ``run``, ``prompt``, ``reply``, ``parts`` and ``picture`` of an answer are places in ``runs``,
+    ``texts``, ``parts`` and ``pictures``; ``figure`` is the metric that query scores are of.
 
     Args:
         cards: the answers, those of a run one after the other.
@@ -77,7 +76,7 @@ def gallery_data(
 
 
 def head(runs: Sequence[Run]) -> dict[str, Any]:
-    """What answers are said by: the name of the figure, and the runs."""
+    """Return the metric of query scores, and the runs."""
     return {
         "figure": runs[0].benchmark.metrics[0].name if runs else "",
         "runs": [_run(run) for run in runs],
@@ -91,7 +90,7 @@ def run_entries(
     pictures: Numbered,
     parts: Numbered,
 ) -> Iterator[dict[str, Any]]:
-    """The answers of one run, by the places of runs."""
+    """Yield the answers of one run; ``place`` has the places of runs."""
     replies = cards[0].transcript.read_replies() if cards else {}
     for card in cards:
         entry = _entry(card, replies, texts, pictures, parts)
@@ -101,7 +100,7 @@ def run_entries(
 def picture_values(
     made: Mapping[Path, Thumbnail], path: Path, width: int, height: int
 ) -> dict[str, Any]:
-    """Size in pixels of the original (the annotation's, where it is known) and the address."""
+    """Return the original's size in pixels (the annotation's, if known) and the address."""
     thumbnail = made.get(path)
     if thumbnail is None:
         return {"name": path.name, "w": width or 4, "h": height or 3, "src": ""}
@@ -130,9 +129,9 @@ def _entry(
     return {
         "index": row.index,
         "label": card.query.label,
-        "good": round(card.goodness, 1),
+        "good": round(card.score, 1),
         "spread": round(card.spread, 1),
-        "found": card.goodness >= FOUND,
+        "found": card.score >= FOUND,
         "failed": row.failed,
         "reason": row.reason or "",
         "causes": card.causes,

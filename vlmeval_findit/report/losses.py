@@ -1,4 +1,4 @@
-"""What scores lost, for the page: a stacked bar a model, per dataset and average."""
+"""Divide what scores lost among error types: a bar a model, per dataset and average."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _columns(board: Board, found: Found) -> Iterator[LossBar]:
 
 
 def _averages(board: Board, found: Found) -> Iterator[LossBar]:
-    """Of several datasets, each set of them once: of one the dataset's own bar says it."""
+    """Yield the averages over several datasets, each set of datasets once."""
     first: dict[tuple[str, ...], ColumnMean] = {}
     for average in board.averages:
         if len(average.columns) > 1:
@@ -126,7 +126,7 @@ def _run(board: Board, model: str, column: str) -> Run:
 
 
 def _mean(over: Evidence, parts: Sequence[Sequence[Loss]]) -> list[Loss]:
-    """The mean of points over datasets, as the mean of their scores; events add up."""
+    """Average points over datasets, as their scores are; events add up."""
     bounds = figure_intervals(over)
     return [
         Loss(

@@ -1,8 +1,8 @@
-"""Two runs side by side: which pairs a page has.
+"""Choose the pairs of runs that a page compares.
 
-A pair is two runs of one column, so they were asked the same.  Of all that could be paired a page
-has, in every column, the reported runs of all models and each model's other formats against its
-reported one; and whatever ``--compare`` names.
+A pair is two runs of one dataset, so they were asked the same. Of all that could be paired a page
+has, per dataset, the reported runs of the best models, each model's other formats against its
+reported one, and whatever ``--compare`` names.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from ..leaderboard.formats import FormatError, wanted_formats
 from ..runs.comparison import query_scores
 from ..runs.scored_run import Run
 
-MODELS = 20
-"""Models of a board, the best, that are paired with each other."""
+MODELS = 20  # The best models of a board, which are paired with each other
 
 FLAG = "--compare"
 
@@ -48,7 +47,7 @@ Key = tuple[str, str]
 
 
 def key_of(run: Run) -> Key:
-    """What a run is known by on a page: its model and its question, which a board has once."""
+    """Return what identifies a run on a page: a board has each model and question once."""
     return run.model, run.question.name
 
 
@@ -56,7 +55,7 @@ def key_of(run: Run) -> Key:
 
 
 def sides_of(given: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
-    """The sides that ``MODEL``, ``MODEL=FORMAT`` or, of one model only, ``FORMAT`` name.
+    """Resolve ``MODEL``, ``MODEL=FORMAT`` or, of one model only, ``FORMAT``.
 
     Args:
         given: two, or none.
@@ -98,7 +97,7 @@ def _side_of(entry: str, runs: Sequence[Run]) -> Side:
 
 
 def pairs_of(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
-    """The pairs of a board, each once: those of ``sides``, then models, then formats."""
+    """Return the pairs of a board, each once: those of ``sides``, then models, then formats."""
     met: dict[frozenset[Key], Pair] = {}
     for pair in (*first_pairs(board, sides), *_of_models(board), *_of_formats(board)):
         met.setdefault(frozenset(map(key_of, (pair.left, pair.right))), pair)
@@ -106,7 +105,7 @@ def pairs_of(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
 
 
 def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
-    """The pairs that ``sides`` name, one a column."""
+    """Return the pairs that ``sides`` name, one a dataset."""
     found = (
         (name, [_run_of(board, name, side) for side in sides])
         for name in (column.name for column in board.columns if sides)
@@ -143,7 +142,7 @@ def _of_formats(board: Board) -> Iterator[Pair]:
 
 
 def pairs_note(board: Board) -> str:
-    """What is left out, as a sentence."""
+    """Say which pairs are left out."""
     left = [f"models below the first {MODELS}"] if len(board.models) > MODELS else []
     several = any(len(column.runs) > len(board.models) for column in board.columns)
     if several and len(board.models) > 1:
@@ -152,7 +151,7 @@ def pairs_note(board: Board) -> str:
 
 
 def most_different(pair: Pair, most: int) -> list[int]:
-    """The indices of the queries on which a pair differs most, at most so many."""
+    """Return the indices of the queries on which a pair differs most, at most so many."""
     left, right = query_scores(pair.left), query_scores(pair.right)
     apart = {index: abs(left[index] - right[index]) for index in left if index in right}
     order = sorted((index for index in apart if apart[index]), key=lambda at: (-apart[at], at))

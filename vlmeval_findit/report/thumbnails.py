@@ -1,4 +1,4 @@
-"""Pictures shrunk until all of them together fit a budget, as data addresses."""
+"""Shrink images until all of them together fit a budget; they are data addresses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import NamedTuple
 
 from ..core.image_files import decode, header
 
-BUDGET = 14_000_000
-"""Characters that the thumbnails of a page may have together."""
-
+BUDGET = 14_000_000  # Characters that the thumbnails of a page may have together
 _SIDES = (960, 640, 480, 384, 320, 256, 192, 144, 112, 80, 56)
 _QUALITY = 72
 _SAMPLE = 24
@@ -29,7 +27,7 @@ class Thumbnail(NamedTuple):
 
 
 def thumbnails(paths: Iterable[Path], budget: int = BUDGET) -> dict[Path, Thumbnail]:
-    """The thumbnails of pictures; one that cannot be opened has none.
+    """Return the thumbnails of images; one that cannot be opened has none.
 
     The longer side is the largest of a few whose sizes, by a sample, fit the budget.
     """
@@ -38,7 +36,7 @@ def thumbnails(paths: Iterable[Path], budget: int = BUDGET) -> dict[Path, Thumbn
 
 
 def thumbnails_of(paths: Iterable[Path], side: int) -> dict[Path, Thumbnail]:
-    """The thumbnails of pictures, their longer side so many pixels at most."""
+    """Return the thumbnails of images, their longer side at most so many pixels."""
     wanted = list(dict.fromkeys(paths))
     with ThreadPoolExecutor(2) as pool:
         made = pool.map(_thumbnail, wanted, repeat(side))
@@ -46,7 +44,7 @@ def thumbnails_of(paths: Iterable[Path], side: int) -> dict[Path, Thumbnail]:
 
 
 def side_within(paths: Sequence[Path], budget: int) -> int:
-    """The longer side, in pixels, with which different pictures fit a budget by a sample."""
+    """Estimate from a sample with which longer side, in pixels, images fit a budget."""
     step = max(1, len(paths) // _SAMPLE)
     sample = paths[::step]
     for side in _SIDES[:-1]:

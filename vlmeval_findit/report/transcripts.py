@@ -1,7 +1,7 @@
-"""What a run was asked and what it answered, as far as it is at hand.
+"""Gather what runs were asked and what they answered, as far as it is at hand.
 
-Figures need neither table, pictures nor predictions; the gallery needs all three.  What is not
-there, or is not what was scored, is left out with a reason that the page shows.
+Metrics need neither table, images nor predictions; the answers of a page need all three. What is
+not there, or is not what was scored, is left out with a reason that the page shows.
 """
 
 from __future__ import annotations
@@ -26,27 +26,23 @@ from .drawn import drawn_values
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """One run with its task, replies and words.
-
-    ``words`` is None where those of its prompts are not at hand; ``pictures`` is the folder that
-    the paths of pictures are relative to.
-    """
+    """One run with its task, prompts and images."""
 
     run: Run
     task: AnyTask
-    words: PromptSet | None
-    pictures: Path
+    words: PromptSet | None  # None where its prompts are not at hand
+    pictures: Path  # Folder that the paths of images are relative to
 
     def read_replies(self) -> dict[int, str]:
-        """What was answered, by index; nothing where the prediction file is gone.
+        """Read the replies by index; none where the prediction file is gone.
 
-        Read each time: a page has a few replies of a run, and of thousands of runs.
+        They are not stored: a page has a few replies of each of thousands of runs.
         """
         replies = read_predictions(self.run.path) if self.run.path.is_file() else []
         return {reply.index: reply.text for reply in replies}
 
     def prompt(self, index: int) -> str:
-        """The message of a query as text, ``[image: …]`` where it shows an image."""
+        """Return the message of a query as text, ``[image: …]`` where it shows an image."""
         if self.words is None:
             asked = f"Asked in {self.run.basis.prompts}, whose words are not at hand"
             return f"{asked}. {self.run.benchmark.prompts_help}".rstrip()
@@ -57,13 +53,13 @@ class Transcript:
         )
 
     def draw(self, row: ScoredRow) -> Drawing:
-        """What is shown of an answer."""
+        """Draw an answer."""
         return self.run.benchmark.draw(self.task, row)
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A run that has no gallery and no curve, and why."""
+    """A run without answers and curves on the page."""
 
     run: Run
     reason: str
@@ -80,7 +76,7 @@ Seen = Callable[[Transcript, Sequence[ScoredRow]], None]
 def gather(
     runs: Iterable[Run], seen: Seen = lambda one, rows: None
 ) -> tuple[list[Transcript], list[Missing]]:
-    """The transcripts of runs, and the runs whose table is not at hand.
+    """Return the transcripts of runs, and the runs whose table is not at hand.
 
     Args:
         runs: any; the details of one are read at a time where they were not kept.
@@ -131,7 +127,7 @@ def _transcript(run: Run, task: AnyTask) -> Transcript:
 
 
 def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
-    """Details come from a file that anybody may have changed: each is drawn once, for nothing."""
+    """Draw each row once, for nothing: anybody may have changed the file of its details."""
     run = transcript.run
     for row in rows:
         if row.index not in transcript.task.queries:
@@ -148,7 +144,7 @@ def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
 
 
 def _words(run: Run, task: AnyTask) -> PromptSet | None:
-    """The prompt set that a run was asked in: the one that gives the hash it recorded."""
+    """Find the prompt set of a run: the one that gives the hash it recorded."""
     for words in run.benchmark.prompts():
         if words.name == run.basis.prompts and words.hash(task) == run.basis.prompt_hash:
             return words
