@@ -44,7 +44,7 @@ def _flag(name: str, text: str, **how: Any) -> Callable[[AnyCommand], AnyCommand
     return click.option(f"--{name}", help=f"{of}: {text}", **how)
 
 
-_SERVERS = ", ".join(f"{row.server}: {name}" for name, row in TARGETS.items() if row.server)
+_SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if row.server)
 
 
 @click.command(
@@ -57,7 +57,7 @@ _SERVERS = ", ".join(f"{row.server}: {name}" for name, row in TARGETS.items() if
     "--out",
     type=PATH,
     metavar="DIR",
-    help=f"Folder that is written [default: outputs/export/TARGET, or the server of {_SERVERS}].",
+    help=f"Folder that is written [default: outputs/export/TARGET; {_SERVERS}].",
 )
 @_flag(
     "confidence",

@@ -26,7 +26,6 @@ from ..runs.scored_run import Run, RunError
 from .folder import rewritten
 from .targets import NotExportableError, left_out
 
-_OVERLAP = Judging.BY_OVERLAP
 _ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)
 
 Document = dict[str, Any]
@@ -72,7 +71,8 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
 
 def _shows_boxes(run: Run) -> bool:
     """Tell whether the answers of a run are boxes: points have no extent."""
-    return run.question.in_boxes and getattr(run.question, "judged", _OVERLAP) is _OVERLAP
+    judged = getattr(run.question, "judged", None)
+    return run.question.in_boxes and judged in (None, Judging.BY_OVERLAP)
 
 
 def _add(

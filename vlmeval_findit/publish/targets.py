@@ -23,15 +23,12 @@ class NotExportableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target: ``module`` of this folder has its exporter, ``to_<name>(runs, out, **flags)``.
+    """A target; its exporter is ``to_<name>(runs, out, **flags)``."""
 
-    ``server`` is the variable of the environment that may name a server in place of a folder.
-    """
-
-    module: str
+    module: str  # Of this folder, with the exporter
     what: str
     flags: tuple[str, ...] = ()
-    server: str = ""
+    server: str = ""  # Environment variable that may name a server in place of a folder
 
 
 _TRACKED = ("project", "pictures")

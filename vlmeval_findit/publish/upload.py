@@ -18,18 +18,14 @@ from .targets import ExportError, NotExportableError
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A dataset repository of the hub as it was found.
-
-    ``commit`` is the newest one, None where there is no such repository yet.  ``files`` are all of
-    its files, ``ours`` those that an earlier export wrote: its ``checksums.json`` says so.
-    """
+    """A dataset repository of the hub as it was found."""
 
     name: str
     address: str
     private: bool
-    commit: str | None = None
+    commit: str | None = None  # The newest; None: there is no such repository yet
     files: frozenset[str] = frozenset()
-    ours: frozenset[str] = frozenset()
+    ours: frozenset[str] = frozenset()  # What an earlier export wrote, by its checksums.json
 
 
 def look_at(name: str, private: bool) -> Repository:
