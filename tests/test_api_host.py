@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -260,39 +256,6 @@ def _look_at_the_first(tmp_path: Path, done: Any) -> None:
     assert provenance["totals"]["failed"] == len(failed)
     assert provenance["sizes_recorded"] == ROWS, "those of failed calls too"
     assert figures(path)["f1"] == 100.0, "of the calls that were answered"
-
-
-def test_a_killed_run_goes_on_and_pays_no_finished_call_again(
-    lmu: Path, tmp_path: Path, answers: dict[str, str]
-) -> None:
-    def slow(asked: Asked, number: int) -> Answer:
-        answer = perfect(answers)(asked, number)
-        return Answer(answer.body, delay=0.2)
-
-    with ChatServer(slow) as server:
-        env = environment(lmu, OPENROUTER_API_KEY=KEY, OPENROUTER_BASE_URL=server.url)
-        command = [sys.executable, *RUN_FINDIT, "--data", DATA, "--model", MODEL]
-        killed = subprocess.Popen(
-            [*command, "--api-nproc", "1"],
-            cwd=tmp_path,
-            env=env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 120
-        while len(server.asked) < 8 and killed.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        os.kill(killed.pid, signal.SIGKILL)
-        killed.wait(30)
-        paid = len(server.asked)
-        assert 8 <= paid < ROWS
-        done = ask(server, tmp_path, lmu, "--data", DATA)
-        assert done.returncode == 0, done.stdout
-        # The call in flight, and one whose answer had come but was not yet written down.
-        assert ROWS <= len(server.asked) <= ROWS + 2
-    path = predictions(tmp_path / "outputs", MODEL, DATA)
-    assert figures(path)["f1"] == 100.0
-    assert len(records(path)) == ROWS
 
 
 def test_a_spending_limit_stops_a_run_that_can_go_on(

@@ -263,54 +263,6 @@ def test_replay_on_the_command_line(finished: Path, lmu: Path, tmp_path: Path) -
     assert figures(again) == figures(predictions(finished, "FullImage", DATA))
 
 
-def test_predictions_of_others_in_xlsx_are_scored(
-    finished: Path, lmu: Path, tmp_path: Path
-) -> None:
-    import pandas as pd
-
-    path = tmp_path / f"{MODEL}_{DATA}.xlsx"
-    rows = json.loads(predictions(finished, MODEL, DATA).read_text())
-    pd.DataFrame(rows).to_excel(path, index=False)
-    done = run(RUN_FINDIT, ["score", str(path)], tmp_path, environment(lmu))
-    assert done.returncode == 0, done.stdout
-    assert figures(path) == figures(predictions(finished, MODEL, DATA))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        pytest.param(
-            ["--data", "FindIt_Demo_xyxx_json", "--model", MODEL],
-            "no representation 'xyxx': did you mean xyxy?",
-            id="misspelt variant",
-        ),
-        pytest.param(
-            ["--data", DATA, "--model", "Qwen2-VL-7B-Instruct"],
-            "the coordinate space of the model 'Qwen2-VL-7B-Instruct' is not known",
-            id="unknown space",
-        ),
-        pytest.param(
-            ["--data", DATA, "--model", "Qwen3-VL-8B-Instrukt", "--judge-args", '{"space":"unit"}'],
-            "no model 'Qwen3-VL-8B-Instrukt': did you mean Qwen3-VL-8B-Instruct?",
-            id="unknown model",
-        ),
-        pytest.param(
-            ["--data", DATA, "--model", MODEL, "--judge-args", '{"space": "gird1000"}'],
-            "no coordinate space 'gird1000': did you mean grid1000?",
-            id="misspelt space",
-        ),
-    ],
-)
-def test_what_cannot_be_used_is_refused_before_any_call(
-    arguments: list[str], message: str, lmu: Path, tmp_path: Path
-) -> None:
-    done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
-    assert done.returncode == 2
-    assert message in done.stdout
-    assert "Infer" not in done.stdout
-    assert not list(tmp_path.glob("outputs/**/*.json"))
-
-
 def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
     lmu: Path, tmp_path: Path
 ) -> None:
@@ -318,31 +270,6 @@ def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
     done = run(STOCK, arguments, tmp_path, environment(lmu))
     assert "it is not guessed" in done.stdout
     assert "Infer" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--data", DATA], "--data without --model"),
-        (["--data", DATA, "--model", "Qwen3-VL=/nowhere"], "/nowhere: no such folder"),
-        (["--data", DATA, "--model", "my-ft=/nowhere"], "like: --like Qwen3-VL"),
-        (["--data", DATA, "--model", "..=/nowhere", "--like", "Qwen3-VL"], "the model's name '..'"),
-        (["--data", DATA, "--model", MODEL, "--api-mode"], "Leave the flag out"),
-        (["--config", "free.json"], "Call it FindIt_Demo_xyxy_json"),
-    ],
-    ids=["no model", "no checkpoint", "no row", "name", "api mode", "free name"],
-)
-def test_what_is_wrong_is_one_line_before_anything_runs(
-    arguments: list[str], message: str, lmu: Path, tmp_path: Path
-) -> None:
-    data = {"mine": {"class": "FindItObjectDetection", "dataset": DATA}}
-    config = {"model": {MODEL: {}}, "data": data}
-    (tmp_path / "free.json").write_text(json.dumps(config))
-    done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
-    assert done.returncode == 2
-    assert message in done.stdout
-    assert "Traceback" not in done.stdout
-    assert not (tmp_path / "outputs").exists()
 
 
 def test_what_failed_ends_the_stock_runner_with_a_status(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +53,6 @@ def test_it_takes_every_variant_of_a_dataset_with_one_box() -> None:
         assert question.format_cell == other.format_cell
         assert question.reply == other.reply
         assert question != other
-
-
-def test_a_question_travels_to_another_machine() -> None:
-    question = benchmarks.parse(NAME)
-    assert pickle.loads(pickle.dumps(question)) == question
-    assert {question: 1}[benchmarks.parse(NAME)] == 1
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,10 @@ REFUSED = {
         ("--data", DATA, "--model", "mine=/nowhere", "--like", "Qwen3-VL"),
         "/nowhere: no such folder",
     ),
+    "a name that is no file's": (
+        ("--data", DATA, "--model", "..=/nowhere", "--like", "Qwen3-VL"),
+        "the model's name '..'",
+    ),
     "a name of theirs": (
         ("--data", DATA, "--model", "Their-VL-7B=owner/name", "--like", "Qwen3-VL"),
         "Their-VL-7B is VLMEvalKit's own model",
@@ -417,6 +421,14 @@ def test_a_configuration_is_checked_too(blocked: Path, lmu: Path, tmp_path: Path
     done = findit(blocked, lmu, tmp_path, ["--config", "config.json"])
     assert done.returncode == 2
     assert "config.json: no model 'FindIt-Nanno': did you mean FindIt-Nano?" in done.stderr
+    free = {
+        "model": {"FindIt-Nano": {}},
+        "data": {"mine": {**config["data"][DATA], "dataset": DATA}},
+    }
+    (tmp_path / "free.json").write_text(json.dumps(free))
+    done = findit(blocked, lmu, tmp_path, ["--config", "free.json"])
+    assert done.returncode == 2
+    assert f"Call it {DATA}" in done.stderr
     done = findit(blocked, lmu, tmp_path, ["--config", "confg.json"])
     assert done.returncode == 2
     assert "confg.json" in done.stderr

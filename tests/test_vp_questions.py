@@ -71,28 +71,7 @@ def test_the_option_that_there_is_no_such_mark_says_nothing_by_itself(
     assert two[Absence.NOT_OFFERED] == 0
 
 
-def test_another_seed_is_another_plan() -> None:
-    assert plan(40, 0, tuple(Shape)) != plan(40, 1, tuple(Shape))
-
-
 # --- fields ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("box", "four", "nine"),
-    [
-        ((0, 0, 20, 20), "top left", "top left"),
-        ((70, 5, 90, 25), "top right", "top right"),
-        ((40, 40, 60, 60), None, "centre"),
-        ((20, 20, 38, 38), "top left", None),  # 4 pixels from a border between nine fields
-        ((10, 70, 20, 95), "bottom left", "bottom left"),
-        ((0, 0, 84, 20), None, None),  # its centre is at 42 %, near a border of nine; half outside
-        ((0, 0, 100, 100), None, None),
-    ],
-)
-def test_fields(box: tuple[float, float, float, float], four: str | None, nine: str | None) -> None:
-    assert field_of(box, 100, 100, Fields.FOUR) == four
-    assert field_of(box, 100, 100, Fields.NINE) == nine
 
 
 @given(
@@ -321,56 +300,6 @@ def test_as_many_are_counted_as_are_drawn_in_that_colour(source: Source, find: F
             assert counted == (0 if one.posed.right == ABSENT else int(one.posed.right))
             answers.add(one.posed.right)
     assert len(answers) >= 3
-
-
-def test_no_mark_of_a_wrong_colour_is_there(shown: list[Shown], find: Find) -> None:
-    for one in shown:
-        if one.posed.slot.kind is not Kind.EXISTENCE:
-            continue
-        drawn = one.pixels[changed(one, find)]
-        there = {c for c, rgb in COLOURS.items() if (drawn == rgb).all(axis=1).sum() > 12}
-        if one.posed.slot.form is Form.WHICH:
-            # Of the wrong ones two are of colours that are not there, or of one and no other.
-            wrong = [option.split()[1] for option in one.posed.wrong if option != ABSENT]
-            assert sum(colour not in there for colour in wrong) >= 1
-        elif one.posed.right == YES:
-            assert any(f" {colour} " in one.posed.question for colour in there | {"mask"})
-
-
-def test_a_named_mark_is_there_unless_it_is_absent(shown: list[Shown]) -> None:
-    for one in shown:
-        style, slot = one.posed.slot.style, one.posed.slot
-        words = STYLES[style.shape][style.variant].words
-        if slot.form is Form.WHICH:
-            said = [option for option in (one.posed.right, *one.posed.wrong) if option != ABSENT]
-            colour = next((c for c in COLOURS if one.posed.right == f"a {c} {words}"), None)
-            assert (colour is None) is (slot.absence is Absence.TRUE)
-            if slot.colour != CONTRAST:
-                drawn = f"a {slot.colour} {words}"
-                assert (drawn in said) is (slot.absence is not Absence.TRUE)
-        elif slot.colour == CONTRAST and one.posed.amount > 1:
-            assert (f" {words}" in one.posed.question) is (slot.absence is not Absence.TRUE)
-        elif slot.colour != CONTRAST:
-            drawn = f" {slot.colour} {words}"
-            assert (drawn in one.posed.question) is (slot.absence is not Absence.TRUE)
-
-
-def test_the_hint_does_not_give_the_answer_away(shown: list[Shown]) -> None:
-    for one in shown:
-        if one.posed.slot.form is Form.WHICH:
-            assert not any(f" {shape.value} " in f" {one.posed.hint} " for shape in Shape)
-        else:
-            # What it names is what the question names.
-            named = one.posed.hint.split(". ")[1].split(" is ")[0].split(maxsplit=1)[1]
-            assert named.removesuffix("x") in one.posed.question
-
-
-def test_same_seed_same_questions(source: Source, shown: list[Shown]) -> None:
-    again = questions(source, COUNT, 3)
-    for one, _ in zip(shown, range(8), strict=False):
-        other = next(again)
-        assert other.posed == one.posed
-        assert (other.pixels == one.pixels).all()
 
 
 GOLDEN = "385070a699c541b67e7de0fcb2ead5c362d39c2008d3a35ec8a2c02a2657b805"
