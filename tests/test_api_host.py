@@ -212,6 +212,7 @@ def test_a_limit_in_dollars_is_refused_where_nobody_says_costs(
 # --- whole runs -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_to_a_score_with_failed_calls_that_the_next_run_repeats(
     lmu: Path, tmp_path: Path, answers: dict[str, str]
 ) -> None:
@@ -258,6 +259,7 @@ def _look_at_the_first(tmp_path: Path, done: Any) -> None:
     assert figures(path)["f1"] == 100.0, "of the calls that were answered"
 
 
+@pytest.mark.slow
 def test_a_spending_limit_stops_a_run_that_can_go_on(
     lmu: Path, tmp_path: Path, answers: dict[str, str]
 ) -> None:
@@ -276,6 +278,7 @@ def test_a_spending_limit_stops_a_run_that_can_go_on(
     assert figures(path)["f1_failed_missed"] == 100.0
 
 
+@pytest.mark.slow
 def test_the_hosts_other_mode_is_refused(lmu: Path, tmp_path: Path) -> None:
     with ChatServer(lambda asked, number: completion()) as server:
         done = ask(server, tmp_path, lmu, "--data", DATA, "--api-mode")
@@ -297,6 +300,7 @@ def serve(
     )
 
 
+@pytest.mark.slow
 def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
     lmu: Path, tmp_path: Path
 ) -> None:
@@ -327,6 +331,7 @@ def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
     assert_no_key(done.stdout, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -355,6 +360,7 @@ def test_what_cannot_be_right_is_refused_before_the_first_call(
     assert why in done.stdout
 
 
+@pytest.mark.slow
 def test_a_space_that_the_user_says_is_recorded(lmu: Path, tmp_path: Path) -> None:
     said = json.dumps({"space": {"kind": "pixels", "scene_max_size": 256}})
     with ChatServer(lambda asked, number: completion()) as server:

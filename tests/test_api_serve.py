@@ -17,7 +17,7 @@ from vlmeval_findit.models.model_asker import host_message
 from vlmeval_findit.serving.processes import LocalServers
 from vlmeval_findit.serving.programs import Serving
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 DATA = "FindIt_Demo_insdet_xyxy_json"
 """Three images and four texts a message: their places matter."""

@@ -168,6 +168,7 @@ def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
     return dict(sorted({**body, "messages": messages}.items()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("at", "kind"),
     [

@@ -132,6 +132,7 @@ def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: P
     assert len(list(tmp_path.glob("servers-7-*.log"))) == 2
 
 
+@pytest.mark.slow
 def test_a_job_that_ends_in_the_middle_leaves_no_server(
     cluster: dict[str, str], tmp_path: Path
 ) -> None:

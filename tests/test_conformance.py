@@ -119,6 +119,7 @@ def test_all_cases_agree(
     assert (status, capsys.readouterr().out) == (0, says)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_doctor_agrees(public: Callable[[str], list[Case]], run: Run) -> None:
     """With every sixth case, as they take a second each; all of them with the command."""

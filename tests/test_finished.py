@@ -454,6 +454,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_finished_sweep_is_started_again_without_torch_and_without_vlmevalkit(
     world: World, kind: str

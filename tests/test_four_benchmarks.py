@@ -14,6 +14,8 @@ from refl4_stand_in import prepared
 
 from vlmeval_findit.benchmarks import benchmark_of, benchmarks
 
+pytestmark = pytest.mark.slow
+
 FINDIT = "FindIt_Scenes_mini_xyxy_json_bbox_2d"
 REF_L4 = "FindIt_RefL4Full_val_xyxy_json_bbox_2d"
 VP_BENCH = "VPBench_Scenes_mini"

@@ -25,7 +25,7 @@ from upstream import COMMIT, make_clone
 from vlmeval_findit.core.identity import read_identity
 from vlmeval_findit.core.question import rows_from
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 DATA = "FindIt_Demo_xyxy_json"
 MODEL = "FindIt-Nano"

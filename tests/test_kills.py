@@ -33,6 +33,8 @@ from engine_fakes import (
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.servers import ServersHost
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 KILLS = 2
 SECONDS = 0.01

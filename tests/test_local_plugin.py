@@ -27,7 +27,7 @@ from tiny_checkpoints import build  # noqa: E402
 
 from vlmeval_findit.models.local.runner import RunSettings, load_local  # noqa: E402
 
-pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 
 FILES, COMMANDS = recipe("Add a model that runs here")
 FILE = FILES["smolvlm.py"]

@@ -410,6 +410,7 @@ def asked_right(names: list[str]) -> ChatServer:
     return ChatServer(lambda asked, number: completion(answers.get(content(asked.body), "ABC")))
 
 
+@pytest.mark.slow
 def test_search_and_sweep_ask_its_model_in_its_space(
     site: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -492,6 +493,7 @@ def test_with_a_plugin_and_without_it_are_two_runs() -> None:
         assert from_values(json.loads(json.dumps(as_values(one_of_them)))) == one_of_them
 
 
+@pytest.mark.slow
 def test_runs_of_another_version_are_refused_with_both(
     site: Path,
     tmp_path: Path,
@@ -537,6 +539,7 @@ def of_version(site: Path, folder: Path, version: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.host
 def test_its_benchmark_runs_under_the_hosts_runner(
     site: Path,

@@ -9,7 +9,7 @@ from host_runs import RUN_FINDIT, environment, require_host, run
 
 from vlmeval_findit.models.table import NANO, NANO_PX
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 
 def probe(tmp_path: Path, *flags: str) -> tuple[int, str]:

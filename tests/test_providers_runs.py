@@ -320,6 +320,7 @@ for command in json.loads(sys.argv[1]):
 """VLMEvalKit takes seconds to import."""
 
 
+@pytest.mark.slow
 @pytest.mark.host
 def test_the_host_scores_as_over_openrouter(lmu: Path, tmp_path: Path) -> None:
     with ExitStack() as stack:

@@ -22,6 +22,8 @@ from vlmeval_findit.models.model_asker import ModelAsker
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 TWO = Inference(replicas=2, cpus=0.5)
 SMALL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"

@@ -28,6 +28,8 @@ from vlmeval_findit.sweeps.run import UnfinishedError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 SECONDS = 0.02
 """What a call takes."""

@@ -11,7 +11,7 @@ import yaml
 from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
 from refl4_stand_in import VAL, prepared
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 DATA = "FindIt_RefL4Full_val_xyxy_json"
 BOTH = [DATA, "FindIt_RefL4Full_all_cxcywh_text"]

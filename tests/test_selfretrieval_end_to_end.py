@@ -11,7 +11,7 @@ from host_runs import RUN_FINDIT, environment, figures, predictions, replies, re
 
 from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 DATA = "SelfRetrieval_Scenes_mini"
 MODEL = "SceneDescriber"

@@ -83,6 +83,7 @@ def test_starting_can_be_given_up(machine: Machine) -> None:
     assert running.living() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fake", "victim"), [("stubborn", "run"), ("children", "run"), ("stubborn", "guard")]
 )

@@ -14,7 +14,7 @@ from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
 from vlmeval_findit.benchmarks.vpbench.tables import write_table
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 MODELS = ["FirstOption", "RandomOption"]
 STAGE_1 = "VPBench_Mine"

@@ -12,7 +12,7 @@ from host_runs import RUN_FINDIT, STOCK, environment, figures, require_host, run
 
 from vlmeval_findit.runs.format_file import BestFormats
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 MODEL = "FullImage"
 CONFIG = f"""

@@ -10,7 +10,7 @@ import pytest
 from host_runs import RUN_FINDIT, environment, figures, predictions, require_host, run
 from vpbench_stand_in import row, write_tsv
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 DATA = "VPBench_Stage1"
 BOTH = [DATA, f"{DATA}_original"]
