@@ -17,7 +17,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 HERE = Path(__file__).resolve().parent
-SIZE = (1280, 800)
+SIZE = (1240, 750)  # both heat maps side by side
 ASKED = {"model": "FindIt-Nano-px", "format": "xyxy_json_bbox_2d", "order": "worst"}
 """Which answer is shown: by filters of the gallery, the first one."""
 
@@ -35,7 +35,9 @@ def main() -> None:
             use_theme(browser, theme)
             browser.get(given.report.resolve().as_uri())
             browser.save_screenshot(str(given.out / f"report-{theme}.png"))
-            element(browser, "#formats").screenshot(str(given.out / f"formats-{theme}.png"))
+            formats = element(browser, "#formats")
+            browser.execute_script("arguments[0].style.padding = '0 16px 16px'", formats)
+            formats.screenshot(str(given.out / f"formats-{theme}.png"))
             open_answer(browser)
             element(browser, "dialog[open]").screenshot(str(given.out / f"answer-{theme}.png"))
     finally:

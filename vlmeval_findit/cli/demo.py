@@ -71,6 +71,8 @@ EIGHT = Axes(outputs=("json",), keys=(KEY,))
 """What ``--quick`` asks in: all representations."""
 WRONG = "grid1000"
 """Not the space of FindIt-Nano-px."""
+CARDS = 1_200
+"""Answers in the report, which stays below three megabytes with them."""
 NEEDED = ("vlmeval", "torch", "transformers")
 """What it imports beyond a light installation."""
 
@@ -326,7 +328,7 @@ def _families(board: Board) -> Table:
 def _report(demo: Demonstration, runs: Sequence[Path]) -> None:
     report = demo.folder / "report.html"
     with demo.logged():
-        write_report(runs, report)
+        write_report(runs, report, cards=CARDS)
     print(f"\nReport: {report} (open it in a browser)\nLog:    {demo.log.name}")
 
 
