@@ -139,7 +139,11 @@ class FormatCell:
     reported: bool
 
 
-_RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
+RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
+"""Colours from the lowest to the highest value, by equal steps."""
+
+READ_IN_WHITE = 0.74
+"""From this share of the scale on, values stand in white."""
 
 
 def heat_maps(
@@ -171,7 +175,8 @@ def heat_maps(
         }
         for one in cells
     ]  # fmt: skip
-    middle = ends[0] + 0.56 * (ends[1] - ends[0])
+    # From here on white can be read better than black.
+    middle = ends[0] + READ_IN_WHITE * (ends[1] - ends[0])
     reported = [f"{one.model} {one.row} {one.column}" for one in cells if one.reported]
     x = {"field": "column", "type": "nominal", "title": axes[1] or None, "sort": columns,
          "axis": {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')",
@@ -180,7 +185,7 @@ def heat_maps(
          "axis": {"domain": False, "ticks": False}}  # fmt: skip
     colour = {
         "field": "value", "type": "quantitative",
-        "scale": {"domain": list(ends), "range": list(_RAMP), "clamp": True},
+        "scale": {"domain": list(ends), "range": list(RAMP), "clamp": True},
         "legend": {"title": _unit(metric), "orient": "bottom", "gradientLength": 240,
                    "gradientThickness": 12},
     }  # fmt: skip
