@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space
@@ -192,3 +193,25 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
     assert [cell.confidences for cell in (*groups[0].cells, *with_them[0].cells)] == [
         *[False] * 2, *[True] * 2
     ]  # fmt: skip
+
+
+def test_on_a_terminal_it_fits_and_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Console(width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
+    path = tmp_path / "sweep.yaml"
+    path.write_text(SWEEP)
+    run = ["run", "--data", "FindIt_Demo_xyxy_json", "--model", "GPT-5.4"]
+    for command in (["sweep", str(path)], run):
+        assert main([*command, "--dry-run"]) == 0
+        out = capsys.readouterr().out
+        assert "at most" in " ".join(out.split())
+        assert max(map(len, out.splitlines())) <= 80
+
+
+def test_examples_of_help_name_files_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "--help"]) == 0
+    named = re.findall(r"configs/\S+", capsys.readouterr().out)
+    assert named
+    assert all((Path(__file__).parents[1] / name).is_file() for name in named)

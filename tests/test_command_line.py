@@ -43,7 +43,7 @@ def test_a_folder_of_somebody_else_is_said(
     assert said_of(OSError(errno.EIO, "broken", "x")) == "[Errno 5] broken: 'x'"
 
 
-@pytest.mark.parametrize("words", [["-q"], ["-v", "--quiet"], ["--plugin=nowhere.py"], []])
+@pytest.mark.parametrize("words", [["-q"], ["-qv"], ["-v", "--quiet"], ["--plugin=nowhere.py"], []])
 def test_what_is_of_every_command_may_stand_before_it(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

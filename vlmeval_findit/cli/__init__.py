@@ -8,6 +8,7 @@ imported.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -73,7 +74,7 @@ RENAMED = {
 _COMPLETE = "_FINDIT_COMPLETE"
 """The variable by which a shell asks for completions."""
 
-_SWITCHES = ("-h", "--help", "--version", "-v", "--verbose", "-q", "--quiet")
+_SWITCHES = re.compile("-[hqv]+|--help|--version|--verbose|--quiet")
 """Options without a value that may stand before the command, as --plugin may."""
 
 _EPILOG = """\
@@ -179,7 +180,7 @@ def _lacks_command(arguments: Sequence[str]) -> bool:
     for word in words:
         if word == PLUGIN:
             next(words, None)
-        elif word not in _SWITCHES and not word.startswith(f"{PLUGIN}="):
+        elif not _SWITCHES.fullmatch(word) and not word.startswith(f"{PLUGIN}="):
             return word.startswith("-")
     return False
 

@@ -16,6 +16,8 @@ from ..engine.calls import given_key
 from ..engine.served import served_model
 from ..engine.servers import chat_of, settings
 from ..engine.tables import Tables
+from ..leaderboard.table import Field, Table
+from ..leaderboard.table import count as number_of
 from ..models.entry import ModelEntry
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.providers.table import OPENROUTER
@@ -26,9 +28,13 @@ from ..models.table import find_model, local_names
 from ..sweeps.config import Sweep
 from ..sweeps.counting import Track
 from ..sweeps.dry_run import Count, DryRun, Group, count, least_of_a_race, sweep_groups
+from .printing import print_folded, print_lines, print_table
 from .ways import Way, way_of
 
 T = TypeVar("T")
+
+_REST = "the whole output (… | cat)"
+"""Where the rest of long tables is: into a pipe all is written."""
 
 
 def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | None) -> int:
@@ -50,12 +56,11 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | No
     for group, one in zip(groups, dry.counts, strict=True):
         assert group.chat is not None
         space = group.chat.space(group.cells[0].question)
-        print(
-            f"{one.name}  as {group.chat.served}, {space.as_dict()}\n  {_line(one.load or Load())}"
-        )
+        print_folded(f"{one.name}  as {group.chat.served}, {space.as_dict()}")
+        print_folded(f"  {_line(one.load or Load())}")
     sums = _sum(dry.counts)
-    print(f"all\n  {_line(sums)}")
-    print(f"{_estimates(sums)} Replies that an earlier run left are not taken off.")
+    print_folded(f"all: {_line(sums)}")
+    print_folded(f"{_estimates(sums)} Replies that an earlier run left are not taken off.")
     return 0
 
 
@@ -94,14 +99,11 @@ def of_sweep(sweep: Sweep) -> int:
     groups = sweep_groups(sweep, given, _chats(sweep))
     with _tracked() as track:
         dry = count(groups, sweep.journal, track)
-    head = ("model", "cells", "queries", "images", "calls", "finished")
-    print(f"{head[0]:<28}" + "".join(f"{name:>12}" for name in head[1:]))
-    for one in dry.counts:
-        numbers = (one.cells, one.queries, one.images, one.calls, one.finished)
-        print(f"{one.name:<28}" + "".join(f"{number:>12,}" for number in numbers))
-    for one in dry.counts:
-        if one.load is not None:
-            print(f"{one.name} over HTTP: {_line(one.load)}")
+    numbers = ("cells", "queries", "images", "calls", "finished")
+    rows = [[one.name, *(getattr(one, number) for number in numbers)] for one in dry.counts]
+    print_table(Table("Calls", [Field("model"), *map(number_of, numbers)], rows), _REST)
+    loads = [(one.name, one.load) for one in dry.counts if one.load is not None]
+    print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], _REST)
     _print_sums(dry, sweep.batch is not None)
     if sweep.race is not None:
         least = sum(least_of_a_race(sweep, sweep.race, group.cells) for group in groups)
@@ -131,7 +133,7 @@ def _print_sums(dry: DryRun, half: bool) -> None:
     )
     if any(one.load for one in dry.counts):
         load = _sum(dry.counts)
-        print(f"over HTTP: {_line(load)}. {_estimates(load)}")
+        print_folded(f"over HTTP: {_line(load)}. {_estimates(load)}")
         if half and load.usd_in:
             print("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:

@@ -71,7 +71,7 @@ ASKED_THERE = (Way.SERVER, Way.PROVIDER, Way.BATCH)
 @click.command(
     cls=Command,
     examples=[
-        "python run_findit.py sweep configs/demo.yaml --dry-run",
+        "python run_findit.py sweep configs/smoke.yaml --dry-run",
         "python run_findit.py sweep sweep.yaml --base-url http://localhost:8000/v1",
     ],
 )
