@@ -41,8 +41,8 @@ class RankedFigure:
 
     value: float
     interval: Interval | None
-    rank: int | None
-    to_above: Difference | None
+    rank: int | None = None
+    to_above: Difference | None = None
 
     @property
     def tied(self) -> bool:
@@ -137,42 +137,6 @@ class Board:
         return [average.name for average in self.averages] + [c.name for c in self.columns]
 
 
-@dataclass(frozen=True, slots=True)
-class _Unranked:
-    """A model in a column or an average before ranking, and its runs there."""
-
-    cell: Standing
-    runs: tuple[Run, ...]
-
-    def evidence(self, metrics: Sequence[Metric]) -> Evidence:
-        """Its figures and what they rest on; made when they are wanted, for two models at a time:
-        those of a thousand are as many numbers as all their pictures together."""
-        found = [evidence(run, metrics) for run in self.runs]
-        return found[0] if self.cell.run is not None else mean(found)
-
-    def intervals(self, found: Evidence) -> dict[str, Interval | None]:
-        """The intervals of its figures, given what they rest on."""
-        spreads = figure_intervals(found)
-        lacking = [m for m in found.metrics if m.name in spreads and spreads[m.name] is None]
-        if len(self.runs) > 1 and lacking:
-            parts = [evidence(run, found.metrics) for run in self.runs]
-            spreads |= {one.name: _over_all(parts, one) for one in lacking}
-        return spreads
-
-
-def _over_all(parts: Sequence[Evidence], metric: Metric) -> Interval | None:
-    """The interval of a mean of which some datasets have too few pictures for one of their own.
-
-    Those count as anything from 0 to 100 %: that is all that so few pictures tell.
-    """
-    enough = [part for part in parts if part.counted[part.place(metric.name)]]
-    inner = figure_intervals(mean(enough)).get(metric.name) if enough else None
-    if inner is None or not metric.share:
-        return None
-    known = len(enough) / len(parts)
-    return Interval(known * inner.low, known * inner.high + 100 * (1 - known))
-
-
 def boards(
     runs: Iterable[Run], formats: Sequence[str] = (), choose_on: Sequence[str] = ()
 ) -> list[Board]:
@@ -239,15 +203,20 @@ def make_board(
     else:
         chosen, chosen_on = choose(columns, wanted), ""
     averages = tuple(_averages(columns))
-    groups = {column.name: _unranked(column, chosen, runs) for column in columns}
-    for average in averages:
-        groups[average.name] = _averaged(average, groups)
-    cells = {
-        (cell.model, cell.column): cell
-        for group in groups.values()
-        for cell in _ranked(group, metrics)
-    }
     names = {column.name for column in columns}
+    cells = {}
+    for name, mine in _groups(columns, averages, chosen).items():
+        entries = _entries(mine, metrics)
+        for model, own in mine.items():
+            cells[model, name] = Standing(
+                model=model,
+                column=name,
+                run=own[0] if name in names else None,
+                queries=sum(len(run.rows) for run in own),
+                failures=sum(run.failed for run in own),
+                tried=max(_tried(run, runs) for run in own),
+                entries=entries[model],
+            )
     models = {model for model, _ in chosen}
     return Board(
         benchmark=benchmark,
@@ -284,20 +253,31 @@ def _averages(columns: Sequence[Column]) -> Iterable[ColumnMean]:
         yield ColumnMean(family, tuple(c.name for c in columns if c.family == family))
 
 
-def _unranked(
-    column: Column, chosen: Mapping[tuple[str, str], Run], every: Sequence[Run]
-) -> list[_Unranked]:
-    models = sorted({run.model for run in column.runs})
-    runs = [run for m in models if (run := chosen.get((m, column.name))) is not None]
-    return [
-        _Unranked(
-            Standing(
-                run.model, column.name, run, len(run.rows), run.failed, _tried(run, every), {}
-            ),
-            (run,),
-        )
-        for run in runs
-    ]
+Group = Mapping[str, Sequence[Run]]
+"""The runs of models in a dataset (one each), or in all datasets of an average."""
+
+
+def _groups(
+    columns: Sequence[Column],
+    averages: Sequence[ColumnMean],
+    chosen: Mapping[tuple[str, str], Run],
+) -> dict[str, Group]:
+    """Group the reported runs by dataset and average.
+
+    An average has the models that have all of its datasets: a mean over others would not be
+    comparable.
+    """
+    models = sorted({model for model, _ in chosen})
+    places: list[tuple[str, Sequence[str]]] = [(one.name, [one.name]) for one in columns]
+    places += [(one.name, one.columns) for one in averages]
+    return {
+        name: {
+            model: [chosen[model, dataset] for dataset in datasets]
+            for model in models
+            if all((model, dataset) in chosen for dataset in datasets)
+        }
+        for name, datasets in places
+    }
 
 
 def _tried(run: Run, every: Sequence[Run]) -> int:
@@ -315,80 +295,85 @@ def _tried(run: Run, every: Sequence[Run]) -> int:
     return len(asked)
 
 
-def _averaged(average: ColumnMean, groups: Mapping[str, Sequence[_Unranked]]) -> list[_Unranked]:
-    """The models that have every column of an average.
-
-    A mean over fewer columns is a mean over others: it would not be comparable.
-    """
-    by_model: dict[str, list[_Unranked]] = {}
-    for name in average.columns:
-        for one in groups[name]:
-            by_model.setdefault(one.cell.model, []).append(one)
-    return [
-        _Unranked(
-            Standing(
-                model,
-                average.name,
-                None,
-                sum(one.cell.queries for one in parts),
-                sum(one.cell.failures for one in parts),
-                max(one.cell.tried for one in parts),
-                {},
-            ),
-            tuple(run for one in parts for run in one.runs),
-        )
-        for model, parts in sorted(by_model.items())
-        if len(parts) == len(average.columns)
-    ]
-
-
-def _ranked(group: Sequence[_Unranked], metrics: Sequence[Metric]) -> Iterable[Standing]:
-    """The cells of one column with their entries: ranks by every figure on its own.
+def _entries(group: Group, metrics: Sequence[Metric]) -> dict[str, dict[str, RankedFigure]]:
+    """Make the values of the models of one group, with a rank by each metric on its own.
 
     By the first of the metrics, in which failed calls are misses, all are ranked.  The others are
-    over answered calls: who failed on hard pictures would gain by it, and has no rank.
+    over answered calls: who failed on hard images would gain by it, and has no rank.
     """
-    entries: dict[str, dict[str, RankedFigure]] = {one.cell.model: {} for one in group}
-    figures: dict[str, dict[str, tuple[float, Interval | None]]] = {}
-    for one in group:
-        found = one.evidence(metrics)
-        spreads = one.intervals(found)
+    entries: dict[str, dict[str, RankedFigure]] = {}
+    for model, runs in group.items():
+        found = _evidence(runs, metrics)
+        bounds = _intervals(found, runs)
         values = {metric.name: found.figure(metric.name) for metric in metrics}
-        figures[one.cell.model] = {
-            name: (value, spreads[name]) for name, value in values.items() if value is not None
+        entries[model] = {
+            name: RankedFigure(value, bounds[name])
+            for name, value in values.items()
+            if value is not None
         }
-    whole = [one for one in group if not one.cell.failures]
     for metric in metrics:
-        counted = group if metric is metrics[0] else whole
-        entries_of = dict(_ranked_by(metric, counted, figures))
-        for model, own in figures.items():
-            if metric.name in own:
-                unranked = RankedFigure(*own[metric.name], rank=None, to_above=None)
-                entries[model][metric.name] = entries_of.get(model, unranked)
-    for one in group:
-        c = one.cell
-        yield replace(c, entries=entries[c.model])
+        every = metric is metrics[0]
+        ranked = [
+            model
+            for model, runs in group.items()
+            if metric.name in entries[model] and (every or not any(run.failed for run in runs))
+        ]
+        _rank(ranked, group, metric, entries)
+    return entries
 
 
-def _ranked_by(
+def _rank(
+    models: Iterable[str],
+    group: Group,
     metric: Metric,
-    group: Sequence[_Unranked],
-    figures: Mapping[str, Mapping[str, tuple[float, Interval | None]]],
-) -> Iterable[tuple[str, RankedFigure]]:
-    """The figures by one metric of the models that have one, with their ranks."""
-    found = [(figures[one.cell.model].get(metric.name), one) for one in group]
-    there = [(*figure, one) for figure, one in found if figure is not None]
-    # Rounded: equal figures must not be ordered by their last bits.
+    entries: Mapping[str, dict[str, RankedFigure]],
+) -> None:
+    """Put ranks by one metric, and tests against the rank above, into the entries of models."""
+    # Rounded: equal values must not be ordered by their last bits.
     sign = 1 if metric.better is Better.LOWER else -1
-    order = sorted(there, key=lambda item: (sign * round(item[0], 9), item[2].cell.model))
-    evidences = (one.evidence((metric,)) for _, _, one in order)
+    order = sorted(models, key=lambda m: (sign * round(entries[m][metric.name].value, 9), m))
+    evidences = (_evidence(group[model], (metric,)) for model in order)
     tests = correct(difference(one, above, metric.name) for above, one in pairwise(evidences))
     rank = 1
-    for place, (value, spread, one) in enumerate(order):
+    for place, model in enumerate(order):
         to_above = tests[place - 1] if place else None
         if to_above is not None and abs(to_above.value) > 1e-9:
             rank = place + 1
-        yield one.cell.model, RankedFigure(value, spread, rank, to_above)
+        entry = entries[model][metric.name]
+        entries[model][metric.name] = replace(entry, rank=rank, to_above=to_above)
+
+
+def _evidence(runs: Sequence[Run], metrics: Sequence[Metric]) -> Evidence:
+    """The values of a model and what they rest on.
+
+    Made when they are wanted, for two models at a time: those of a thousand are as many numbers as
+    all their images together.
+    """
+    found = [evidence(run, metrics) for run in runs]
+    return mean(found) if len(found) > 1 else found[0]
+
+
+def _intervals(found: Evidence, runs: Sequence[Run]) -> dict[str, Interval | None]:
+    """The intervals of a model's values, given what they rest on."""
+    bounds = figure_intervals(found)
+    lacking = [one for one in found.metrics if one.name in bounds and bounds[one.name] is None]
+    if len(runs) > 1 and lacking:
+        parts = [evidence(run, found.metrics) for run in runs]
+        bounds |= {one.name: _over_all(parts, one) for one in lacking}
+    return bounds
+
+
+def _over_all(parts: Sequence[Evidence], metric: Metric) -> Interval | None:
+    """The interval of a mean of which some datasets have too few images for one of their own.
+
+    Those count as anything from 0 to 100 %: that is all that so few images tell.
+    """
+    enough = [part for part in parts if part.counted[part.place(metric.name)]]
+    inner = figure_intervals(mean(enough)).get(metric.name) if enough else None
+    if inner is None or not metric.share:
+        return None
+    known = len(enough) / len(parts)
+    return Interval(known * inner.low, known * inner.high + 100 * (1 - known))
 
 
 def _ordered(

@@ -89,15 +89,11 @@ def _key(run: Run) -> Hashable:
 
 
 def _comparable(runs: Sequence[Run]) -> Sorted:
-    groups = _groups(runs, _key)
-    if not groups:
-        return [], []
-    rest = groups[0]
-    return rest, [SetApart(run, _reason(run, rest)) for group in groups[1:] for run in group]
+    return _largest(runs, _key, _reason)
 
 
-def _reason(run: Run, rest: Sequence[Run]) -> str:
-    ours, theirs = run.basis, rest[0].basis
+def _reason(run: Run, rest: Run) -> str:
+    ours, theirs = run.basis, rest.basis
     why = []
     if ours.prompts != theirs.prompts:
         if ours.prompts == UNKNOWN_PROMPTS:
@@ -142,9 +138,9 @@ def _same_words(runs: Sequence[Run]) -> Sorted:
     kept: list[Run] = []
     apart: list[SetApart] = []
     for members in _by(runs, lambda run: run.question).values():
-        rest, *others = _groups(members, lambda run: run.basis.prompt_hash)
+        rest, others = _largest(members, lambda run: run.basis.prompt_hash, _words_reason)
         kept += rest
-        apart += [SetApart(run, _words_reason(run, rest[0])) for group in others for run in group]
+        apart += others
     return kept, apart
 
 
@@ -161,10 +157,10 @@ def _same_plugins(runs: Sequence[Run]) -> Sorted:
     apart: list[SetApart] = []
     for name in sorted({name for run in runs for name in run.basis.plugins}):
         users = [run for run in kept if name in run.basis.plugins]
-        rest, *others = _groups(users, partial(_version, name)) or [[]]
-        left = [run for group in others for run in group]
-        apart += [SetApart(run, _version_reason(name, run, rest[0])) for run in left]
-        kept = [run for run in kept if run not in left]
+        _, others = _largest(users, partial(_version, name), partial(_version_reason, name))
+        apart += others
+        left = {id(one.run) for one in others}
+        kept = [run for run in kept if id(run) not in left]
     return kept, apart
 
 
@@ -172,10 +168,8 @@ def _version(plugin: str, run: Run) -> str:
     return run.basis.plugins[plugin]
 
 
-def _version_reason(plugin: str, run: Run, other: Run) -> str:
-    return (
-        f"the plug-in {plugin} is {_version(plugin, run)}, for the rest {_version(plugin, other)}"
-    )
+def _version_reason(plugin: str, run: Run, rest: Run) -> str:
+    return f"the plug-in {plugin} is {_version(plugin, run)}, for the rest {_version(plugin, rest)}"
 
 
 def _short(checksum: str | None) -> str:
@@ -248,10 +242,16 @@ def _by(runs: Iterable[Run], key: Callable[[Run], Any]) -> Mapping[Hashable, lis
     return groups
 
 
-def _groups(runs: Iterable[Run], key: Callable[[Run], Any]) -> list[list[Run]]:
-    """Runs by key, the largest group first: by models, rows, runs; then the one met first."""
+def _largest(
+    runs: Iterable[Run], key: Callable[[Run], Any], why: Callable[[Run, Run], str]
+) -> Sorted:
+    """Keep the largest group of runs by a key: of the most models, then of the most rows and runs.
+
+    Of equal groups it is the one met first; ``why`` says how a run differs from one of it.
+    """
 
     def size(group: Sequence[Run]) -> tuple[int, int, int]:
         return len({run.model for run in group}), len(group[0].basis.rows), len(group)
 
-    return sorted(_by(runs, key).values(), key=size, reverse=True)
+    rest, *others = sorted(_by(runs, key).values(), key=size, reverse=True) or [[]]
+    return rest, [SetApart(run, why(run, rest[0])) for group in others for run in group]
