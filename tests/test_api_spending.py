@@ -92,6 +92,17 @@ def test_a_service_that_names_no_cost_cannot_be_limited() -> None:
     assert all(spend(unlimited, None) for _ in range(3))
 
 
+def test_batches_may_cost_the_limit_together_and_no_more() -> None:
+    budget = Budget(1.0)
+    for at_most in (0.3, 0.3, 0.3, 0.1):
+        budget.commit(at_most)
+    with pytest.raises(SpendingError, match=r"up to \$0\.0100 could pass the limit of \$1 "):
+        budget.commit(0.01)
+    with pytest.raises(SpendingError, match="not known beforehand"):
+        Budget(1.0).commit(None)
+    Budget().commit(None)
+
+
 def test_the_message_says_limit_and_spent() -> None:
     budget = Budget(0.5)
     spend(budget, 0.4)

@@ -114,7 +114,6 @@ def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
     assert ask(host, "Mine", tmp_path) == "Mine"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_api", [False, True], ids=["local", "api"])
 def test_killed_again_and_again_it_leaves_the_bytes_of_an_undisturbed_run(
     host: Any, tmp_path: Path, is_api: bool
@@ -418,7 +417,6 @@ def test_fewer_rows_are_refused_and_more_are_asked(host: Any, tmp_path: Path) ->
 # --- upstream's folders ---------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_upstream_begins_a_folder_with_every_run(host: Any, tmp_path: Path) -> None:
     """What an earlier run answered is in the model's folder, whatever the new one is called."""
     first, second = (tmp_path / f"T20260101-00000{at}" for at in (1, 2))
@@ -451,6 +449,7 @@ def test_a_finished_run_moves(host: Any, tmp_path: Path) -> None:
 # --- torchrun -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:
     """Else they wait where they meet, or meet it in the next dataset."""
     pytest.importorskip("torch")
@@ -466,7 +465,6 @@ def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:
     assert not (tmp_path / f"Mine_{DATA}.json").exists(), "it would lack a share"
 
 
-@pytest.mark.slow
 def test_every_process_asks_its_share_and_the_first_writes(
     host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
