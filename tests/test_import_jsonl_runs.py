@@ -165,7 +165,7 @@ def test_slices_by_tag_in_leaderboard_anatomy_report_and_frames(
     assert parts == [
         {"time: night", "image: a"}, {"time: night", "image: b"}, {"time: <b>day"}, {"time: never"}
     ]  # fmt: skip
-    frame = findit.load_runs("outputs").queries()
+    frame = findit.load_runs("outputs")
     assert frame["time"].tolist() == ["night", "night", "<b>day", "never"]
     assert frame["image (part)"].tolist()[:2] == ["a", "b"]
     assert [Path(image).name for image in frame["image"]] == ["0.png", "1.png", "2.png", "0.png"]

@@ -150,7 +150,7 @@ def test_a_thought_that_does_not_end_holds_no_answer(
 
 
 @pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
-@pytest.mark.parametrize("by", ["f1", "miou", "adherence"])
+@pytest.mark.parametrize("by", ["f1", "iou", "adherence"])
 def test_a_reward_is_that_of_the_answer(thought: str, by: str) -> None:
     replies = [thought + BOX, thought + "[]", f"<think>{BOX}"]
     made = findit.reward(replies, [[TRUTH], [], [TRUTH]], FORMAT, sizes=SIZE, space=SPACE, by=by)
