@@ -262,32 +262,33 @@ _IMAGES = (
 # --- published sets -------------------------------------------------------------------------------
 
 
-def _by(module: str, function: str = "read") -> Callable[[Path], Sequence[Part]]:
+def _by(module: str, function: str = "read", *more: str) -> Callable[[Path], Sequence[Part]]:
     """Return a reader of ``published/``, which is imported when it is used."""
 
     def read(folder: Path) -> Sequence[Part]:
         reader: Any = import_module(f".published.{module}", __package__)
-        parts: Sequence[Part] = getattr(reader, function)(folder)
+        parts: Sequence[Part] = getattr(reader, function)(folder, *more)
         return parts
 
     return read
 
 
-_ODINW = {
-    # Classes, and images of the splits test and valid; PascalVOC has no test split of its own.
-    "AerialMaritimeDrone": (5, 7, 15),
-    "Aquarium": (7, 63, 127),
-    "CottontailRabbits": (1, 10, 19),
-    "EgoHands": (1, 480, 480),
-    "NorthAmericaMushrooms": (2, 5, 5),
-    "Packages": (1, 3, 4),
-    "PascalVOC": (20, 3422, 3422),
-    "pistols": (1, 297, 297),
-    "pothole": (1, 67, 133),
-    "Raccoon": (1, 17, 29),
-    "ShellfishOpenImages": (3, 58, 116),
-    "thermalDogsAndPeople": (2, 20, 41),
-    "VehiclesOpenImages": (5, 126, 250),
+ODINW_13 = {
+    # The folder in a subset's in which its splits lie; classes, and images of test and of valid.
+    # PascalVOC has no test split of its own.
+    "AerialMaritimeDrone": ("large", 5, 7, 15),
+    "Aquarium": ("Aquarium Combined.v2-raw-1024.coco", 7, 63, 127),
+    "CottontailRabbits": ("", 1, 10, 19),
+    "EgoHands": ("generic", 1, 480, 480),
+    "NorthAmericaMushrooms": ("North American Mushrooms.v1-416x416.coco", 2, 5, 5),
+    "Packages": ("Raw", 1, 3, 4),
+    "PascalVOC": ("", 20, 3422, 3422),
+    "pistols": ("export", 1, 297, 297),
+    "pothole": ("", 1, 67, 133),
+    "Raccoon": ("Raccoon.v2-raw.coco", 1, 17, 29),
+    "ShellfishOpenImages": ("raw", 3, 58, 116),
+    "thermalDogsAndPeople": ("", 2, 20, 41),
+    "VehiclesOpenImages": ("416x416", 5, 126, 250),
 }
 
 
@@ -296,7 +297,7 @@ def _odinw(split: str) -> Source:
     is_test = split == "test"
     counts = {
         name: Counts(images=test if is_test else valid, classes=classes)
-        for name, (classes, test, valid) in _ODINW.items()
+        for name, (_, classes, test, valid) in ODINW_13.items()
     }
     return Source(
         name="ODinW13" if is_test else "ODinW13_valid",
@@ -304,7 +305,7 @@ def _odinw(split: str) -> Source:
         licence="that of each set, as stated at public.roboflow.com (not looked up here)",
         address="https://huggingface.co/GLIPModel/GLIP/tree/main/odinw_35",
         holds="a folder a subset (Aquarium, EgoHands …), as the zip files unpack",
-        read=_by("coco_sets", f"read_odinw_{split}"),
+        read=_by("coco_sets", "read_odinw", split),
         parts=counts,
         datasets=len(counts),
     )

@@ -29,38 +29,18 @@ together, so they say nothing of ``test``; numbers of single subsets are not est
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from ..custom.coco import read_coco
 from ..samples import AnnotationError, Samples
-from ..sources import Part
+from ..sources import ODINW_13, Part
 
 INSTANCES = "instances_val2017.json"
 CLEANED = "annotations_without_background.json"
 EXPORTED = "_annotations.coco.json"
-
-ODINW_13: Mapping[str, str] = MappingProxyType(
-    {
-        "AerialMaritimeDrone": "large",
-        "Aquarium": "Aquarium Combined.v2-raw-1024.coco",
-        "CottontailRabbits": "",
-        "EgoHands": "generic",
-        "NorthAmericaMushrooms": "North American Mushrooms.v1-416x416.coco",
-        "Packages": "Raw",
-        "PascalVOC": "",
-        "pistols": "export",
-        "pothole": "",
-        "Raccoon": "Raccoon.v2-raw.coco",
-        "ShellfishOpenImages": "raw",
-        "thermalDogsAndPeople": "",
-        "VehiclesOpenImages": "416x416",
-    }
-)
-"""The subsets, and the folder within a subset's in which its splits lie."""
 
 
 def read_val2017(folder: Path) -> Sequence[Part]:
@@ -73,19 +53,10 @@ def read_val2017(folder: Path) -> Sequence[Part]:
     return (Part("", lambda: read_coco(instances, images)),)
 
 
-def read_odinw_test(folder: Path) -> Sequence[Part]:
-    """Return the test splits of ODinW-13 that are there, or raise an AnnotationError."""
-    return _read_odinw(folder, "test")
-
-
-def read_odinw_valid(folder: Path) -> Sequence[Part]:
-    """Return the validation splits of ODinW-13 that are there, or raise an AnnotationError."""
-    return _read_odinw(folder, "valid")
-
-
-def _read_odinw(folder: Path, split: str) -> Sequence[Part]:
+def read_odinw(folder: Path, split: str) -> Sequence[Part]:
+    """Return the splits (test or valid) of ODinW-13 that are there, or raise an AnnotationError."""
     parts = []
-    for name, inner in ODINW_13.items():
+    for name, (inner, *_) in ODINW_13.items():
         subset = folder / name
         places = [place for place in (subset / inner, subset) if place.is_dir()]
         if places:
