@@ -26,6 +26,7 @@ from vlmeval_findit.data.fetch.archives import (
     take_tar,
     take_zip,
 )
+from vlmeval_findit.data.fetch.download import Client
 from vlmeval_findit.data.fetch.images import bring
 from vlmeval_findit.data.fetch.store import PARTS, Store
 from vlmeval_findit.data.sources import SOURCES
@@ -459,3 +460,14 @@ def test_killed_in_the_middle_of_an_archive(tmp_path: Path, web: Web) -> None:
     assert child(web, folder, "Pascal", list(whole)).communicate()[0].strip() == "{}"
     assert web.requests == before
     assert SIZE != size
+
+
+def test_a_server_that_sends_no_bytes_is_given_up(
+    tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web.serve("flickr30k-images.zip", zip_of({"x/77.jpg": jpeg(7)}))
+    web.serve(TEST, tar_of(photos("000001.jpg")))
+    monkeypatch.setattr(Client, "pieces", lambda self, response: iter(()))
+    whys = bring(errand(web, tmp_path, ["77.jpg"]), SOURCES["Flickr30k"], ["77.jpg"], None)
+    assert "0 bytes came of" in voc(web, tmp_path, ["000001.jpg"])["000001.jpg"]
+    assert "bytes came of" in whys["77.jpg"]

@@ -81,7 +81,7 @@ class RemoteFile(io.RawIOBase):
                 if response.status_code != 206:
                     raise DownloadError(f"{self._url}: changed on the server while it was read")
                 pieces = self._client.pieces(response)
-                for piece in pieces if self._whole else [b"".join(pieces)]:
+                for piece in filter(None, pieces if self._whole else [b"".join(pieces)]):
                     at += len(piece)
                     yield piece
             if at == begin:
