@@ -15,9 +15,8 @@ from scored_runs import World, query, speaking
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
-from vlmeval_findit.leaderboard.choosing import HALF
 from vlmeval_findit.leaderboard.files import as_markdown
-from vlmeval_findit.leaderboard.formats import FormatError
+from vlmeval_findit.leaderboard.formats import HALF, FormatError
 from vlmeval_findit.leaderboard.notes import tried_lines
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.scored_run import Keep, Run, load_runs

@@ -14,10 +14,10 @@ from ..core.run_files import in_other_spaces
 from ..core.spelling import counted
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import Board, boards
-from ..leaderboard.choosing import FLAG, HALF
 from ..leaderboard.columns import SetApart
 from ..leaderboard.errors import lost_table
 from ..leaderboard.files import folder_of, write_board
+from ..leaderboard.formats import FLAG, HALF
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..leaderboard.openvlm import NO_META, read_meta
 from ..leaderboard.tables import metric_table

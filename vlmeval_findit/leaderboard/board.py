@@ -13,9 +13,18 @@ from ..core.spelling import nearest
 from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
 from ..runs.intervals import evidence
 from ..runs.scored_run import Run
-from .choosing import FLAG, HALF, split
 from .columns import Column, SetApart, columns_of
-from .formats import EVERY_MODEL, FormatError, FormatRow, choose, format_rows, wanted_formats
+from .formats import (
+    EVERY_MODEL,
+    FLAG,
+    HALF,
+    FormatError,
+    FormatRow,
+    choose,
+    format_rows,
+    split,
+    wanted_formats,
+)
 
 HOME = "FindIt"
 """The benchmark that goes first, and whose files lie in a folder itself."""
@@ -102,7 +111,7 @@ class Board:
     then.  ``cells`` are by (model, column or average); ``sweep`` holds every comparable run;
     ``apart`` the runs that are not in it; ``published`` the figures of others in its columns.
     ``chosen_on`` is what models' formats were chosen on, where it is not what is reported
-    (:mod:`.choosing`).
+    (:func:`.formats.split`).
     """
 
     benchmark: Benchmark
@@ -185,8 +194,8 @@ def make_board(
     Args:
         runs: those that cannot be compared are set apart.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best.
-        choose_on: datasets to choose a model's best on, or ``half`` (:mod:`.choosing`): what is
-            chosen on is not reported.
+        choose_on: datasets to choose a model's best on, or ``half``: what is chosen on is not
+            reported (:func:`.formats.split`).
 
     Raises:
         FormatError: a format or a dataset that no comparable run has.

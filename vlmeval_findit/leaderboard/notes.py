@@ -10,8 +10,8 @@ from ..core.evidence import FEWEST
 from ..core.spelling import counted
 from ..runs.best_format import UNEVEN, rule
 from .board import OVERALL, TIED, UNTOLD, Board, Standing
-from .choosing import FLAG, HALF
 from .columns import Column
+from .formats import FLAG, HALF
 from .table import Note
 
 SIGNS = (

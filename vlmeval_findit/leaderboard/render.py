@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -197,19 +196,6 @@ def _html_cell(field: Field, cell: Cell, is_heading: bool) -> Markup:
 # --- the terminal ---------------------------------------------------------------------------------
 
 
-def to_plain(table: Table) -> str:
-    """Write a table as lines of text, with its title above and its notes below."""
-    from rich.console import Console
-
-    file = StringIO()
-    out = Console(file=file, width=_ENDLESS)
-    for part in to_terminal(table, _ENDLESS):
-        out.print(part)
-    lines = [line.rstrip() for line in file.getvalue().splitlines()]
-    return "\n".join([visible(table.title), *lines, *(visible(note.text) for note in table.notes)])
-
-
-_ENDLESS = 100_000
 _GAP = 2
 _SHORTEST = 16
 """Characters of a name, below which it is not shortened."""
