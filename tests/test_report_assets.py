@@ -165,7 +165,7 @@ def test_no_text_of_a_model_ends_a_file_or_a_page(written: Written) -> None:
         assert "\u2028" not in text
     assert all(b"<" not in file.read_bytes() for file in written.assets)
     page = written.page.read_text(encoding="utf-8")
-    assert page.count("<script") == 2
+    assert page.count("<script") == 3
     assert "'strict-dynamic'" in page
 
 
