@@ -79,16 +79,6 @@ def test_marks_of_a_box_lie_where_they_should(
     assert extent(draw(shape, variant, width, Region(BOX))) == expected
 
 
-def test_corners_of_a_box_are_filled() -> None:
-    none, square, round_ = (draw(Shape.BOX, v, 2, Region(BOX)) for v in ("none", "square", "round"))
-    red = list(COLOURS["red"])
-    assert none[63, 83].tolist() == GREY[0, 0].tolist()
-    assert square[63, 83].tolist() == red
-    assert round_[63, 83].tolist() == red
-    # Farther from the corner than any of them.
-    assert square[66, 86].tolist() == round_[66, 86].tolist() == GREY[0, 0].tolist()
-
-
 @pytest.mark.parametrize(
     ("box", "side"),
     [
@@ -121,29 +111,6 @@ def test_on_a_picture_smaller_than_an_arrow_its_end_is_seen() -> None:
 
 
 # --- masks, contours, scribbles -------------------------------------------------------------------
-
-
-def test_a_mask_is_half_its_tint() -> None:
-    pixels = draw(Shape.MASK, "plain", 4, Region(BOX, (SQUARE,)), "green")
-    # Green 0, 128, 0 lightened to 127, 191, 127, over 128: halves go to the even number.
-    assert pixels[80, 100].tolist() == [128, 160, 128]
-    assert extent(pixels) == (80, 60, 120, 100)
-
-
-def test_an_outlined_mask_blends_its_outline_too() -> None:
-    pixels = draw(Shape.MASK, "outlined", 6, Region(BOX, (SQUARE,)))
-    assert pixels[57, 100].tolist() == [255, 0, 0]
-    assert pixels[61, 100].tolist() == [255, 64, 64]
-    assert pixels[80, 100].tolist() == [192, 128, 128]
-
-
-def test_where_polygons_overlap_they_blend_twice() -> None:
-    pixels = draw(Shape.MASK, "plain", 4, Region(BOX, (SQUARE, SQUARE)), "black")
-    assert pixels[80, 100].tolist() == [128, 128, 128]
-    once = draw(Shape.MASK, "plain", 4, Region(BOX, (SQUARE,)), "red")
-    twice = draw(Shape.MASK, "plain", 4, Region(BOX, (SQUARE, SQUARE)), "red")
-    assert once[80, 100].tolist() == [192, 128, 128]
-    assert twice[80, 100].tolist() == [224, 128, 128]
 
 
 def rle_of_square() -> RLE:
@@ -235,23 +202,6 @@ def test_a_part_too_small_for_a_scribble_is_noted() -> None:
 
 
 # --- tags -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["digit", "letter"])
-@pytest.mark.parametrize("width", [1, 2, 4, 6])
-def test_plates_of_tags(kind: str, width: int) -> None:
-    scale = 0.4 * width if kind == "digit" else max(0.4 * width, 0.5)
-    text, margin = ("1", 10 * width) if kind == "digit" else ("A", 15)
-    (w, h), _ = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, scale, width)
-    w, h = w + margin, h + margin
-    region = Region(BOX)
-    square = draw(Shape.TAG, f"{kind} square", width, region)
-    assert extent(square) == (100 - w // 2, 75 - h // 2, 100 - w // 2 + w, 75 - h // 2 + h)
-    radius = max(w, h) // 2
-    disc = draw(Shape.TAG, f"{kind} round", width, region)
-    assert disc[75, 100 - radius].tolist() == [255, 0, 0]
-    assert disc[75, 100 - radius - 1].tolist() == GREY[0, 0].tolist()
-    assert (square[..., 1] > 180).any(), "white text"
 
 
 def test_a_plate_at_the_edge_begins_there_and_keeps_its_size() -> None:

@@ -19,7 +19,7 @@ from grids import grid
 from vlmeval_findit.benchmarks.findit import prompts, variant
 from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.prompts import json_example, message
+from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
@@ -126,101 +126,6 @@ def test_the_name_of_the_prompt_set_has_its_version() -> None:
 
 
 # --- content --------------------------------------------------------------------------------------
-
-
-def asked(name: str) -> str:
-    v = parse(name)
-    return prompts.request(query_for(v), v)
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("FindIt_RefCOCO_xyxy_text", "Find the one object in the image"),
-        ("FindIt_Pascal_xyxy_text", 'Find every instance of "dog" in the image.'),
-        ("FindIt_Pascal_multilabel_xyxy_text", "of these labels in the image: dog, traffic light"),
-        ("FindIt_iGround_f3_xyxy_text", "in the 3 video frames"),
-        ("FindIt_iGround_f1_xyxy_text", "in the image"),
-        ("FindIt_RoboTools_f3_xyxy_text", "object of the reference images in the 3 video frames"),
-        ("FindIt_HRInsDet_easy_xyxy_text", "object of the reference images in the scene"),
-        ("FindIt_D3_xyxy_text", "answer with an empty list: []."),
-        ("FindIt_Flickr30k_caption_xyxy_text", 'Caption: "A dog waits at a traffic light."\nFind'),
-        ("FindIt_iGround_caption_f3_xyxy_text", 'Caption: "A dog waits'),
-        ("FindIt_Pascal_xyxy_text", "[x_min, y_min, x_max, y_max]"),
-        ("FindIt_Pascal_all-labelled_text",
-         "[x_min, y_min, x_max, y_min, x_max, y_max, x_min, y_max]"),
-        ("FindIt_Pascal_all_text",
-         "(x1, y1), (x2, y2), (x3, y3) and (x4, y4) are the four corners"),
-        ("FindIt_Pascal_cxcywh_text_cx-definitions", "cx and cy are the x and y coordinates"),
-        ("FindIt_Pascal_cxcywh_text_cx-formula", "cx = (x_min + x_max) / 2"),
-    ],
-)  # fmt: skip
-def test_a_prompt_says(name: str, says: str) -> None:
-    assert says in asked(name)
-
-
-def test_every_prompt_ends_with_nothing_else() -> None:
-    for v in GRID:
-        assert prompts.request(query_for(v), v).endswith(" Answer with nothing else.")
-
-
-def test_only_what_is_asked_for_is_said() -> None:
-    assert "Caption" not in asked("FindIt_Flickr30k_xyxy_text")
-    assert "empty list" not in asked("FindIt_Flickr30k_xyxy_text")
-    assert "obj_000010" not in asked("FindIt_HRInsDet_easy_xyxy_text")
-    for centre in CENTRES:
-        assert asked("FindIt_Pascal_cxcywh_text") != asked(f"FindIt_Pascal_cxcywh_text_cx-{centre}")
-    for name in ("FindIt_Pascal_unconstrained_text", "FindIt_Pascal_unconstrained_json"):
-        assert not any(field in asked(name) for field in ("x_min", "width", "x1", "cx"))
-
-
-@pytest.mark.parametrize(
-    ("name", "example"),
-    [
-        ("FindIt_RefCOCO_xyxy_json", '[{"bbox": [x_min, y_min, x_max, y_max]}]'),
-        ("FindIt_Pascal_xyxy_json", '[{"bbox": [x_min, y_min, x_max, y_max]}, ...]'),
-        ("FindIt_Pascal_yxhw_json_bbox_2d", '[{"bbox_2d": [y_min, x_min, height, width]}, ...]'),
-        ("FindIt_Pascal_xywh_json_coordinates_nested",
-         '[{"coordinates": [[x_min, y_min, width, height], ...]}]'),
-        ("FindIt_Pascal_xyxy_json_decomposed",
-         '[{"xmin": x_min, "ymin": y_min, "xmax": x_max, "ymax": y_max}, ...]'),
-        ("FindIt_Pascal_multilabel_xyxy_json",
-         '[{"label": "<label>", "bbox": [x_min, y_min, x_max, y_max]}, ...]'),
-        ("FindIt_Pascal_multilabel_xyxy_json_class_name",
-         '[{"<label>": [x_min, y_min, x_max, y_max]}, ...]'),
-        ("FindIt_Pascal_multilabel_xyxy_json_class_name_nested",
-         '[{"<label>": [[x_min, y_min, x_max, y_max], ...]}, ...]'),
-        ("FindIt_Pascal_multilabel_xyxy_json_bounding_box_nested",
-         '[{"label": "<label>", "bounding_boxes": [[x_min, y_min, x_max, y_max], ...]}, ...]'),
-        ("FindIt_iGround_f8_xyxy_json",
-         '[{"frame_idx": <frame>, "bbox": [x_min, y_min, x_max, y_max]}, ...]'),
-        ("FindIt_Pascal_unconstrained_json_bbox_2d", '[{"bbox_2d": [...]}, ...]'),
-    ],
-)  # fmt: skip
-def test_the_example_of_a_json_prompt(name: str, example: str) -> None:
-    assert json_example(parse(name)) == example
-    assert example in asked(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "images"),
-    [
-        ("FindIt_Pascal_xyxy_text", ["<1.jpg>", "Find every"]),
-        ("FindIt_iGround_f3_xyxy_text",
-         ["Frame 1:", "<1.jpg>", "Frame 2:", "<2.jpg>", "Frame 3:", "<3.jpg>", "Find every"]),
-        ("FindIt_iGround_f1_xyxy_text", ["<1.jpg>", "Find every"]),
-        ("FindIt_HRInsDet_easy_xyxy_text",
-         ["Reference image 1 of the object:", "<shot1.jpg>", "Reference image 2 of the object:",
-          "<shot2.jpg>", "Scene:", "<1.jpg>", "Find every"]),
-        ("FindIt_RoboTools_f2_xyxy_text",
-         ["Reference image 1 of the object:", "<shot1.jpg>", "Reference image 2 of the object:",
-          "<shot2.jpg>", "Frame 1:", "<1.jpg>", "Frame 2:", "<2.jpg>", "Find every"]),
-    ],
-)  # fmt: skip
-def test_images_are_at_their_places(name: str, images: list[str]) -> None:
-    v = parse(name)
-    lines = written(message(query_for(v), v)).splitlines()
-    assert [line[: len(start)] for line, start in zip(lines, images, strict=True)] == images
 
 
 @pytest.mark.parametrize("mark", ["", "_vp-box"])

@@ -20,7 +20,6 @@ from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
 )
 from vlmeval_findit.benchmarks.selfretrieval.pairs import (
     PAIRS,
-    RENDERED,
     SETS,
     Both,
     Pair,
@@ -51,12 +50,6 @@ def test_names() -> None:
         assert (question.column, question.images, question.frames) == (name, name, 2)
     with pytest.raises(QuestionError, match=r"did you mean SelfRetrieval_Scenes\?"):
         parse("SelfRetrieval_Scene")
-
-
-@pytest.mark.parametrize("name", ["D3", "SelfRetrieval_D3", "D3_SelfRetrieval"])
-def test_d_cube_is_not_self_retrieval(name: str) -> None:
-    with pytest.raises(QuestionError):
-        benchmarks.parse(name)
 
 
 def test_findits_d3_is_findits() -> None:
@@ -218,14 +211,6 @@ def test_a_rendered_set_is_made_when_it_is_first_asked_for(lmu: Path) -> None:
     meta.write_text(meta.read_text().replace('"source_sha256": "', '"source_sha256": "0'))
     load_task(MINI)
     assert table.stat().st_mtime_ns > written
-
-
-def test_sets_are_of_their_split() -> None:
-    assert {name: size.pairs for name, size in shipping.SETS.items()} == {
-        "SelfRetrieval_Scenes": 500,
-        MINI: 50,
-    }
-    assert shipping.SETS.keys() == set(RENDERED)
 
 
 def test_the_describer_says_what_was_rendered(lmu: Path) -> None:
