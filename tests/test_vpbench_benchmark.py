@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,9 +27,9 @@ from vlmeval_findit.benchmarks.vpbench.query import HintColumn, Kind, VPQuery
 from vlmeval_findit.benchmarks.vpbench.release import prepare
 from vlmeval_findit.benchmarks.vpbench.tables import message, parse, write_table
 from vlmeval_findit.core.drawing import Role
-from vlmeval_findit.core.evidence import Clustered, Evidence, clustered, evidence_of, slice_of
+from vlmeval_findit.core.evidence import clustered, evidence_of, slice_of
 from vlmeval_findit.core.messages import located
-from vlmeval_findit.core.metric import Better, Metric
+from vlmeval_findit.core.metric import Better
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
@@ -285,36 +284,27 @@ def test_only_the_hallucination_rate_is_better_lower() -> None:
     assert all(metric.better is Better.HIGHER for metric in BENCHMARK.ranking)
 
 
-class Known(board._Unranked):
-    """A model in a column whose rows are given, not a run."""
-
-    def __init__(self, cell: board.Standing, rows: Clustered) -> None:
-        super().__init__(cell, ())
-        object.__setattr__(self, "rows", rows)
-
-    def evidence(self, metrics: Sequence[Metric] = ()) -> Evidence:
-        return evidence_of(metrics or (BENCHMARK.metrics[0], HALLUCINATION), self.rows)
-
-
-def test_the_lower_rate_ranks_first_and_slices_have_intervals() -> None:
-    """The same rows for two models, of whom one is wrong about absent marks half as often."""
-    group = []
+def test_the_lower_rate_ranks_first_and_slices_have_intervals(folder: Path) -> None:
+    """The same questions to two models, of whom one is wrong about absent marks half as often."""
+    asked = [
+        replace(QUERY, index=n, images=(f"{n}.jpg",), cluster=f"{n}.jpg", absent=True)
+        for n in range(8)
+    ]
+    write_table(folder, "VPBench_Mine", asked, {})
+    world, runs = World(folder), []
     for model, wrong in (("careful", 2), ("eager", 4)):
-        rows = [
-            replace(row_of("A" if i < wrong else "C", replace(QUERY, absent=True)), source=f"{i}")
-            for i in range(8)
-        ]
-        given_ = clustered(rows, "VPBench")
-        group.append(Known(board.Standing(model, "Stage1", None, 8, 0, 1, {}), given_))
-        part = figure_intervals(evidence_of([HALLUCINATION], slice_of(given_, "mark", "absent")))
-        whole = figure_intervals(group[-1].evidence(BENCHMARK.all_metrics))
-        bounds = [found["Hallucination rate"] for found in (part, whole)]
-        assert [one.low for one in bounds if one] == pytest.approx([bounds[1].low] * 2)
-        assert [one.high for one in bounds if one] == pytest.approx([bounds[1].high] * 2)
-    ranked = {cell.model: cell.entries for cell in board._ranked(group, BENCHMARK.all_metrics)}
+        replies = ["A" if n < wrong else "C" for n in range(8)]
+        runs.append(world.run(model, "VPBench_Mine", lambda one, _, said=replies: said[one.index]))
+        rows = clustered(runs[-1].rows, "Mine")
+        part = figure_intervals(evidence_of([HALLUCINATION], slice_of(rows, "mark", "absent")))
+        whole = figure_intervals(evidence_of(BENCHMARK.all_metrics, rows))
+        ours, theirs = (found["Hallucination rate"] for found in (part, whole))
+        assert ours is not None
+        assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
+    cells = board.make_board(runs).cells
     for metric in ("Accuracy", "Hallucination rate"):
-        assert ranked["careful"][metric].rank == 1
-        assert ranked["eager"][metric].rank == 2
+        assert cells["careful", "Mine"].entries[metric].rank == 1
+        assert cells["eager", "Mine"].entries[metric].rank == 2
 
 
 def test_published_rows_are_of_metrics_that_there_are() -> None:
