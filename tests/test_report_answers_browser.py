@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from scored_runs import World, grid, query, saying, speaking
-from test_report_browser import browser, choose, count, pytestmark, shown
+from test_report_browser import LOADED, browser, choose, count, pytestmark, shown
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
@@ -56,6 +56,7 @@ def opened(browser: Any, page: Path) -> Iterator[Any]:
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(page.as_uri())
+    shown(browser, LOADED)
     yield browser
     assert browser.get_log("browser") == []
     assert browser.title == "FindIt report"
@@ -348,6 +349,7 @@ def test_an_open_answer_fits_the_window(opened: Any, scheme: str, width: int) ->
     opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
         opened.refresh()
+        shown(opened, LOADED)
         folded = opened.execute_script("return !document.getElementById('fold').open")
         assert folded == (width == 390)
         open_first(opened, model="Near%<i>")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from scored_runs import saying, small_world, speaking
-from test_report_browser import EVIL, JSON, TEXT, browser, choose, count, pytestmark, shown
+from test_report_browser import EVIL, JSON, LOADED, TEXT, browser, choose, count, pytestmark, shown
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.assets import Written, write_page
@@ -38,6 +38,7 @@ def opened(browser: Any, written: Written) -> Any:
     for kind in ("browser", "performance"):
         browser.get_log(kind)
     browser.get(written.page.as_uri())
+    shown(browser, LOADED)
     return browser
 
 
@@ -89,6 +90,14 @@ def test_an_answer_that_is_turned_to_brings_its_file(opened: Any) -> None:
     reply = "return document.getElementById('reply').textContent"
     assert shown(opened, reply).startswith("seldom")
     shown(opened, "return document.querySelectorAll('#detail image').length === 1")
+
+
+def test_an_answer_that_the_address_names_brings_its_file(browser: Any, written: Written) -> None:
+    browser.get("about:blank")
+    browser.get(f"{written.page.as_uri()}#answer=Good/Pascal/xyxy_text/3")
+    reply = "return document.getElementById('reply').textContent"
+    assert shown(browser, reply).startswith("seldom")
+    shown(browser, "return document.querySelectorAll('#detail image').length === 1")
 
 
 def test_a_search_finds_replies_that_were_not_loaded(opened: Any) -> None:

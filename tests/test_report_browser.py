@@ -29,6 +29,7 @@ LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 EVIL = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
 SIZE = (400, 300)
 BOX = (100.0, 75.0, 300.0, 225.0)
+LOADED = "return document.readyState === 'complete'"  # On a busy machine get() may return before
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +76,11 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def opened(browser: Any, page: Path) -> Any:
+    browser.get("about:blank")
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(page.as_uri())
+    shown(browser, LOADED)
     return browser
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from scored_runs import World, query, saying, speaking, world
-from test_report_browser import browser, contrast, pytestmark, shown
+from test_report_browser import LOADED, browser, contrast, pytestmark, shown
 from toy_benchmark import guessing, letters
 
 from vlmeval_findit.leaderboard.board import make_board
@@ -48,8 +48,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def opened(browser: Any, page: Path) -> Any:
+    browser.get("about:blank")
     browser.get_log("browser")
     browser.get(page.as_uri())
+    shown(browser, LOADED)
     yield browser
     assert browser.get_log("browser") == []
     assert browser.title == "FindIt report"
@@ -124,6 +126,21 @@ def test_two_formats_of_one_model_are_told_apart_by_format(opened: Any) -> None:
     choose(opened, "left", "Talks")
     assert "Good · xyxy_text" not in texts(opened, "#right option")
     assert texts(opened, "#difference thead th")[1] == "Talks"
+
+
+def test_where_nothing_differs_all_queries_are_shown(opened: Any) -> None:
+    choose(opened, "left", "Talks")
+    choose(opened, "right", "<i>Evil")
+    choose(opened, "show", "both find (0)")
+    assert text_of(opened, "couple-count") == "0 queries"
+    choose(opened, "right", "Good")
+    assert text_of(opened, "couple-count") == "30 queries"
+    assert (
+        opened.execute_script(
+            "return document.getElementById('show').selectedOptions[0].textContent"
+        )
+        == "all (30)"
+    )
 
 
 def test_both_answers_lie_on_the_same_picture_at_the_same_scale(opened: Any) -> None:

@@ -103,3 +103,5 @@ const watcher = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "200px" });
 for (const id of ["gallery", "compare"]) if (at(id)) watcher.observe(at(id));
+// The page's address may have opened an answer before its file could be asked for.
+if (at("detail").open) turnTo(opened.place);

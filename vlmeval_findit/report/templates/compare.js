@@ -60,8 +60,9 @@ function choosePair() {
   sides.pair = data.pairs.find((pair) => (pair.left === left && pair.right === right) || (pair.left === right && pair.right === left));
   sides.flipped = sides.pair.left !== left;
   const names = namesApart(...[left, right].map((number) => data.runs[number]));
-  const chosen = at("show").value || "differ";
   const { counts } = sides.pair;
+  const wanted = at("show").value || "differ";
+  const chosen = SHOWN[wanted].count(counts, sides.flipped) ? wanted : "all";
   fill("show", Object.entries(SHOWN).map(([key, one]) => [key, `${one.name(...names)} (${one.count(counts, sides.flipped)})`]));
   at("show").value = chosen;
   showFigures(names);
@@ -163,7 +164,7 @@ function coupleOf(couple, place) {
   const [left, right] = couple;
   const frame = couple.flatMap((card) => card.frames).filter((one) => one.boxes.length).map((one) => one.frame).sort((a, b) => a - b)[0];
   const halves = couple.map((card, half) => {
-    const words = [make("b", { textContent: card.model }), ...small(card.format), make("span", { className: "verdict", textContent: verdict(card) })];
+    const words = [make("b", { textContent: card.model }), ...small(card.format), errors(card), make("span", { className: "verdict", textContent: verdict(card) })];
     return cardButton(card, words, () => open(sides.found.flat(), 2 * place + half, backToCouple), frame);
   });
   const apart = answered(left, right) ? signed(left.good - right.good) : "a call failed";
