@@ -56,7 +56,6 @@ def opened(browser: Any, page: Path) -> Iterator[Any]:
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(page.as_uri())
-    shown(browser, LOADED)
     yield browser
     assert browser.get_log("browser") == []
     assert browser.title == "FindIt report"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from scored_runs import saying, small_world, speaking
-from test_report_browser import EVIL, JSON, LOADED, TEXT, browser, choose, count, pytestmark, shown
+from test_report_browser import EVIL, JSON, TEXT, browser, choose, count, pytestmark, shown
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.assets import Written, write_page
@@ -38,7 +38,6 @@ def opened(browser: Any, written: Written) -> Any:
     for kind in ("browser", "performance"):
         browser.get_log(kind)
     browser.get(written.page.as_uri())
-    shown(browser, LOADED)
     return browser
 
 

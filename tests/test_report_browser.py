@@ -40,7 +40,13 @@ def browser() -> Iterator[Any]:
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+
+    class Browser(webdriver.Chrome):  # type: ignore[misc, name-defined]
+        def get(self, url: str) -> None:
+            super().get(url)
+            shown(self, LOADED)
+
+    driver = Browser(options, webdriver.ChromeService(DRIVER))
     driver.set_window_size(1200, 1000)
     yield driver
     driver.quit()
@@ -80,7 +86,6 @@ def opened(browser: Any, page: Path) -> Any:
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(page.as_uri())
-    shown(browser, LOADED)
     return browser
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from scored_runs import World, query, saying, speaking, world
-from test_report_browser import LOADED, browser, contrast, pytestmark, shown
+from test_report_browser import browser, contrast, pytestmark, shown
 from toy_benchmark import guessing, letters
 
 from vlmeval_findit.leaderboard.board import make_board
@@ -51,7 +51,6 @@ def opened(browser: Any, page: Path) -> Any:
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get(page.as_uri())
-    shown(browser, LOADED)
     yield browser
     assert browser.get_log("browser") == []
     assert browser.title == "FindIt report"
