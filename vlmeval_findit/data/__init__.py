@@ -1,1 +1,1 @@
-"""Data in and out: downloads, datasets of one's own, the demonstration, rendered scenes."""
+"""Data in and out: downloads, custom datasets, the demonstration, rendered scenes."""
