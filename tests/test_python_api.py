@@ -68,7 +68,7 @@ def test_what_needs_no_model_imports_neither_torch_nor_what_plots_and_tabulates(
         "f.reward(['[]'], [[[0, 0, 1, 1]]], 'xyxy_json', sizes=(9, 9), space='unit')\n"
         "f.score(['[]'], [[]], 'xyxy_json', sizes=(9, 9), space='unit').figures\n"
         "f.prompt('dog', 'xyxy_json', 'a.jpg'); f.load_runs; f.draw; f.open_model('FullImage')\n"
-        "heavy = {'torch', 'vlmeval', 'pandas', 'scipy', 'matplotlib', 'transformers', 'cv2'}\n"
+        "heavy = {'torch', 'vlmeval', 'pandas', 'scipy', 'vl_convert', 'transformers', 'cv2'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

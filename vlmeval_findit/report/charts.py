@@ -321,7 +321,7 @@ def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
             "facet": {"field": "run", "type": "nominal", "title": None, "sort": [*map(name, runs)]},
             "columns": min(4, len(runs)),
             "spec": {
-                "width": 230, "height": 200,
+                "width": 300, "height": 200,
                 "layer": [
                     _diagonal(),
                     {"mark": {"type": "line", "aria": False},

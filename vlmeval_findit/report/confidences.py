@@ -47,7 +47,7 @@ def _f1(runs: Mapping[str, Judged]) -> dict[str, Any]:
         "facet": {"field": "run", "type": "nominal", "title": None, "sort": [*runs]},
         "columns": _ACROSS,
         "spec": {
-            "width": 230, "height": 200,
+            "width": 300, "height": 200,
             "layer": [
                 {"transform": [{"filter": "!datum.best"}], "mark": "line", "encoding": encoding},
                 {"transform": [{"filter": "datum.best"}],

@@ -48,7 +48,7 @@ def spec(queries: Sequence[Query], finding: Finding, asked: Convention) -> dict[
             true, said = _points(own, axis, order.corners)
             ends = zip(true.tolist(), said.tolist(), strict=True)
             points += [{"x": x, "y": y, "size": _name(size)} for x, y in ends]
-        panels.append(_panel(axis, points, [*_lines(axis, finding, sizes)]))
+        panels.append(_panel(axis, sizes, points, [*_lines(axis, finding, sizes)]))
     return {"config": dict(CONFIG), "title": {"text": _title(finding), "anchor": "start"},
             "hconcat": panels}  # fmt: skip
 
@@ -86,7 +86,10 @@ def _conventions(finding: Finding) -> dict[str, Convention]:
 
 
 def _panel(
-    axis: int, points: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]
+    axis: int,
+    sizes: Sequence[Size],
+    points: Sequence[dict[str, Any]],
+    lines: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     side = ("left", "right") if axis == 0 else ("top", "bottom")
     low, high = _limits(points, lines)
@@ -102,7 +105,14 @@ def _panel(
         "title": f"number said for {'xy'[axis]}",
         "scale": {"domain": [low, high]},
     }
-    colour = {"field": "size", "type": "nominal", "title": "image", "sort": None}
+    colour = {
+        "field": "size",
+        "type": "ordinal",
+        "title": "image",
+        "legend": {"columns": 1},
+        "scale": {"domain": [*map(_name, sizes)], "scheme": "viridis"},
+        "condition": {"test": f"datum.size === '{_EVERY}'", "value": "#666666"},
+    }
     dash = {
         "field": "what",
         "type": "nominal",
