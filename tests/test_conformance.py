@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,11 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return run_
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def public(shared: Path) -> Callable[[str], list[Case]]:
-    """Reads the public cases of a protocol."""
+    """Reads the public cases of a protocol, once."""
 
+    @cache
     def cases(protocol: str) -> list[Case]:
         path = shared / "parity" / FILES[protocol]
         opener = gzip.open if path.suffix == ".gz" else open
