@@ -107,7 +107,7 @@ def test_ranks_and_ties(board: Board) -> None:
     assert board.models[0] == "Good"
     assert [entry.rank for entry in overall.values()] == [1, 2, 2]
     # Six pictures are too few for two comparisons, however far apart.
-    assert [entry.tied for entry in overall.values()] == [False, True, True]
+    assert [entry.mark == TIED for entry in overall.values()] == [False, True, True]
     assert overall["Good"].to_above is None
     adherence = [board.cells[m, "Pascal"].entries["Adherence"] for m in board.models]
     assert [entry.rank for entry in adherence] == [1, 1, 1]
@@ -313,7 +313,7 @@ def test_marks_follow_the_corrected_test(many: Board, tmp_path: Path) -> None:
     entry = replace(cell.entries["F1@0.5"], to_above=Difference(-9.0, None, 0.03, 0.09))
     marked = replace(cell, entries={**cell.entries, "F1@0.5": entry})
     board = replace(many, cells={**many.cells, ("B", "Pascal"): marked})
-    assert entry.tied
+    assert entry.mark == TIED
     for one, tied in ((board, True), (with_p(board, 0.03, 0.03), False)):
         write_board(one, tmp_path, NOW)
         row = next(

@@ -54,11 +54,6 @@ class RankedFigure:
     to_above: Difference | None = None
 
     @property
-    def tied(self) -> bool:
-        """Whether the difference to the one above was tested and is not significant."""
-        return self.tested and self.to_above is not None and not self.to_above.significant
-
-    @property
     def tested(self) -> bool:
         """Whether there are enough pictures to test the difference to the one above."""
         return self.to_above is not None and self.to_above.p_value is not None

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..benchmarks import prefix_of
 from ..core.spelling import nearest
-from .board import Board, Standing
+from .board import TIED, Board, Standing
 from .notes import NOTE, remarks
 from .tables import apart_table
 
@@ -120,7 +120,7 @@ def _dataset(board: Board, cell: Standing) -> dict[str, Any]:
         row[f"{metric} rank"] = entry.rank
         # Neither yes nor no where too few pictures count to test it.
         untold = entry.to_above is not None and not entry.tested
-        row[f"{metric} tied with rank above"] = None if untold else entry.tied
+        row[f"{metric} tied with rank above"] = None if untold else entry.mark == TIED
     return {
         **row,
         "Format": cell.format,

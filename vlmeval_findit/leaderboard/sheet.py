@@ -90,7 +90,8 @@ def _fill(sheet: Any, table: Table) -> None:
     keys = len(list(takewhile(lambda field: field.is_key, table.fields)))
     sheet.freeze_panes = sheet.cell(_FIRST, keys + 1)
     sheet.print_title_rows = f"1:{_NAMES}"
-    sheet.row_dimensions[2].height = sheet.row_dimensions[_NAMES].height = 24
+    sheet.row_dimensions[2].height = 24
+    sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
 
