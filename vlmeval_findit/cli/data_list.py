@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 import click
@@ -47,7 +48,8 @@ def command() -> int:
     console().print(table)
     sets = ", ".join(published_sets())
     print(as_called("bring one: python run_findit.py data get NAME"))
-    print(as_called(f"of files that you have: data get NAME --from DIR (also {sets})"))
+    print(as_called("of files that you have: python run_findit.py data get NAME --from DIR"))
+    print(fill(f"so are made: {sets}", 80, subsequent_indent="  "))
     return 0
 
 
