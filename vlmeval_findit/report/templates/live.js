@@ -6,7 +6,7 @@ let timer = 0;
 
 function isPaused() { return button.getAttribute("aria-pressed") === "true"; }
 
-// The browser keeps this with the page's entry in its history.
+// The browser keeps this with the page's entry in its history, as it does how far it is scrolled.
 function remember(place) {
   history.replaceState({ paused: isPaused(), place }, "");
 }
@@ -15,7 +15,6 @@ function load() {
   remember({
     closed: parts.filter((one) => !one.open).map((one) => one.id),
     left: tables.map((one) => one.scrollLeft),
-    top: scrollY,
     focus: document.activeElement.id,
   });
   location.reload();
@@ -27,7 +26,6 @@ function restore({ paused, place }) {
   for (const one of parts) one.open = !place.closed.includes(one.id);
   tables.forEach((one, at) => { one.scrollLeft = place.left[at] || 0; });
   document.getElementById(place.focus)?.focus({ preventScroll: true });
-  scrollTo({ top: place.top, behavior: "instant" });
 }
 
 function wait() {
