@@ -136,7 +136,7 @@ def test_a_wrong_space_is_said_with_what_the_score_would_be(
     assert (told["verdict"], told["alarm"], told["declared"]) == ("other", True, GRID.name)
     assert told["evidence"]["best"] == "pixels/xyxy"
     assert told["evidence"]["fit"]["x"]["scale"] == pytest.approx(1, abs=0.05)
-    read_as = {line["convention"]: line["F1@0.5"] for line in told["read_as"]}
+    read_as = {line["convention"]: line["F1@0.5"] for line in told["read_as"]["rows"]}
     assert read_as["pixels/xyxy"] > read_as["grid1000/xyxy"] + 30
 
 

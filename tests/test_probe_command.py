@@ -101,8 +101,8 @@ def test_a_client_that_shrinks_is_seen(serve: Serve, capsys: Out) -> None:
     arrived = {seen(sent(asked))[0] for asked in server.asked}
     assert (4096, 1335) in arrived
     assert (4600, 1500) not in arrived
-    row = next(line for line in capsys.readouterr().out.splitlines() if "4600 x 1500" in line)
-    _, _, _, boxes, across, down, *_ = row.split()
+    row = next(line for line in capsys.readouterr().out.splitlines() if "4600x1500" in line)
+    _, boxes, across, down, *_ = row.split()
     assert boxes == "2"
     assert float(across) == pytest.approx(4096 / 4600, rel=0.02)
     assert float(down) == pytest.approx(4096 / 4600, rel=0.02)
@@ -251,9 +251,10 @@ def test_files(serve: Serve, tmp_path: Path) -> None:
     assert (told["declared"], told["named"]) == ("grid1000/xyxy", "percent/xyxy")
     assert told["answers"] == {"boxes": 20, "no box": 0, "not readable": 0, "failed": 0}
     assert told["space"] is None
-    first = told["sizes"][0]
-    assert first["said"] == pytest.approx([100 / 224] * 2, rel=0.05)
-    assert first["declared"] == pytest.approx([1000 / 224] * 2)
+    first = told["sizes"]["rows"][0]
+    assert (first["image"], first["boxes"]) == ("224x224", 2)
+    assert [first["said x"], first["said y"]] == pytest.approx([100 / 224] * 2, rel=0.05)
+    assert [first["declared x"], first["declared y"]] == pytest.approx([1000 / 224] * 2)
     with Image.open(tmp_path / "c/d.png") as picture:
         assert picture.format == "PNG"
         assert len(picture.convert("RGB").getcolors(1 << 24) or ()) > 20

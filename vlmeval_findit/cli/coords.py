@@ -19,14 +19,17 @@ from ..core.spelling import visible
 from ..doctor.consultation import Consultation, NotBoxesError, consult, replies_of_run
 from ..doctor.conventions import Bend, Convention
 from ..doctor.diagnosis import Diagnosis, Found, Verdict
-from ..leaderboard.table import Cell, Field, Kind, text_of
+from ..leaderboard.render import to_json
+from ..leaderboard.table import Cell, Field, Kind, Table, Value, text_of
 from ..runs.opening import open_predictions
 from ..runs.prediction_names import how_to_score, prediction_files
 from ..runs.results import of_other_space
 from .options import Command, data_name_option, force_option, json_option, runs_argument
-from .printing import console, print_lines, write_json
+from .printing import console, print_lines, print_table, write_json
 
 WIDTH = 80
+READ_AS = "if the answers were read as"
+_METRICS = ("F1@0.5", "mIoU")
 ALARM = 1
 """The exit status where a run's convention is another one."""
 
@@ -72,11 +75,14 @@ def command(
         seen = consult(run)
         alarms += seen.diagnosis.verdict.alarms
         told.append({"run": str(path), "model": found.model, "dataset": found.task.name})
-        told[-1] |= seen.as_dict()
+        readings = readings_table(seen)
+        told[-1] |= {**seen.as_dict(), "read_as": to_json(readings)}
         if brief is not None:
             brief.append((not seen.diagnosis.verdict.alarms, f"{name}: {verdict_line(seen)}"))
             continue
         print("\n".join(folded([name, *(f"  {line}" for line in lines_of(seen))])) + "\n")
+        print_table(readings.only(READ_AS, *_METRICS), "--json FILE")
+        print()
         if (space_text := fitting_space(seen.diagnosis)) is not None:
             print("score it in that space, beside the recorded score:")
             print(f"  {as_called(how_to_score(predictions, dataset, '--space', space_text))}\n")
@@ -126,12 +132,17 @@ def lines_of(seen: Consultation) -> Iterator[str]:
     yield verdict_line(seen)
     if diagnosis.found is not None and diagnosis.verdict is not Verdict.NONE:
         yield from _evidence(diagnosis, diagnosis.found)
-    yield ""
-    yield "F1@0.5   mIoU  if the answers were read as"
+
+
+def readings_table(seen: Consultation) -> Table:
+    """Make one row a convention: what the metrics are if the answers are read in it."""
+    rows: list[list[Value]] = []
     for line in seen.lines:
-        values = "".join(f"{_percent(value):>6} " for value in line.figures.values())
-        mark = " (declared)" if line.convention.name == diagnosis.declared.name else ""
-        yield f"{values} {line.convention.means}{mark}"
+        name, means = line.convention.name, line.convention.means
+        mark = " (declared)" if name == seen.diagnosis.declared.name else ""
+        rows.append([name, f"{means}{mark}", *(line.figures[metric] for metric in _METRICS)])
+    metrics = [Field(name, Kind.VALUE) for name in _METRICS]
+    return Table("Readings", [Field("convention"), Field(READ_AS), *metrics], rows)
 
 
 def _percent(value: float | None) -> str:

@@ -312,7 +312,7 @@ def _agreeing(found: Mapping[str, Any]) -> str:
 
 def _read_as(found: Mapping[str, Any], convention: str) -> float:
     """Return the F1@0.5 of a checked run if it is read in a convention."""
-    lines = found["read_as"]
+    lines = found["read_as"]["rows"]
     return float(next(line["F1@0.5"] for line in lines if line["convention"] == convention))
 
 

@@ -31,7 +31,7 @@ from ..sweeps.config import Sweep, read_sweep
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option
 from .printing import report_spending, write_json
-from .probe_text import Instead, Probed, as_dict, needed, text_of
+from .probe_text import Instead, Probed, as_dict, needed, print_probe
 from .refusals import check_amounts
 from .sweep import budget_for, hosts_for, results_of
 
@@ -131,7 +131,7 @@ def command(
     if status == INTERRUPTED or not results:
         return status if status == INTERRUPTED else FAILED
     probed = _probed(results[0].path, wanted)
-    print("\n".join(text_of(probed)))
+    print_probe(probed)
     if plot is not None:
         _plot(probed, plot)
     if json_file is not None:

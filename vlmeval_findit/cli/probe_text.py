@@ -1,4 +1,4 @@
-"""What is printed of a probe: a table by size of the picture, and the verdict."""
+"""What is printed of a probe: a table by size of the image, and the verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from ..data.probe.scenes import COUNT
 from ..doctor.consultation import RunReplies, bend_as_dict
 from ..doctor.conventions import Convention, Floats
 from ..doctor.probe import FEWEST, Finding, OfSize, OtherForm, Outcome
+from ..leaderboard.render import to_json
+from ..leaderboard.table import Field, Kind, Note, Table, Value
 from .coords import folded, scale_and_offset, some
+from .printing import print_folded, print_table
 
 _LOST = 0.5
 """A median IoU below it says that a model does not find the shape."""
@@ -104,13 +107,15 @@ def _kind(one: Any) -> str:
 # --- the terminal ---------------------------------------------------------------------------------
 
 
-def text_of(probed: Probed) -> Iterator[str]:
-    """The report of a probe, in lines of at most 80 characters."""
-    yield from folded([f"{visible(probed.model)}, asked {probed.dataset}", *_counted(probed)])
-    yield ""
-    yield from _table(probed)
-    yield ""
-    yield from folded([_verdict(probed), *_details(probed), *_next(probed)])
+def print_probe(probed: Probed) -> None:
+    """Print the report of a probe, in lines of at most 80 characters."""
+    head = [f"{visible(probed.model)}, asked {probed.dataset}", *_counted(probed)]
+    table = sizes_table(probed)
+    print("\n".join(folded(head)) + "\n")
+    print_table(table, "--json FILE")
+    for note in table.notes:
+        print_folded(note.text)
+    print("\n" + "\n".join(folded([_verdict(probed), *_details(probed), *_next(probed)])))
 
 
 def needed(scenes: int) -> str:
@@ -155,30 +160,35 @@ def _errors(probed: Probed) -> Counter[str]:
     return Counter(str(reply.recorded.call.get("error") or reply.text)[:200] for reply in failed)
 
 
-def _table(probed: Probed) -> Iterator[str]:
+def sizes_table(probed: Probed) -> Table:
+    """Make one row an image size: number / true pixel, said and by convention, and the IoU."""
     finding = probed.finding
-    columns: list[tuple[str, Callable[[OfSize], Floats | None]]]
-    columns = [("said / true pixel", lambda one: one.said)]
+    columns: dict[str, Callable[[OfSize], Floats | None]] = {"said": lambda one: one.said}
     if finding.declared is not None:
-        columns.append(("declared", lambda one: one.declared))
+        columns["declared"] = lambda one: one.declared
     if finding.named is not None and finding.named != finding.declared:
-        columns.append(("named", lambda one: one.named))
-    yield f"{'':<11} {'':>5}" + "".join(f"{title:>18}" for title, _ in columns) + f"{'median':>8}"
-    yield f"{'picture':<11} {'boxes':>5}" + f"{'x':>9}{'y':>9}" * len(columns) + f"{'IoU':>8}"
+        columns["named"] = lambda one: one.named
+    rows: list[list[Value]] = []
     for one in probed.sizes:
-        values = "".join(_pair(of(one)) for _, of in columns)
-        shown = "–" if np.isnan(one.iou) else f"{one.iou:.2f}"
-        yield f"{f'{one.width} x {one.height}':<11} {one.boxes:>5}{values}{shown:>8}"
+        ratios = [ratio for of in columns.values() for ratio in _pair(of(one))]
+        rows.append([f"{one.width}x{one.height}", one.boxes, *ratios, _number(one.iou)])
+    ratios_of = [Field(f"{name} {axis}", Kind.RATIO) for name in columns for axis in "xy"]
+    fields = [
+        Field("image"),
+        Field("boxes", Kind.COUNT),
+        *ratios_of,
+        Field("IoU", Kind.PROBABILITY),
+    ]
+    return Table("Sizes", fields, rows, [Note("", ["x, y: number / true pixel; medians"])])
 
 
-def _pair(ratio: Floats | None) -> str:
-    values = (np.nan, np.nan) if ratio is None else ratio
-    across, down = ("–" if np.isnan(value) else _short(value) for value in values)
-    return f"{across:>9}{down:>9}"
+def _pair(ratio: Floats | None) -> list[float | None]:
+    return [None, None] if ratio is None else [_number(value) for value in ratio]
 
 
-def _short(value: float) -> str:
-    return f"{value:.4g}" if abs(value) >= 0.01 else f"{value:.3g}"
+def _number(value: float) -> float | None:
+    """Return the number; None where there were no boxes."""
+    return None if np.isnan(value) else float(value)
 
 
 def _verdict(probed: Probed) -> str:
@@ -241,7 +251,7 @@ def _details(probed: Probed) -> Iterator[str]:
         yield f"not to be told from {finding.named.name} on these scenes: {some(alike)}"
     if finding.outcome is Outcome.OTHER:
         yield f"{found.llr:.0f} nats ahead of what is declared"
-    lost = [f"{one.width} x {one.height}" for one in probed.sizes if one.iou < _LOST]
+    lost = [f"{one.width}x{one.height}" for one in probed.sizes if one.iou < _LOST]
     if lost and finding.outcome.is_clear:
         yield f"hardly found on {', '.join(lost)}: there the model errs, and not the convention"
     if probed.unusable is not None:
@@ -271,18 +281,7 @@ def as_dict(probed: Probed) -> dict[str, Any]:
             "asked_for_by": probed.instead.form.question and probed.instead.form.question.name,
             "key": probed.instead.form.key or None,
         },
-        "sizes": [
-            {
-                "width": one.width,
-                "height": one.height,
-                "boxes": one.boxes,
-                "said": _numbers(one.said),
-                "declared": _numbers(one.declared),
-                "named": _numbers(one.named),
-                "iou": None if np.isnan(one.iou) else round(one.iou, 4),
-            }
-            for one in probed.sizes
-        ],
+        "sizes": to_json(sizes_table(probed)),
         "evidence": None
         if found is None
         else {
@@ -294,9 +293,3 @@ def as_dict(probed: Probed) -> dict[str, Any]:
             "fit": finding.fit and bend_as_dict(finding.fit),
         },
     }
-
-
-def _numbers(ratio: Floats | None) -> list[float | None] | None:
-    if ratio is None:
-        return None
-    return [None if np.isnan(value) else round(float(value), 6) for value in ratio]

@@ -141,6 +141,7 @@ class Consultation:
     lines: Sequence[Line]
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the diagnosis, for a file."""
         one, found = self.diagnosis, self.diagnosis.found
         return {
             "verdict": one.verdict.value,
@@ -148,9 +149,6 @@ class Consultation:
             "declared": one.declared.name,
             **{name: getattr(one, name) for name in ("boxes", "queries", "answered", "drift")},
             "evidence": found and _evidence(found),
-            "read_as": [
-                {"convention": line.convention.name, **line.figures} for line in self.lines
-            ],
         }
 
 

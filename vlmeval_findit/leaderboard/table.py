@@ -28,6 +28,7 @@ class Kind(Enum):
     RANK = "rank"
     VALUE = "value"  # With one decimal
     PROBABILITY = "probability"  # With two digits: a product of many may be tiny
+    RATIO = "ratio"  # With at most four digits, three below 0.1
     DIFFERENCE = "difference"
     P = "p"
 
@@ -148,6 +149,8 @@ def text_of(field: Field, cell: Cell) -> str:
 
     >>> text_of(Field("p", Kind.P), Cell(0.0004)), text_of(value("mIoU"), Cell(61.25))
     ('<0.001', '61.2')
+    >>> [text_of(Field("said x", Kind.RATIO), Cell(ratio)) for ratio in (1000 / 224, 1 / 12)]
+    ['4.464', '0.0833']
     """
     number = cell.value
     if number is None:
@@ -158,6 +161,8 @@ def text_of(field: Field, cell: Cell) -> str:
         return f"{number:.1f}"
     if field.kind is Kind.PROBABILITY:
         return f"{number:.2g}"
+    if field.kind is Kind.RATIO:
+        return f"{number:.4g}" if abs(number) >= 0.1 else f"{number:.3g}"
     if field.kind is Kind.DIFFERENCE:
         return f"{number:+.1f}"
     if field.kind is Kind.P:
