@@ -103,7 +103,7 @@ def test_everything_names_the_same_format(
     assert reported.question.format == expected
     page = make_page(board, datetime(2026, 1, 2, tzinfo=UTC))
     assert f"<b>M</b>: <code>{reported.question.format}</code> on Pascal" in page
-    [label] = re.findall(r'aria-label="M: F1@0.5[^"]* by rep[^"]*; reported ([^"]+?) with', page)
+    [label] = re.findall(r'"description":"F1@0.5[^"]* by rep[^"]*; reported: M ([^"]+)"', page)
     assert label.removesuffix(" bbox").replace(" ", "_") == expected
 
 
