@@ -77,13 +77,13 @@ EXTRAS = {
         GRAMMAR,
     ],
     # Packages that the photographs of the datasets Demo… are files of.
-    "photos": ["scikit-image", "scikit-learn"],
+    "photos": ["scikit-image", "scikit-learn", "matplotlib"],
     "video": ["av>=12"],
     # 4.13 moved ovals of one pixel: from there on every mark has the same bytes.
     "marks": ["opencv-python>=4.13,<5"],
     "cluster": ["ray>=2.40"],
     "confidences": ["pycocotools>=2.0.8"],
-    "notebook": ["jupyterlab>=4", DETECTIONS],
+    "notebook": ["jupyterlab>=4", "matplotlib", DETECTIONS],
     # export --to hub --upload; writing the folder needs nothing more.
     "publish": ["huggingface_hub>=0.30"],
     # A tracking server, or a store in a file (sqlite:///…).
