@@ -12,6 +12,7 @@ import click
 from ..models.http.batch.records import BatchKind
 from ..models.options import ModelOptions
 from ..serving.programs import PROGRAMS
+from .options import space_option
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -38,11 +39,6 @@ CONFIDENCES = click.option(
     help="Record how probable the tokens of every reply were; earlier answers without are asked "
     "for again.",
 )
-FORCE = click.option(
-    "--force",
-    is_flag=True,
-    help="Go on although something contradicts what a run recorded; the result says so.",
-)
 SKIP_MISSING = click.option(
     "--skip-missing-images", is_flag=True, help="Leave out the rows whose images are not there."
 )
@@ -50,7 +46,7 @@ DRY_RUN = click.option("--dry-run", is_flag=True, help="Count calls and cost, an
 
 _SHARED: tuple[Option, ...] = (
     click.option("--like", metavar="NAME", help="Known model whose prompts and space it shares."),
-    click.option("--space", help="Coordinate space: a name, or JSON with bounds."),
+    space_option,
     click.option(
         "--base-url",
         metavar="URL,URL|@FILE",

@@ -37,12 +37,13 @@ from ..models.http.spending import Budget
 from ..models.options import ModelOptions
 from ..models.table import check_settings, known_model
 from ..serving.processes import end
-from .model_options import CONFIDENCES, DRY_RUN, FORCE, MODEL, SKIP_MISSING, model_options
+from .model_options import CONFIDENCES, DRY_RUN, MODEL, SKIP_MISSING, model_options
 from .options import (
     PATH,
     Command,
     complete_datasets,
     complete_models,
+    force_option,
     is_verbose,
 )
 from .printing import report_spending
@@ -150,7 +151,7 @@ class _RunCommand(Command):
 @click.option(
     "--prompts", type=PATH, metavar="CLONE", help="Ask in the release's own words, from a clone."
 )
-@model_options(DRY_RUN, CONFIDENCES, FORCE, SKIP_MISSING)
+@model_options(DRY_RUN, CONFIDENCES, force_option, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT'S FLAGS]...")
 def command(**given: Any) -> int:
     """Ask models about datasets and score the answers.

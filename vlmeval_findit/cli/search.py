@@ -20,13 +20,12 @@ from .model_options import (
     CONFIDENCES,
     DRY_RUN,
     EXECUTOR,
-    FORCE,
     MODEL,
     REPLICAS,
     SKIP_MISSING,
     model_options,
 )
-from .options import PATH, Command, complete_datasets, complete_models
+from .options import PATH, Command, complete_datasets, complete_models, force_option
 from .refusals import check_amounts
 from .sweep import ask, with_options
 
@@ -75,7 +74,7 @@ from .sweep import ask, with_options
     metavar="FILE",
     help="[default: calls.jsonl in the --work-dir that is given, else outputs/calls.jsonl]",
 )
-@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, FORCE, SKIP_MISSING)
+@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, force_option, SKIP_MISSING)
 def command(
     how: ModelOptions,
     model: str,

@@ -53,12 +53,11 @@ from .model_options import (
     CONFIDENCES,
     DRY_RUN,
     EXECUTOR,
-    FORCE,
     REPLICAS,
     SKIP_MISSING,
     model_options,
 )
-from .options import PATH, Command
+from .options import PATH, Command, force_option
 from .printing import print_folded, print_rows, report_spending
 from .progress import SweepProgress, at_once_lines, tokens_line
 from .refusals import check_amounts, check_sweep
@@ -90,7 +89,7 @@ ASKED_THERE = (Way.SERVER, Way.PROVIDER, Way.BATCH)
     help="Overrides work_dir in the file; calls.jsonl too is there, where nothing names it.",
 )
 @click.option("--journal", type=PATH, metavar="FILE", help="Overrides journal in the file.")
-@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, FORCE, SKIP_MISSING)
+@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, force_option, SKIP_MISSING)
 def command(
     how: ModelOptions,
     config: Path,
