@@ -283,6 +283,12 @@ def test_the_anatomy_tells_syntax_from_sight(
         shown = capsys.readouterr().out
         assert shown.count("held to the format's grammar") == 1
         assert max(map(len, shown.splitlines())) <= 80
-        (told,) = (one for one in json.loads(out.read_text()) if "constrained" in one)
-        assert told["dataset"] == SOME
-        assert told["constrained"]["sight"] == pytest.approx(100 - found.held)
+        [(dataset, table)] = [
+            (one["dataset"], table)
+            for one in json.loads(out.read_text())
+            for table in one["tables"]
+            if table["title"] == "constrained to the format"
+        ]
+        assert dataset == SOME
+        assert table["rows"][0]["score"] == found.held
+        assert table["rows"][2]["points"]["value"] == pytest.approx(100 - found.held)

@@ -129,11 +129,13 @@ def loss_differences_table(
 def syntax_table(found: Syntax) -> Table:
     """Make the rows of what the format's grammar would have saved of a loss."""
     rows: list[list[Value]] = [
-        ["held to the format's grammar", Cell(f"{found.held:.1f}")],
-        ["syntax cost", Cell(found.gain.value, found.gain.interval)],
-        ["sight costs the rest", Cell(f"{found.sight:.1f}")],
+        ["held to the format's grammar", found.held, ""],
+        ["syntax cost", "", Cell(found.gain.value, found.gain.interval)],
+        ["sight costs the rest", "", found.sight],
     ]
-    return Table("constrained to the format", [Field("part"), _POINTS], rows)
+    return Table(
+        "constrained to the format", [Field("part"), Field("score", Kind.VALUE), _POINTS], rows
+    )
 
 
 def parts_table(anatomy: Anatomy, by: str, parts: Sequence[Part]) -> Table:
