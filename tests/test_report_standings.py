@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from boards import JSON, LABELS_JSON, TEXT, board, many, runs, world
-from scored_runs import World, query, saying, speaking
+from scored_runs import World, query, saying, speaking, two_labels
 
 from vlmeval_findit.leaderboard.board import Board, make_board
+from vlmeval_findit.report import standings
 from vlmeval_findit.report.charts import RAMP, READ_IN_WHITE
 from vlmeval_findit.report.losses import losses_of
 from vlmeval_findit.report.standings import (
@@ -45,6 +47,25 @@ def test_panels_are_all_datasets_and_each_family(board: Board) -> None:
     panels = panels_of(board)
     assert [panel.name for panel in panels] == ["Overall", "Pascal", "Pascal_multilabel"]
     assert [len(panel.columns) for panel in panels] == [2, 1, 1]
+
+
+def test_all_panels_draw_the_same_models_and_whoever_is_best(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each panel with its own first models left most rows of a chart empty."""
+    chances = {"A": (0.9, 0.6), "B": (0.8, 0.5), "C": (0.2, 0.1), "D": (0.0, 0.9)}
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(30)])
+    world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(30)])
+    for model, of in chances.items():
+        for name, chance in zip((JSON, LABELS_JSON), of, strict=True):
+            world.predict(model, name, speaking(name, chance, 3))
+    monkeypatch.setattr(standings, "MODELS", 2)
+    made = make_board(load_runs([world.runs]))
+    assert made.models[:2] == ("A", "B")
+    drawn = {panel.name: {one.model for one in panel.dots} for panel in panels_of(made)}
+    assert drawn == {
+        "Overall": {"A", "B"}, "Pascal": {"A", "B"}, "Pascal_multilabel": {"A", "B", "D"}
+    }  # fmt: skip
 
 
 def test_the_best_and_those_that_are_as_good(world: World) -> None:

@@ -15,7 +15,7 @@ from ..runs.intervals import evidence
 from .losses import Losses
 
 MODELS = 24
-"""Models that are drawn and tested against the best; the table has all."""
+"""The first models of a board are drawn and tested against the best; the table has all."""
 
 _PANELS = 8
 
@@ -84,7 +84,10 @@ def _panel(board: Board, name: str, columns: Sequence[str]) -> Panel:
         for model in board.models
         if (cell := board.cells.get((model, name))) and metric.name in cell.entries
     }
-    order = sorted(entries, key=lambda model: (entries[model].rank or 0, model))[:MODELS]
+    ranked = sorted(entries, key=lambda model: (entries[model].rank or 0, model))
+    # The same models in every panel, and whoever is best in it.
+    drawn = {*board.models[:MODELS], *ranked[:1]}
+    order = [model for model in ranked if model in drawn]
     if not order:
         return Panel(name, columns, ())
     best = _evidence(board, order[0], columns, metric)
@@ -132,7 +135,10 @@ def _who(board: Board, panel: Panel) -> Headline:
     best = panel.dots[0]
     alike = [one.model for one in panel.dots[1:] if one.standing == ALIKE]
     names = [best.model, *alike]
-    answer = " and ".join(names) if len(names) < 3 else f"{best.model} and {len(alike)} others"
+    # Of more models than are tested, others may be as good.
+    least = " at least" if len(names) >= MODELS < len(board.models) else ""
+    many = f"{best.model} and {len(alike)} others{least}"
+    answer = " and ".join(names) if len(names) < 3 else many
     bounds = best.entry.interval
     value = said(board.headline, best.entry.value)
     spread = f", 95 % interval {bounds.low:.1f} to {bounds.high:.1f}" if bounds else ""
