@@ -1,7 +1,7 @@
 """Labels and expressions that FindIt-Nano does not know: everyday words, and words that are none.
 
 None of the demonstration's words is here: its photographs and what is asked about them are held
-out (tests/test_training_lessons_wild.py).
+out (tests/training/test_training_lessons_wild.py).
 """
 
 from __future__ import annotations

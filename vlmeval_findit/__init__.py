@@ -4,7 +4,8 @@
 ``score``, ``reward``, ``prompt``, ``load_runs``, ``load_scores``, ``compare``, ``draw``,
 ``open_model``.
 
-Folders are rooms.  A room imports only itself and those above it (``tests/test_rooms.py``):
+Folders are rooms.  A room imports only itself and those above it
+(``tests/repository/test_rooms.py``):
 
 ===============  ================================================================================
 ``core``         what all share: files, locks, images, replies, identity, figures, the seams

@@ -1,0 +1,338 @@
+"""What is asked.  The prompt is the experiment: every wording is in ``golden/prompts.txt``.
+
+After a change that is meant, raise ``prompts.VERSION`` and write the file anew with
+``FINDIT_WRITE_GOLDEN=1 python -m pytest tests/benchmarks/findit/test_prompts.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grids import grid
+from paths import GOLDEN as GOLDEN_FOLDER
+
+from vlmeval_findit.benchmarks.findit import prompts, variant
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
+from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
+from vlmeval_findit.boxes.representation import GRID as BOXES
+from vlmeval_findit.core.messages import Message, PartKind, image, prompt_hash, text
+
+GOLDEN = GOLDEN_FOLDER / "prompts.txt"
+
+LABELS = {"Pascal": "dog", "iGround": "dog", "RefCOCO": "dog on the left", "D3": "a sleeping dog",
+          "Flickr30k": "the dog"}  # fmt: skip
+
+
+def query_for(v: Variant) -> Query:
+    """A made-up query of a variant's dataset."""
+    return Query(
+        index=7,
+        label="dog, traffic light" if v.multilabel else LABELS.get(v.dataset, "obj_000010"),
+        width=640,
+        height=480,
+        images=tuple(f"{n}.jpg" for n in range(1, v.frames + 1)),
+        truth=Truth((), ()),
+        support=_support(v),
+        caption="A dog waits at a traffic light." if v.data.has_caption else "",
+        frame_indices=tuple(range(v.frames)) if v.data.family.is_video else (),
+    )
+
+
+def _support(v: Variant) -> tuple[str, ...]:
+    if v.mark is not None:
+        return (f"{v.mark}.png",)
+    return ("shot1.jpg", "shot2.jpg") if v.family.has_references else ()
+
+
+def written(parts: Message) -> str:
+    """A message as one readable text: images in angle brackets."""
+    return "\n".join(f"<{p.value}>" if p.kind is PartKind.IMAGE else p.value for p in parts)
+
+
+SPELT_OUT = (
+    # Every family, as text and as JSON.
+    *(f"{stem}_xyxy_{output}" for stem in (
+        "Pascal", "Pascal_multilabel", "RefCOCO", "Flickr30k", "Flickr30k_caption", "D3",
+        "HRInsDet_easy", "RoboTools_f1", "RoboTools_f3", "iGround_f1", "iGround_f3",
+        "iGround_multilabel_f3", "iGround_caption_f3", "iGround_multilabel_caption_f3",
+    ) for output in OUTPUTS),
+    # Every representation, and what each leaves to the model.
+    *(f"Pascal_{name}_{output}" for name in BOXES for output in OUTPUTS),
+    "Pascal_multilabel_unconstrained_text", "RefCOCO_unconstrained_text",
+    "iGround_f3_unconstrained_text", "iGround_multilabel_f3_unconstrained_text",
+    "iGround_f3_all_text", "iGround_f3_all_json",
+    # Every key and structure.
+    *(f"Pascal_xyxy_json_{key}{structure}"
+      for key in BOX_KEYS[1:-1] for structure in ("", "_nested")),
+    *(f"Pascal_multilabel_xyxy_json_{key}{structure}"
+      for key in BOX_KEYS for structure in ("", "_nested")),
+    *(f"Pascal_{name}_json_decomposed" for name in BOXES if REPRESENTATIONS[name].keys),
+    "Pascal_multilabel_xyxy_json_decomposed", "RefCOCO_xyxy_json_nested", "D3_xyxy_json_nested",
+    "iGround_f3_xyxy_json_nested", "iGround_f3_xyxy_json_decomposed",
+    "iGround_multilabel_f3_xyxy_json_nested", "iGround_multilabel_f3_xyxy_json_class_name",
+    "iGround_multilabel_f3_xyxy_json_class_name_nested",
+    # The centre experiments.
+    *(f"Pascal_cxcywh_{output}_cx-{centre}" for centre in CENTRES for output in OUTPUTS),
+    # Every mark.
+    *(f"HRInsDet_easy_xyxy_text_vp-{mark}" for mark in MARKS), "RoboTools_f3_xyxy_json_vp-oval",
+    # Points.
+    *(f"{stem}_point_{output}" for stem in (
+        "Pascal", "Pascal_multilabel", "RefCOCO", "D3", "HRInsDet_easy", "iGround_f3",
+    ) for output in OUTPUTS),
+    *(f"Pascal_point_json_{rest}" for rest in (
+        "point_2d", "coordinates", "nested", "point_2d_nested", "decomposed",
+    )),
+    "Pascal_multilabel_point_json_class_name",
+)  # fmt: skip
+"""The wordings that the snapshot spells out; its last lines have hashes of all."""
+
+GRID = [v for v in grid() if v.frames in (1, 3)]
+MARKED = [v for v in grid(marks=MARKS) if v.frames in (1, 3)]
+
+
+def snapshot() -> str:
+    variants = [parse(f"FindIt_{name}") for name in dict.fromkeys(SPELT_OUT)]
+    entries = [f"# {v.name}\n{written(message(query_for(v), v))}" for v in variants]
+    for which, all_of_it in (("", GRID), ("marked ", MARKED)):
+        every = prompt_hash(message(query_for(v), v) for v in all_of_it)
+        found = f"All {len(all_of_it)} {which}variants of the grid with 1 or 3 frames"
+        entries.append(f"# {found}\n{every}")
+    return "\n\n".join(entries) + "\n"
+
+
+def test_the_wordings_are_those_of_the_snapshot() -> None:
+    if os.environ.get("FINDIT_WRITE_GOLDEN") == "1":
+        GOLDEN.write_text(snapshot(), encoding="utf-8")
+    ours, golden = snapshot().split("\n\n# "), GOLDEN.read_text(encoding="utf-8").split("\n\n# ")
+    for mine, theirs in zip(ours, golden, strict=False):
+        assert mine == theirs
+    assert len(ours) == len(golden)
+
+
+def test_the_name_of_the_prompt_set_has_its_version() -> None:
+    assert prompts.NAME == f"findit-own-{prompts.VERSION}"
+    assert prompt_set() == (prompts.NAME, message)
+
+
+# --- content --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", ["", "_vp-box"])
+def test_no_support_shot_no_reference(mark: str) -> None:
+    v = parse(f"FindIt_HRInsDet_hard_xyxy_text{mark}")
+    parts = message(replace(query_for(v), support=()), v)
+    assert [p.value for p in parts][:2] == ["Scene:", "1.jpg"]
+
+
+def test_every_wording_of_a_dataset_is_its_own() -> None:
+    """What differs by name differs by prompt."""
+    asked_by_name = {
+        v.name: written(message(query_for(v), v)) for v in GRID if v.dataset == "iGround"
+    }
+    assert len(set(asked_by_name.values())) == len(asked_by_name)
+
+
+# --- the hash -------------------------------------------------------------------------------------
+
+ONE = (image("a.jpg"), text("Find the dog."))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([ONE, ONE], id="twice"),
+        pytest.param([(image("a.jpg"), text("Find the dog"))], id="a full stop"),
+        pytest.param([(image("b.jpg"), text("Find the dog."))], id="another image"),
+        pytest.param([ONE[::-1]], id="another order"),
+        pytest.param([ONE[:1], ONE[1:]], id="two messages"),
+        pytest.param([(text("a.jpg"), text("Find the dog."))], id="a path as text"),
+        pytest.param([(*ONE, text(""))], id="an empty part"),
+    ],
+)
+def test_any_change_changes_the_hash(other: list[Message]) -> None:
+    assert prompt_hash([ONE]) == prompt_hash(iter([tuple(ONE)]))
+    assert prompt_hash(other) != prompt_hash([ONE])
+
+
+# --- the release's words --------------------------------------------------------------------------
+
+PROMPTLOADER = """
+def get_prompt(task, multilabel, fmt, bbox_repr, json_structure, json_key, center_exp, negatives):
+    return "not used"
+"""
+
+DOC_UTILS = """
+from . import promptloader
+calls = []
+def doc_to_text(doc, kwargs):
+    calls.append((doc, kwargs))
+    return {text!r}
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Makes a clone of a release whose prompt is the given text; undone after the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def make(text: str) -> Path:
+        package = tmp_path / "clone" / "findit"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "promptloader.py").write_text(PROMPTLOADER)
+        (package / "doc_utils.py").write_text(DOC_UTILS.format(text=text))
+        monkeypatch.setenv("FINDIT_PROMPTS", str(package.parent))
+        return package.parent
+
+    yield make
+    for name in [name for name in sys.modules if name.split(".")[0] == "findit"]:
+        del sys.modules[name]
+
+
+def of_release(name: str) -> Message:
+    v = parse(name)
+    return prompt_set()[1](query_for(v), v)
+
+
+def call() -> tuple[dict[str, Any], dict[str, Any]]:
+    calls = sys.modules["findit.doc_utils"].calls
+    assert len(calls) == 1
+    return calls[0]
+
+
+@pytest.mark.parametrize(
+    ("release_text", "parts"),
+    [
+        pytest.param(
+            "Find it.",
+            (image("shot1.jpg"), image("shot2.jpg"), image("1.jpg"), text("Find it.")),
+            id="without marks: after all images",
+        ),
+        pytest.param(
+            "A: <image 1> B: <image 2>\nScene: <image 3> Find it.",
+            (text("A: "), image("shot1.jpg"), text(" B: "), image("shot2.jpg"), text("\nScene: "),
+             image("1.jpg"), text(" Find it.")),
+            id="marks",
+        ),
+        pytest.param(
+            "<image 3><image 1> \n<image 2>Find it.",
+            (image("1.jpg"), image("shot1.jpg"), image("shot2.jpg"), text("Find it.")),
+            id="marks in another order, nothing between",
+        ),
+    ],
+)  # fmt: skip
+def test_the_releases_text_places_the_images(clone, release_text: str, parts: Message) -> None:
+    clone(release_text)
+    assert of_release("FindIt_HRInsDet_easy_xyxy_text") == parts
+
+
+@pytest.mark.parametrize(
+    "release_text",
+    ["<image 1> Find it.", "<image 1><image 2><image 4>", "<image 1><image 2><image 2><image 3>",
+     "<image 0><image 1><image 2>"],
+)  # fmt: skip
+def test_a_missing_mark_is_an_error(clone, release_text: str) -> None:
+    clone(release_text)
+    with pytest.raises(PromptError, match=r"FindIt_HRInsDet_easy_xyxy_text, row 7: .* has 3"):
+        of_release("FindIt_HRInsDet_easy_xyxy_text")
+
+
+def test_the_release_gets_the_cell_and_the_row(clone) -> None:
+    clone("Find it.")
+    of_release("FindIt_iGround_multilabel_caption_f3_cxcywh_json_bbox_2d_nested_cx-formula")
+    doc, kwargs = call()
+    assert kwargs == {
+        "dataset_name": "iground",
+        "task_family": "objdet_video",
+        "fmt": "json",
+        "bbox_repr": "cxcywh",
+        "multi_label": True,
+        "with_caption": True,
+        "negative_examples": False,
+        "center_exp": "formula",
+        "rescale_mode": "standard",
+        "json_key": "bbox_2d",
+        "json_structure": "nested",
+        "max_frames": 3,
+    }
+    assert doc["label"] == "dog, traffic light"
+    assert doc["caption"] == "A dog waits at a traffic light."
+    assert doc["frame_paths"] == ["1.jpg", "2.jpg", "3.jpg"]
+    assert doc["frame_indices"] == [0, 1, 2]
+    assert doc["bboxes"] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("FindIt_iGround_f1_xyxy_text", {"task_family": "objdet", "max_frames": 1}),
+        ("FindIt_iGround_f2_xyxy_text", {"task_family": "objdet_video", "max_frames": 2}),
+        ("FindIt_RoboTools_f1_xyxy_text", {"task_family": "insdet", "max_frames": 1}),
+        ("FindIt_D3_xyxy_text", {"task_family": "refexp_all", "negative_examples": True}),
+        ("FindIt_RefCOCO_testA_xyxy_json", {"dataset_name": "refcoco_testA", "json_key": "bbox",
+                                            "json_structure": "per_box"}),
+        ("FindIt_Pascal_multilabel_xyxy_text", {"dataset_name": "pascal", "multi_label": True}),
+        ("FindIt_SVG_cxcywh_text", {"center_exp": "none", "with_caption": False}),
+    ],
+)  # fmt: skip
+def test_arguments_of_the_release(name: str, expected: dict[str, Any]) -> None:
+    kwargs = kwargs_of(parse(name))
+    assert {key: kwargs[key] for key in expected} == expected
+    assert ("max_frames" in kwargs) == parse(name).data.family.is_video
+    assert ("json_key" in kwargs) == (parse(name).output == "json")
+
+
+def test_the_release_does_not_speak_of_marks(clone) -> None:
+    clone("Find it.")
+    with pytest.raises(PromptError, match=r"vp-box: .* do not speak of marked .* without FINDIT_P"):
+        of_release("FindIt_HRInsDet_easy_xyxy_text_vp-box")
+
+
+def test_multilabel_rows_have_the_releases_layout(clone) -> None:
+    clone("Find it.")
+    v = parse("FindIt_Pascal_multilabel_xyxy_text")
+    truth = Truth(((1, 2, 3, 4),), (0,), ("dog",))
+    prompt_set()[1](replace(query_for(v), truth=truth), v)
+    doc, _ = call()
+    assert doc["bboxes"] == [{"label": "dog", "bbox": [1, 2, 3, 4]}]
+    assert (doc["filename"], doc["width"], doc["height"]) == ("1.jpg", 640, 480)
+
+
+def test_a_missing_clone_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FINDIT_PROMPTS", str(tmp_path / "nowhere"))
+    with pytest.raises(PromptError, match=r"nowhere: no .* there, nor in src; name the"):
+        prompt_set()
+
+
+def test_a_clone_that_cannot_be_imported_is_an_error(clone) -> None:
+    folder = clone("Find it.")
+    (folder / "findit" / "doc_utils.py").write_text("import torch_that_is_not_installed\n")
+    with pytest.raises(PromptError, match="need torch and torchvision"):
+        prompt_set()
+
+
+def test_words_follow_what_a_dataset_means_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces of a request are remembered by name: not beyond the dataset that they are of."""
+    name = "FindIt_Pascal_xyxy_json"
+    before = parse(name)
+    assert 'Find every instance of "dog"' in prompts.request(query_for(before), before)
+    expressions = replace(DATASETS["Pascal"], family=Family.REFEXP)
+    monkeypatch.setattr(variant, "DATASETS", {**DATASETS, "Pascal": expressions})
+    now = replace(before)
+    assert "that this expression describes" in prompts.request(query_for(now), now)
+    monkeypatch.undo()
+    assert 'Find every instance of "dog"' in prompts.request(query_for(before), before)

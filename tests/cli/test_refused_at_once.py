@@ -1,0 +1,460 @@
+"""What our tables and files can tell is refused before VLMEvalKit or torch are imported.
+
+Both are replaced by modules that raise, so these tests rest on no clock: what imports one fails.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from host_runs import RUN_FINDIT, environment
+from paths import ROOT
+
+from vlmeval_findit.models.options import ModelOptions
+
+DATA = "FindIt_Scenes_mini_xyxy_json"
+SERVER = ("--base-url", "http://localhost:1/v1")
+NANO = ("--data", DATA, "--model", "FindIt-Nano")
+
+RUNNER = """\
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument('--data', nargs='+')
+parser.add_argument('--api-nproc', type=int, default=4)
+parser.add_argument('--temperature', type=float, default=None)
+parser.add_argument('--judge', type=str, default=None)
+parser.add_argument('--verbose', action='store_true')
+parser.add_argument('--reuse-aux', type=str.lower, nargs='?')
+"""
+CONFIG = """supported_VLM = {"Their-VL-7B": partial(vlm.Their, model_path="their/vl")}"""
+DATASETS = """\
+URL = {"TheirBench_DEV": "https://example.org/x.tsv"}
+NAMES = [f"{x}_2fps" for x in ("Clips",)]
+"""
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lmu")
+
+
+@pytest.fixture(scope="module")
+def blocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose VLMEvalKit and torch can be read, and not imported."""
+    folder = tmp_path_factory.mktemp("blocked")
+    package = folder / "vlmeval"
+    (package / "dataset").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise AssertionError('vlmeval was imported')")
+    (package / "run.py").write_text(RUNNER)
+    (package / "config.py").write_text(CONFIG)
+    (package / "dataset" / "names.py").write_text(DATASETS)
+    for name in ("torch", "transformers"):
+        (folder / f"{name}.py").write_text(f"raise AssertionError('{name} was imported')")
+    return folder
+
+
+def findit(
+    blocked: Path, lmu: Path, cwd: Path, arguments: Sequence[str], **env: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *RUN_FINDIT, *arguments],
+        cwd=cwd,
+        env=environment(lmu, PYTHONPATH=str(blocked), **env),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+REFUSED = {
+    "no prefix": (
+        ("--data", "Scenes_mini", "--model", "FindIt-Nano"),
+        "no dataset 'Scenes_mini': did you mean FindIt_Scenes_mini_xyxy_json or "
+        "SelfRetrieval_Scenes_mini or VPBench_Scenes_mini?",
+    ),
+    "no prefix, a format": (
+        ("--data", "Scenes_mini_xywh_text", "--model", "FindIt-Nano"),
+        "did you mean FindIt_Scenes_mini_xywh_text?",
+    ),
+    "misspelt dataset": (
+        ("--data", "FindIt_Scens_mini_xyxy_json", "--model", "FindIt-Nano"),
+        "did you mean Scenes_mini",
+    ),
+    "misspelt dataset of theirs": (
+        ("--data", "TheirBnch_DEV", "--model", "Their-VL-7B"),
+        "no dataset 'TheirBnch_DEV': did you mean TheirBench_DEV?",
+    ),
+    "misspelt model": (
+        ("--data", DATA, "--model", "FindIt-Nanno"),
+        "no model 'FindIt-Nanno': did you mean FindIt-Nano?",
+    ),
+    "misspelt model of theirs": (
+        ("--data", DATA, "--model", "Their-VL-8B", "--judge-args", '{"space": "unit"}'),
+        "no model 'Their-VL-8B': did you mean Their-VL-7B?",
+    ),
+    "no space": (
+        ("--data", DATA, "--model", "Their-VL-7B"),
+        "the coordinate space of the model 'Their-VL-7B' is not known",
+    ),
+    "wrong space": (
+        (*NANO, "--judge-args", '{"space": "gird1000"}'),
+        "no coordinate space 'gird1000': did you mean grid1000?",
+    ),
+    "no JSON": (
+        (*NANO, "--judge-args", "space=unit"),
+        """--judge-args space=unit: not a JSON object. Type: --judge-args '{"space": "unit"}'""",
+    ),
+    "no object": ((*NANO, "--judge-args", "7"), '--judge-args \'{"space": "grid1000"}\''),
+    "misspelt setting": (
+        (*NANO, "--judge-args", '{"spase": "unit"}'),
+        "--judge-args: no setting 'spase': did you mean space?",
+    ),
+    "no row": (
+        ("--data", DATA, "--model", "mine=/nowhere"),
+        "Say which model it is run like: --like Qwen3-VL",
+    ),
+    "misspelt row": (
+        ("--data", DATA, "--model", "mine=/nowhere", "--like", "Qwen3-LV"),
+        "--like: no model 'Qwen3-LV' in the model table: did you mean Qwen3-VL?",
+    ),
+    "no checkpoint": (
+        ("--data", DATA, "--model", "mine=/nowhere", "--like", "Qwen3-VL"),
+        "/nowhere: no such folder",
+    ),
+    "a name that is no file's": (
+        ("--data", DATA, "--model", "..=/nowhere", "--like", "Qwen3-VL"),
+        "the model's name '..'",
+    ),
+    "a name of theirs": (
+        ("--data", DATA, "--model", "Their-VL-7B=owner/name", "--like", "Qwen3-VL"),
+        "Their-VL-7B is VLMEvalKit's own model",
+    ),
+    "no replay": (("--data", DATA, "--model", "Replay=/nowhere"), "/nowhere: no such file"),
+    "no answer of a baseline": (
+        ("--data", DATA, "--model", "FirstOption"),
+        "FirstOption cannot answer",
+    ),
+    "no model": (("--data", DATA), "--data without --model"),
+    "no dataset": (("--model", "FindIt-Nano"), "--model without --data"),
+    "no table": (
+        ("--data", "FindIt_Pascal_xyxy_json", "--model", "FindIt-Nano"),
+        "no table Pascal.tsv",
+    ),
+    "limit 0": ((*NANO, "--limit", "0"), "--limit: 0 should be a whole number, at least 1"),
+    "limit below 0": ((*NANO, "--limit", "-5"), "--limit: -5 should be a whole number"),
+    "limit of a runner without": ((*NANO, "--limit", "3"), "runner of this VLMEvalKit has no such"),
+    "mode": ((*NANO, "--mode", "evl"), "--mode evl: did you mean eval?"),
+    "misspelt flag": (
+        (*NANO, "--api-nprc", "3"),
+        "no flag '--api-nprc': did you mean --api-nproc?",
+    ),
+    "misspelt flag of ours": ((*NANO, "--confidence"), "did you mean --confidences?"),
+    "value of a flag": ((*NANO, "--api-nproc", "many"), "'--api-nproc': 'many' is not a valid"),
+    "space of a server": (
+        ("--data", DATA, "--model", "mine", *SERVER),
+        "the coordinate space of the model 'mine' is not known",
+    ),
+    "bounds of a server": (
+        ("--data", DATA, "--model", "Qwen2.5-VL", *SERVER),
+        "whose bounds are the server's",
+    ),
+    "address": (
+        ("--data", DATA, "--model", "Qwen3-VL", "--base-url", "localhost"),
+        "localhost",
+    ),
+    "provider": (
+        ("--data", DATA, "--model", "GPT-5.4", "--provider", "opnai"),
+        "did you mean openai?",
+    ),
+    "search": (("search", "--model", "mine=/nowhere", "--like", "Qwen3-VL"), "no such folder"),
+    "search without a table": (
+        ("search", "--model", "FindIt-Nano", "--data", "Pascal"),
+        "no table Pascal.tsv",
+    ),
+    "search of nobody": (
+        ("search", "--model", "Qwen3-VL-9B", "--space", "unit", "--data", "Scenes_mini"),
+        "no model 'Qwen3-VL-9B': did you mean Qwen3-VL",
+    ),
+    "probe": (("probe", "--model", "mine=/nowhere", "--like", "Qwen3-VL"), "no such folder"),
+    "images": (
+        (*NANO, "--image-root", "Pascal=."),
+        "no dataset that is asked has the key 'Pascal' (there are: Scenes_mini)",
+    ),
+    "no folder of images": ((*NANO, "--image-root", "Scenes_mini=/nowhere"), "no such folder"),
+    "formats before a search": (
+        ("sweep", "sweep.yaml", "--formats", "best_formats.yaml"),
+        "--formats best_formats.yaml: no such file",
+    ),
+    # Flags that the chosen way of asking does not use.
+    "temperature": (
+        ("--data", DATA, "--model", "FullImage", "--temperature", "1.5"),
+        "--temperature has no effect: FullImage is a baseline",
+    ),
+    "temperature of a replay beside others": (
+        (*NANO, "Replay=/nowhere", "--temperature", "1.5"),
+        "--temperature has no effect: Replay is a recorded run",
+    ),
+    "temperature of a search": (
+        ("search", "--model", "FullImage", "--data", "Scenes_mini", "--temperature", "1"),
+        "--temperature has no effect: FullImage is a baseline",
+    ),
+    "temperature below 0": ((*NANO, "--temperature", "-1"), "--temperature: -1.0 should be a num"),
+    "temperature that is not taken": (
+        (
+            *("--data", DATA, "--model", "GPT-6-Astra", "--provider", "openai"),
+            *("--temperature", "1", "--dry-run"),
+        ),
+        "temperature: GPT-6-Astra takes none at openai",
+    ),
+    "batch size of a server": (
+        ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--batch-size", "2"),
+        "--batch-size has no effect: Qwen3-VL is a model of a server",
+    ),
+    "type of a server's weights": (
+        ("search", "--model", "Qwen3-VL", *SERVER, "--dtype", "float16"),
+        "--dtype has no effect: Qwen3-VL is a model of a server",
+    ),
+    "two spaces": (
+        (*NANO, "--space", "unit", "--judge-args", '{"space": "grid1000"}'),
+        "--space unit and another in --judge-args",
+    ),
+    "judge": ((*NANO, "--judge", "someone"), "--judge has no effect: no judge scores"),
+    "address of a baseline": (
+        ("--data", DATA, "--model", "FullImage", *SERVER),
+        "--base-url: FullImage is a baseline and asks nobody",
+    ),
+    "old flag of a run": ((*NANO, "--images", "A=B"), "--images is --image-root now"),
+    "an old flag of another command": ((*NANO, "--picture", "x"), "no flag '--picture'"),
+    "old flag of a search": (
+        ("search", "--model", "Qwen3-VL", "--endpoints", "http://a/v1"),
+        "--endpoints is --base-url now",
+    ),
+    "provider of a replay": (
+        ("--data", DATA, "--model", "Replay=/nowhere", "--provider", "openai"),
+        "--provider: Replay is a recorded run and asks nobody",
+    ),
+    "max-usd": (
+        (*NANO, "--max-usd", "2"),
+        "--max-usd has no effect: FindIt-Nano is a model on this machine",
+    ),
+    "max-usd of a search": (
+        ("search", "--model", "FindIt-Nano", "--max-usd", "2"),
+        "--max-usd has no effect: FindIt-Nano is a model on this machine",
+    ),
+    "calls at a time": ((*NANO, "--api-nproc", "2"), "--api-nproc has no effect: FindIt-Nano"),
+    "threads": (
+        ("search", "--model", "FindIt-Nano", "--api-nproc", "2"),
+        "--api-nproc has no effect",
+    ),
+    "timeout": ((*NANO, "--timeout", "2"), "--timeout has no effect: FindIt-Nano"),
+    "header": ((*NANO, "--header", "a: b"), "--header has no effect: FindIt-Nano"),
+    "extra body": ((*NANO, "--extra-body", "{}"), "--extra-body has no effect: FindIt-Nano"),
+    "key": ((*NANO, "--key", "sk"), "--key has no effect: FindIt-Nano"),
+    "like": ((*NANO, "--like", "Qwen3-VL"), "--like has no effect: FindIt-Nano is a model on this"),
+    "row of a search": (
+        ("search", "--model", "FindIt-Nano", "--like", "Qwen3-VL"),
+        "--like has no effect",
+    ),
+    "like of a probe": (("probe", "--model", "FindIt-Nano", "--like", "Qwen3-VL"), "--like has no"),
+    "served": (
+        ("search", "--model", "FindIt-Nano", "--served", "nano"),
+        "--served is --model NAME=SERVED now",
+    ),
+    "logprobs of a baseline": (
+        ("--data", DATA, "--model", "FullImage", "--confidences"),
+        "--confidences has no effect: FullImage is a baseline",
+    ),
+    "replicas": (("search", "--model", "FindIt-Nano", "--replicas", "2"), "--replicas has no"),
+    "replicas of a server": (
+        ("search", "--model", "Qwen3-VL", *SERVER, "--executor", "ray"),
+        "--executor has no effect: Qwen3-VL is a model of a server",
+    ),
+    "no replicas": (
+        ("search", "--model", "FindIt-Nano", "--executor", "ray", "--replicas", "-1"),
+        "--replicas: -1 should be at least 0 (as many as fit)",
+    ),
+    "no share of a GPU": (
+        ("search", "--model", "FindIt-Nano", "--executor", "ray", "--gpus", "nan"),
+        "--gpus: nan should be a number, at least 0",
+    ),
+    "no threads": (
+        ("search", "--model", "Qwen3-VL", *SERVER, "--api-nproc", "0"),
+        "--api-nproc: 0 should be a whole number, at least 1",
+    ),
+    "no calls at a time": (
+        ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--api-nproc", "0"),
+        "--api-nproc: 0 should be a whole number, at least 1",
+    ),
+    "no time": (
+        ("--data", DATA, "--model", "Qwen3-VL", *SERVER, "--timeout", "0"),
+        "--timeout: 0.0 should be seconds, more than 0",
+    ),
+    "flags of ours for others": (
+        ("--data", "TheirBench_DEV", "--model", "Their-VL-7B", "--max-usd", "2"),
+        "--max-usd is for FindIt's datasets",
+    ),
+    "a flag of a sweep": (
+        ("sweep", "sweep.yaml", "--header", "a: b"),
+        "--header has no effect: mine is a checkpoint on this machine",
+    ),
+    "sweep": (("sweep", "sweep.yaml"), "line 2: /nowhere: no such folder"),
+}
+
+SWEEP = f"""\
+models:
+  - name: mine
+    checkpoint: /nowhere
+    like: Qwen3-VL
+datasets: {DATA}
+"""
+
+
+DRIVER = """\
+import contextlib, io, json, os, sys
+import vlmeval_findit.cli.run, vlmeval_findit.cli.search
+from vlmeval_findit.cli import main
+
+for name, arguments in json.load(sys.stdin).items():
+    if os.fork() == 0:
+        folder = os.path.join(os.getcwd(), name)
+        os.mkdir(folder)
+        os.chdir(folder)
+        with open("sweep.yaml", "w") as f:
+            f.write(os.environ["SWEEP"])
+        sys.stderr = said = io.StringIO()
+        status = main(arguments)
+        left = sorted(os.listdir(folder))
+        with open(f"../{name}.json", "w") as f:
+            json.dump([status, said.getvalue(), left], f)
+        os._exit(0)
+    os.wait()
+"""
+"""Runs every command line in a process of its own, with our modules imported once."""
+
+
+@pytest.fixture(scope="module")
+def refused(blocked: Path, lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what every command line of :data:`REFUSED` said."""
+    folder = tmp_path_factory.mktemp("refused")
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps({name: arguments for name, (arguments, _) in REFUSED.items()}),
+        cwd=folder,
+        env=environment(lmu, PYTHONPATH=f"{blocked}:{ROOT}", SWEEP=SWEEP),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_we_can_know_is_refused_without_importing_the_host(name: str, refused: Path) -> None:
+    result = refused / f"{name}.json"
+    assert result.exists(), "ended otherwise: an import of VLMEvalKit or torch, or a traceback"
+    status, said, left = json.loads(result.read_text())
+    assert REFUSED[name][1] in said
+    assert status == 2
+    assert said.startswith("error: ")
+    assert left == ["sweep.yaml"], "nothing is written"
+
+
+PASSED_ON = {
+    "ours": NANO,
+    "ours with their flag": (*NANO[:3], "Their-VL-7B", "--judge-args", '{"space": "unit"}'),
+    "their dataset": ("--data", "TheirBench_DEV", "--model", "Their-VL-7B"),
+    "a dataset of a composed name": ("--data", "Clips_2fps", "--model", "Their-VL-7B"),
+    "their user's table": ("--data", "MyTable", "--model", "Their-VL-7B"),
+    "their flags": (
+        *("--data", "TheirBench_DEV", "--model", "Their-VL-7B"),
+        *("--temperature", "0.5", "--judge", "someone", "--reuse-aux", "all", "--verbose"),
+    ),
+    "their server": (
+        *("--data", "TheirBench_DEV", "--model", "any"),
+        *SERVER,
+    ),
+}
+
+
+@pytest.mark.parametrize("arguments", PASSED_ON.values(), ids=PASSED_ON)
+def test_what_the_host_may_know_is_passed_on(
+    arguments: Sequence[str], blocked: Path, lmu: Path, tmp_path: Path
+) -> None:
+    (lmu / "MyTable.tsv").write_text("index\tquestion\n")
+    done = findit(blocked, lmu, tmp_path, arguments)
+    assert "vlmeval was imported" in done.stderr, done.stderr
+
+
+def test_a_table_of_ours_is_no_dataset_of_theirs(blocked: Path, tmp_path: Path) -> None:
+    """Once ``data get`` has made Scenes_mini.tsv, the name without prefix is still refused."""
+    for suffix, text in ((".tsv", "index\tquestion\n"), (".meta.json", "{}")):
+        (tmp_path / f"Scenes_mini{suffix}").write_text(text)
+    done = findit(blocked, tmp_path, tmp_path, ["--data", "Scenes_mini", "--model", "FindIt-Nano"])
+    assert done.returncode == 2, done.stderr
+    assert "did you mean FindIt_Scenes_mini_xyxy_json" in done.stderr
+
+
+def test_versions_are_said_without_importing(blocked: Path, lmu: Path, tmp_path: Path) -> None:
+    from vlmeval_findit import __version__
+
+    done = findit(blocked, lmu, tmp_path, ["--version"])
+    assert done.returncode == 0, done.stderr
+    assert f"vlmeval-findit {__version__}" in done.stdout
+    assert f"Python {sys.version.split()[0]}" in done.stdout
+    assert f"VLMEvalKit unknown, {blocked / 'vlmeval'}" in done.stdout
+
+
+def test_help_is_said_wherever_it_is_asked_for(blocked: Path, lmu: Path, tmp_path: Path) -> None:
+    done = findit(blocked, lmu, tmp_path, [*NANO, "--help"])
+    assert done.returncode == 0
+    assert "--base-url" in done.stdout
+
+
+def test_a_configuration_is_checked_too(blocked: Path, lmu: Path, tmp_path: Path) -> None:
+    config = {"model": {"FindIt-Nanno": {}}, "data": {DATA: {"class": "FindItObjectDetection"}}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    done = findit(blocked, lmu, tmp_path, ["--config", "config.json"])
+    assert done.returncode == 2
+    assert "config.json: no model 'FindIt-Nanno': did you mean FindIt-Nano?" in done.stderr
+    free = {
+        "model": {"FindIt-Nano": {}},
+        "data": {"mine": {**config["data"][DATA], "dataset": DATA}},
+    }
+    (tmp_path / "free.json").write_text(json.dumps(free))
+    done = findit(blocked, lmu, tmp_path, ["--config", "free.json"])
+    assert done.returncode == 2
+    assert f"Call it {DATA}" in done.stderr
+    done = findit(blocked, lmu, tmp_path, ["--config", "confg.json"])
+    assert done.returncode == 2
+    assert "confg.json" in done.stderr
+
+
+FOR_ALL = {
+    *("data", "model", "config", "work_dir", "mode", "limit", "judge_args", "force", "space"),
+    *("skip_missing_images", "prompts", "reuse", "reuse_aux", "keep_failed", "ignore", "dry_run"),
+    *("provider", "image_root", "batch", "rest", "verbose", "quiet", "plugin"),
+}
+"""Flags that every way of asking uses, or that choose the way."""
+
+
+def test_of_every_flag_it_is_known_who_uses_it() -> None:
+    from vlmeval_findit.cli import probe, run, search, sweep
+    from vlmeval_findit.cli.ways import USED_BY, USED_BY_NONE
+    from vlmeval_findit.core.vlmevalkit import find_runner, host_flags, package_folder
+
+    names = {option.name for option in run.command.params}
+    for one in (search, sweep, probe):
+        shared = {option.name for option in one.command.params} & {*ModelOptions.__slots__}
+        assert len(shared) > 15
+        names |= shared
+    if package_folder() is not None:
+        flags = host_flags(find_runner([]).path)
+        assert len(flags) > 20
+        names |= {flag.names[0].lstrip("-").replace("-", "_") for flag in flags}
+    assert names - {*FOR_ALL, *USED_BY, *USED_BY_NONE} == set()

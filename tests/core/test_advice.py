@@ -1,0 +1,155 @@
+"""What messages tell people to type can be typed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+from vlmeval_findit.cli import COMMANDS, main
+from vlmeval_findit.core.command import EXTRAS
+from vlmeval_findit.core.settings import SettingsError, settings_from
+from vlmeval_findit.models.table import unknown_space
+
+PACKAGE = ROOT / "vlmeval_findit"
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text of the package that is no docstring, with its place; a value in it is a ``_``."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        parts = {
+            id(value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.JoinedStr)
+            for value in node.values
+        }
+        said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.JoinedStr):
+                pieces = (getattr(value, "value", "_") for value in node.values)
+                yield where, "".join(one if isinstance(one, str) else "_" for one in pieces)
+            elif id(node) not in parts | said and isinstance(getattr(node, "value", None), str):
+                yield where, node.value  # type: ignore[attr-defined]
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for where, text in texts():
+        if where.startswith("vlmeval_findit/cli/__init__.py"):
+            continue
+        for found in re.finditer(r"run_findit\.py ([^\n;`(,]+)", text):
+            yield where, found[1]
+
+
+def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main([*command.split(), "--help"]) == 0
+    return capsys.readouterr().out
+
+
+def test_commands_in_messages_are_commands_with_their_flags(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = list(commands())
+    assert len(found) > 25
+    helps = {"": help_of("run", capsys)}
+    wrong = []
+    for where, command in found:
+        words = [word.strip(".,:)'\"") for word in command.split()[:2]]
+        name = words[0] if words[0] in COMMANDS else " ".join(words)
+        name = "" if name.startswith(("-", "_")) else name
+        if name not in COMMANDS and name:
+            wrong.append(f"{where}: no command {command!r}")
+            continue
+        if name not in helps:
+            helps[name] = help_of(name, capsys)
+        for flag in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", command):
+            if not re.search(rf"{flag}(?![\w-])", helps[name]):
+                wrong.append(f"{where}: {name or 'run'} has no {flag} ({command!r})")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_extras_in_messages_are_those_of_setup() -> None:
+    tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
+    tables = [
+        ast.literal_eval(node.value.keys[at])  # type: ignore[arg-type]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Dict)
+        and getattr(node.targets[0], "id", "") == "EXTRAS"
+        for at in range(len(node.value.keys))
+    ]
+    there = {*tables, "demo", "all"}
+    assert {"run", "local", "mlflow"} <= there
+    assert set(EXTRAS.values()) <= there
+    code = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    assert set(re.findall(r"\binstall\(['\"](\w+)['\"]\)", code)) <= there
+    raw = [where for where, text in texts() if "vlmeval-findit[" in text]
+    raw = [where for where in raw if not where.startswith("vlmeval_findit/core/command.py")]
+    assert raw == [], "core.command.install says how: in a clone the package has another name"
+
+
+def test_in_a_clone_the_clone_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vlmeval_findit.core import command
+
+    monkeypatch.setattr(command, "clone", lambda: Path("/some where/findit"))
+    assert command.install("mlflow") == "pip install -e '/some where/findit[mlflow]'"
+    monkeypatch.setattr(command, "clone", lambda: None)
+    assert command.install("mlflow") == "pip install 'vlmeval-findit[mlflow]'"
+
+
+def test_how_a_space_is_said_is_true_of_every_command() -> None:
+    said = str(unknown_space("mine"))
+    assert "--space grid1000" in said
+    assert "FINDIT_SPACE=grid1000" in said
+
+
+def test_whoever_says_a_space_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingsError, match=r"^space=") as caught:
+        settings_from({"space": '{"kind": grid1000}'})
+    assert "FINDIT_SPACE" not in str(caught.value)
+    monkeypatch.setenv("FINDIT_SPACE", "{kind}")
+    with pytest.raises(SettingsError, match=r"^FINDIT_SPACE="):
+        settings_from({})
+    with pytest.raises(SettingsError, match="force: 'no' should be true or false"):
+        settings_from({"space": "unit", "force": "no"})
+
+
+def test_the_command_that_scores_again_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of any name needs its dataset again."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"index": i, "prediction": '[{"bbox": [1, 2, 3, 4]}]'} for i in range(50)]
+    (tmp_path / "my answers.json").write_text(json.dumps(rows))
+    first = ["score", "my answers.json", "--data", "FindIt_Scenes_mini_xyxy_json"]
+    assert main(first) == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    words = shlex.split(line.replace("SPACE", "grid1000"))
+    assert words[:2] == ["python", "run_findit.py"]
+    assert main(words[2:]) == 0
+
+
+def test_a_search_that_is_refused_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server = ["--base-url", "http://127.0.0.1:9/v1"]
+    assert main(["search", "--model", "Qwen3-VL", "--data", "Pascal", *server]) == 2
+    assert "no table Pascal.tsv" in capsys.readouterr().err
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("space", ["unit", '{"kind": "unit"}'])
+def test_a_space_of_a_search_may_be_json(
+    space: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    search = ["search", "--model", "mine", "--data", "Scenes_mini", "--limit", "1"]
+    assert main([*search, "--space", space, "--base-url", "http://a/v1", "--dry-run"]) == 0

@@ -1,0 +1,321 @@
+"""A sweep's file: what it says, and how a bad one is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from host_runs import environment, require_host
+from paths import ROOT
+
+from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
+from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats, variants
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
+from vlmeval_findit.cli import main
+from vlmeval_findit.cli.export_config import host_config
+from vlmeval_findit.core.config import ConfigError
+from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.entry import ModelEntry
+from vlmeval_findit.models.table import find_model
+from vlmeval_findit.sweeps.config import STAGES, Race, parse_sweep, questions_in, read_sweep
+
+CONFIGS = ROOT / "configs"
+GOOD = "models: FullImage\ndatasets: Demo\n"
+MODELS = "datasets: Demo\nmodels: "
+
+# fmt: off
+BAD = {
+    "": "line 1: the file is empty",
+    "models: [A": "line 1: not YAML: expected ',' or ']'",
+    "- FullImage": "line 1: should be a mapping with the keys models, ",
+    "datasets: Demo": "line 1: models is missing",
+    "models: FullImage": "line 1: datasets is missing",
+    GOOD + "modles: x": "line 3: no key 'modles': did you mean models?",
+    GOOD + "models: FullImage": "line 3: models stands twice",
+    "models:\n - FullImage\n - FulImage\ndatasets: Demo":
+        "line 3: no model 'FulImage' in the model table: did you mean FullImage?",
+    MODELS + "[{name: Mine}]": "that the table does not have needs `like` or",
+    MODELS + "[{name: Mine, space: gird1000}]":
+        "line 2: no coordinate space 'gird1000': did you mean grid1000?",
+    MODELS + "[{name: Mine, space: {kind: smart_resize}}]":
+        "line 2: smart_resize needs the min_pixels",
+    MODELS + "[{name: FullImage, settings: [1]}]": "settings: [1] should be a mapping of names",
+    MODELS + "[{name: FullImage, reads_like: Gemma 5}]":
+        "line 2: no model 'Gemma 5' in the model table: did you mean Gemma 4?",
+    MODELS + "[{space: unit}]": "line 2: name is missing",
+    MODELS + "[Qwen/Qwen3-VL-8B-Instruct]": "no slash in it",
+    "models: [FullImage, FullImage]\ndatasets: Demo": "line 1: FullImage stands twice",
+    "models: FullImage\ndatasets:\n  - Demo\n  - Pascl\n":
+        "line 4: no dataset 'Pascl': did you mean Pascal?",
+    "models: FullImage\ndatasets: []": "line 2: an empty list",
+    "models: FullImage\ndatasets: [7]": "line 2: datasets: 7 should be a name",
+    GOOD + "representations:\n  - xyxy\n  - xyxx\n":
+        "line 5: no representation 'xyxx': did you mean xyxy?",
+    GOOD + "outputs: jsn": "line 3: no output 'jsn': did you mean json?",
+    GOOD + "marks: [none, bxo]": "no mark 'bxo': did you mean box?",
+    GOOD + "marks: [none, box]": "marks: box fits no cell",
+    GOOD + "keys: [bbox, class_name]": "line 3: keys: class_name fits no cell",
+    GOOD + "outputs: text\nkeys: [bbox_2d]": "line 4: keys: bbox_2d fits no cell",
+    GOOD + "representations: all-labelled\nstructures: decomposed\noutputs: json":
+        "line 2: no cell of Demo fits the axes",
+    GOOD + "frames: [8]": "line 3: frames: 8 fits no cell",
+    GOOD + "frames: 0": "line 3: frames: 0 should be a whole number, at least 1",
+    GOOD + "captions: [false, true]": "line 3: captions: True fits no cell",
+    GOOD + "limit: true": "line 3: limit: True should be a whole number",
+    GOOD + "skip_missing_images: 1": "line 3: skip_missing_images: 1 should be true or false",
+    GOOD + "inference: {thread: 8}": "line 3: no key 'thread': did you mean threads?",
+    GOOD + "inference: {cpus: true}": "line 3: cpus: True should be a number",
+    GOOD + "inference: {gpus: .nan}": "line 3: gpus: nan should be a number",
+    GOOD + "inference: {gpus: -1}": "line 3: gpus: -1 should be a number",
+    GOOD + "stages: [{outputs: all}]\nkeys: all": "line 4: keys stands in every stage",
+    GOOD + "stages:\n- representations: winner": "line 4: winner is the best format of the",
+    GOOD + "representations: winner": "there is none",
+    MODELS + "{name: Mine, space: unit}\nmax_usd: 0":
+        "line 3: max_usd: 0 should be US dollars, more than 0",
+    MODELS + "{name: Mine, space: unit}\nmax_usd: .inf": "max_usd: inf should be US dollars",
+    MODELS + "{name: Mine, space: unit}\ninference: {timeout: 0}":
+        "timeout: 0 should be seconds, more than 0",
+    MODELS + "{name: Mine, space: unit}\ninference: {timeout: yes}":
+        "timeout: True should be seconds, more than 0",
+    MODELS + "{name: Mine, space: unit, headers: {api-key: 12345678}}":
+        "line 2: api-key: should be a text",
+    MODELS + "[{name: GPT-5.4, provider: opnai}]":
+        "line 2: no provider 'opnai': did you mean openai?",
+    MODELS + "[{name: GPT-5.4, provider: openai, checkpoint: a/b}]":
+        "line 2: a checkpoint is of a model on this machine",
+    MODELS + "[{name: GPT-5.4, prices: 3}]":
+        "line 2: prices [3]: IN,OUT in US dollars a million tokens",
+    GOOD + "batch: opnai": "line 3: no batch interface 'opnai': did you mean openai?",
+    GOOD + "race: maybe": "'maybe' should be true or false",
+    GOOD + "race: true\nrepresentations: xyxy\noutputs: json":
+        "one format only: nothing to race",
+    GOOD + "race: {sed: 1}": "line 3: no key 'sed': did you mean seed?",
+    MODELS + "[{name: FullImage, line: 3}]": "line 2: no key 'line'",
+    "models:\n- name: FullImage\n\n  seting:\n    a: 1\ndatasets: Demo":
+        "line 4: no key 'seting': did you mean settings?",
+    GOOD + "inference: {replicas: -1}":
+        "line 3: replicas: -1 should be at least 0 (as many as fit)",
+    MODELS + "!!python/object:os.system {}": "line 2: could not determine a constructor",
+    GOOD + "decodings: constrianed": "line 3: no decoding 'constrianed': did you mean constrained?",
+    "models: Qwen3-VL\ndatasets: [Pascal, RefL4Full_val]":
+        "line 2: datasets of several benchmarks have no common best format",
+    "models: FullImage\ndatasets: [Demo, FindIt_Demo_xyx_json]": "no representation 'xyx'",
+    "models: FullImage\ndatasets: [FindIt_Demo_xyxy_text, FindIt_Demo_xyxy_text]":
+        "line 2: FindIt_Demo_xyxy_text stands twice",
+    "models: FullImage\ndatasets: FindIt_Demo_xyxy_json\nstages: [{keys: all}, {outputs: winner}]":
+        "line 2: winner: no table is named",
+    "models: my-own\ndatasets: [VPBench_Stage1, Demo]":
+        "line 1: no model 'my-own' in the model table",
+}
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "message"), BAD.items())
+def test_a_bad_file_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_sweep(text, "sweep.yaml")
+    assert message in str(refused.value)
+    assert str(refused.value).startswith("sweep.yaml, line ")
+    assert "12345678" not in str(refused.value), "a header may be a key"
+
+
+@pytest.mark.parametrize(
+    ("said", "race"), [("true", Race()), ("false", None), ("{seed: 3}", Race(3)), ("", None)]
+)
+def test_a_race_is_said_in_a_word_or_with_its_seed(said: str, race: Race | None) -> None:
+    assert parse_sweep(GOOD + f"race: {said}\nmax_usd:").race == race
+
+
+def test_both_decodings_are_asked() -> None:
+    sweep = parse_sweep(GOOD + "decodings: [none, constrained]\noutputs: json")
+    assert sweep.stages[0].decodings == ("none", "constrained")
+
+
+def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
+    sweep = parse_sweep("models: FullImage\ndatasets: all\nkeys: all\nlimit: 5\nwork_dir: w")
+    assert sweep.models == (ModelEntry("FullImage", line=1),)
+    assert sweep.tables == benchmark()
+    assert len(benchmark()) == 20
+    assert sweep.stages[0].keys == KEYS
+    named = variants(sweep.tables, formats(sweep.stages[0]))
+    assert {cell.key for cell in named} == {*BOX_KEYS}
+    assert str(sweep.journal) == "w/calls.jsonl"
+    assert sweep.limit == 5
+
+
+def test_a_model_of_ones_own() -> None:
+    sweep = parse_sweep(
+        "models:\n- name: Mine\n  space: {kind: pixels}\n  settings: {seed: 1}\n"
+        "  resources: {batch_size: 4}\n  served: org/mine\ndatasets: [Demo_multilabel]"
+    )
+    (entry,) = sweep.models
+    assert entry.settings == {"seed": 1}
+    assert entry.resources == {"batch_size": 4}
+    assert entry.served == "org/mine"
+    assert sweep.tables == (all_tables()["Demo_multilabel"],)
+
+
+def test_tables_of_another_benchmark_are_asked_in_the_formats_too() -> None:
+    sweep = parse_sweep("models: Qwen3-VL\ndatasets: [RefL4Full_val]\noutputs: [text, json]")
+    names = [v.name for v in variants(sweep.tables, formats(sweep.stages[0]))]
+    assert "FindIt_RefL4Full_val_xyxy_json" in names
+    assert all(name.startswith("FindIt_RefL4Full_val_") for name in names)
+
+
+# --- models over HTTP -----------------------------------------------------------------------------
+
+HTTP = "datasets: Demo\nmodels: {name: Mine, space: unit"
+
+
+def test_what_a_sweep_says_of_models_over_http() -> None:
+    sweep = parse_sweep(
+        f"{HTTP}, headers: {{api-key: of-my-own}}}}\nmax_usd: 2.5\ninference: {{timeout: 90}}"
+    )
+    assert sweep.max_usd == 2.5
+    assert sweep.inference.timeout == 90.0
+    (entry,) = sweep.models
+    assert entry.headers == {"api-key": "of-my-own"}
+    assert "of-my-own" not in repr(sweep)
+    host = ServersHost(["http://a/v1", "http://b/v1"], sweep.inference, ["x-a: 1"])
+    host.check(entry)
+    assert "of-my-own" not in str(host.settings(entry)), "it is part of no key and no journal"
+    for endpoint in host._endpoints(entry):
+        assert endpoint.headers == {"x-a": "1", "api-key": "of-my-own"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ("{max_tokens: 0}", "line 2: Mine: max_tokens: 0 should be a whole number"),
+        ("{max_usd: 3}", "max_usd is the whole sweep's"),
+        ("{max_tokens_field: limit}", "max_tokens_field 'limit'"),
+    ],
+)
+def test_settings_of_a_served_model_are_refused_before_the_first_call(
+    settings: str, why: str
+) -> None:
+    (entry,) = parse_sweep(f"{HTTP}, settings: {settings}}}").models
+    with pytest.raises(ValueError, match=why):
+        ServersHost(["http://a/v1"], Inference()).check(entry)
+
+
+# --- what ships -----------------------------------------------------------------------------------
+
+
+def test_shipped_files_are_valid() -> None:
+    """The paper's grid has every model, once, and every table."""
+    sweeps = {name: read_sweep(CONFIGS / f"{name}.yaml") for name in ("paper_grid", "smoke")}
+    for sweep in sweeps.values():
+        rows = [row for entry in sweep.models if (row := find_model(entry.name))]
+        assert len({row.name for row in rows}) == len(sweep.models)
+    assert len(sweeps["paper_grid"].models) == 12
+    assert sweeps["paper_grid"].tables == benchmark()
+
+
+def test_the_shipped_search_is_the_command() -> None:
+    sweep = read_sweep(CONFIGS / "format_search.yaml")
+    assert sweep.stages == STAGES
+    assert sweep.limit == 50
+    assert [table.name for table in sweep.tables] == ["Pascal"]
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+
+def test_a_dry_run_needs_neither_torch_nor_vlmeval(tmp_path: Path) -> None:
+    blocked = "import sys; sys.modules.update(torch=None, vlmeval=None, ray=None);"
+    code = f"{blocked} from vlmeval_findit.cli import main; sys.exit(main())"
+    command = ["sweep", str(CONFIGS / "smoke.yaml"), "--dry-run", "--limit", "2"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        cwd=ROOT,
+        env=environment(tmp_path / "lmu"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "20 cells, 40 queries, " in done.stdout
+    assert "40 model calls, 40 of them to be made" in done.stdout
+
+
+def test_where_nothing_is_read_nothing_is_checked(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['pydantic'] = None;"
+    code += "from vlmeval_findit.cli import main; sys.exit(main(['models']))"
+    command, lmu = [sys.executable, "-c", code], environment(tmp_path / "lmu")
+    subprocess.run(command, cwd=ROOT, env=lmu, capture_output=True, check=True)
+
+
+def test_the_command_says_line_and_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("models: FullImage\ndatasets: [Dmo]\n")
+    for command, said in (
+        (["sweep", str(path)], f"error: {path}, line 2: no dataset 'Dmo': did you mean Demo?"),
+        (["search", "--model", "FulImage"], "did you mean FullImage?"),
+        (["search", "--model", "FullImage", "--data", "Pascl"], "did you mean Pascal?"),
+    ):
+        assert main(command) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_search_is_counted_without_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--data", "Demo", "--limit", "5", "--dry-run"]
+    assert main(["search", "--model", "FullImage", *arguments]) == 0
+    counted = "19 cells, 95 queries, 2 images, 95 model calls, 95 of them to be made"
+    assert counted in capsys.readouterr().out
+
+
+def test_export_is_a_config_of_vlmevalkit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.json"
+    assert main(["sweep", str(CONFIGS / "smoke.yaml"), "--export-config", str(path)]) == 0
+    config = json.loads(path.read_text())
+    assert set(config["model"]) == {"FullImage"}
+    assert len(config["data"]) == 20
+    for name, entry in config["data"].items():
+        assert parse(name).name == entry["dataset"] == name
+        assert entry["class"] == HOST_CLASSES[parse(name).data.family]
+    assert f"--config {path}" in capsys.readouterr().out
+    assert main(["sweep", str(CONFIGS / "format_search.yaml"), "--export-config", str(path)]) == 2
+    assert "cannot be exported" in capsys.readouterr().err
+
+
+def test_export_names_what_cannot_be_said() -> None:
+    two = "models: [FullImage, {name: Mine, space: unit}]\ndatasets: Demo"
+    with pytest.raises(ValueError, match="differ in space"):
+        host_config(parse_sweep(two))
+    one = host_config(parse_sweep("models: [{name: Mine, space: unit}]\ndatasets: Demo"))
+    assert all(entry["space"] == "unit" for entry in one["data"].values())
+
+
+@pytest.mark.host
+def test_the_classes_of_the_export_are_the_hosts() -> None:
+    require_host()
+    from vlmeval_findit.host import register
+
+    register()
+    from vlmeval_findit.host.datasets import dataset_classes
+
+    assert {*HOST_CLASSES.values()} <= {cls.__name__ for cls in dataset_classes()}
+
+
+def test_complete_names_are_asked_as_they_are() -> None:
+    named = "FindIt_Demo_refexp_xywh_text"
+    text = "models: FullImage\ndatasets: [Demo, NAMED]\nrepresentations: xyxy\noutputs: json"
+    sweep = parse_sweep(text.replace("NAMED", named))
+    assert [table.name for table in sweep.tables] == ["Demo"]
+    asked = questions_in(sweep, "FullImage", 0)
+    assert [question.name for question in asked] == ["FindIt_Demo_xyxy_json", named]
+
+
+def test_a_model_that_nobody_knows_may_be_asked_for_letters() -> None:
+    """The coordinate space of an answer matters where the answer is boxes."""
+    assert parse_sweep("models: my-own\ndatasets: VPBench_Stage1").models[0].name == "my-own"

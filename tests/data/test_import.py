@@ -1,0 +1,334 @@
+"""Datasets of one's own: every format to the same queries, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import own_data
+import pytest
+from grids import grid
+from own_data import CATEGORIES, coco_values, make_images, write_coco
+from paths import ROOT
+
+from vlmeval_findit.benchmarks import is_question
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
+from vlmeval_findit.benchmarks.findit.names import forget_names, parse
+from vlmeval_findit.benchmarks.findit.variant import VariantError
+from vlmeval_findit.boxes.records import Ignored
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.image_files import rows_to_leave_out
+from vlmeval_findit.core.places import DatasetFileError, image_folder, own_datasets_file
+from vlmeval_findit.core.table_files import TableError
+
+
+@pytest.fixture(autouse=True)
+def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "lmu"
+    root.mkdir()
+    monkeypatch.setenv("LMUData", str(root))
+    for name in ("FINDIT_TABLES", "FINDIT_IMAGES", "FINDIT_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    forget_names()
+    return root
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    return make_images(tmp_path / "pictures")
+
+
+def import_coco(folder: Path, images: Path, name: str = "MyData", *more: str) -> int:
+    path = str(folder / "instances.json")
+    return main(["data", "import", path, "--image-root", str(images), "--name", name, *more])
+
+
+def rounded(box: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(round(n, 6) for n in box)
+
+
+def queries_of(table: str) -> list[Any]:
+    return [
+        (q.label, q.width, q.height, q.images, q.truth.labels, *map(rounded, q.truth.boxes))
+        for q in read_table(find_table(table))
+    ]
+
+
+def arguments(kind: str, folder: Path) -> list[str]:
+    if kind == "coco":
+        make_images(folder / "pictures")
+        return [str(write_coco(folder)), "--image-root", str(folder / "pictures")]
+    if kind == "yolo":
+        return [str(own_data.write_yolo(folder))]
+    if kind == "voc":
+        return [str(own_data.write_voc(folder))]
+    make_images(folder / "pictures")
+    listing = own_data.write_listing(folder / f"boxes.{kind}")
+    return [str(listing), "--image-root", str(folder / "pictures")]
+
+
+EXPECTED = [
+    ("cat", 120, 80, ("one.jpg",), (), (10, 5, 40.5, 25.25), (60, 40, 120, 80)),
+    ("traffic light", 120, 80, ("one.jpg",), (), (0, 0, 12, 30)),
+    ("traffic light", 64, 96, ("sub/two.png",), (), (4, 8, 44, 88)),
+]
+
+
+@pytest.mark.parametrize("kind", ["coco", "yolo", "voc", "csv", "tsv"])
+def test_every_format_makes_the_same_queries(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    assert main(["data", "import", *arguments(kind, folder), "--name", "MyData"]) == 0
+    # Of YOLO's folders the picture without objects asks for a class, with nothing to find.
+    empty = [("cat", 100, 100, ("three.jpg",), ())] if kind == "yolo" else []
+    assert sorted(queries_of("MyData")) == sorted([*EXPECTED, *empty])
+    multi = [row for row in queries_of("MyData_multilabel") if row not in empty]
+    assert sorted(multi, key=lambda row: len(row[4])) == [
+        ("traffic light", 64, 96, ("sub/two.png",), ("traffic light",), (4, 8, 44, 88)),
+        (
+            "cat, traffic light",
+            120,
+            80,
+            ("one.jpg",),
+            ("cat", "cat", "traffic light"),
+            (10, 5, 40.5, 25.25),
+            (60, 40, 120, 80),
+            (0, 0, 12, 30),
+        ),
+    ]
+
+
+def test_it_is_usable_at_once_with_all_variants(tmp_path: Path, images: Path) -> None:
+    write_coco(tmp_path)
+    assert import_coco(tmp_path, images) == 0
+    row = DATASETS["MyData"]
+    assert "MyData" in DATASETS
+    assert "MyData" in list(DATASETS)
+    variants = list(grid([row]))
+    assert len(variants) == len(list(grid([DATASETS["Pascal"]])))
+    for variant in variants:
+        assert parse(variant.name) == variant
+    task = load_task("FindIt_MyData_multilabel_cxcywh_json_bbox_2d_nested")
+    folder = image_folder(task.question.data.images)
+    assert folder.path == images
+    assert rows_to_leave_out(list(task.queries.values()), folder, False) == frozenset()
+
+
+def test_a_table_that_was_edited_is_refused(tmp_path: Path, images: Path) -> None:
+    write_coco(tmp_path)
+    assert import_coco(tmp_path, images) == 0
+    path = find_table("MyData")
+    path.write_text(path.read_text().replace("cat", "dog"))
+    with pytest.raises(TableError, match=r"make it again with: .* import --replace --name MyData"):
+        load_task("FindIt_MyData_xyxy_json")
+    assert load_task("FindIt_MyData_multilabel_xyxy_json").queries
+
+
+def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, images: Path) -> None:
+    write_coco(tmp_path)
+    assert import_coco(tmp_path, images, "My-Data_night") == 0
+    code = (
+        "from vlmeval_findit.benchmarks import is_question, parse\n"
+        "assert parse('FindIt_My-Data_night_xyxy_json').table == 'My-Data_night'\n"
+        "assert not is_question('FindIt_My-Data_xyxy_json')\n"
+        "assert not is_question('FindIt_My-Data_night_f4_xyxy_json')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_the_package_does_not_read_the_file(data_root: Path) -> None:
+    own_datasets_file().write_text("damaged")
+    code = "import vlmeval_findit.benchmarks.findit.names as names; names.REPRESENTATIONS"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(DatasetFileError, match=r"findit_datasets\.json"):
+        own_datasets()
+
+
+def test_a_forgotten_dataset_is_named_as_the_nearest(tmp_path: Path, images: Path) -> None:
+    write_coco(tmp_path)
+    import_coco(tmp_path, images)
+    with pytest.raises(VariantError, match="did you mean MyData"):
+        parse("FindIt_MyDate_xyxy_json")
+
+
+def test_it_is_replaced_only_when_told(
+    tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_coco(tmp_path)
+    assert import_coco(tmp_path, images) == 0
+    assert import_coco(tmp_path, images) == 2
+    assert "was imported before (--replace)" in capsys.readouterr().err
+    assert import_coco(tmp_path, images, "MyData", "--replace") == 0
+
+
+def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
+    tmp_path: Path, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_coco(tmp_path)
+    assert import_coco(tmp_path, images) == 0
+
+    def kill(*arguments: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("vlmeval_findit.data.custom.build._write_ids", kill)
+        with pytest.raises(RuntimeError, match="killed"):
+            import_coco(tmp_path, images, "MyData", "--replace")
+    with pytest.raises(VariantError, match="MyData"):
+        parse("FindIt_MyData_xyxy_json")
+    assert import_coco(tmp_path, images) == 0
+    assert parse("FindIt_MyData_xyxy_json").name == "FindIt_MyData_xyxy_json"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Pascal", "the benchmark's own Pascal"),
+        ("pascal", "the benchmark's own Pascal"),
+        ("refcoco_test", "the benchmark's own RefCOCO"),
+        ("Demo_refexp", "the benchmark's own Demo_refexp"),
+        ("My_xyxy", "'xyxy' is a representation"),
+        ("My_json_set", "'json' is an output format"),
+        ("My_multilabel", "'multilabel' is an axis"),
+        ("My_bbox", "'bbox' is a part of a JSON key"),
+        ("My_2d", "'2d' is a part of a JSON key"),
+        ("My_nested", "'nested' is a part of a JSON structure"),
+        ("f8_My", "'f8' is a number of frames"),
+        ("My_cx-formula", "'cx-formula' is a centre"),
+        ("FindIt_My", "'findit' is what every name begins with"),
+        ("My Data", "only letters"),
+        ("My__Data", "only letters"),
+        ("../My", "only letters"),
+        ("2007", "only letters"),
+        ("", "only letters"),
+    ],
+)
+def test_names_that_would_be_ambiguous_are_refused(
+    tmp_path: Path, images: Path, name: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_coco(tmp_path)
+    assert import_coco(tmp_path, images, name) == 2
+    assert why in capsys.readouterr().err
+    assert not own_datasets_file().exists()
+
+
+def test_every_name_that_is_taken_leaves_ours_as_they_are(tmp_path: Path, images: Path) -> None:
+    """A name that begins like one of ours does not take variants from it."""
+    before = [v.name for row in ("Pascal", "RefCOCO") for v in grid([DATASETS[row]])]
+    write_coco(tmp_path)
+    for name in ("Pascal_night", "RefCOCO-mine", "pasca"):
+        assert import_coco(tmp_path, images, name) == 0
+    for name in before:
+        assert parse(name).name == name
+    assert parse("FindIt_Pascal_night_xyxy_json").dataset == "Pascal_night"
+
+
+Change = Callable[[dict[str, Any]], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda v: v["annotations"][0].update(bbox=[100, 5, 30, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[-9, 5, 30, 20]), r"annotations[0]: the box"),
+        # One pixel out of the picture of 120x80 is rounding, more is not.
+        (lambda v: v["annotations"][0].update(bbox=[-1, -1, 122, 82]), None),
+        (lambda v: v["annotations"][0].update(bbox=[-1.1, 0, 20, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, -1.1, 20, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, 0, 121.1, 20]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][0].update(bbox=[0, 0, 20, 81.1]), "leaves one.jpg, which is"),
+        (lambda v: v["annotations"][1].update(bbox=[5, 5, 0, 20]), "has no area"),
+        (lambda v: v["annotations"][1].update(bbox=[5, 5, -4, 20]), "has no area"),
+        (lambda v: v["annotations"][1].update(bbox=[5, 5, 20]), "annotations[1], bbox"),
+        (lambda v: v["annotations"][1].update(bbox=[5, 5, "x", 2]), "'x' is not a number"),
+        (lambda v: v["annotations"][1].update(bbox=[5, 5, float("nan"), 2]), "not finite"),
+        (lambda v: v["annotations"][2].update(image_id=5), "image_id: there is no 5"),
+        (lambda v: v["annotations"][2].update(category_id=5), "category_id: there is no 5"),
+        (lambda v: v["images"][0].update(width=121), "is 120x80, but its annotations are for 121"),
+        (lambda v: v["images"][0].update(file_name="gone.jpg"), "gone.jpg is missing"),
+        (lambda v: v["images"][0].update(file_name="../x.jpg"), "does not lie below"),
+        (lambda v: v["images"][1].update(file_name="one.jpg"), "stands twice"),
+        (lambda v: v["categories"][0].update(name="cat, wild"), "has a comma"),
+        (lambda v: v["categories"][0].update(name=" "), "is empty"),
+        (lambda v: v["categories"][0].update(name="Traffic-light!"), None),
+        (lambda v: v["categories"][0].update(name="Traffic light!"), "count as the same"),
+        (lambda v: v.pop("categories"), "no list 'categories'"),
+        (lambda v: v.update(annotations=[]), "no boxes"),
+    ],
+)
+def test_annotations_that_cannot_be_used_are_refused_and_leave_nothing(
+    tmp_path: Path,
+    images: Path,
+    change: Change,
+    why: str | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    values = coco_values()
+    change(values)
+    write_coco(tmp_path, values)
+    assert import_coco(tmp_path, images) == (0 if why is None else 2)
+    if why is not None:
+        assert why in capsys.readouterr().err
+        assert not list(own_datasets_file().parent.iterdir())
+
+
+def test_crowd_regions_are_ignored_and_said(
+    tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = coco_values()
+    # One of the two cats of a picture, and the one traffic light of another.
+    values["annotations"][0]["iscrowd"] = values["annotations"][3]["iscrowd"] = 1
+    write_coco(tmp_path, values)
+    assert import_coco(tmp_path, images) == 0
+    said = capsys.readouterr().out
+    assert "left out: 1 crowd regions in images with nothing else of their label" in said
+    assert "2 boxes  (1 more count neither way)" in said
+    for table in ("MyData", "MyData_multilabel"):
+        queries = read_table(find_table(table))
+        assert sum(len(q.truth.boxes) for q in queries) == 2
+        (one,) = [one for q in queries for one in q.truth.ignored]
+        label = "cat" if "multi" in table else ""
+        assert one == Ignored((10.0, 5.0, 40.5, 25.25), 0, label, crowd=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "old", "new", "why"),
+    [
+        ("yolo", "labels/one.txt", "0 ", "5 ", "line 1: no class 5 (there are 0 to 1)"),
+        ("yolo", "labels/one.txt", "0 ", "0 0.1 ", "6 numbers"),
+        ("yolo", "data.yaml", "names", "nomen", "'names'"),
+        ("voc", "Annotations/one.xml", "<xmin>10.0", "<xmin>ten", "object 0: 'ten'"),
+        ("voc", "Annotations/one.xml", "<annotation>", "<!ENTITY", "declares entities"),
+        ("voc", "Annotations/one.xml", "</annotation>", "", "one.xml"),
+        ("csv", "boxes.csv", "x1", "left", "missing: x1"),
+        ("csv", "boxes.csv", "40.5", "", "line 2, column x2: '' is not a number"),
+    ],
+)
+def test_damaged_files_name_the_place(
+    tmp_path: Path,
+    kind: str,
+    file: str,
+    old: str,
+    new: str,
+    why: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    given = arguments(kind, folder)
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+    assert main(["data", "import", *given, "--name", "MyData"]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_importing_again_a_release_alias_still_means_the_release() -> None:
+    assert is_question("FindIt_pascal_objdet_json_xyxy")
+    assert CATEGORIES  # the stand-in has categories whose numbers are not their places

@@ -1,0 +1,346 @@
+"""Questions of one's own, a line each: what is read, and what is refused with its line and key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonl_data import CAT, DOG, LINES, frames, import_lines, labelled, write_lines
+from own_data import data_folder
+from paths import ROOT
+
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset, Family, own_datasets
+from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
+from vlmeval_findit.core.places import DatasetFileError, own_datasets_file
+from vlmeval_findit.core.table_files import TableError
+from vlmeval_findit.data.custom.jsonl import KEYS, read_jsonl
+
+
+@pytest.fixture(autouse=True)
+def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return data_folder(tmp_path, monkeypatch)
+
+
+def table(name: str = "Mine") -> list[Query]:
+    return read_table(find_table(name))
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        ("objdet", {"has_multilabel": True, "has_negatives": True}),
+        ("refexp", {}),
+        ("refexp_all", {"has_negatives": True, "has_caption": True}),
+        ("insdet", {"has_negatives": True}),
+        ("objdet_video", {"has_multilabel": True, "has_negatives": True, "frames": 4}),
+        ("insdet_video", {"frames": 4}),
+    ],
+)
+def test_lines_of_a_kind_make_a_dataset_of_their_family(
+    tmp_path: Path, family: str, expected: dict[str, Any]
+) -> None:
+    assert import_lines(tmp_path, LINES[family]) == 0
+    row = Dataset("Mine", Family(family), "Mine", folder=str(tmp_path / "pictures"), **expected)
+    assert own_datasets() == {"Mine": row}
+    asked = [line for line in LINES[family] if "labels" not in line]
+    assert [query.label for query in table()] == [
+        line.get("label") or line.get("expression") or line["references"][0] for line in asked
+    ]
+    for query, line in zip(table(), asked, strict=True):
+        per_frame = line["boxes"] if "images" in line else [line["boxes"]]
+        assert query.images == tuple(line.get("images") or [line["image"]])
+        assert query.support == tuple(line.get("references", ()))
+        assert query.caption == line.get("caption", "")
+        assert query.truth.boxes == tuple(tuple(map(float, box)) for f in per_frame for box in f)
+        assert query.truth.frames == tuple(at for at, f in enumerate(per_frame) for _ in f)
+
+
+def test_several_labels_are_the_multilabel_table(tmp_path: Path) -> None:
+    assert import_lines(tmp_path, LINES["objdet"]) == 0
+    (query,) = table("Mine_multilabel")
+    assert query.label == "dog, cat, bird"
+    assert query.truth.labels == ("cat", "dog")
+
+
+def test_without_lines_of_one_label_they_are_made_of_those_of_several(tmp_path: Path) -> None:
+    lines = [line for line in LINES["objdet"] if "labels" in line]
+    assert import_lines(tmp_path, lines) == 0
+    boxes = {query.label: query.truth.boxes for query in table()}
+    assert boxes == {"dog": (tuple(DOG),), "cat": (tuple(CAT),), "bird": ()}
+    assert DATASETS["Mine"].has_negatives
+    assert [query.tags for query in table()] == [{"time": "day"}] * 3
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ([{"time": "night", "n": 3}, None, {"n": 4, "ok": True}],
+         [{"time": "night", "n": "3"}, {}, {"n": "4", "ok": "yes"}]),
+        ([["rain"], [], ["fog", "rain"]],
+         [{"rain": "yes", "fog": "no"}, {"rain": "no", "fog": "no"},
+          {"rain": "yes", "fog": "yes"}]),
+        ([["rain"], {"time": "day"}, {"time": None, "rain": False}],
+         [{"rain": "yes"}, {"rain": "no", "time": "day"}, {"rain": "no"}]),
+        ([None, {}, []], [{}, {}, {}]),
+    ],
+)  # fmt: skip
+def test_tags(tmp_path: Path, tags: list[Any], expected: list[dict[str, str]]) -> None:
+    lines = [
+        {"image": "0.png", "label": str(at), "boxes": [CAT], "tags": one}
+        for at, one in enumerate(tags)
+    ]
+    assert import_lines(tmp_path, lines) == 0
+    assert [query.tags for query in table()] == expected
+
+
+def test_what_a_file_may_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A byte order mark, empty lines, keys that are null, a line twice, ends of Windows."""
+    line = {"image": "0.png", "label": "cat", "boxes": [CAT], "expression": None, "tags": None}
+    lines = ["\ufeff" + json.dumps(line), "", "  \r", json.dumps(line) + "\r"]
+    assert import_lines(tmp_path, lines) == 0
+    assert len(table()) == 1
+    assert "left out: 1 lines that say what another says\n" in capsys.readouterr().out
+
+
+@given(st.permutations(LINES["refexp"] + LINES["refexp_all"]))
+def test_the_family_of_expressions_is_that_of_all_lines(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[Any]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "expressions.jsonl"
+    assert read_jsonl(write_lines(path, lines), path.parent).family is Family.REFEXP_ALL
+    assert read_jsonl(write_lines(path, LINES["refexp"]), path.parent).family is Family.REFEXP
+
+
+def test_videos_are_thinned_only_when_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = {"images": frames("a")[:3], "label": "cat", "boxes": [[CAT], [], [DOG]]}
+    lines = [LINES["objdet_video"][0], short]
+    assert import_lines(tmp_path, lines) == 2
+    said = capsys.readouterr().err
+    assert "line 2: 3 frames, but" in said
+    assert "line 1 has 4" in said
+    assert "--frames 3" in said
+    assert import_lines(tmp_path, lines, "--frames", "5") == 2
+    assert "line 2: 3 frames, which is less than 5" in capsys.readouterr().err
+    assert import_lines(tmp_path, lines, "--frames", "3") == 0
+    assert DATASETS["Mine"].frames == 3
+    first, second = table()
+    assert [*first.images] == [frames("a")[at] for at in (0, 1, 3)]
+    assert first.truth.frames == (0,)
+    assert second.truth.frames == (0, 2)
+    assert import_lines(tmp_path, lines, "--frames", "1", "--replace") == 0
+    assert load_task("FindIt_Mine_f1_xyxy_json").question.family is Family.OBJDET
+
+
+def test_numbers_may_be_fractions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = {"image": "0.png", "label": "cat", "boxes": [[0.25, 0, 1, 0.5]]}
+    assert import_lines(tmp_path, [line]) == 2
+    assert "none of the 1 boxes has a number above 1" in capsys.readouterr().err
+    assert import_lines(tmp_path, [line], "--units", "fractions") == 0
+    assert table()[0].truth.boxes == ((24, 0, 96, 32),)
+    nothing = {"image": "0.png", "label": "cat", "boxes": []}
+    assert import_lines(tmp_path, [nothing], name="Nothing") == 0, "nothing is to be asked"
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+GOOD = {"image": "0.png", "label": "cat", "boxes": [CAT]}
+TWO = {"image": "0.png", "labels": ["cat", "dog"], "boxes": [labelled(CAT, "cat")]}
+CLIP = {"images": frames("a"), "label": "cat", "boxes": [[], [], [], [CAT]]}
+
+
+def but(line: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    return {**line, **changed}
+
+
+UGLY: list[tuple[list[Any], str]] = [
+    ([""], "mine.jsonl: no queries"),
+    (["{"], "line 1: not JSON"),
+    (["["], "line 1: not JSON"),
+    (["[" * 100_000], "line 1: is nested too deeply for a query"),
+    ([[GOOD]], "'image': '0.png', 'label': 'cat'}] is no object: one query a line"),
+    (["null"], "line 1: None is no object: one query a line"),
+    (['{"image": "0.png", "image": "1.png"}'], "line 1: key 'image' stands twice"),
+    ([GOOD, "", but(GOOD, bbox=[CAT])], "line 3: no key 'bbox': did you mean boxes?"),
+    ([but(GOOD, tag={})], "line 1: no key 'tag': did you mean tags?"),
+    ([but(GOOD, images=["0.png"])], "line 1: needs one of image, images; has image and images"),
+    ([but(GOOD, image=None)], "line 1: needs one of image, images; has none"),
+    ([but(GOOD, image=["0.png"])], "line 1, image: ['0.png'] is not text"),
+    ([but(CLIP, images=[])], "line 1, images: [] is not a list of texts"),
+    ([but(CLIP, images="a")], "line 1, images: 'a' is not a list of texts"),
+    ([but(CLIP, images=["a/000.png", 1])], "line 1, images[1]: 1 is not text"),
+    ([but(GOOD, label=None)], "needs one of label, labels, expression, references; has none"),
+    ([but(GOOD, expression="x")], "has label and expression"),
+    ([but(GOOD, label=7)], "line 1, label: 7 is not text"),
+    ([but(GOOD, label=" ")], "line 1: label ' ' is empty"),
+    ([but(GOOD, label="a\nb")], "line 1: label 'a\\nb' is not plain text on one line"),
+    ([but(GOOD, label="a\ud800")], "line 1: label 'a\\ud800' is not plain text on one line"),
+    ([but(GOOD, caption="a\tb")], "line 1: caption 'a\\tb' is not plain text on one line"),
+    ([but(GOOD, caption=3)], "line 1, caption: 3 is not text"),
+    ([GOOD, but(GOOD, label="dog", caption="x")], "line 1: no caption, but "),
+    ([but(TWO, labels=[])], "line 1, labels: [] is not a list of texts"),
+    ([but(TWO, labels=["cat", "cat"])], "line 1: a label stands twice"),
+    ([but(TWO, labels=["cat", "Cat!"])], "labels 'cat' and 'Cat!' count as the same"),
+    ([but(TWO, labels=["cat", "a, b"])], "line 1: label 'a, b' has a comma"),
+    ([but(TWO, boxes=[CAT])], "line 1, boxes[0]: [10, 5, 40.5, 25] is not {\"box\": [x1, y1, x2"),
+    ([but(TWO, boxes=[{"box": CAT}])], "boxes[0]: {'box': [10, 5, 40.5, 25]} is not {\"box\""),
+    ([but(TWO, boxes=[labelled(CAT, "dgo")])], "boxes[0], label: no 'dgo': did you mean dog?"),
+    ([but(TWO, boxes=[labelled([1, 2], "dog")])], "line 1, boxes[0], box: [1, 2] is not [x1, y1"),
+    ([{"image": "0.png", "label": "cat"}], "no key 'boxes' ([] where there is nothing to find)"),
+    ([but(GOOD, boxes=None)], "line 1: no key 'boxes'"),
+    ([but(GOOD, boxes=CAT)], "line 1, boxes[0]: 10 is not [x1, y1, x2, y2]"),
+    ([but(GOOD, boxes={"box": CAT})], "line 1, boxes: {'box': [10, 5, 40.5, 25]} is not a list of"),
+    ([but(GOOD, boxes=[labelled(CAT, "cat")])], "line 1, boxes[0]: {'box': [10, 5, 40.5, 25], 'la"),
+    ([but(GOOD, boxes=[[1, 2, "3", 4]])], "line 1, boxes[0]: '3' is not a number"),
+    ([but(GOOD, boxes=[[1, 2, float("nan"), 4]])], "line 1, boxes[0]: nan is not finite"),
+    ([but(GOOD, boxes=[CAT, [9, 9, 9, 20]])], "line 1, boxes[1]: the box (9.0, 9.0, 9.0, 20.0)"),
+    ([but(GOOD, boxes=[[0, 0, 98, 9]])], "boxes[0]: the box (0.0, 0.0, 98.0, 9.0) leaves 0.png"),
+    ([but(CLIP, boxes=[CAT])], "line 1, boxes: 1 lists of boxes for 4 images"),
+    ([but(CLIP, boxes=[CAT, CAT, CAT, CAT])], "line 1, boxes[0][0]: 10 is not [x1, y1, x2, y2]"),
+    ([but(CLIP, boxes=[[], [], [CAT], [CAT, [5, 5, 1, 9]]])], "line 1, boxes[3][1]: the box (5.0"),
+    ([but(CLIP, images=[*frames("a")[:3], "small.png"])], "000.png is 96x64, but small.png is 32x"),
+    ([but(CLIP, label=None, expression="x")], "line 1: an expression about 4 frames"),
+    ([GOOD, but(GOOD, label=None, expression="x")], "line 2: asks by 'expression', but "),
+    ([GOOD, but(GOOD, label=None, references=["r0.png"])], "line 1 by 'label'; one file asks in"),
+    ([GOOD, but(GOOD, boxes=[DOG])], "line 2: asks what "),
+    ([but(GOOD, image="gone.png")], "gone.png is missing"),
+    ([but(GOOD, image="../0.png")], "'../0.png' climbs out of its folder"),
+    ([but(GOOD, label=None, references=["gone.png"])], "gone.png is missing"),
+    ([but(GOOD, label=None, references=[])], "line 1, references: [] is not a list of texts"),
+    ([but(GOOD, tags="night")], "line 1, tags: 'night' is neither an object"),
+    ([but(GOOD, tags=["night", 3])], "line 1, tags[1]: 3 is not a word"),
+    ([but(GOOD, tags={"t": 0.5})], "line 1, tags, t: 0.5 is neither text, a whole number, true n"),
+    ([but(GOOD, tags={"t": ["a"]})], "line 1, tags, t: ['a'] is neither text"),
+    ([but(GOOD, tags={"t": "a=b"})], "line 1: tags: 'a=b' has one of [ ] =, by which slices are"),
+    ([but(GOOD, tags={"t[": "a"})], "line 1: tags: 't[' has one of [ ] ="),
+    ([but(GOOD, tags={"t": ""})], "line 1: tags: is empty"),
+    ([but(GOOD, tags=["a\nb"])], "line 1: tags: 'a\\nb' is not plain text on one line"),
+    ([but(GOOD, tags={"size": "small"})], "line 1: tags: 'size' is a part of every score by anot"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "why"), UGLY, ids=[why[:40] for _, why in UGLY])
+def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
+    tmp_path: Path,
+    data_root: Path,
+    lines: list[Any],
+    why: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert import_lines(tmp_path, lines) == 2
+    said = capsys.readouterr().err
+    assert why in said
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert not list(data_root.iterdir())
+
+
+def test_every_key_is_explained_where_it_is_asked_for() -> None:
+    from vlmeval_findit.cli.data_import import FORMATS
+
+    assert [key for key in KEYS if key not in FORMATS] == []
+
+
+def test_the_lines_of_the_page_can_be_read(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    section = text.partition("\n## Questions, a line each\n")[2].partition("\n## ")[0]
+    path = tmp_path / "page.jsonl"
+    path.write_text(section.partition("```json\n")[2].partition("```")[0], encoding="utf-8")
+    found = read_jsonl(path, tmp_path)
+    assert [len(query.boxes) for query in found.queries] == [1, 0]
+    assert [key for key in KEYS if f"| `{key}` |" not in section] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["f.csv", "--frames", "2"], "--frames is not for CSV"),
+        (["f.json", "--frames", "2"], "--frames is not for COCO"),
+        (["f.jsonl", "--set", "RefCOCO-M"], "--image-root is not for a published set"),
+        ([__file__], "neither .json (COCO), .jsonl, .csv nor .tsv: say --as coco"),
+        (["f.csv", "--as", "coc"], "'coc' is not one of 'coco'"),
+        (["f", "--frames", "0"], "'--frames': 0 is not in the range x>=1"),
+        (["f", "--frames", "-3"], "'--frames': -3 is not in the range x>=1"),
+        (["f", "g"], "unexpected extra argument (g)"),
+    ],
+)
+def test_flags_that_contradict(
+    tmp_path: Path, flags: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [*flags, "--image-root", str(tmp_path), "--name", "Mine"]
+    assert main(["data", "import", *given]) == 2
+    assert why in capsys.readouterr().err
+
+
+# --- again, and otherwise -------------------------------------------------------------------------
+
+
+def test_the_same_twice_and_another_family(
+    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_lines(tmp_path, LINES["objdet"]) == 0
+    files = {path.name: path.read_bytes() for path in data_root.iterdir()}
+    assert import_lines(tmp_path, LINES["objdet"]) == 2
+    assert "Mine was imported before (--replace)" in capsys.readouterr().err
+    assert import_lines(tmp_path, LINES["objdet"], "--replace") == 0
+    assert {path.name: path.read_bytes() for path in data_root.iterdir()} == files
+    assert import_lines(tmp_path, LINES["refexp"], "--replace") == 0
+    assert DATASETS["Mine"].family is Family.REFEXP
+    assert not list(data_root.glob("*multilabel*")), "of the family before"
+    assert import_lines(tmp_path, LINES["objdet_video"], name="Other") == 0
+    assert {*own_datasets()} == {"Mine", "Other"}
+
+
+def test_rows_with_a_folder_alone_are_object_detection(tmp_path: Path) -> None:
+    own_datasets_file().write_text(json.dumps({"Old": {"folder": str(tmp_path)}}))
+    assert import_lines(tmp_path, LINES["refexp"]) == 0
+    old = own_datasets()["Old"]
+    assert old == Dataset("Old", Family.OBJDET, "Old", has_multilabel=True, folder=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"folder": "x", "family": "refexpp"}, "Mine, family: no 'refexpp': did you mean refexp?"),
+        ({"folder": "x", "frame": 3}, "Mine: no key 'frame': did you mean frames?"),
+        ({"folder": "x", "frames": True}, "Mine: frames: True should be a whole number"),
+        ({"folder": "x", "frames": 0}, "frames: 0 should be a whole number, at least 1"),
+        ({"folder": "x", "captions": 1}, "captions: 1 should be true or false"),
+        ({"family": "refexp"}, "Mine: folder is missing"),
+        ("x", "Mine: should be a mapping with the keys folder, "),
+    ],
+)
+def test_a_damaged_row_of_the_registry(row: Any, why: str) -> None:
+    own_datasets_file().write_text(json.dumps({"Mine": row}))
+    with pytest.raises(DatasetFileError) as error:
+        own_datasets()
+    assert str(error.value).startswith(f"{own_datasets_file()}, ")
+    assert why in str(error.value)
+
+
+@pytest.mark.parametrize("cell", ['["night"]', '{"a":1}', '{"a=b":"c"}', "{"])
+def test_tags_of_a_table_that_was_edited(tmp_path: Path, cell: str) -> None:
+    assert import_lines(tmp_path, [but(GOOD, tags={"time": "night"})]) == 0
+    path = find_table("Mine")
+    quoted = cell.replace('"', '""')
+    path.write_text(path.read_text().replace('{""time"":""night""}', quoted))
+    path.with_suffix(".meta.json").unlink()
+    with pytest.raises(TableError, match="line 2, column tags: "):
+        read_table(path)
+
+
+@given(st.text(), st.text())
+def test_what_can_be_sliced_is_told_apart_again(kind: str, value: str) -> None:
+    if slice_problem(kind, value) is None:
+        assert unsliced(sliced("tp", kind, value)) == ("tp", kind, value)

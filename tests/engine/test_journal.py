@@ -1,0 +1,540 @@
+"""The journal: nothing that was written is lost, and nothing torn is taken for a record."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from engine_fakes import records
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from paths import SUPPORT
+
+from vlmeval_findit.core.lock import LockedError
+from vlmeval_findit.engine.calls import key_of
+from vlmeval_findit.engine.journal import lines as lines_of
+from vlmeval_findit.engine.journal.lines import as_line
+from vlmeval_findit.engine.journal.view import JournalError, JournalView
+from vlmeval_findit.engine.journal.writer import DiskFullError, Journal, NotOursError
+
+IMAGE = "1" * 64
+
+
+def key(name: str, settings: dict[str, Any] | None = None) -> str:
+    """The key of the call that asks a model for a name."""
+    return key_of("M", settings or {}, name, [IMAGE])
+
+
+def answer_of(journal: JournalView, key: str) -> dict[str, Any]:
+    """The record of a call that was made."""
+    found = journal.get(key)
+    assert found is not None
+    return found
+
+
+def answered(journal: JournalView) -> int:
+    """How many calls have an answer."""
+    return len({one["key"] for one in journal.records() if not one["error"]})
+
+
+def record(name: str, reply: str = "[]", error: str | None = None, **more: Any) -> dict[str, Any]:
+    settings = more.get("settings", {})
+    return {
+        "key": key(name, settings),
+        "model": "M",
+        "settings": settings,
+        "prompt_sha256": name,
+        "image_sha256": [IMAGE],
+        "reply": reply,
+        "extra_records": None,
+        "error": error,
+        **more,
+    }
+
+
+def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("a", "one"), record("b", "two\n\ud83d\0")])
+        assert key("a") in journal
+        assert answer_of(journal, key("b"))["reply"] == "two\n\ud83d\0"
+    with Journal(path) as journal:
+        assert answered(journal) == 2
+        assert answer_of(journal, key("a"))["reply"] == "one"
+        assert answer_of(journal, key("b"))["reply"] == "two\n\ud83d\0"
+        assert journal.get(key("c")) is None
+    assert not path.with_name("calls.jsonl.reserve").exists()
+
+
+def test_a_failure_is_no_answer_and_the_first_answer_stays(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("a", "", "TimeoutError")])
+        assert key("a") not in journal
+        assert answer_of(journal, key("a"))["error"] == "TimeoutError"
+        journal.append([record("a", "first")])
+        journal.append([record("a", "second"), record("a", "", "late")])
+        assert answer_of(journal, key("a"))["reply"] == "first"
+    with Journal(path) as journal:
+        assert answer_of(journal, key("a"))["reply"] == "first"
+        assert answered(journal) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    replies=st.lists(st.text(max_size=30), min_size=1, max_size=6),
+    cut=st.floats(0, 1),
+    rubbish=st.sampled_from([b"", b"\0\0\0\0", b'{"key": "70a1', b"\xff\xfe"]),
+)
+def test_a_file_that_was_cut_anywhere_keeps_its_whole_records(
+    replies: list[str], cut: float, rubbish: bytes
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "calls.jsonl"
+        with Journal(path, reserve=0) as journal:
+            for at, reply in enumerate(replies):
+                journal.append([record(str(at), reply)])
+        whole = path.read_bytes()
+        kept = whole[: round(cut * len(whole))]
+        # A record whose line end alone is missing is whole.
+        ends = accumulate(len(as_line(record(str(at), reply))) for at, reply in enumerate(replies))
+        complete = sum(len(kept) >= end - 1 for end in ends)
+        with path.open("wb") as f:
+            f.write(kept + rubbish if kept.endswith(b"\n") else kept)
+        with Journal(path, reserve=0) as journal:
+            assert answered(journal) == complete
+            journal.append([record("new", "after the crash")])
+        with Journal(path, reserve=0) as journal:
+            assert [answer_of(journal, key(str(at)))["reply"] for at in range(complete)] == replies[
+                :complete
+            ]
+            assert answer_of(journal, key("new"))["reply"] == "after the crash"
+        assert len(list(records(path))) == complete + 1
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(codec=None, categories=None), max_size=40))
+def test_a_reply_comes_back_as_it_came(reply: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "calls.jsonl"
+        with Journal(path, reserve=0) as journal:
+            journal.append([record("a", reply)])
+            # Two halves of a surrogate pair are the one character that they are.
+            whole = reply.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            assert answer_of(journal, key("a")) == record("a", whole)
+        assert list(records(path)) == [record("a", whole)]
+
+
+def test_journals_without_checksums_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    old = [record("a", "paid"), record("b", "paid too", seconds=0.5, row=3)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in old))
+    with Journal(path) as journal:
+        assert [answer_of(journal, one["key"]) for one in old] == old
+        journal.append([record("c")])
+    assert len(list(records(path))) == 3
+    assert path.read_bytes().startswith(json.dumps(old[0]).encode() + b"\n")
+
+
+SPOILT = {
+    "a digit of the reply": lambda line: line.replace(b"[5, 6]", b"[5, 7]"),
+    "the error is gone": lambda line: line.replace(b'"error": "Timeout"', b'"error": null'),
+    "another key": lambda line: line.replace(b'{"key": "', b'{"key": "0', 1),
+    "the checksum": lambda line: line[:-4] + (b"0" if line[-4:-3] != b"0" else b"1") + line[-3:],
+    "two lines in one": lambda line: line[:-1] + line,
+    "a NUL": lambda line: line.replace(b"[5", b"\0[5"),
+    "no JSON": lambda line: b"no json\n",
+    "no record": lambda line: b'{"key": 5}\n',
+    "nothing": lambda line: b"\n",
+}
+
+
+@pytest.mark.parametrize("error", [None, "Timeout"])
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_what_was_spoilt_is_no_answer(
+    spoil: Callable[[bytes], bytes],
+    error: str | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    first, middle, last = (
+        as_line(record(name, "[5, 6]", error if name == "b" else None)) for name in "abc"
+    )
+    bad = spoil(middle)
+    assert (bad != middle) == (error is not None or spoil is not SPOILT["the error is gone"])
+    path.write_bytes(first + bad + bad + last)
+    with Journal(path) as journal:
+        assert key("a") in journal
+        assert key("c") in journal
+        assert (journal.get(key("b")) is None) == (bad != middle)
+    if bad != middle:
+        assert "2 lines are no records, or not what was written" in caplog.text
+        assert f"the first is at byte {len(first)}" in caplog.text
+        assert len(caplog.records) == 1, "one warning, however many lines"
+
+
+def test_lines_may_be_written_again_by_other_tools(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("a", "ä \ud83d\ude00"), record("b", "", "failed")])
+    compact = [
+        json.dumps(json.loads(line), ensure_ascii=False, separators=(",", ":"))
+        for line in path.read_bytes().splitlines()
+    ]
+    path.write_text(f"{compact[0]}\n", encoding="utf-8")
+    with Journal(path) as journal:
+        assert answer_of(journal, key("a"))["reply"] == "ä \U0001f600"
+    path.write_text(compact[0].replace("ä", "ö") + "\n", encoding="utf-8")
+    with Journal(path) as journal:
+        assert key("a") not in journal
+
+
+def test_a_line_that_is_too_long_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_of, "MAX_LINE", 1000)
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("a")])
+    with path.open("ab") as f:
+        f.write(b"[" * 5000 + b"\n" + as_line(record("b")) + b'{"key": "' + b"0" * 3000)
+    with Journal(path) as journal:
+        journal.append([record("c")])
+    assert [r["prompt_sha256"] for r in records(path)] == ["a", "b", "c"]
+
+
+def test_opening_holds_one_line_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        for at in range(30):
+            journal.append([record(str(at), "x" * 1_000_000)])
+    tracemalloc.start()
+    try:
+        with Journal(path) as journal:
+            assert answered(journal) == 30
+        assert sum(1 for _ in records(path)) == 30
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_json_does_not_know_is_kept_as_words(tmp_path: Path) -> None:
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        journal.append([record("a", extra_records={"when": Path("x")}, settings={"p": Path("y")})])
+        assert answer_of(journal, key("a", {"p": Path("y")}))["extra_records"] == {"when": "x"}
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        assert answered(journal) == 1
+
+
+# --- what is no journal ---------------------------------------------------------------------------
+
+FOREIGN = {
+    "text": b"Dear diary,\nnothing happened.\n",
+    "text without an end": b"Dear diary",
+    "a line end": b"\n",
+    "one byte": b"x",
+    "JSON lines of others": b'{"key": "a", "value": 1}\n{"key": "b"}\n',
+    "an object": b"{}",
+    "a list": b"[]\n",
+    "NULs": b"\0" * 4096,
+    "a picture": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "ours, torn, and more": b'{"key": "0a\n{"key": "0b"}\n',
+    "UTF-16": "hello\n".encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_a_foreign_file_is_refused_and_left_alone(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    for opens in (Journal, JournalView):
+        with pytest.raises(JournalError, match="does not begin with a record of a journal"):
+            opens(path)
+    assert path.read_bytes() == content
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"], "not even a lock beside it"
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device", "link"])
+def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/full") if kind == "link" else None
+        path = path if kind == "link" else Path("/dev/full")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(JournalError, match="is no regular file"):
+        Journal(path)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_journal_whose_first_line_is_spoilt_is_one_still(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(as_line(record("a")).replace(b'"reply"', b'"rep\0y"') + as_line(record("b")))
+    with Journal(path) as journal:
+        assert key("b") in journal
+        assert key("a") not in journal
+
+
+# --- one process at a time ------------------------------------------------------------------------
+
+
+def test_two_engines_do_not_write_one_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on a network file system that grants every lock of the operating system to everybody.
+    monkeypatch.setattr("fcntl.flock", lambda *anything: None)
+    monkeypatch.setattr("fcntl.lockf", lambda *anything: None)
+    path = tmp_path / "calls.jsonl"
+    with Journal(path):
+        with pytest.raises(LockedError, match=f"process {os.getpid()} on .*two sweeps"):
+            Journal(path)
+        other = subprocess.run(
+            [sys.executable, "-c", _open_in_child(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "two sweeps cannot write" in other.stderr
+    with Journal(path) as journal:
+        assert answered(journal) == 0
+    assert [one.name for one in tmp_path.iterdir()] == ["calls.jsonl"]
+
+
+def _open_in_child(path: Path, then: str = "") -> str:
+    return (
+        "import fcntl, os, signal; fcntl.flock = fcntl.lockf = lambda *anything: None\n"
+        "from pathlib import Path; from vlmeval_findit.engine.journal.writer import Journal\n"
+        f"journal = Journal(Path({str(path)!r}))\n{then}"
+    )
+
+
+def test_a_killed_holder_does_not_block(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    killed = subprocess.run(
+        [sys.executable, "-c", _open_in_child(path, "os.kill(os.getpid(), signal.SIGKILL)")],
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert path.with_name("calls.jsonl.lock").exists()
+    with Journal(path) as journal:
+        journal.append([record("a")])
+        assert key("a") in journal
+
+
+def lose_the_lock(journal: Journal) -> None:
+    """Another machine thought us dead."""
+    lock = journal.path.with_name(f"{journal.path.name}.lock")
+    lock.unlink()
+    lock.write_text("filelock/2\npid=1\nhost=elsewhere\nmode=lease\nduration=60.0\n")
+
+
+def somebody_appends(journal: Journal) -> None:
+    with journal.path.open("ab") as f:
+        f.write(as_line(record("theirs")))
+
+
+def somebody_takes_it_away(journal: Journal) -> None:
+    journal.path.unlink()
+
+
+@pytest.mark.parametrize("happens", [lose_the_lock, somebody_appends, somebody_takes_it_away])
+def test_nothing_is_written_over_and_nothing_is_lost(
+    happens: Callable[[Journal], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    journal = Journal(path)
+    journal.append([record("before")])
+    happens(journal)
+    there = path.read_bytes() if path.exists() else b""
+    for name in ("ours", "on its way"):
+        if happens is somebody_appends:
+            journal.append([record(name)])
+            assert all(key(one) in journal for one in (name, "theirs"))
+        else:
+            with pytest.raises(NotOursError, match="Every reply is kept in it"):
+                journal.append([record(name)])
+    assert path.read_bytes().startswith(there)
+    journal.close()
+    path.with_name("calls.jsonl.lock").unlink(missing_ok=True)
+    with Journal(path) as journal:
+        assert all(journal.get(key(name)) is not None for name in ("ours", "on its way"))
+        assert (key("theirs") in journal) == (happens is somebody_appends)
+    assert [one.name for one in tmp_path.iterdir()] == ["calls.jsonl"]
+
+
+def test_who_is_passed_by_in_the_middle_of_a_write_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk without locks, where it is not alone."""
+    journal, real = Journal(tmp_path / "calls.jsonl"), os.write
+
+    def write(file: int, data: bytes) -> int:
+        monkeypatch.undo()
+        somebody_appends(journal)
+        return real(file, data)
+
+    monkeypatch.setattr(os, "write", write)
+    journal.append([record("a"), record("b", "second")])
+    assert answer_of(journal, key("b"))["reply"] == "second"
+    assert key("theirs") in journal
+    journal.append([record("c")])
+    journal.close()
+    names = [r["prompt_sha256"] for r in records(journal.path)]
+    assert names == ["theirs", "a", "b", "c"]
+
+
+def test_processes_of_a_run_append_to_one_journal(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        others = [
+            subprocess.Popen([sys.executable, "-c", _APPENDS, str(path), name], cwd=SUPPORT)
+            for name in "ab"
+        ]
+        for at in range(100):
+            journal.append([record(f"0{at}")])
+        assert [other.wait() for other in others] == [0, 0]
+        journal.catch_up()
+        assert answered(journal) == 300
+        assert answer_of(journal, key("b99"))["reply"] == "b" * 5000
+    assert len(list(records(path))) == 300
+
+
+_APPENDS = """
+import sys
+from pathlib import Path
+from test_journal import record
+from vlmeval_findit.engine.journal.writer import Journal
+path, name = sys.argv[1:]
+with Journal(Path(path), shared=True) as journal:
+    for at in range(100):
+        journal.append([record(f"{name}{at}", name * 5000)])
+"""
+
+
+def test_a_line_that_another_process_tore_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal, Journal(path, shared=True) as other:
+        journal.append([record("a")])
+        with path.open("ab") as f:
+            f.write(as_line(record("torn"))[:-20])
+        other.append([record("b")])
+        assert key("a") in other
+        journal.append([record("c")])
+        assert [key(name) in journal for name in ("a", "b", "c", "torn")] == [True] * 3 + [False]
+    assert [r["prompt_sha256"] for r in records(path)] == ["a", "b", "c"]
+
+
+# --- a full disk ----------------------------------------------------------------------------------
+
+
+def fill(journal: Journal, name: str = "") -> tuple[int, DiskFullError]:
+    """Append until the disk is full; the number of the record that found it so, and the error."""
+    for at in range(1000):
+        try:
+            journal.append([record(f"{name}{at}", "x" * 100)])
+        except DiskFullError as error:
+            return at, error
+    raise AssertionError("never full")
+
+
+class SmallDisk:
+    """Writes fail when the files in a folder would hold more than so many bytes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, size: int) -> None:
+        real = os.write
+
+        def write(handle: int, data: bytes) -> int:
+            used = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            room = max(size - used, 0)
+            if not room:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real(handle, data[:room])
+
+        monkeypatch.setattr(os, "write", write)
+
+
+def test_a_full_disk_keeps_what_is_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    journal = Journal(path, reserve=4000)
+    SmallDisk(monkeypatch, tmp_path, 8000)
+    kept, full = fill(journal)
+    assert "every reply is kept" in str(full)
+    # The reserve is free now: the reply that found the disk full is kept, and some more are.
+    journal.append([record("on its way")])
+    more, full = fill(journal, "more ")
+    assert "1 replies could not be kept" in str(full)
+    assert full.lost == 1
+    journal.close()
+    monkeypatch.undo()
+    with Journal(path) as journal:
+        assert all(key(str(at)) in journal for at in range(kept + 1))
+        assert key("on its way") in journal
+        assert key(f"more {more}") not in journal
+
+
+def test_a_disk_that_fails_otherwise_is_no_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    with Journal(path) as journal:
+        journal.append([record("a")])
+
+        def fail(handle: int, data: bytes) -> int:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(os, "write", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            journal.append([record("b")])
+        monkeypatch.undo()
+        journal.append([record("c")])
+    assert [r["prompt_sha256"] for r in records(path)] == ["a", "c"]
+
+
+def test_a_disk_without_room_for_the_reserve_is_found_out_by_a_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real = Path.open
+
+    def opened(path: Path, *how: Any, **more: Any) -> Any:
+        if path.name.endswith(".reserve"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, *how, **more)
+
+    monkeypatch.setattr(Path, "open", opened)
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        journal.append([record("a")])
+    assert "no reserve for a full disk" in caplog.text
+
+
+@pytest.mark.parametrize(("seconds", "syncs"), [(0.0, 3), (1e9, 0)])
+def test_replies_are_made_to_last_now_and_then_and_at_the_end(
+    seconds: float, syncs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr("vlmeval_findit.engine.journal.writer.SYNC_SECONDS", seconds)
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        for name in "abc":
+            journal.append([record(name)])
+        assert len(synced) == syncs
+    assert len(synced) == (syncs or 1)

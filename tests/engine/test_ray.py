@@ -1,0 +1,116 @@
+"""A sweep over a local Ray of two workers: who kills it loses nothing, and it leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, go
+from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
+from paths import python_path
+
+from vlmeval_findit.core.work import Answer
+from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.ray_backend import RayBackend
+from vlmeval_findit.models.model_asker import ModelAsker
+
+psutil = pytest.importorskip("psutil")
+pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
+
+pytestmark = pytest.mark.slow
+
+TWO = Inference(replicas=2, cpus=0.5)
+SMALL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
+
+
+@pytest.fixture(autouse=True)
+def _workers_find_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", python_path())
+
+
+@pytest.fixture
+def own_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files whose path is short, as Ray's sockets need it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield Path(folder)
+
+
+def listening() -> set[str]:
+    """The addresses that this process and its children listen on."""
+    me = psutil.Process()
+    found = set()
+    for process in (me, *me.children(recursive=True)):
+        for one in process.net_connections("inet"):
+            if one.status in (psutil.CONN_LISTEN, psutil.CONN_NONE):
+                found.add(str(ip_address(one.laddr.ip.removeprefix("::ffff:"))))
+    return found
+
+
+def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_path: Path) -> None:
+    before = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    assert not listening()
+    heard: set[str] = set()
+    handlers: list[Any] = []
+
+    class Watching(Silent):
+        def answered(self, answers: Sequence[Answer]) -> None:
+            heard.update(listening())
+            handlers.append(signal.getsignal(signal.SIGTERM))
+            super().answered(answers)
+
+    host = FakeHost(None, lambda _: RayBackend(lambda: ModelAsker(FakeModel()), TWO))
+    go(demo_sweep(tmp_path, SMALL), host, watcher=Watching())
+    assert heard == {"127.0.0.1"}
+    assert set(handlers) == {before[1]}, "Ray's own handler of SIGTERM ends the process at once"
+    assert not list(own_tmp.iterdir())
+    changed = {name for name, _ in os.environ.items() ^ before[0].items()}
+    # The others Ray sets itself, and leaves.
+    assert changed <= {"RAY_USAGE_STATS_ENABLED", "RAY_AUTH_MODE", "PYTHONBREAKPOINT"}
+
+
+def rays(folder: Path) -> list[str]:
+    """The processes that were started with a folder of Ray's below another."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(f"{folder}/findit-ray-" in word for word in process.info["cmdline"] or ()):
+            found.append(" ".join(process.info["cmdline"])[:200])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("number", "times"), [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGKILL, 1)]
+)
+def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, own_tmp: Path) -> None:
+    begun, answered = RAY_REPLICAS * (QUICK + 1), RAY_REPLICAS * QUICK
+    with hanging("ray", own_tmp) as run:
+        run.until(lambda: run.asked() == begun and run.answered() == answered)
+        assert rays(own_tmp)
+        if number == signal.SIGKILL:
+            os.killpg(run.process.pid, number)
+            assert run.ends() == -number
+        else:
+            # A terminal sends Ctrl-C to every process of the group.
+            run.stop(number, everybody=number == signal.SIGINT)
+            if times == 2:
+                os.kill(run.process.pid, number)
+            else:
+                run.release()
+                answered = begun
+            assert run.ends() == 130
+            assert one_line(run)
+            assert not list(own_tmp.glob("findit-ray-*"))
+            assert not rays(own_tmp)
+    assert run.answered() == answered
+    assert run.asked() == begun, "nothing else began"
+    model = FakeModel()
+    go(demo_sweep(own_tmp), FakeHost(model))
+    assert model.calls == 100 - answered
+    keys = answered_keys(own_tmp / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == 100

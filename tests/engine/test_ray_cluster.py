@@ -1,0 +1,305 @@
+"""Replicas on several machines, which are raylets of this one: what goes wrong costs no answer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, files, go
+from fake_program import is_alive
+from paths import ROOT, SUPPORT
+
+from vlmeval_findit.engine import ray_backend
+from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.ray_backend import RayBackend
+from vlmeval_findit.engine.ray_cluster import _LOOPBACK
+from vlmeval_findit.models.model_asker import ModelAsker
+from vlmeval_findit.sweeps.run import UnfinishedError
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 0.02
+"""What a call takes."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A cluster whose head runs no replica; machines are added by tests."""
+    from ray.cluster_utils import Cluster
+
+    quick = {
+        "health_check_initial_delay_ms": 500,
+        "health_check_period_ms": 300,
+        "health_check_timeout_ms": 1000,
+        "health_check_failure_threshold": 3,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(_LOOPBACK, "0")
+        patch.setattr("ray._private.ray_constants.ENABLE_RAY_CLUSTER", False)
+        places = [str(ROOT), str(SUPPORT), *sys.path]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        head = {"num_cpus": 0, "_system_config": quick, **MACHINE}
+        made = Cluster(initialize_head=True, head_node_args=head)
+        before = signal.getsignal(signal.SIGTERM)
+        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        signal.signal(signal.SIGTERM, before)
+        yield made
+        ray.shutdown()
+        made.shutdown()
+
+
+MACHINE: Mapping[str, Any] = {
+    "include_dashboard": False,
+    "node_ip_address": "127.0.0.1",
+    "object_store_memory": 100 << 20,
+}
+
+
+class Machines:
+    """Machines of one test; each has room for one replica."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self.nodes: list[Any] = []
+
+    def add(self, count: int = 1, **resources: Any) -> list[str]:
+        """Their names, when they are there."""
+        new = [
+            self._cluster.add_node(**{"num_cpus": 1, **MACHINE, **resources}) for _ in range(count)
+        ]
+        self.nodes += new
+        until(lambda: {one.node_id for one in new} <= self._alive())
+        return [one.node_id for one in new]
+
+    def kill(self, name: str) -> None:
+        (node,) = (one for one in self.nodes if one.node_id == name)
+        self.nodes.remove(node)
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    def remove_all(self) -> None:
+        for node in self.nodes:
+            self._cluster.remove_node(node, allow_graceful=True)
+        gone = {node.node_id for node in self.nodes}
+        until(lambda: not gone & self._alive())
+
+    def _alive(self) -> set[str]:
+        return {one["NodeID"] for one in ray.nodes() if one["Alive"]}
+
+
+@pytest.fixture
+def machines(cluster: Any) -> Iterator[Machines]:
+    made = Machines(cluster)
+    yield made
+    made.remove_all()
+
+
+def load(how: Mapping[str, str], marks: Path) -> ModelAsker:
+    """A model that does on each machine what is said of that, and writes down its calls."""
+    here = ray.get_runtime_context().get_node_id()
+    kind, calls = how.get(here, ""), marks / "calls"
+    (marks / f"{kind or 'well'}-{os.getpid()}").touch()
+    if kind == "does not load":
+        raise OSError("no such checkpoint")
+    if kind == "late":
+        until(lambda: is_gone("fails", marks))
+
+    def on_call(number: int, text: str) -> None:
+        if (marks / "poison").exists() and '"horse"' in text:
+            os._exit(1)
+        with calls.open("a") as file:
+            file.write(f"{here}\n")
+        if kind == "warns" and number == 1:
+            until(lambda: is_gone("fails", marks))
+            (marks / "environment").write_text(repr(dict(os.environ)))
+            logging.getLogger("a model").warning("it is hot in here")
+        if kind == "fails":
+            raise RuntimeError("CUDA error: an illegal memory access")
+        if kind == "slow":
+            until(lambda: count(calls) > 60)
+        if kind == "dies" and number == 6 and not (marks / "died").exists():
+            (marks / "died").touch()
+            time.sleep(1)  # what is before it in its item has come home
+            os._exit(1)
+        time.sleep(SECONDS)
+
+    return ModelAsker(FakeModel(on_call))
+
+
+def count(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def is_gone(kind: str, marks: Path) -> bool:
+    """Whether there was a replica of a kind, and is no more."""
+    pids = [int(path.name.rpartition("-")[2]) for path in marks.glob(f"{kind}-*")]
+    return bool(pids) and not any(map(is_alive, pids))
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 600
+    while not happened():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it does not happen")
+        time.sleep(0.02)
+
+
+class Run:
+    """A sweep over machines, and what is seen of it."""
+
+    def __init__(self, folder: Path, how: Mapping[str, str], inference: Inference) -> None:
+        self.folder = folder
+        self.marks = folder / "marks"
+        self.marks.mkdir(parents=True)
+        self.watcher = Silent()
+        self._host = FakeHost(
+            None, lambda _: RayBackend(partial(load, dict(how), self.marks), inference)
+        )
+
+    def go(self) -> Run:
+        go(demo_sweep(self.folder), self._host, watcher=self.watcher)
+        return self
+
+    def calls(self) -> Counter[str]:
+        """By machine, the calls that its replica was asked."""
+        return Counter((self.marks / "calls").read_text().splitlines())
+
+    def when(self, calls: int, then: Callable[[], None]) -> None:
+        """Do something after so many calls, while it goes on."""
+
+        def wait() -> None:
+            until(lambda: count(self.marks / "calls") >= calls)
+            then()
+
+        threading.Thread(target=wait).start()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lmu_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The files of a run on one machine."""
+    folder = tmp_path_factory.mktemp("alone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(lmu_data))
+        go(demo_sweep(folder), FakeHost(FakeModel()))
+    return files(folder / "out")
+
+
+def check(run: Run, undisturbed: Mapping[str, str]) -> None:
+    """Every call has its answer once, and the files are those of one machine."""
+    keys = answered_keys(run.folder / "calls.jsonl")
+    assert len(keys) == len(set(keys)) == 100
+    assert files(run.folder / "out") == undisturbed
+
+
+def test_who_dies_in_the_middle_costs_no_answer(
+    machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
+) -> None:
+    """A process by itself, and a machine with all that is on it."""
+    one, two, other = machines.add(3)
+    run = Run(tmp_path, {one: "dies"}, Inference(replicas=3))
+    run.when(calls=25, then=lambda: machines.kill(two))
+    run.go()
+    check(run, undisturbed)
+    assert run.calls()[other] > 20
+    assert run.calls().total() < 100 + 32, "what one item had is asked again at most"
+
+
+def test_an_item_that_kills_its_replica_fails_and_takes_nothing_else_with_it(
+    machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
+) -> None:
+    machines.add(2)
+    run = Run(tmp_path, {}, Inference(replicas=2))
+    (run.marks / "poison").touch()
+    run.go()
+    failed = sum(answer.error is not None for answer in run.watcher.answers)
+    assert 0 < failed < 100
+    assert len(run.watcher.answers) == 100
+    (run.marks / "poison").unlink()
+    run.go()
+    check(run, undisturbed)
+
+
+def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
+    machines: Machines,
+    tmp_path: Path,
+    undisturbed: Mapping[str, str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One is late, and one begins its work, when the sick one is retired; the slow one goes on when
+    others have done most.
+    """
+    bad, sick, slow, late, well = machines.add(5)
+    monkeypatch.setenv("FINDIT_SERVER_KEY", "a-key-of-a-server")
+    monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"X-Auth": "a-key-of-a-server"}')
+    monkeypatch.setenv("FINDIT_SCENES_MB", "77")
+    how = {bad: "does not load", sick: "fails", slow: "slow", late: "late", well: "warns"}
+    run = Run(tmp_path, how, Inference(replicas=5)).go()
+    check(run, undisturbed)
+    assert not any(answer.error for answer in run.watcher.answers)
+    assert run.calls()[bad] == 0
+    assert 0 < run.calls()[well] == 100 - run.calls()[slow] - run.calls()[late]
+    assert "does not load its model: OSError: no such checkpoint" in caplog.text
+    assert run.calls()[sick] > 0
+    assert "fails every call and is retired: RuntimeError: RuntimeError: CUDA error" in caplog.text
+    assert len(list(run.marks.glob("fails-*"))) == 1, "it is not started again"
+    assert re.search(r"replica \d on \S+: it is hot in here", caplog.text)
+    environment = (run.marks / "environment").read_text()
+    assert "'FINDIT_SCENES_MB': '77'" in environment
+    assert "a-key-of-a-server" not in environment
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("does not load", "OSError: no such checkpoint"),
+        ("has another version", "has another version of this package"),
+    ],
+)
+def test_where_no_replica_is_left_the_end_is_clear(
+    kind: str, why: str, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one,) = machines.add()
+    run = Run(tmp_path, {one: kind}, Inference(replicas=1))
+    if kind == "has another version":
+        monkeypatch.setattr(ray_backend, "code_sha256", lambda: "another")
+    with pytest.raises(UnfinishedError, match=f"it cannot be loaded: .*{why}"):
+        run.go()
+    keys = answered_keys(tmp_path / "calls.jsonl")
+    assert not keys
+
+
+def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(
+    machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
+) -> None:
+    """What it starts for tensor parallelism is beside it: two on two machines are not enough."""
+    machines.add(2, num_gpus=1, num_cpus=2)
+    (both,) = machines.add(num_gpus=2, num_cpus=2)
+    with pytest.raises(ValueError, match=r"--gpus 0: .* has 4 GPUs. Type --gpus 1"):
+        Run(tmp_path / "without", {}, Inference(replicas=1)).go()
+    run = Run(tmp_path, {}, Inference(replicas=1, gpus=2)).go()
+    check(run, undisturbed)
+    assert set(run.calls()) == {both}
+
+
+def test_all_calls_of_an_item_may_fail_without_a_replica_being_sick(
+    machines: Machines, tmp_path: Path
+) -> None:
+    """Two say so: it is the item."""
+    one, other = machines.add(2)
+    run = Run(tmp_path, {one: "fails", other: "fails"}, Inference(replicas=2)).go()
+    assert len(run.watcher.answers) == 100
+    assert all("illegal memory access" in (answer.error or "") for answer in run.watcher.answers)

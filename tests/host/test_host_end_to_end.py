@@ -1,0 +1,372 @@
+"""The whole path through the real VLMEvalKit, as its users start it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from host_runs import (
+    RUN_FINDIT,
+    STOCK,
+    digest,
+    environment,
+    figures,
+    kill_midway,
+    predictions,
+    replies,
+    require_host,
+    run,
+)
+from paths import ROOT
+from upstream import COMMIT, make_clone
+
+from vlmeval_findit.core.identity import read_identity
+from vlmeval_findit.core.question import rows_from
+
+pytestmark = [pytest.mark.host, pytest.mark.slow]
+
+DATA = "FindIt_Demo_xyxy_json"
+MODEL = "FindIt-Nano"
+LIFE, LIFE_ROWS = "FindIt_Scenes_mini_xyxy_json", 50
+"""More rows than a model gets at a time under VLMEvalKit's runner, so it can be killed midway."""
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_host()
+    return tmp_path_factory.mktemp("lmu")
+
+
+@pytest.fixture(scope="module")
+def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The work folder of an undisturbed run through run_findit.py."""
+    cwd = tmp_path_factory.mktemp("finished")
+    done = run(
+        RUN_FINDIT,
+        ["--data", DATA, LIFE, "FindIt_Demo_video_f8_all_text", "--model", MODEL, "FullImage"],
+        cwd,
+        environment(lmu),
+    )
+    assert done.returncode == 0, done.stdout
+    return cwd / "outputs"
+
+
+def test_a_run_leaves_score_details_and_provenance(finished: Path) -> None:
+    path = predictions(finished, MODEL, DATA)
+    assert path.suffix == ".json", "xlsx would cut replies"
+    details = [
+        json.loads(line)
+        for line in path.with_name(f"{path.stem}_details.jsonl").read_text().splitlines()
+    ]
+    provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+    assert len(details) == len(replies(path)) == provenance["predictions"]["rows"] == 19
+    assert provenance["spaces"] == [{"kind": "grid1000", "source": "recorded by the run"}]
+    assert provenance["identity"]["prompts"].startswith("findit-own-")
+    assert provenance["sizes_recorded"] == 19
+    assert provenance["identity"]["host"]["ms-vlmeval"]
+    assert sum(d["tp"] for d in details) == provenance["totals"]["tp"]
+
+
+def test_the_run_summary_shows_f1(finished: Path) -> None:
+    status = json.loads(next(finished.glob(f"{MODEL}/**/status.json")).read_text())
+    entry = status["datasets"][DATA]
+    assert entry["primary_metric"] == "F1@0.5"
+    assert entry["metrics"][entry["primary_metric"]] == pytest.approx(
+        figures(predictions(finished, MODEL, DATA))["f1"], abs=1e-3
+    )
+
+
+def test_full_image_is_the_floor(finished: Path) -> None:
+    for data in (DATA, "FindIt_Demo_video_f8_all_text"):
+        floor = figures(predictions(finished, "FullImage", data))
+        assert floor["f1"] > 0
+        assert floor["adherence"] == 100
+
+
+def test_the_stock_runner_gives_the_same(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    done = run(STOCK, ["--data", DATA, "--model", MODEL], tmp_path, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    stock = predictions(tmp_path / "outputs", MODEL, DATA)
+    assert replies(stock) == replies(predictions(finished, MODEL, DATA))
+    assert figures(stock) == figures(predictions(finished, MODEL, DATA))
+
+
+# --- the life of a run ----------------------------------------------------------------------------
+
+SWEEP = """\
+models: FindIt-Nano
+datasets: Scenes_mini
+representations: xyxy
+outputs: json
+work_dir: outputs
+journal: outputs/calls.jsonl
+"""
+
+
+@pytest.mark.parametrize("program", ["ms-vlmeval", "upstream", "stock", "sweep"])
+def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Path) -> None:
+    """Killed, continued, run again, scored again, moved and exported: one run, the same figures."""
+    env = environment(lmu)
+    arguments = ["--data", LIFE, "--model", MODEL]
+    command = [*RUN_FINDIT, *arguments]
+    if program == "upstream":
+        env["PYTHONPATH"] = str(make_clone(tmp_path / "clone"))
+    if program == "stock":
+        command = [str(make_clone(tmp_path / "clone") / "run.py"), *arguments]
+    if program == "sweep":
+        (tmp_path / "sweep.yaml").write_text(SWEEP)
+        command = [*RUN_FINDIT, "sweep", "sweep.yaml"]
+    before = kill_midway(command, tmp_path, env, 5)
+    assert 5 <= before < LIFE_ROWS
+    done = run(command[:1], command[1:], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    path = predictions(tmp_path / "outputs", MODEL, LIFE)
+    whole = predictions(finished, MODEL, LIFE)
+
+    def look(at: Path) -> None:
+        assert figures(at) == figures(whole)
+        assert digest(at) == digest(whole)
+        assert replies(at) == replies(whole)
+
+    look(path)
+    journal = next((tmp_path / "outputs").rglob("*calls.jsonl"))
+    assert journal.read_bytes().count(b"\n") == LIFE_ROWS, "no call was made twice"
+
+    again = run(
+        command[:1], [*command[1:], *["--reuse"] * (program == "ms-vlmeval")], tmp_path, env
+    )
+    assert again.returncode == 0, again.stdout
+    assert journal.read_bytes().count(b"\n") == LIFE_ROWS
+    if program != "sweep":
+        assert "nothing is left to ask" in again.stdout
+    if program == "upstream":
+        assert f"VLMEvalKit: VLMEvalKit {COMMIT[:12]}, " in again.stdout
+        recorded = read_identity(path)
+        assert recorded is not None
+        assert recorded.host == {"VLMEvalKit": COMMIT[:12]}
+    path = min((tmp_path / "outputs").rglob(path.name), key=lambda p: len(p.parts))
+    look(path)
+
+    moved = tmp_path / "elsewhere"
+    shutil.move(tmp_path / "outputs", moved)
+    path = moved / path.relative_to(tmp_path / "outputs")
+    assert run(RUN_FINDIT, ["score", str(path)], tmp_path, env).returncode == 0
+    look(path)
+    export = ["export", str(path), "--to", "coco", "--out", "coco"]
+    assert run(RUN_FINDIT, export, tmp_path, env).returncode == 0
+    boxes = json.loads((tmp_path / "coco" / f"{path.stem}_coco_results.json").read_text())
+    assert len(boxes) == figures_of(path)["n_pred"]
+
+
+def figures_of(path: Path) -> dict[str, int]:
+    return json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())["totals"]
+
+
+def test_a_run_goes_on_under_any_program(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    """Begun under one host, continued under the other, finished by a sweep."""
+    clone = make_clone(tmp_path / "clone")
+    arguments = ["--data", LIFE, "--model", MODEL]
+    env = environment(lmu)
+    kill_midway([*RUN_FINDIT, *arguments], tmp_path, env, 4)
+    done = run([str(clone / "run.py")], arguments, tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    path = tmp_path / "outputs" / MODEL / f"{MODEL}_{LIFE}.json"
+    assert figures(path) == figures(predictions(finished, MODEL, LIFE))
+    assert digest(path) == digest(predictions(finished, MODEL, LIFE))
+    calls = tmp_path / "outputs" / MODEL / f"{MODEL}_{LIFE}_calls.jsonl"
+    assert calls.read_bytes().count(b"\n") == LIFE_ROWS
+
+
+def test_where_there_is_no_runner_it_says_what_to_type(lmu: Path, tmp_path: Path) -> None:
+    clone = make_clone(tmp_path / "clone")
+    (clone / "run.py").unlink()
+    env = environment(lmu, PYTHONPATH=str(clone))
+    done = run(RUN_FINDIT, ["--data", DATA, "--model", MODEL], tmp_path, env)
+    assert done.returncode == 2
+    assert "In a clone of it, type:\n  python run.py " in done.stdout
+    assert f" --data {DATA} --model {MODEL}\n" in done.stdout
+
+
+def test_another_checkpoint_under_one_name_is_refused(lmu: Path, tmp_path: Path) -> None:
+    """A replay of other replies is what another checkpoint is to a model with weights."""
+    env = environment(lmu)
+    for number, box in enumerate(("[1, 2, 3, 4]", "[5, 6, 700, 800]")):
+        folder = tmp_path / f"recorded{number}"
+        folder.mkdir()
+        rows = [{"index": i, "prediction": f'[{{"bbox": {box}}}]'} for i in range(19)]
+        (folder / f"FullImage_{DATA}.json").write_text(json.dumps(rows))
+    first = ["--data", DATA, "--model", "Replay=recorded0"]
+    assert run(RUN_FINDIT, first, tmp_path, env).returncode == 0
+    other = ["--data", DATA, "--model", "Replay=recorded1"]
+    for pred_format in ("json", "xlsx"):
+        env["PRED_FORMAT"] = pred_format
+        done = run(RUN_FINDIT, other, tmp_path, env)
+        assert done.returncode == 2, done.stdout
+        assert "setting SHA-256: recorded" in done.stdout
+    env["PRED_FORMAT"] = "json"
+    done = run(RUN_FINDIT, [*other, "--force"], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    path = tmp_path / "outputs" / "Replay" / f"Replay_{DATA}.json"
+    assert {"700" in text for text in replies(path).values()} == {True}, "none of the other's"
+    assert "[1, 2, 3, 4]" in path.with_name(f"Replay_{DATA}.replaced-1.json").read_text()
+    board = run(RUN_FINDIT, ["leaderboard", "outputs"], tmp_path, env)
+    assert board.returncode == 0, board.stdout
+    assert "--force went over went on: setting SHA-256" in board.stdout
+
+
+def test_score_again_needs_no_model(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    before = figures(predictions(finished, MODEL, DATA))
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    path = predictions(copy, MODEL, DATA)
+    for beside in path.parent.glob(f"{path.stem}_*"):
+        beside.unlink()
+    blocked = "import sys; sys.modules.update(torch=None, vlmeval=None);"
+    program = ["-c", f"{blocked} from vlmeval_findit.cli import main; sys.exit(main())"]
+    done = run(program, ["score", str(path)], ROOT, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    assert f"{before['f1']:.1f}" in done.stdout
+    assert figures(path) == before
+
+
+def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    config = {
+        "model": {
+            "Recorded": {
+                "class": "FindItReplay",
+                "predictions": str(predictions(finished, MODEL, DATA)),
+            }
+        },
+        "data": {DATA: {"class": "FindItObjectDetection", "dataset": DATA}},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    done = run(STOCK, ["--config", "config.json"], tmp_path, environment(lmu))
+    assert done.returncode == 0, done.stdout
+    again = predictions(tmp_path / "outputs", "Recorded", DATA)
+    assert again.suffix == ".json"
+    assert replies(again) == replies(predictions(finished, MODEL, DATA))
+    assert figures(again) == figures(predictions(finished, MODEL, DATA))
+
+
+def test_replay_on_the_command_line(finished: Path, lmu: Path, tmp_path: Path) -> None:
+    source = predictions(finished, "FullImage", DATA).parent
+    done = run(
+        RUN_FINDIT, ["--data", DATA, "--model", f"Replay={source}"], tmp_path, environment(lmu)
+    )
+    assert done.returncode == 0, done.stdout
+    again = predictions(tmp_path / "outputs", "Replay", DATA)
+    assert figures(again) == figures(predictions(finished, "FullImage", DATA))
+
+
+def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
+    lmu: Path, tmp_path: Path
+) -> None:
+    arguments = ["--data", DATA, "--model", "Qwen2-VL-7B-Instruct"]
+    done = run(STOCK, arguments, tmp_path, environment(lmu))
+    assert "it is not guessed" in done.stdout
+    assert "Infer" not in done.stdout
+
+
+def test_what_failed_ends_the_stock_runner_with_a_status(
+    finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "outputs")
+    recorded = tmp_path / "outputs" / MODEL / f"{MODEL}_{DATA}_identity.json"
+    recorded.write_text(json.dumps({**json.loads(recorded.read_text()), "prompt_hash": "others"}))
+    arguments = ["--data", DATA, "--model", MODEL]
+    done = run(STOCK, arguments, tmp_path, environment(lmu))
+    assert done.returncode == 1
+    assert f"FindIt: {MODEL} on {DATA}: " in done.stdout
+    done = run(RUN_FINDIT, arguments, tmp_path, environment(lmu))
+    assert done.returncode == 2, "refused before the host starts"
+    assert "hash of the prompts: recorded others" in done.stdout
+    done = run(
+        STOCK, ["--data", "FindIt_Pascal_xyxy_json", "--model", MODEL], tmp_path, environment(lmu)
+    )
+    assert done.returncode == 1, "its images are missing"
+    assert "FindIt: any model on FindIt_Pascal_xyxy_json: " in done.stdout
+
+
+@pytest.mark.parametrize("program", [STOCK, RUN_FINDIT])
+def test_a_score_that_failed_ends_a_run_with_a_status(
+    program: list[str], finished: Path, lmu: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "outputs")
+    score = tmp_path / "outputs" / MODEL / f"{MODEL}_{DATA}_score.csv"
+    score.unlink()
+    score.mkdir()
+    done = run(program, ["--data", DATA, "--model", MODEL], tmp_path, environment(lmu))
+    assert done.returncode == 1, done.stdout
+    assert f"FindIt: {MODEL} on {DATA}: [Errno 21] Is a directory" in done.stdout
+
+
+def test_switched_off_the_host_knows_nothing_of_us(lmu: Path, tmp_path: Path) -> None:
+    env = environment(lmu, VLMEVAL_FINDIT="0")
+    code = f"from vlmeval.dataset import build_dataset; print('built', build_dataset('{DATA}'))"
+    done = run(["-W", "ignore", "-c", code], [], tmp_path, env)
+    assert "built None" in done.stdout, done.stdout
+
+
+@pytest.mark.shared
+def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> None:
+    """Thirteen photographs are there: the run is refused, or leaves rows out and says so."""
+    tables = tmp_path / "tables"
+    env = environment(lmu, FINDIT_TABLES=str(tables))
+    command = ["data", "get", "Pascal", "--from", str(shared / "findit-subsets"), "--no-images"]
+    done = run(RUN_FINDIT, [*command, "--out", str(tables)], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+
+    data = ["--data", "FindIt_Pascal_xyxy_json", "FindIt_Pascal_multilabel_xyxy_json"]
+    images = ["--image-root", f"Pascal={shared / 'images' / 'pascal'}"]
+    done = run(RUN_FINDIT, [*data, "--model", MODEL, *images], tmp_path, env)
+    assert done.returncode == 2
+    assert "991 of 1000 rows have no usable image" in done.stdout
+    assert "images.Pascal in configs/datasets.yaml" in done.stdout
+
+    skip = [*images, "--skip-missing-images"]
+    done = run(RUN_FINDIT, [*data, "--model", MODEL, *skip], tmp_path, env)
+    assert done.returncode == 0, done.stdout
+    for name, rows in (("FindIt_Pascal_xyxy_json", 9), ("FindIt_Pascal_multilabel_xyxy_json", 7)):
+        path = predictions(tmp_path / "outputs", MODEL, name)
+        provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
+        assert provenance["predictions"]["rows"] == rows
+        assert len(rows_from(provenance["identity"]["left_out"])) == 1000 - rows
+        before = figures(path)
+        assert run(RUN_FINDIT, ["score", str(path)], tmp_path, env).returncode == 0
+        assert figures(path) == before
+
+    stock_env = {
+        **env,
+        "FINDIT_IMAGES": f"Pascal={shared / 'images' / 'pascal'}",
+        "FINDIT_SKIP_MISSING": "1",
+    }
+    arguments = [*data[:2], "--model", MODEL, "--work-dir", "stock"]
+    done = run(STOCK, arguments, tmp_path, stock_env)
+    assert done.returncode == 0, done.stdout
+    stock = predictions(tmp_path / "stock", MODEL, "FindIt_Pascal_xyxy_json")
+    ours = predictions(tmp_path / "outputs", MODEL, "FindIt_Pascal_xyxy_json")
+    assert figures(stock) == figures(ours)
+
+
+@pytest.mark.parametrize(
+    "module", ["datasets", "models", "local", "api", "sweep_host", "inference", "entries"]
+)
+def test_our_modules_may_be_imported_before_the_host(
+    module: str, lmu: Path, tmp_path: Path
+) -> None:
+    """The start-up hook asks for our classes while one of our own modules imports the host."""
+    code = (
+        "import warnings; warnings.filterwarnings('error', message='vlmeval_findit could not')\n"
+        f"import vlmeval_findit.host.{module}\n"
+        "import vlmeval.dataset, vlmeval.config\n"
+        f"dataset = vlmeval.dataset.build_dataset('{DATA}')\n"
+        "assert type(dataset).__name__ == 'FindItObjectDetection'\n"
+        "assert 'FullImage' in vlmeval.config.supported_VLM"
+    )
+    done = run(["-c", code], [], tmp_path, environment(lmu))
+    assert done.returncode == 0, done.stdout

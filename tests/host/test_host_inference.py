@@ -1,0 +1,493 @@
+"""VLMEvalKit's inference of our datasets by our engine: its own function, in this process.
+
+``infer_data_job`` is what both hosts call.  Every test calls it as they do.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from engine_fakes import Killed, records
+from host_runs import environment, require_host, run
+from paths import SUPPORT
+
+from vlmeval_findit.core.identity import IdentityError, read_identity
+from vlmeval_findit.core.predictions import read_predictions
+from vlmeval_findit.core.replies import FAILED
+from vlmeval_findit.engine.journal import writer as journal_module
+from vlmeval_findit.engine.journal.writer import DiskFullError
+from vlmeval_findit.runs.score import score_file
+
+pytestmark = pytest.mark.host
+
+DATA = "FindIt_Demo_xyxy_json"
+ROWS = 19
+
+
+class Model:
+    """One of the host's kind: counts its calls; ``on_call`` may raise, or return another reply."""
+
+    def __init__(self, on_call: Callable[[int], Any] = lambda number: None) -> None:
+        self.calls = 0
+        self._on_call = on_call
+
+    def set_dump_image(self, dump: Callable[..., Any]) -> None:
+        self.dump = dump
+
+    def generate(self, message: Any, dataset: str) -> Any:
+        self.calls += 1
+        said = self._on_call(self.calls)
+        return f'[{{"bbox": [1, 2, {self.calls}, 900]}}]' if said is None else said
+
+
+def die_at_8(number: int) -> None:
+    if number == 8:
+        raise Killed
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The host with a model ``Mine`` (in thousandths) whose class is the host's own."""
+    require_host()
+    import vlmeval.config
+    import vlmeval.dataset
+    import vlmeval.inference
+
+    from vlmeval_findit.host import register
+    from vlmeval_findit.host.outcomes import OUTCOMES
+
+    register()
+    OUTCOMES.clear()
+    monkeypatch.setenv("PRED_FORMAT", "json")
+    monkeypatch.setenv("FINDIT_SPACE", "grid1000")
+    yield SimpleNamespace(
+        job=vlmeval.inference.infer_data_job,
+        dataset=vlmeval.dataset.build_dataset,
+        models=vlmeval.config.supported_VLM,
+        outcomes=OUTCOMES,
+    )
+    vlmeval.config.supported_VLM.pop("Mine", None)
+    OUTCOMES.clear()
+
+
+def ask(host: Any, model: Any, folder: Path, name: str = "Mine", **how: Any) -> Any:
+    """As the host's loop does it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    how = {"api_nproc": 4, "retry_failed": True, "use_vllm": False, **how}
+    return host.job(model, str(folder), name, host.dataset(DATA), **how)
+
+
+def replies(folder: Path, suffix: str = "json") -> dict[int, str]:
+    found = read_predictions(folder / f"Mine_{DATA}.{suffix}")
+    return {reply.index: reply.text for reply in found}
+
+
+def test_other_datasets_are_the_hosts(host: Any, tmp_path: Path) -> None:
+    with pytest.raises(AttributeError, match="dataset_name"):
+        host.job(Model(), str(tmp_path), "Mine", SimpleNamespace())
+
+
+def test_a_run_and_the_same_run_again(host: Any, tmp_path: Path) -> None:
+    model = Model()
+    assert ask(host, model, tmp_path) is model, "the host keeps it for its next dataset"
+    assert model.calls == ROWS == len(replies(tmp_path))
+    assert model.dump is not None
+    before = {p: p.read_bytes() for p in tmp_path.iterdir() if p.suffix != ".lock"}
+    assert {p.name.removeprefix(f"Mine_{DATA}") for p in before} == {
+        ".json", "_identity.json", "_calls.jsonl",
+    }  # fmt: skip
+    again = Model()
+    ask(host, again, tmp_path)
+    assert again.calls == 0
+    assert {p: p.read_bytes() for p in before} == before
+    # The host's own name of a model: nothing is loaded where nothing is left to ask.
+    host.models["Mine"] = lambda: pytest.fail("loaded")
+    assert ask(host, "Mine", tmp_path) == "Mine"
+
+
+@pytest.mark.parametrize("is_api", [False, True], ids=["local", "api"])
+def test_killed_again_and_again_it_leaves_the_bytes_of_an_undisturbed_run(
+    host: Any, tmp_path: Path, is_api: bool
+) -> None:
+    class Mine(Model):
+        def generate(self, message: Any, dataset: str) -> Any:
+            super().generate(message, dataset)
+            return f"[[1, 2, {len(str(message)) % 900}, 900]]"
+
+    def left(folder: Path) -> dict[str, str]:
+        paths = (folder / f"Mine_{DATA}{end}.json" for end in ("", "_identity"))
+        return {one.name: re.sub(r',?\s*"asked_at": "[^"]*"', "", one.read_text()) for one in paths}
+
+    Mine.is_api = is_api  # type: ignore[attr-defined]
+    host.models["Mine"] = Mine
+    ask(host, Mine(), tmp_path / "whole")
+    asked = 0
+    for last in (1, 4, 6):
+
+        def die(number: int, last: int = last) -> None:
+            if number >= last:
+                raise Killed
+
+        model = Mine(die)
+        with pytest.raises(Killed):
+            ask(host, model, tmp_path / "killed")
+        asked = len(list(records(tmp_path / "killed" / f"Mine_{DATA}_calls.jsonl")))
+        assert not (tmp_path / "killed" / f"Mine_{DATA}.json").exists()
+        identity = read_identity(tmp_path / "killed" / f"Mine_{DATA}.json")
+        assert identity is not None, "written before the first call"
+        assert identity.rows == tuple(range(ROWS))
+    assert 0 < asked < ROWS
+    model = Mine()
+    ask(host, model, tmp_path / "killed")
+    assert model.calls == ROWS - asked
+    assert left(tmp_path / "killed") == left(tmp_path / "whole")
+
+
+def test_failed_calls_are_made_again_and_alone(host: Any, tmp_path: Path) -> None:
+    """Of the host's own wrappers, too, which record nothing."""
+    ask(host, Model(lambda n: f"{FAILED} via API." if n % 5 == 0 else None), tmp_path)
+    said = replies(tmp_path)
+    assert sum(text.startswith(FAILED) for text in said.values()) == 3
+    assert [str(bad) for bad in host.outcomes.bad()] == [
+        f"Mine on {DATA}: 3 calls failed; the first: {FAILED} via API."
+    ]
+    kept = Model()
+    ask(host, kept, tmp_path, retry_failed=False)
+    assert kept.calls == 0
+    again = Model()
+    ask(host, again, tmp_path)
+    assert again.calls == 3
+    assert host.outcomes.bad() == []
+    assert not any(text.startswith(FAILED) for text in replies(tmp_path).values())
+
+
+def test_an_exception_is_a_failed_call_whose_reason_is_told(
+    host: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def raises(number: int) -> None:
+        if number == 2:
+            raise RuntimeError("out of memory")
+
+    ask(host, Model(raises), tmp_path)
+    (bad,) = [reply for reply in read_predictions(tmp_path / f"Mine_{DATA}.json") if reply.failed]
+    assert "out of memory" in bad.text
+    assert "Model: a call failed: RuntimeError: out of memory" in caplog.messages
+    assert [str(one) for one in host.outcomes.bad()] == [
+        f"Mine on {DATA}: 1 calls failed; the first: RuntimeError: out of memory"
+    ]
+
+
+def test_a_score_that_failed_is_a_status(host: Any, tmp_path: Path) -> None:
+    expected = [("Mine", DATA), ("Other", DATA)]
+    ask(host, Model(), tmp_path)
+    assert host.outcomes.status == 0
+    assert host.outcomes.missing(expected, scored=False) == [f"Other on {DATA}: was not run"]
+    assert f"Mine on {DATA}: was not scored" in host.outcomes.missing(expected, scored=True)
+    score = tmp_path / f"Mine_{DATA}_score.csv"
+    score.mkdir()
+    with pytest.raises(IsADirectoryError):
+        host.dataset(DATA).evaluate(str(tmp_path / f"Mine_{DATA}.json"))
+    assert host.outcomes.status == 1
+    assert "Is a directory" in str(host.outcomes.bad()[0])
+    score.rmdir()
+    host.outcomes.clear()
+    host.dataset(DATA).evaluate(str(tmp_path / f"Mine_{DATA}.json"))
+    assert host.outcomes.status == 0
+    assert host.outcomes.missing(expected[:1], scored=True) == [], "with --mode eval"
+
+
+def test_a_full_disk_is_a_status_of_its_own(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.host import inference
+
+    def full(*anything: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inference, "write_rows", full)
+        with pytest.raises(OSError, match="No space left"):
+            ask(host, Model(), tmp_path / "calls")
+    assert host.outcomes.status == 3
+    host.outcomes.clear()
+    monkeypatch.setattr(journal_module.Journal, "_write", lambda *anything: None)
+    with pytest.raises(DiskFullError):
+        ask(host, Model(), tmp_path / "more")
+    assert host.outcomes.status == 3
+
+
+@pytest.mark.parametrize("text", ["\ud800 [1, 2, 3, 4]", "NA", "None", "", "=1+1", "x" * 40_000])
+def test_whatever_a_model_says_is_kept(host: Any, tmp_path: Path, text: str) -> None:
+    ask(host, Model(lambda number: text), tmp_path)
+    assert set(replies(tmp_path).values()) == {text}
+    assert {record["reply"] for record in records(tmp_path / f"Mine_{DATA}_calls.jsonl")} == {text}
+    score_file(tmp_path / f"Mine_{DATA}.json")
+
+
+def test_a_model_that_says_the_hosts_words_for_a_failure(host: Any, tmp_path: Path) -> None:
+    """Where the record says that it answered, it did."""
+    from vlmeval_findit.core.replies import Recorded
+
+    said = f"{FAILED} via API."
+    extra = Recorded(space={"kind": "grid1000"}, finish_reason="stop").as_json()
+    ask(host, Model(lambda n: {"prediction": said, "extra_records": extra}), tmp_path)
+    assert host.outcomes.bad() == []
+    assert not any(r.failed for r in read_predictions(tmp_path / f"Mine_{DATA}.json"))
+    again = Model()
+    ask(host, again, tmp_path)
+    assert again.calls == 0
+
+
+def test_another_format_of_predictions_drops_nothing(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "x" * 40_000
+    ask(host, Model(lambda n: long if n == 1 else None), tmp_path)
+    whole = replies(tmp_path)
+    for suffix in ("tsv", "xlsx"):
+        monkeypatch.setenv("PRED_FORMAT", suffix)
+        model = Model()
+        ask(host, model, tmp_path)
+        assert model.calls == 0
+        cut = {i: text[:32_767] if suffix == "xlsx" else text for i, text in whole.items()}
+        assert replies(tmp_path, suffix) == cut
+    monkeypatch.setenv("PRED_FORMAT", "json")
+    ask(host, Model(), tmp_path)
+    assert replies(tmp_path) == whole
+
+
+def test_predictions_without_a_journal_are_gone_on_from(host: Any, tmp_path: Path) -> None:
+    """A run that the engine made, or an earlier version of ours under the host."""
+    ask(host, Model(lambda n: f"{FAILED} via API." if n == 3 else None), tmp_path)
+    (tmp_path / f"Mine_{DATA}_calls.jsonl").unlink()
+    model = Model()
+    ask(host, model, tmp_path)
+    assert model.calls == 1
+
+
+def test_a_torn_prediction_file_is_kept_and_asked_again(host: Any, tmp_path: Path) -> None:
+    (tmp_path / f"Mine_{DATA}.json").write_text('[{"index": 0, "predic')
+    model = Model()
+    ask(host, model, tmp_path)
+    assert model.calls == ROWS
+    assert (tmp_path / f"Mine_{DATA}.replaced-1.json").read_text().endswith("predic")
+
+
+# --- another run ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def begun(host: Any, tmp_path: Path) -> Path:
+    """The folder of a run of which seven rows were answered."""
+
+    with pytest.raises(Killed):
+        ask(host, Model(die_at_8), tmp_path)
+    return tmp_path
+
+
+def change(folder: Path, **values: Any) -> None:
+    """Have the run recorded something else than is so now."""
+    path = folder / f"Mine_{DATA}_identity.json"
+    recorded = json.loads(path.read_text())
+    path.write_text(json.dumps({**recorded, **values}))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "says"),
+    [
+        ({"prompt_hash": "other words"}, "hash of the prompts: recorded other words"),
+        ({"table_sha256": "ab"}, "SHA-256 of the table: recorded ab"),
+        ({"prompts": "findit-release-99e6ad4"}, "prompts: recorded findit-release-99e6ad4, now"),
+    ],
+)
+def test_what_contradicts_the_record_is_refused_before_the_first_call(
+    recorded: dict[str, Any], says: str, host: Any, begun: Path
+) -> None:
+    change(begun, **recorded)
+    model = Model()
+    with pytest.raises(IdentityError) as error:
+        ask(host, model, begun)
+    assert says in str(error.value)
+    assert model.calls == 0
+    assert says in str(host.outcomes.bad()[0])
+
+
+def test_a_space_of_the_environment_is_refused_though_it_is_forced(
+    host: Any, begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FINDIT_SPACE", "unit")
+    monkeypatch.setenv("FINDIT_FORCE", "1")
+    model = Model()
+    with pytest.raises(IdentityError, match="FINDIT_SPACE"):
+        ask(host, model, begun)
+    assert model.calls == 0
+
+
+SOURCE = """
+class Asked:
+    def __init__(self, **how):
+        self.how = how
+
+    def generate(self, message, dataset):
+        return '[{"bbox": [1, 2, 3, %d]}]'
+"""
+
+
+@pytest.fixture
+def own_class(host: Any, tmp_path: Path) -> Callable[[int], None]:
+    """Writes a class of one's own and makes it known, as an edited file and a new process do."""
+    path = tmp_path / "class_of_mine.py"
+
+    def write(said: int) -> None:
+        path.write_text(SOURCE % said)
+        module = ModuleType("class_of_mine")
+        module.__file__ = str(path)
+        sys.modules["class_of_mine"] = module
+        exec(path.read_text(), module.__dict__)
+        host.models["Mine"] = partial(module.Asked, width=1)
+
+    return write
+
+
+def test_a_class_whose_code_changed_is_another_model(
+    host: Any, own_class: Callable[[int], None], tmp_path: Path
+) -> None:
+    own_class(800)
+    ask(host, "Mine", tmp_path / "run")
+    before = replies(tmp_path / "run")
+    ask(host, "Mine", tmp_path / "run")
+    own_class(900)
+    with pytest.raises(IdentityError, match="source of the class: recorded sha256:"):
+        ask(host, "Mine", tmp_path / "run")
+    assert replies(tmp_path / "run") == before
+    # Not by way of its journal either.
+    (tmp_path / "run" / f"Mine_{DATA}_identity.json").unlink()
+    with pytest.raises(IdentityError, match="source of the class of answers: recorded sha256:"):
+        ask(host, "Mine", tmp_path / "run")
+
+
+def test_a_run_of_before_that_has_no_hash_of_its_class_goes_on(
+    host: Any, own_class: Callable[[int], None], tmp_path: Path
+) -> None:
+    own_class(800)
+    ask(host, "Mine", tmp_path / "run")
+    path = tmp_path / "run" / f"Mine_{DATA}_identity.json"
+    values = json.loads(path.read_text())
+    assert values["answering"].pop("source").startswith("sha256:")
+    path.write_text(json.dumps(values))
+    own_class(900)
+    ask(host, "Mine", tmp_path / "run")
+
+
+def test_forced_it_goes_on_and_says_so(
+    host: Any, begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(begun, prompt_hash="other words")
+    monkeypatch.setenv("FINDIT_FORCE", "1")
+    model = Model()
+    ask(host, model, begun)
+    assert model.calls == ROWS - 7
+    monkeypatch.delenv("FINDIT_FORCE")
+    ask(host, Model(), begun)
+    run = score_file(begun / f"Mine_{DATA}.json")
+    assert run.identity is not None
+    assert "hash of the prompts: recorded other words" in run.identity.forced[0]
+
+
+def test_fewer_rows_are_refused_and_more_are_asked(host: Any, tmp_path: Path) -> None:
+    ask(host, Model(), tmp_path, limit=5)
+    assert len(replies(tmp_path)) == 5
+    model = Model()
+    ask(host, model, tmp_path)
+    assert model.calls == ROWS - 5
+    with pytest.raises(IdentityError, match="rows: recorded 0-18, now 0-4"):
+        ask(host, Model(), tmp_path, limit=5)
+    assert len(replies(tmp_path)) == ROWS
+
+
+# --- upstream's folders ---------------------------------------------------------------------------
+
+
+def test_upstream_begins_a_folder_with_every_run(host: Any, tmp_path: Path) -> None:
+    """What an earlier run answered is in the model's folder, whatever the new one is called."""
+    first, second = (tmp_path / f"T20260101-00000{at}" for at in (1, 2))
+
+    with pytest.raises(Killed):
+        ask(host, Model(die_at_8), first)
+    model = Model()
+    ask(host, model, second)
+    assert model.calls == ROWS - 7
+    assert len(replies(second)) == ROWS
+    assert not (first / f"Mine_{DATA}.json").exists()
+    assert (tmp_path / f"Mine_{DATA}_calls.jsonl").is_file()
+    assert read_identity(second / f"Mine_{DATA}.json") == read_identity(
+        tmp_path / f"Mine_{DATA}.json"
+    )
+
+
+def test_a_finished_run_moves(host: Any, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    ask(host, Model(), here / "Mine")
+    before = score_file(here / "Mine" / f"Mine_{DATA}.json")
+    shutil.move(here, there)
+    moved = score_file(there / "Mine" / f"Mine_{DATA}.json")
+    assert (moved.figures, moved.identity) == (before.figures, before.identity)
+    model = Model()
+    ask(host, model, there / "Mine")
+    assert model.calls == 0
+
+
+# --- torchrun -------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_process_that_fails_ends_the_others(tmp_path: Path) -> None:
+    """Else they wait where they meet, or meet it in the next dataset."""
+    pytest.importorskip("torch")
+    require_host()
+    script = SUPPORT / "two_ranks.py"
+    started = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    more = {"FINDIT_SPACE": "grid1000", "PRED_FORMAT": "json", "CUDA_VISIBLE_DEVICES": ""}
+    env = environment(tmp_path / "lmu", **more)
+    done = run(started, [str(script), str(tmp_path)], tmp_path, env)
+    assert "rank 1 failed, so all processes end: RuntimeError: this rank" in done.stdout
+    assert done.returncode == 1
+    assert "is through" not in done.stdout
+    assert not (tmp_path / f"Mine_{DATA}.json").exists(), "it would lack a share"
+
+
+def test_every_process_asks_its_share_and_the_first_writes(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processes one after the other: the second's part is there before the first is done."""
+    from vlmeval_findit.host import ranks
+
+    second = Model()
+    waits: list[int] = []
+
+    def wait(self: ranks.Ranks) -> None:
+        waits.append(self.rank)
+        if self.rank == 0 and waits.count(0) == 1:
+            monkeypatch.setenv("RANK", "1")
+            ask(host, second, tmp_path)
+            monkeypatch.setenv("RANK", "0")
+
+    monkeypatch.setattr(ranks.Ranks, "wait", wait)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    first = Model()
+    ask(host, first, tmp_path)
+    assert (first.calls, second.calls) == (10, 9)
+    assert len(replies(tmp_path)) == ROWS
+    assert waits == [0, 1, 1, 0]
+    assert not list(tmp_path.glob("*_calls.jsonl.*"))

@@ -1,0 +1,77 @@
+"""Every mark of the grid, byte for byte: a machine or an OpenCV 4 that draws otherwise is found.
+
+After a change that is meant: ``python tests/marks/test_marks_golden.py > tests/golden/marks.txt``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from mark_grid import grid
+from paths import GOLDEN as GOLDEN_FOLDER
+
+cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
+
+from vlmeval_findit.marks.region import Region  # noqa: E402
+from vlmeval_findit.marks.render import draw_marks  # noqa: E402
+from vlmeval_findit.marks.style import Style  # noqa: E402
+
+GOLDEN = GOLDEN_FOLDER / "marks.txt"
+
+NOISE = np.frombuffer(np.random.RandomState(12).bytes(150 * 200 * 3), dtype=np.uint8)
+SHADE = np.repeat(np.array([60, 110], dtype=np.uint8), 75)[:, None, None]
+PICTURE = NOISE.reshape(150, 200, 3) // 8 + SHADE
+
+BLOB = (90.2, 20.9, 120.4, 14.1, 149.9, 27.7, 158.3, 55.5, 131.6, 70.2, 99.8, 61.4, 84.6, 40.3)
+LEAF = (3.5, 80.0, 40.8, 96.1, 61.3, 131.2, 55.0, 149.9, 21.2, 140.4, 2.6, 110.8)
+STEM = (50.1, 120.3, 83.7, 101.9, 90.2, 112.6, 60.8, 147.0)
+
+REGIONS = (
+    Region((84.6, 14.1, 73.7, 56.1), (BLOB,)),
+    # Two polygons that overlap, at the picture's edge.
+    Region((2.6, 80.0, 87.6, 69.9), (LEAF, STEM)),
+    # Without an outline.
+    Region((150.5, 100.5, 40.0, 33.3)),
+)
+
+
+def line(style: Style, colour: str) -> str:
+    drawn = draw_marks(PICTURE, REGIONS, style, colour)
+    checksum = hashlib.sha256(drawn.pixels.tobytes()).hexdigest()[:16]
+    words = (style.shape.value, style.variant or "-", f"{style.width} px", colour)
+    return f"{', '.join(words)}: {checksum}"
+
+
+def is_alike_everywhere(name: str) -> bool:
+    """OpenCV 4.13 moved thin ovals by up to a pixel."""
+    version = tuple(int(part) for part in cv2.__version__.split(".")[:2])
+    return version >= (4, 13) or not name.startswith("oval, -, 1 px")
+
+
+def test_every_mark_of_the_grid_is_drawn_as_ever() -> None:
+    expected = GOLDEN.read_text(encoding="utf-8").splitlines()
+    ours = [line(*entry) for entry in grid()]
+    names = [name.partition(":")[0] for name in ours]
+    assert names == [name.partition(":")[0] for name in expected]
+    assert [name for name in ours if name not in expected and is_alike_everywhere(name)] == []
+
+
+def test_only_lines_of_three_and_four_pixels_look_the_same() -> None:
+    # To OpenCV: both are five pixels wide.  Where the width says more than that, they differ.
+    by_checksum: dict[str, set[str]] = {}
+    for name in GOLDEN.read_text(encoding="utf-8").splitlines():
+        if "contrast" not in name:
+            words, _, drawn = name.partition(": ")
+            by_checksum.setdefault(drawn, set()).add(words)
+    alike = [names for names in by_checksum.values() if len(names) > 1]
+    assert len(alike) == 9 * 4
+    for names in alike:
+        assert {name.replace("4 px", "3 px") for name in names} == {
+            min(names).replace("4 px", "3 px")
+        }
+
+
+if __name__ == "__main__":
+    print("\n".join(line(*entry) for entry in grid()))

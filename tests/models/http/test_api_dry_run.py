@@ -1,0 +1,218 @@
+"""``--dry-run``: counted without a network, a key, torch or VLMEvalKit."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+from rich.console import Console
+
+from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.boxes.spaces import Space
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.messages import image, text
+from vlmeval_findit.models.http.chat import chat_model
+from vlmeval_findit.models.http.images import Request, SentImage
+from vlmeval_findit.models.http.spending import Load, image_tokens
+from vlmeval_findit.models.prices import AS_OF
+from vlmeval_findit.sweeps.config import parse_sweep
+from vlmeval_findit.sweeps.dry_run import count, sweep_groups
+
+OFFLINE = """
+import json, socket, sys
+
+def refused(*arguments, **more):
+    raise AssertionError("a dry run opened a socket")
+
+socket.socket.connect = socket.create_connection = refused
+from vlmeval_findit.cli import main
+for arguments in json.loads(sys.argv[1]):
+    status = main([*arguments, "--dry-run"])
+    print("status", status, flush=True)
+assert not {"vlmeval", "torch"} & set(sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lmu")
+
+
+def dry_runs(lmu: Path, *commands: list[str], folder: Path | None = None) -> list[tuple[str, int]]:
+    """What dry runs in one process said, each with its status."""
+    hidden = ("FINDIT_", "OPENROUTER_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
+    done = subprocess.run(
+        [sys.executable, "-c", OFFLINE, json.dumps(commands)],
+        env={**env, "LMUData": str(lmu)},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    said = re.findall(r"(.*?)^status (\d)$", done.stdout, re.M | re.S)
+    assert len(said) == len(commands)
+    return [(one, int(status)) for one, status in said]
+
+
+def test_what_a_run_would_send_is_counted(lmu: Path) -> None:
+    data = ["--data", "FindIt_Demo_xyxy_json", "FindIt_Demo_insdet_xyxy_json"]
+    ((said, status),) = dry_runs(lmu, [*data, "--model", "GPT-5.4", "Claude-Opus-5.5"])
+    assert status == 0
+    counted = re.findall(r"([\d,]+) calls, ([\d,]+) images", said)
+    assert counted == [("19", "19"), ("7", "15"), ("19", "19"), ("7", "15"), ("52", "68")]
+    assert "openai/gpt-5.4, {'kind': 'openai_high'}" in said
+    assert f"at most {19 * 8000:,} out" in said
+
+
+def test_whose_prices_is_said_only_where_something_is_priced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(command: str, *more: str) -> str:
+        model = ["--model", "Mine=tiny", "--base-url", "http://127.0.0.1:9/v1", "--dry-run", *more]
+        assert main([*command.split(), *model]) == 0
+        return capsys.readouterr().out
+
+    probe = f"probe --limit 20 --work-dir {tmp_path}"
+    assert "Tokens are estimates.\n" in said(probe)
+    assert "prices" not in said(probe)
+    assert f"Tokens are estimates; prices are those of {AS_OF}" in said(probe, "--prices", "1,2")
+
+
+def test_limits_servers_and_unknown_models(lmu: Path) -> None:
+    model = ["--data", "FindIt_Demo_xyxy_json", "--model"]
+    limited, served, unnamed, unknown = dry_runs(
+        lmu,
+        [*model, "GPT-5.4", "--limit", "3"],
+        [*model, "Qwen3-VL=tiny", "--base-url", "http://127.0.0.1:9/v1"],
+        [*model, "Qwen3-VL"],
+        [*model, "my-own"],
+    )
+    assert "  3 calls, 3 images" in limited[0]
+    assert "as tiny, {'kind': 'grid1000'}" in served[0]
+    assert "no name of openrouter's for Qwen3-VL: say it" in unnamed[0]
+    assert "no model 'my-own'" in unknown[0]
+    assert [one[1] for one in (limited, served, unnamed, unknown)] == [0, 0, 2, 2]
+
+
+def test_show_and_models_say_how_a_model_is_asked(
+    lmu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    query = ["FindIt_Demo_insdet_xyxy_json", "--index", "1", "--model", "GPT-6-Astra"]
+    assert main(["data", "show", *query]) == 0
+    shown = capsys.readouterr().out
+    assert 'model: "openai/gpt-6-astra"' in shown
+    assert "max_tokens: 8000" in shown
+    assert "image: 741 x 500, sent as 741 x 500, image/png" in shown
+    assert "base64" not in shown
+    assert main(["models", "GPT-6-Astra"]) == 0
+    listed = capsys.readouterr().out
+    assert "--model GPT-6-Astra: openai/gpt-6-astra through OpenRouter" in listed
+
+
+def test_what_a_cache_reads_is_priced_apart() -> None:
+    """4 dollars a million tokens, 5 to keep them."""
+    question = parse("FindIt_Demo_xyxy_json")
+    message = (text("a" * 4 * 2000), image("a.png"), text("a" * 4 * 1000))
+    model = chat_model("Claude-Opus-5.5", "openrouter", max_tokens=100)
+    shared, alone = (
+        model.at_most(message, question, Request({}, ()), shared=shared) for shared in (True, False)
+    )
+    assert shared == pytest.approx((2000 * 5 + 1000 * 4 + 100 * 20) / 1e6)
+    assert alone == pytest.approx((3000 * 4 + 100 * 20) / 1e6), "of one call nothing is kept"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "tokens"),
+    [
+        ("openai_high", (640, 320), 200),
+        ("openai_high", (4096, 3072), 2451),  # OpenAI's 2,500 patches at most
+        ("claude_standard", (4096, 3072), 1564),
+        ("grid1000", (640, 330), 220),
+    ],
+)
+def test_tokens_of_images(kind: str, sent: tuple[int, int], tokens: int) -> None:
+    assert image_tokens(SentImage(sent, sent, "image/png", b""), Space(kind)) == tokens
+
+
+SWEEP = """
+models: [GPT-5.4, {name: FullImage}]
+datasets: [Demo]
+representations: [xyxy, cxcywh]
+outputs: json
+limit: 3
+"""
+
+
+def test_a_sweep_and_a_search_weigh_their_calls_over_http(lmu: Path, tmp_path: Path) -> None:
+    path = tmp_path / "sweep.yaml"
+    path.write_text(SWEEP)
+    (tmp_path / "outputs").mkdir()
+    search = ["search", "--model", "GPT-5.4", "--data", "Demo", "--limit", "2"]
+    (swept, status), (served, _), (searched, _) = dry_runs(
+        lmu,
+        ["sweep", str(path)],
+        ["sweep", str(path), "--base-url", "http://127.0.0.1:9/v1"],
+        search,
+        folder=tmp_path,
+    )
+    assert status == 0
+    assert "4 cells, 12 queries, 1 images, 12 model calls, 12 of them to be made" in swept
+    (weighed,) = re.findall(r"^GPT-5.4 over HTTP: (.*)$", swept, re.MULTILINE)
+    assert weighed.startswith("6 calls, 6 images, ")
+    assert " (1,280 of them again), " in weighed, "one picture, six times"
+    price = 6 * 768 * 15 / 1e6
+    assert f"at most {6 * 768:,} out; " in weighed
+    assert weighed.endswith(f"; $0.00 in, at most ${price:.2f} out")
+    assert f"prices are those of {AS_OF} where none were given" in swept
+    assert "FullImage over HTTP" not in swept
+    assert served.count(" over HTTP: 6 calls, 6 images") == 2
+    assert "over HTTP: 38 calls, 38 images" in searched
+    assert "19 cells, 38 queries, 1 images, 38 model calls, 38 of them" in searched
+
+
+def test_calls_without_their_images_are_counted_and_not_weighed(
+    lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
+    sweep, settings = parse_sweep(SWEEP), {"GPT-5.4": {}, "FullImage": {}}
+    groups = sweep_groups(sweep, settings, {"GPT-5.4": chat_model("GPT-5.4", "openrouter")})
+    dry = count(groups)
+    assert (dry.counts[0].calls, dry.counts[0].load, dry.missing) == (6, Load(), 1)
+    with_them = sweep_groups(replace(sweep, confidences=True), settings, {})
+    assert [cell.confidences for cell in (*groups[0].cells, *with_them[0].cells)] == [
+        *[False] * 2, *[True] * 2
+    ]  # fmt: skip
+
+
+def test_on_a_terminal_it_fits_and_is_folded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Console(width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
+    path = tmp_path / "sweep.yaml"
+    path.write_text(SWEEP)
+    run = ["run", "--data", "FindIt_Demo_xyxy_json", "--model", "GPT-5.4"]
+    for command in (["sweep", str(path)], run):
+        assert main([*command, "--dry-run"]) == 0
+        out = capsys.readouterr().out
+        assert "at most" in " ".join(out.split())
+        assert max(map(len, out.splitlines())) <= 80
+
+
+def test_examples_of_help_name_files_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "--help"]) == 0
+    named = re.findall(r"configs/\S+", capsys.readouterr().out)
+    assert named
+    assert all((ROOT / name).is_file() for name in named)

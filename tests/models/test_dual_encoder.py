@@ -1,0 +1,406 @@
+"""Dual encoders: features as their models were trained to give them, and kept by what made them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from paths import ROOT
+from PIL import Image
+
+from vlmeval_findit.models.dual_encoder.encoder import (
+    ENCODERS,
+    EncoderError,
+    Padding,
+    checkpoint_of,
+)
+from vlmeval_findit.models.dual_encoder.kept import FOLDER, KeptFeatures
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("sentencepiece")
+
+import tiny_encoders  # noqa: E402
+import transformers as hf  # noqa: E402
+
+from vlmeval_findit.models.dual_encoder import towers as towers_module  # noqa: E402
+from vlmeval_findit.models.dual_encoder.towers import Towers, named_encoder  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SHORT = "a small red circle"
+LONG = "the quick brown fox jumps over the lazy dog while nobody looks " * 3
+CAPTIONS = [SHORT, LONG, "two dogs", "Two dogs", "a blue square in the middle", ""]
+FAMILIES = [*tiny_encoders.FAMILIES]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    folder = tmp_path_factory.mktemp("encoders")
+    return {family: tiny_encoders.build(family, folder / family) for family in FAMILIES}
+
+
+@pytest.fixture(autouse=True)
+def lmu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "lmu"
+    folder.mkdir()
+    monkeypatch.setenv("LMUData", str(folder))
+    return folder
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Path]:
+    """Of several sizes, modes and formats."""
+    rng = np.random.default_rng(5)
+    paths = []
+    for i, (width, height, mode) in enumerate(
+        [(60, 40, "RGB"), (40, 60, "RGBA"), (32, 32, "L"), (90, 33, "P")]
+    ):
+        path = tmp_path / f"{i}.png"
+        pixels = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
+        Image.fromarray(pixels).convert(mode).save(path)
+        paths.append(path)
+    return paths
+
+
+def cosine(a: Any, b: Any) -> float:
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+# --- what a feature is ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_batch_is_what_its_members_are(
+    family: str, checkpoints: Mapping[str, Path], pictures: list[Path]
+) -> None:
+    towers = Towers(str(checkpoints[family]))
+    for padding in Padding:
+        together = towers.texts(CAPTIONS, padding)
+        alone = np.concatenate([towers.texts([caption], padding) for caption in CAPTIONS])
+        np.testing.assert_allclose(together, alone, atol=1e-5)
+    together = towers.images(pictures)
+    alone = np.concatenate([towers.images([path]) for path in pictures])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    assert together.dtype == np.float32
+    assert together.shape[1] == towers.texts(CAPTIONS, Padding.AS_TRAINED).shape[1]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_images_are_the_pooled_output_of_the_processor_s_pixels(
+    family: str, checkpoints: Mapping[str, Path], pictures: list[Path]
+) -> None:
+    folder = str(checkpoints[family])
+    model, processor = (
+        hf.AutoModel.from_pretrained(folder),
+        hf.AutoProcessor.from_pretrained(folder),
+    )
+    image = Image.open(pictures[1]).convert("RGB")
+    with torch.inference_mode():
+        seen = model.vision_model(**processor.image_processor(image, return_tensors="pt"))[1]
+        if family == "CLIP":
+            seen = model.visual_projection(seen)
+    np.testing.assert_allclose(Towers(folder).images(pictures)[1], seen[0].numpy(), atol=1e-5)
+
+
+def test_siglip_s_texts_are_padded_to_64_and_not_masked(checkpoints: Mapping[str, Path]) -> None:
+    folder = str(checkpoints["SigLIP"])
+    model, processor = (
+        hf.AutoModel.from_pretrained(folder),
+        hf.AutoProcessor.from_pretrained(folder),
+    )
+    said = processor.tokenizer([SHORT], padding="max_length", max_length=64, return_tensors="pt")
+    with torch.inference_mode():
+        expected = model.text_model(input_ids=said.input_ids)[1][0].numpy()
+    (found,) = Towers(folder).texts([SHORT], Padding.AS_TRAINED)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_siglip_s_padding_matters_until_a_caption_has_64_tokens(
+    checkpoints: Mapping[str, Path],
+) -> None:
+    towers = Towers(str(checkpoints["SigLIP"]))
+    assert towers.lengths([LONG])[0] > 64 > towers.lengths([SHORT])[0]
+    padded, unpadded = (towers.texts([SHORT, LONG], padding) for padding in Padding)
+    assert cosine(padded[0], unpadded[0]) < 0.9
+    np.testing.assert_allclose(padded[1], unpadded[1], atol=1e-5)
+
+
+def test_clip_s_texts_are_projected_and_cut_at_their_own_77(
+    checkpoints: Mapping[str, Path],
+) -> None:
+    folder = str(checkpoints["CLIP"])
+    model, processor = (
+        hf.AutoModel.from_pretrained(folder),
+        hf.AutoProcessor.from_pretrained(folder),
+    )
+    said = processor.tokenizer(
+        [SHORT, LONG], padding=True, truncation=True, max_length=77, return_tensors="pt"
+    )
+    with torch.inference_mode():
+        expected = model.text_projection(model.text_model(**said)[1]).numpy()
+    towers = Towers(folder)
+    np.testing.assert_allclose(towers.texts([SHORT, LONG], Padding.AS_TRAINED), expected, atol=1e-5)
+    padded, unpadded = (towers.texts([SHORT, LONG], padding) for padding in Padding)
+    np.testing.assert_allclose(padded[0], unpadded[0], atol=1e-5)
+    assert cosine(padded[1], unpadded[1]) < 0.99, "77 tokens are not 64"
+
+
+# --- captions as they come ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("family", "limit"), [("SigLIP", 64), ("CLIP", 77)])
+def test_tokens_are_counted_before_the_cut(
+    family: str, limit: int, checkpoints: Mapping[str, Path]
+) -> None:
+    encoder = named_encoder(str(checkpoints[family]))
+    found = encoder.texts(CAPTIONS, Padding.AS_TRAINED)
+    assert found.cut == (False, True, False, False, False, False)
+    assert found.tokens[1] > limit > max(found.tokens[:1] + found.tokens[2:])
+    assert min(found.tokens) >= 1, "even an empty caption ends"
+
+
+def test_a_caption_of_exactly_as_many_tokens_is_not_cut(checkpoints: Mapping[str, Path]) -> None:
+    encoder = named_encoder(str(checkpoints["CLIP"]))
+    letters = ["x" * count for count in (62, 63, 75, 76)]
+    for padding, cut in (
+        (Padding.UNPADDED, (False, True, True, True)),
+        (Padding.AS_TRAINED, (False, False, False, True)),
+    ):
+        found = encoder.texts(letters, padding)
+        assert found.tokens == (64, 65, 77, 78)
+        assert found.cut == cut
+
+
+@pytest.mark.parametrize("caption", ["\ud83d half a pair", "日本語 ünï", "\x00\n\t", "a" * 5000])
+def test_no_caption_is_too_odd(caption: str, checkpoints: Mapping[str, Path]) -> None:
+    for family in FAMILIES:
+        for padding in Padding:
+            found = named_encoder(str(checkpoints[family])).texts([caption], padding)
+            assert np.isfinite(found.vectors).all()
+
+
+# --- facts ----------------------------------------------------------------------------------------
+
+
+def test_facts_say_what_a_score_depends_on(checkpoints: Mapping[str, Path]) -> None:
+    siglip, clip = (named_encoder(str(checkpoints[family])).facts for family in FAMILIES)
+    assert siglip["identifier"] == str(checkpoints["SigLIP"])
+    assert siglip["revision"].startswith("sha256:")
+    assert siglip["revision"] != clip["revision"]
+    assert siglip["image_processor"] == "SiglipImageProcessor (torchvision)"
+    assert siglip["as trained"] == "padded to 64 tokens, not masked"
+    assert clip["as trained"] == "cut at 77 tokens, masked"
+    assert siglip["dtype"] == "float32"
+    assert siglip["device"] in ("cpu", "cuda")
+    assert {"torch", "torchvision", "transformers"} <= siglip.keys()
+
+
+def test_a_name_stands_for_its_checkpoint() -> None:
+    assert checkpoint_of("SigLIP") == "google/siglip-so400m-patch14-384"
+    assert {Path(checkpoint_of(name)).name for name in ENCODERS} == {
+        "siglip-so400m-patch14-384",
+        "findit_nano_siglip",
+    }
+
+
+def test_the_table_needs_neither_torch_nor_transformers() -> None:
+    code = (
+        "import sys; sys.path.insert(0, '.');"
+        "from vlmeval_findit.models.dual_encoder import encoder;"
+        "assert encoder.ENCODERS; print({'torch', 'transformers'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+def test_an_identifier_is_what_the_hub_s_cache_has_at_its_commit(
+    checkpoints: Mapping[str, Path], tmp_path: Path
+) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repository = tmp_path / "hub" / "models--owner--siglip"
+    shutil.copytree(checkpoints["SigLIP"], repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    code = (
+        "from vlmeval_findit.models.dual_encoder.towers import named_encoder, Padding\n"
+        "encoder = named_encoder('owner/siglip')\n"
+        "print(encoder.facts['identifier'], encoder.facts['revision'])\n"
+        "print(encoder.texts(['a dog'], Padding.AS_TRAINED).vectors.shape)\n"
+        "try:\n    named_encoder('owner/absent')\n"
+        "except ValueError as error:\n    print(type(error).__name__, str(error)[:12])\n"
+    )
+    environment = {
+        **os.environ,
+        "HF_HOME": str(tmp_path),
+        "HF_HUB_CACHE": str(tmp_path / "hub"),
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == [
+        f"owner/siglip {commit}",
+        "(1, 32)",
+        "EncoderError owner/absent",
+    ], done.stderr
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["SigLiP", "no/such/folder", "a b"])
+def test_a_name_that_is_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        named_encoder(name)
+
+
+def test_a_model_with_one_tower_is_refused_before_its_weights_are_read(tmp_path: Path) -> None:
+    config = hf.BertConfig(
+        hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    config.save_pretrained(tmp_path)
+    with pytest.raises(EncoderError, match=r"BertModel is no dual encoder") as found:
+        named_encoder(str(tmp_path))
+    assert str(tmp_path) in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "says"),
+    [
+        ("processor_config.json", "no processor"),
+        ("config.json", "no config"),
+        ("*.safetensors", "no weights"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused_by_name(
+    left_out: str, says: str, checkpoints: Mapping[str, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(checkpoints["CLIP"], folder)
+    for path in [*folder.glob(left_out)]:
+        path.unlink()
+    with pytest.raises(ValueError, match=str(folder)) as found:
+        named_encoder(str(folder)).texts([SHORT], Padding.AS_TRAINED)
+    assert says in str(found.value)
+
+
+def test_a_file_that_is_no_image_is_named(checkpoints: Mapping[str, Path], tmp_path: Path) -> None:
+    path = tmp_path / "text.png"
+    path.write_text("no picture")
+    encoder = named_encoder(str(checkpoints["SigLIP"]))
+    for wrong in (path, tmp_path / "absent.png"):
+        with pytest.raises(OSError, match=wrong.name):
+            encoder.images([wrong])
+
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+
+def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on nobody reads weights."""
+
+    def refuse(*arguments: Any, **named: Any) -> None:
+        raise AssertionError("weights were read")
+
+    monkeypatch.setattr(hf.PreTrainedModel, "from_pretrained", refuse)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_kept_features_need_no_weights(
+    family: str,
+    checkpoints: Mapping[str, Path],
+    pictures: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = str(checkpoints[family])
+    images = named_encoder(name).images(pictures)
+    texts = {padding: named_encoder(name).texts(CAPTIONS, padding) for padding in Padding}
+    no_weights(monkeypatch)
+    again = named_encoder(name)
+    assert np.array_equal(again.images(pictures[::-1]), images[::-1])
+    for padding in Padding:
+        found = again.texts(CAPTIONS, padding)
+        assert np.array_equal(found.vectors, texts[padding].vectors)
+        assert found[1:] == texts[padding][1:]
+    with pytest.raises(AssertionError, match="weights were read"):
+        again.texts(["never asked before"], Padding.AS_TRAINED)
+
+
+def test_pictures_are_known_by_their_content(
+    checkpoints: Mapping[str, Path],
+    pictures: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder = named_encoder(str(checkpoints["SigLIP"]))
+    first, second = encoder.images(pictures[:2])
+    no_weights(monkeypatch)
+    moved = pictures[0].rename(pictures[0].with_name("moved.png"))
+    again = named_encoder(str(checkpoints["SigLIP"]))
+    assert np.array_equal(again.images([moved])[0], first)
+    shutil.copy(pictures[1], moved)
+    assert np.array_equal(again.images([moved])[0], second)
+
+
+def test_another_checkpoint_at_the_same_path_has_features_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "siglip"
+    found = []
+    for seed in (1, 2):
+        tiny_encoders.build("SigLIP", folder, seed)
+        encoder = named_encoder(str(folder))
+        found.append((encoder.facts["revision"], encoder.texts([SHORT], Padding.AS_TRAINED)))
+    (one, ours), (other, theirs) = found
+    assert one != other
+    assert not np.allclose(ours.vectors, theirs.vectors)
+
+
+def test_the_same_checkpoint_elsewhere_shares_its_features(
+    checkpoints: Mapping[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = named_encoder(str(checkpoints["SigLIP"])).texts([SHORT], Padding.AS_TRAINED)
+    shutil.copytree(checkpoints["SigLIP"], tmp_path / "elsewhere")
+    no_weights(monkeypatch)
+    again = named_encoder(str(tmp_path / "elsewhere")).texts([SHORT], Padding.AS_TRAINED)
+    assert np.array_equal(first.vectors, again.vectors)
+
+
+def test_each_content_is_made_once(tmp_path: Path) -> None:
+    asked: list[list[int]] = []
+
+    def make(numbers: Any) -> Any:
+        asked.append([*numbers])
+        return np.array([[i, i + 0.5] for i in numbers], dtype=np.float32)
+
+    kept = KeptFeatures({"revision": "1"}, tmp_path)
+    assert kept.of(["b", "a", "b"], make).tolist() == [[0, 0.5], [1, 1.5], [0, 0.5]]
+    assert kept.of(["a", "c", "c"], make).tolist() == [[1, 1.5], [1, 1.5], [1, 1.5]]
+    assert asked == [[0, 1], [1]]
+    KeptFeatures({"revision": "2"}, tmp_path).of(["a"], make)
+    assert asked[2:] == [[0]]
+    assert kept.of([], make).shape == (0, 0)
+    assert len(asked) == 3
+
+
+def test_where_nothing_can_be_kept_features_are_made_nevertheless(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / FOLDER).write_text("a file where the folder should be")
+    kept = KeptFeatures({}, tmp_path / FOLDER / "below")
+    assert kept.of(["a"], lambda numbers: np.ones((1, 3), np.float32)).tolist() == [[1, 1, 1]]
+    assert "cannot be kept" in caplog.text
+
+
+def test_batches_are_bounded() -> None:
+    sizes = [len(batch) for batch in towers_module._batches(range(40))]
+    assert sum(sizes) == 40
+    assert max(sizes) <= 16

@@ -1,0 +1,458 @@
+"""``report --watch``: what a page says of a sweep before, while and after it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_fakes import FakeHost, FakeModel, demo_sweep, go
+from paths import ROOT
+
+from vlmeval_findit.cli import main
+from vlmeval_findit.core.lock import Lock, is_held
+from vlmeval_findit.core.spelling import duration
+from vlmeval_findit.engine.journal.view import JournalTail
+from vlmeval_findit.report.followed import Followed, Place, Snapshot, State
+from vlmeval_findit.report.live_page import make_live_page
+from vlmeval_findit.runs.scored_run import load_runs
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SWEEP = """
+models: FullImage
+datasets: [Demo_multilabel]
+representations: [xyxy, cxcywh]
+"""
+"""Four cells of six rows: 24 calls."""
+
+
+def place_of(folder: Path) -> Place:
+    return Place(folder / "out", (folder / "calls.jsonl",))
+
+
+class Looking:
+    """A model of a sweep that somebody looks at now and then: ``seen`` is by number of the call."""
+
+    def __init__(self, followed: Followed, at: set[int], fail: set[int] = frozenset()) -> None:  # type: ignore[assignment]
+        self.seen: dict[int, Snapshot] = {}
+        self._followed, self._at, self._fail = followed, at, fail
+
+    def __call__(self, number: int, text: str) -> None:
+        if number in self._at:
+            self.seen[number] = self._followed.look(float(number))
+        if number in self._fail:
+            raise TimeoutError("too slow")
+
+
+def run(folder: Path, looking: Callable[[int, str], None] | None = None, **fields: Any) -> None:
+    go(demo_sweep(folder, SWEEP, **fields), FakeHost(FakeModel(looking)))
+
+
+# --- before, while, after -------------------------------------------------------------------------
+
+
+def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
+    followed = Followed([place_of(tmp_path)])
+    before = followed.look(0.0)
+    assert (before.state, before.cells) == (State.WAITING, ())
+    looking = Looking(followed, {9, 15, 21})
+    run(tmp_path, looking)
+    first, second = looking.seen[9], looking.seen[15]
+    assert first.state is State.RUNNING
+    assert first.answered > 0
+    assert second.answered > first.answered
+    assert second.speed == pytest.approx((second.answered - before.answered) / 15, rel=0.4)
+    assert second.speed is not None
+    assert second.seconds_left == pytest.approx(second.left / second.speed)
+    after = followed.look(200.0)
+    assert after.state is State.ENDED
+    assert (after.answered, after.failed, after.left) == (24, 0, 0)
+    assert all(cell.finished for cell in after.cells)
+    assert len(after.cells) == 4
+
+
+def test_who_comes_late_sees_the_same(tmp_path: Path) -> None:
+    followed = Followed([place_of(tmp_path)])
+    run(tmp_path, Looking(followed, {8, 16}))
+    late = Followed([place_of(tmp_path)]).look(0.0)
+    assert replace(followed.look(1.0), speed=None) == replace(late, speed=None)
+    assert late.state is State.ENDED
+
+
+def test_figures_are_the_scores(tmp_path: Path) -> None:
+    run(tmp_path)
+    cells = Followed([place_of(tmp_path)]).look(0.0).cells
+    runs = {run.question: run for run in load_runs([tmp_path / "out"])}
+    assert {cell.question for cell in cells} == set(runs)
+    for cell in cells:
+        assert cell.figures == runs[cell.question].figures
+
+
+def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
+    followed = Followed([place_of(tmp_path)])
+    looking = Looking(followed, {12}, fail={3, 7})
+    run(tmp_path, looking)
+    assert looking.seen[12].failed == 2
+    ended = followed.look(99.0)
+    assert (ended.answered, ended.failed, ended.left) == (22, 2, 0)
+    run(tmp_path)
+    again = followed.look(199.0)
+    assert (again.answered, again.failed) == (24, 0)
+
+
+def test_a_killed_sweep_has_ended_with_calls_left(tmp_path: Path) -> None:
+    followed = Followed([place_of(tmp_path)])
+    looking = Looking(followed, {8})
+
+    def die(number: int, text: str) -> None:
+        looking(number, text)
+        if number == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, die)
+    dead = followed.look(100.0)
+    assert dead.state is State.ENDED
+    assert dead.left > 0
+    assert "not finished: run it again to go on" in make_live_page(dead, NOW, None)
+    # Who comes now waits for it to go on.
+    assert Followed([place_of(tmp_path)]).look(0.0).state is State.WAITING
+
+
+def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second):
+        folder.mkdir()
+    both = Followed([Place(tmp_path)])
+    seen: list[Snapshot] = []
+
+    def inner(number: int, text: str) -> None:
+        if number == 10:
+            seen.append(both.look(1.0))
+
+    def outer(number: int, text: str) -> None:
+        if number == 8:
+            run(second, inner)
+            seen.append(both.look(2.0))
+
+    run(first, outer)
+    while_both, one_left = seen
+    assert while_both.state is one_left.state is State.RUNNING
+    assert sum(cell.finished for cell in one_left.cells) == 4
+    ended = both.look(3.0)
+    assert (ended.state, ended.answered, len(ended.cells)) == (State.ENDED, 48, 8)
+
+
+def test_a_journal_of_other_sweeps_counts_for_them_alone(tmp_path: Path) -> None:
+    """One journal, two work dirs: each cell has the calls that were made for it, once."""
+    run(tmp_path)
+    go(replace(demo_sweep(tmp_path, SWEEP), work_dir=tmp_path / "other"), FakeHost(FakeModel()))
+    both = Followed([place_of(tmp_path), Place(tmp_path / "other", (tmp_path / "calls.jsonl",))])
+    assert both.look(0.0).answered == 48
+    assert Followed([place_of(tmp_path)]).look(0.0).answered == 24
+
+
+def test_calls_of_another_server_are_not_this_runs(tmp_path: Path) -> None:
+    journal = tmp_path / "calls.jsonl"
+    run(tmp_path)
+    for path in (tmp_path / "out").rglob("*_provenance.json"):
+        path.unlink()
+    records = [json.loads(line) for line in journal.read_bytes().splitlines()]
+    for record in records[:10]:
+        record["made_by"] = {"endpoint": "http://elsewhere/v1"}
+    journal.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert Followed([place_of(tmp_path)]).look(0.0).answered == 14
+
+
+def test_an_answer_that_is_in_a_journal_twice_counts_once(tmp_path: Path) -> None:
+    """As one that was taken in from a shard."""
+    journal = tmp_path / "calls.jsonl"
+    run(tmp_path)
+    for path in (tmp_path / "out").rglob("*_provenance.json"):
+        path.unlink()
+    followed = Followed([place_of(tmp_path)])
+    before = followed.look(0.0)
+    journal.write_bytes(journal.read_bytes() * 2)
+    after = followed.look(1.0)
+    assert (before.answered, after.answered) == (24, 24)
+    assert [cell.made for cell in after.cells] == [6] * 4
+
+
+def test_cells_that_begin_between_two_looks_have_all_their_calls(tmp_path: Path) -> None:
+    run(tmp_path)
+    identities = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*_identity.json")}
+    for path in (*identities, *(tmp_path / "out").rglob("*_provenance.json")):
+        path.unlink()
+    followed = Followed([place_of(tmp_path)])
+    assert followed.look(0.0).answered == 0
+    for path, data in identities.items():
+        path.write_bytes(data)
+    assert followed.look(1.0).answered == 24
+
+
+def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    journal = tmp_path / "calls.jsonl"
+    followed = Followed([place_of(tmp_path)])
+    run(tmp_path)
+    for path in (tmp_path / "out").rglob("*_provenance.json"):
+        path.unlink()
+    assert followed.look(0.0).answered == 24
+    lines = journal.read_bytes().splitlines(keepends=True)
+    fresh = journal.with_name("fresh")
+    fresh.write_bytes(b"".join(lines[:10]))
+    fresh.replace(journal)
+    assert followed.look(1.0).answered == 10
+    with journal.open("ab") as f:
+        f.write(b"".join(lines[10:12]))
+    assert followed.look(2.0).answered == 12
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
+    run(tmp_path)
+    (bad, *_) = sorted((tmp_path / "out").rglob("*_identity.json"))
+    bad.write_text("{")
+    notes = tmp_path / "out" / "my_calls.jsonl"
+    notes.write_text("not a journal\n")
+    seen = Followed([place_of(tmp_path)]).look(0.0)
+    assert len(seen.cells) == 3
+    assert len(seen.problems) == 2
+    assert "my_calls.jsonl" in make_live_page(seen, NOW, 5.0)
+
+
+# --- the journal's tail ---------------------------------------------------------------------------
+
+
+def test_every_line_once_and_torn_lines_when_they_are_whole(tmp_path: Path) -> None:
+    run(tmp_path)
+    lines = (tmp_path / "calls.jsonl").read_bytes().splitlines(keepends=True)
+    path = tmp_path / "followed.jsonl"
+    tail = JournalTail(path, at_a_time=1)
+    assert list(tail.records()) == []
+    path.write_bytes(lines[0] + lines[1][:50])
+    assert [r["key"] for r in tail.records()] == [json.loads(lines[0])["key"]]
+    assert list(tail.records()) == []
+    assert tail.left == 50
+    with path.open("ab") as f:
+        f.write(lines[1][50:] + b"spoilt\n" + lines[2])
+    found = [record for _ in range(4) for record in tail.records()]
+    assert [r["key"] for r in found] == [json.loads(line)["key"] for line in lines[1:3]]
+    assert tail.left == 0
+
+
+def test_a_lock_is_seen_without_being_touched(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl.lock"
+    assert not is_held(path)
+    lock = Lock(path, "a test")
+    before = path.read_bytes()
+    assert is_held(path)
+    assert path.read_bytes() == before
+    lock.release()
+    assert not is_held(path)
+    # Left by a process of another machine: alive as long as it says so.
+    path.write_text(
+        f"filelock/2\npid=1\nhost=elsewhere\nmode=lease\ntoken={'0' * 32}\nduration=60.0\n"
+    )
+    assert is_held(path)
+    long_ago = time.time() - 3600
+    os.utime(path, (long_ago, long_ago))
+    assert not is_held(path)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_says_all_of_it(tmp_path: Path) -> None:
+    followed = Followed([place_of(tmp_path)])
+    looking = Looking(followed, {8, 16}, fail={5})
+    run(tmp_path, looking)
+    page = make_live_page(replace(looking.seen[16], speed=2.0), NOW, 4.2)
+    left = looking.seen[16].left
+    for said in (
+        '<button type="button" id="pause" aria-pressed="false" data-seconds="5">Pause</button>',
+        "Running.",
+        "As of 2026-01-02 03:04:05 UTC",
+        "2.0 calls a second",
+        duration(left / 2),
+        "Demo_multilabel",
+        "xyxy_json",
+    ):
+        assert said in page, said
+    # It is loaded again by a script that can be paused, and by nothing else.
+    assert 'http-equiv="refresh"' not in page
+    assert page.count("<script") == 1
+    ended = make_live_page(followed.look(99.0), NOW, None)
+    assert "<script" not in ended
+    assert 'id="pause"' not in ended
+    assert "1 call failed: run it again to ask them." in ended
+    stopped = make_live_page(looking.seen[16], NOW, None)
+    assert "No longer watched" in stopped
+
+
+def test_names_are_text(tmp_path: Path) -> None:
+    run(tmp_path)
+    seen = Followed([place_of(tmp_path)]).look(0.0)
+    cell = replace(seen.cells[0], model="<img src=x onerror=alert(1)>\u202e")
+    page = make_live_page(replace(seen, cells=(cell,), problems=("<b>",)), NOW, None)
+    assert "<img" not in page
+    assert "<b>" not in page
+    assert "\\u202e" in page
+
+
+# --- in a browser ---------------------------------------------------------------------------------
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+
+
+@pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium and chromedriver are not installed")
+def test_the_page_loads_itself_again_and_keeps_the_place(
+    tmp_path: Path,
+) -> None:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    run(tmp_path)
+    ended = Followed([place_of(tmp_path)]).look(0.0)
+    models = [replace(ended.cells[0], model=f"model-{number}") for number in range(30)]
+    running = replace(ended, state=State.RUNNING, cells=tuple(models))
+    out = tmp_path / "page.html"
+    out.write_text(make_live_page(running, NOW, 1.0))
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(flag)
+    phone = {"deviceMetrics": {"width": 390, "height": 844, "pixelRatio": 1}}
+    options.add_experimental_option("mobileEmulation", phone)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    try:
+        driver.get(out.as_uri())
+        assert driver.title.startswith("Running: ")
+        ask = driver.execute_script
+        assert ask("return document.documentElement.scrollWidth") <= 390
+        pressed = "return document.getElementById('pause').ariaPressed"
+        ask("document.getElementById('pause').click()")
+        assert ask(pressed) == "true"
+        driver.refresh()
+        assert ask(pressed) == "true"
+        ask("document.querySelector('#model-3 summary').click()")
+        ask("document.getElementById('cells-5').focus(); scrollTo(0, 700); window.before = true")
+        ask("document.getElementById('pause').click()")
+        until(
+            lambda: ask("return window.before === undefined && document.readyState") == "complete"
+        )
+        assert ask(pressed) == "false"
+        assert ask("return [document.getElementById('model-3').open, scrollY]") == [False, 700]
+        assert ask("return document.activeElement.id") == "cells-5"
+        out.write_text(make_live_page(ended, NOW, None))
+        until(lambda: driver.title == "Ended: 24 of 24 calls")
+        assert driver.get_log("browser") == []
+    finally:
+        driver.quit()
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def watched(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "vlmeval_findit", "report", "--watch", *arguments]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "VLMEVAL_FINDIT": "0"}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    )
+
+
+def until(there: Callable[[], bool], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not there():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_started_before_the_sweep_it_waits_and_ends_with_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "sweep.yaml"
+    config.write_text(f"{SWEEP}work_dir: {tmp_path}/out\njournal: {tmp_path}/calls.jsonl\n")
+    out = tmp_path / "page.html"
+    process = watched(str(config), "--out", str(out), "--every", "0.1")
+    until(out.is_file)
+    page = out.read_text()
+    assert "Waiting" in page
+    assert page.count("not begun") == 4
+
+    def slowly(number: int, text: str) -> None:
+        if number == 12:
+            until(lambda: "Running" in out.read_text())
+
+    run(tmp_path, slowly)
+    said, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, "")
+    assert "ended; 4 of 4 cells finished, 24 calls answered, 0 failed, 0 left" in said
+    assert "Every call was answered." in out.read_text()
+    # After it, and twice: the same page at once; whoever names it by both names counts it once.
+    for names in ([config], [config, tmp_path / "out"], [tmp_path / "out"]):
+        assert main(["report", "--watch", *map(str, names), "--out", str(out)]) == 0
+        assert "24 calls answered, 0 failed" in capsys.readouterr().out
+
+
+def test_ctrl_c_leaves_a_whole_page_whoever_else_writes_it(tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    arguments = (str(tmp_path / "not-yet"), "--out", str(out), "--every", "0.02")
+    processes = [watched(*arguments) for _ in range(2)]
+    for process in processes:
+        assert process.stdout is not None
+        assert "open it in a browser" in process.stdout.readline()
+    for _ in range(50):
+        assert out.read_text().rstrip().endswith("</html>")
+        time.sleep(0.005)
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=120)
+        assert "Traceback" not in errors
+    assert process.returncode == 130
+    assert "no longer watched" in said
+    page = out.read_text()
+    assert "No longer watched" in page
+    assert 'id="pause"' not in page
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--every", "3"], "--every is of a page that follows"),
+        (["--watch", "--format", "xyxy_json"], "are of a report"),
+        (["--watch", "--cards", "3"], "are of a report"),
+        (["--watch", "--compare", "A", "B"], "are of a report"),
+    ],
+)
+def test_what_contradicts_is_refused(
+    tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "page.html"
+    assert main(["report", str(tmp_path), "--out", str(out), *arguments]) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("every", ["0", "-1", "nan", "soon"])
+def test_seconds_that_are_none_are_refused(tmp_path: Path, every: str) -> None:
+    assert main(["report", "--watch", str(tmp_path), "--every", every]) == 2
+
+
+def test_a_sweeps_file_that_is_not_there_is_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "live.html"
+    assert main(["report", "--watch", str(tmp_path / "swep.yaml"), "--out", str(page)]) == 2
+    assert "swep.yaml: no such file" in capsys.readouterr().err
+    assert not page.exists()

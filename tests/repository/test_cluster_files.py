@@ -1,0 +1,147 @@
+"""``configs/cluster``: what can be tried of it on one machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fake_program
+import pytest
+import yaml
+from fake_program import ends, lines
+from paths import ROOT
+
+FOLDER = ROOT / "configs" / "cluster"
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.sh")), ids=lambda path: path.name)
+def test_scripts_are_bash(path: Path) -> None:
+    subprocess.run(["bash", "-n", path], check=True)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.name)
+def test_yaml_can_be_read(path: Path) -> None:
+    documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    for one in documents:
+        if "spec" in one:
+            assert {"apiVersion", "kind", "metadata"} <= one.keys()
+
+
+def test_both_files_of_ray_serve_start_the_same() -> None:
+    alone = yaml.safe_load((FOLDER / "ray_serve.yaml").read_text())["applications"]
+    service = next(yaml.safe_load_all((FOLDER / "kuberay_servers.yaml").read_text()))
+    assert yaml.safe_load(service["spec"]["serveConfigV2"])["applications"] == alone
+
+
+def test_a_sweep_of_a_slurm_job_is_told_where_its_ray_is(tmp_path: Path) -> None:
+    programs = {
+        "scontrol": "printf 'node1\\nnode2\\n'",
+        "srun": '"${@:2}"',
+        "ray": 'echo -n "$3 "; while [ "$1" != -- ]; do shift; done; "${@:2}"',
+        "findit": 'echo "$RAY_ADDRESS" "$@"',
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    command = ["bash", str(FOLDER / "slurm.sh"), "sweep.yaml"]
+    environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "start it with sbatch" in done.stderr
+    environment |= {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_NNODES": "2"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout == "node1:6379 auto sweep sweep.yaml --executor ray --gpus 1\n"
+
+
+SRUN = """#!/bin/bash
+# One node, whose host is this machine.
+trap 'kill $child; wait $child; exit 143' TERM
+SLURM_GPUS_ON_NODE=4 "$@" & child=$!
+wait $child
+"""
+ASKER = """
+import sys, time, pathlib
+path = pathlib.Path(sys.argv[-1].removeprefix("@"))
+def wait(count):
+    while len(path.read_text().splitlines()) != count:
+        time.sleep(0.05)
+wait(2)
+print("two", flush=True)
+while not pathlib.Path("one died").exists():
+    time.sleep(0.05)
+wait(1)
+print("one", flush=True)
+wait(2)
+print(path.read_text(), flush=True)
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> dict[str, str]:
+    """The environment of a job on one node of four GPUs, with servers of two each."""
+    if shutil.which("curl") is None or shutil.which("flock") is None:
+        pytest.skip("curl or flock is absent")
+    programs = fake_program.install(tmp_path / "bin", "vllm")
+    (programs / "srun").write_text(SRUN)
+    (programs / "srun").chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    kept = {k: v for k, v in os.environ.items() if k != "CUDA_VISIBLE_DEVICES"}
+    return {
+        **kept,
+        "PATH": f"{programs}{os.pathsep}{kept['PATH']}",
+        "SLURM_JOB_ID": "7",
+        "PORT": str(port),
+        "SECONDS_BEFORE_AGAIN": "1",
+        "FAKE_RECORD": str(tmp_path / "record"),
+    }
+
+
+def no_server_is_left(folder: Path) -> None:
+    started = lines(folder / "record")
+    assert ends([one["pid"] for one in started])
+    time.sleep(1.5)  # longer than SECONDS_BEFORE_AGAIN
+    assert lines(folder / "record") == started, "none is started again"
+
+
+def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: Path) -> None:
+    script = [str(FOLDER / "slurm_servers.sh"), "org/model", "Qwen3-VL", sys.executable, "-c"]
+    job = subprocess.Popen(
+        ["bash", *script, ASKER], env=cluster, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert job.stdout is not None
+    assert job.stdout.readline() == "two\n"
+    started = lines(tmp_path / "record")
+    assert sorted(one["cuda"] for one in started) == ["0,1", "2,3"]
+    assert all(
+        one["argv"][1:4] == ["org/model", "--served-model-name", "Qwen3-VL"] for one in started
+    )
+    os.kill(started[0]["pid"], signal.SIGKILL)
+    (tmp_path / "one died").touch()
+    assert job.stdout.readline() == "one\n", "it is taken out while it is down"
+    said = job.stdout.read().split()
+    assert len(said) == 2
+    assert all(one.startswith("http://") and one.endswith("/v1") for one in said)
+    assert job.wait(30) == 0
+    assert len(lines(tmp_path / "record")) == 3
+    no_server_is_left(tmp_path)
+    assert len(list(tmp_path.glob("servers-7-*.log"))) == 2
+
+
+@pytest.mark.slow
+def test_a_job_that_ends_in_the_middle_leaves_no_server(
+    cluster: dict[str, str], tmp_path: Path
+) -> None:
+    script = [str(FOLDER / "slurm_servers.sh"), "org/model", "Qwen3-VL", sys.executable, "-c"]
+    wait = "import time, sys; print('asks', sys.argv[-2:], flush=True); time.sleep(3); sys.exit(5)"
+    began = time.monotonic()
+    done = subprocess.run(["bash", *script, wait], env=cluster, cwd=tmp_path, capture_output=True)
+    assert done.returncode == 5, "the status is the command's"
+    assert b"'--base-url', '@" in done.stdout
+    assert time.monotonic() - began < 30
+    no_server_is_left(tmp_path)

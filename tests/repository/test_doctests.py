@@ -1,0 +1,52 @@
+"""The examples in docstrings are run: all of them, in every module of the package."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+
+PACKAGE = ROOT / "vlmeval_findit"
+
+
+def examples_in(source: str) -> int:
+    return len(re.findall(r"^\s*>>> ", source, re.MULTILINE))
+
+
+WITH_EXAMPLES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): found
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if (found := examples_in(path.read_text(encoding="utf-8")))
+}
+"""How many examples every module has, as its source is written."""
+
+
+def test_there_are_examples() -> None:
+    assert len(WITH_EXAMPLES) >= 4
+    assert "vlmeval_findit.core.replies" in WITH_EXAMPLES
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_say_what_happens(name: str) -> None:
+    module = importlib.import_module(name)
+    tests = doctest.DocTestFinder().find(module)
+    # An example that is written where doctest does not look would never be run.
+    assert sum(len(test.examples) for test in tests) == WITH_EXAMPLES[name]
+    said: list[str] = []
+    runner = doctest.DocTestRunner()
+    for test in tests:
+        runner.run(test, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def test_no_example_needs_torch() -> None:
+    code = (
+        f"import importlib, sys\nfor name in {list(WITH_EXAMPLES)}: importlib.import_module(name)\n"
+    )
+    code += "assert not {'torch', 'vlmeval'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

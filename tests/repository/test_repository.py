@@ -1,0 +1,148 @@
+"""The repository itself: clean under its tools, and its pages say what the program does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+
+from vlmeval_findit.benchmarks import parse
+from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.prompts import NAME
+from vlmeval_findit.boxes.representation import REPRESENTATIONS
+from vlmeval_findit.boxes.spaces import KINDS
+from vlmeval_findit.cli import COMMANDS, main
+from vlmeval_findit.models.table import MODELS
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
+}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]],
+    ids=lambda c: " ".join(c),
+)
+def test_clean_under(command: list[str]) -> None:
+    pytest.importorskip(command[0])
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    lines = [line for line in README.splitlines() if re.match(r"python3 -m venv .*pytest", line)]
+    assert len(lines) == 1
+    assert lines[0].endswith("-m pytest -n 2 --dist worksteal")
+
+
+def test_the_readme_is_read_to_its_end() -> None:
+    assert len(README.split()) <= 900
+
+
+def test_the_protocol_names_every_row_of_the_tables() -> None:
+    for name in (*REPRESENTATIONS, *KINDS, *DATASETS):
+        assert f"`{name}`" in PROTOCOL, name
+    assert NAME in PROTOCOL
+
+
+def test_sections_of_the_protocol_that_the_code_cites_are_there() -> None:
+    sections = set(re.findall(r"^## (\d+)\. ", PROTOCOL, re.MULTILINE))
+    cited = {
+        number
+        for path in (*(ROOT / "vlmeval_findit").rglob("*.py"), *(ROOT / "configs").glob("*.yaml"))
+        for numbers in re.findall(r"protocol sections? ([\d, and]+)", path.read_text("utf-8"))
+        for number in re.findall(r"\d+", numbers)
+    }
+    assert cited
+    assert cited <= sections
+
+
+def test_names_in_the_pages_are_valid() -> None:
+    # But for names with a place to fill in (FindIt_RefCOCO_<representation>) and of one's own data.
+    found = r"\bFindIt_[A-Za-z0-9][\w-]*+(?!<)"
+    names = {name for page in PAGES.values() for name in re.findall(found, page)}
+    names = {name for name in names if not name.startswith("FindIt_MyData")}
+    assert len(names) > 30
+    for name in names:
+        parse(name)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    anchors = {page: set(map(anchor, headings(text))) for page, text in PAGES.items()}
+    for page, text in PAGES.items():
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"\w+:", link):
+                continue
+            path, _, part = link.partition("#")
+            target = (ROOT / page).parent / path if path else ROOT / page
+            assert target.exists(), f"{page}: {link}"
+            if part:
+                assert part in anchors[str(target.resolve().relative_to(ROOT))], f"{page}: {link}"
+
+
+def headings(page: str) -> list[str]:
+    without_code = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"^#+ (.*)$", without_code, re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """What GitHub makes of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command.split(), "-h"]) == 0
+    assert f"run_findit.py {command}" in capsys.readouterr().out
+
+
+def test_without_arguments_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out == out
+    assert all(f"\n  {command} " in out for command in COMMANDS)
+    assert max(map(len, out.splitlines())) <= 88
+
+
+def test_a_misspelt_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scor"]) == 2
+    assert "no command 'scor': did you mean score?" in capsys.readouterr().err
+
+
+def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in MODELS)
+
+
+def test_nothing_outside_the_command_line_prints() -> None:
+    # The second line are commands too: python -m training.train.
+    allowed = {"cli"}
+    allowed |= {"train.py", "evaluate.py", "card.py"}
+    for path in (ROOT / "vlmeval_findit").rglob("*.py"):
+        if allowed & set(path.relative_to(ROOT / "vlmeval_findit").parts):
+            continue
+        assert not re.search(r"^\s*print\(", path.read_text(encoding="utf-8"), re.MULTILINE), path
+
+
+def test_weights_are_loaded_as_weights_only() -> None:
+    """A pickle runs what it likes: whoever hands a training's state on could run code."""
+    calls = {
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for folder in ("training", "vlmeval_findit")
+        for path in (ROOT / folder).rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\b(torch\.load|pickle\.loads?|joblib\.load)\(|allow_pickle=True", line)
+        and "weights_only=True" not in line
+    }
+    assert not calls

@@ -1,0 +1,139 @@
+"""The rooms of the package, and what each may import: only rooms that come before it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+PACKAGE = ROOT / "vlmeval_findit"
+
+ROOMS = (
+    "core",
+    "boxes",
+    "marks",
+    "serving",
+    "models",
+    "benchmarks",
+    "doctor",
+    "data",
+    "runs",
+    "engine",
+    "sweeps",
+    "leaderboard",
+    "report",
+    "api",
+    "publish",
+    "host",
+    "cli",
+)
+"""In the order in which they build on each other."""
+
+COMMANDS = {
+    # By the names of its modules, and not before somebody asks for one.
+    "__init__": ("api", "runs"),
+    "__main__": ("cli",),
+    "_autoload": ("host",),
+}
+"""Modules that lie in no room, and what they may import."""
+
+BY_NAME = {
+    # A dataset's row names the part of data/ that makes its tables when they are first asked for.
+    ("benchmarks", "data"): {
+        "benchmarks/findit/annotation_tables.py",
+        "benchmarks/selfretrieval/pairs.py",
+        "benchmarks/vpbench/tables.py",
+    },
+}
+"""What climbs by the name of a module, when a function is called."""
+
+
+def rooms_of(path: Path, text: str) -> Iterator[str]:
+    """The rooms that a module of the package imports, at its top or later, for types too.
+
+    Args:
+        path: the module, relative to the package.
+        text: its code.
+    """
+    package = path.parts[:-1]
+    for node in ast.walk(ast.parse(text)):
+        modules: list[tuple[str, ...]] = []
+        if isinstance(node, ast.ImportFrom):
+            named = tuple(node.module.split(".")) if node.module else ()
+            if node.level:
+                base = (*package[: len(package) - node.level + 1], *named)
+                modules = [base] if base else [(alias.name,) for alias in node.names]
+            elif named[0] == PACKAGE.name:
+                modules = [named[1:]] if named[1:] else [(alias.name,) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            parts = [alias.name.split(".") for alias in node.names]
+            modules = [tuple(part[1:]) for part in parts if part[0] == PACKAGE.name]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # A module that is imported by its name.
+            part = node.value.split(".")
+            modules = [tuple(part[1:2])] if part[0] == PACKAGE.name and part[1:] else []
+        yield from (module[0] for module in modules if module and module[0] in ROOMS)
+
+
+def climbing() -> dict[tuple[str, str], set[str]]:
+    """Which modules import what they may not, by their room and the room that they import."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        path = file.relative_to(PACKAGE)
+        room = path.parts[0] if len(path.parts) > 1 else path.stem
+        may = ROOMS[: ROOMS.index(room) + 1] if room in ROOMS else COMMANDS[room]
+        for other in rooms_of(path, file.read_text(encoding="utf-8")):
+            if other not in may:
+                found.setdefault((room, other), set()).add(path.as_posix())
+    return found
+
+
+def test_no_room_imports_one_that_comes_after_it() -> None:
+    assert climbing() == BY_NAME
+
+
+def test_every_folder_is_a_room() -> None:
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders == set(ROOMS)
+    assert {path.stem for path in PACKAGE.glob("*.py")} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "rooms"),
+    [
+        ("from .files import write_once", {"core"}),
+        ("from . import files", {"core"}),
+        ("from ..benchmarks.findit import variant", {"benchmarks"}),
+        ("from .. import cli, __version__", {"cli"}),
+        ("def late():\n    import vlmeval_findit.host.local", {"host"}),
+        ("from vlmeval_findit import engine", {"engine"}),
+        ('import_module("vlmeval_findit.runs.score")', {"runs"}),
+        ("from pathlib import Path", set()),
+    ],
+)
+def test_every_kind_of_import_is_seen(text: str, rooms: set[str]) -> None:
+    assert set(rooms_of(Path("core/module.py"), text)) == rooms
+
+
+def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
+    """Whatever is asked, it is answered alike; a sweep that is refused has waited for nothing."""
+    folder = PACKAGE / "engine"
+    paths = [path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py")]
+    modules = ["vlmeval_findit.engine." + ".".join(path.parts) for path in paths]
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = set(done.stdout.split())
+    assert {"vlmeval_findit.engine.scheduler", "vlmeval_findit.runs.score"} <= found
+    assert not {"torch", "transformers", "vlmeval", "ray", "aiohttp.web", "sklearn"} & found
+    rooms = ("sweeps", "leaderboard", "report", "api", "publish", "host", "cli")
+    assert not {f"vlmeval_findit.{room}" for room in rooms} & found
+    # A benchmark's package says its prefix; its modules are what it is, and only the doctor, which
+    # looks at every score, must know one of them: FindIt's questions.
+    of_benchmarks = {one.split(".", 2)[2] for one in found if "findit.benchmarks." in one}
+    modules_of = {one for one in of_benchmarks if "." in one}
+    assert modules_of <= {"findit.variant", "findit.datasets"}

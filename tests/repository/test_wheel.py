@@ -1,0 +1,252 @@
+"""The wheel, installed where nothing of the clone can be reached: it is complete.
+
+What a light installation runs is run here.  The whole demonstration is run from a wheel too, with
+the extra ``demo``: ``test_demo_command.py``.  The packages beside the wheel are those of this
+environment (:mod:`fresh_venvs`), so it is not tested whether the newest ones of an index would do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, needs_of
+from own_data import ANNOTATIONS, make_images, write_coco
+from paths import ROOT
+
+from vlmeval_findit.core.command import EXTRAS
+
+PACKAGE = ROOT / "vlmeval_findit"
+COPIED = {f"vlmeval_findit/configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_the_clone(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built where an older build has left a module that is no longer there."""
+    stale = source / "build" / "lib" / "vlmeval_findit" / "stale.py"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    return build(source, "build_wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshVenv:
+    """``pip install vlmeval-findit``: no extra, so neither VLMEvalKit nor torch nor OpenCV."""
+    return installed(wheel, (), tmp_path_factory.mktemp("light"))
+
+
+# --- what is in it --------------------------------------------------------------------------------
+
+
+def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
+    """Modules, templates, checkpoints, ``py.typed``: a file that is forgotten fails here."""
+    kept = {
+        path.relative_to(ROOT).as_posix()
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(wheel) as z:
+        files = {name for name in z.namelist() if ".dist-info/" not in name}
+    for checkpoint in ("findit_nano", "findit_nano_px", "findit_nano_siglip"):
+        assert f"vlmeval_findit/models/{checkpoint}/model.safetensors" in files
+    assert files == kept | COPIED | {"vlmeval_findit_hook.pth"}
+
+
+def test_a_light_installation_asks_for_no_host(wheel: Path) -> None:
+    """Who has a clone of VLMEvalKit installs without the extra and gets no second vlmeval."""
+    always = [need for need in needs_of(wheel) if "extra ==" not in need]
+    assert always
+    assert not [need for need in always if re.search("vlmeval|torch|opencv|ray", need)]
+
+
+def test_a_wheel_of_the_source_archive_is_the_same(
+    wheel: Path, source: Path, tmp_path: Path
+) -> None:
+    archive = build(source, "build_sdist", tmp_path / "sdist")
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.glob("vlmeval_findit-*/")
+    for name in ("conftest.py", "docs/install.md", "configs/smoke.yaml", ".ci/run"):
+        assert (unpacked / name).is_file(), name
+    assert not list(unpacked.glob("datasets_tsv/*.tsv"))
+    assert contents(build(unpacked, "build_wheel", tmp_path / "again")) == contents(wheel)
+
+
+def contents(wheel: Path) -> dict[str, int]:
+    with zipfile.ZipFile(wheel) as z:
+        return {one.filename: one.CRC for one in z.infolist()}
+
+
+# --- extras ---------------------------------------------------------------------------------------
+
+
+def test_all_is_every_extra_but_the_tests(wheel: Path) -> None:
+    extras = extras_of(wheel) - {"all", "test"}
+    assert needs_for(wheel, "all") == set().union(*(needs_for(wheel, one) for one in extras))
+    assert not [need for need in needs_for(wheel, "all") if need.startswith(("pytest", "mypy"))]
+
+
+def test_every_extra_that_somebody_is_told_to_install_exists(wheel: Path) -> None:
+    known = extras_of(wheel)
+    told = dict(extras_named())
+    assert told["Dockerfile"] == {"demo", "marks", "video", "confidences"}
+    assert "local" in told["README.md"]
+    assert told["vlmeval_findit/cli/run.py"] == {"run"}
+    assert {(where, extra) for where, found in told.items() for extra in found - known} == set()
+    assert set(EXTRAS.values()) <= known
+
+
+def test_every_extra_is_documented(wheel: Path) -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    told = {extra for names in re.findall(r"\[([a-z,]+)\]'", page) for extra in names.split(",")}
+    assert told == extras_of(wheel)
+
+
+def extras_of(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as z:
+        name = next(n for n in z.namelist() if n.endswith(".dist-info/METADATA"))
+        return set(re.findall(r"^Provides-Extra: (\S+)$", z.read(name).decode(), re.MULTILINE))
+
+
+def needs_for(wheel: Path, extra: str) -> set[str]:
+    split = (need.split(";") for need in needs_of(wheel) if ";" in need)
+    return {need.strip() for need, marker in split if f'"{extra}"' in marker}
+
+
+def extras_named() -> Iterable[tuple[str, set[str]]]:
+    """Of every message, page and workflow: the extras that it names."""
+    suffixes = ("*.py", "*.md", "*.yml", "*.ipynb", "run")
+    folders = ("vlmeval_findit", "docs", "tests", ".github", ".ci")
+    files = [path for one in folders for end in suffixes for path in (ROOT / one).rglob(end)]
+    others = ("README.md", "CONTRIBUTING.md", "Dockerfile", "compose.yaml")
+    for path in (*files, *(ROOT / one for one in others)):
+        text = path.read_text(encoding="utf-8")
+        written = re.findall(r"""(?:vlmeval[-_]findit|['"`]\.|\.whl)\[([a-z][a-z,-]*)\]""", text)
+        called = re.findall(r"\binstall\('([a-z-]+)'\)", text)
+        built = re.findall(r"\bEXTRAS[=:] ?([a-z,-]+)$", text, re.MULTILINE)
+        found = {extra for names in (*written, *called, *built) for extra in names.split(",")}
+        if found:
+            yield str(path.relative_to(ROOT)), found
+
+
+# --- what runs without an extra -------------------------------------------------------------------
+
+
+def test_nothing_of_the_clone_is_imported(light: FreshVenv) -> None:
+    code = "import vlmeval_findit, sys; print(vlmeval_findit.__file__); print(sys.path)"
+    where, path = light.run("python", "-c", code).stdout.splitlines()
+    assert Path(where).is_relative_to(light.venv)
+    assert str(ROOT) not in path
+    for absent in ("torch", "vlmeval", "cv2", "pytest"):
+        done = light.run("python", "-c", f"import {absent}")
+        assert f"No module named '{absent}'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["findit"], ["vlmeval-findit"], ["python", "-m", "vlmeval_findit"]]
+)
+def test_the_command_has_three_ways_in(light: FreshVenv, command: list[str]) -> None:
+    """``uvx`` and ``pipx run`` look for a script that is called like the package."""
+    done = light.run(*command, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Usage: findit " in done.stdout
+    assert "leaderboard" in done.stdout
+    assert "run_findit.py" not in done.stdout
+
+
+def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> None:
+    """import, score, leaderboard, report, anatomy: from a wheel without an extra."""
+    here = light.here
+    make_images(here / "pictures")
+    write_coco(here)
+    flags = ("--image-root", "pictures", "--name", "Mine")
+    said = ok(light, "data", "import", "instances.json", *flags)
+    assert "FindIt_Mine_xyxy_json" in said
+    table = (light.home / "LMUData" / "Mine.tsv").read_text(encoding="utf-8")
+    rows = len(table.strip().splitlines()) - 1
+    assert 0 < rows <= len(ANNOTATIONS)
+    folder = here / "outputs" / "Qwen3-VL"
+    folder.mkdir(parents=True)
+    replies = [{"index": i, "prediction": '[{"bbox": [1, 2, 300, 400]}]'} for i in range(rows)]
+    predictions = folder / "Qwen3-VL_FindIt_Mine_xyxy_json.json"
+    predictions.write_text(json.dumps(replies))
+    assert "Qwen3-VL" in ok(light, "score", "outputs")
+    assert "FindIt_Mine" in ok(light, "errors", "outputs")
+    ok(light, "leaderboard", "outputs", "--out", "board")
+    assert (here / "board" / "leaderboard.xlsx").is_file()
+    ok(light, "report", "outputs", "--out", "report.html")
+    assert "Qwen3-VL" in (here / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_sweep_of_the_pages_is_found_from_any_folder(light: FreshVenv) -> None:
+    """The pages name it by its path in a clone, and no clone is here."""
+    command = ["sweep", "configs/paper_grid.yaml", "--export-config", "x.json"]
+    assert "12 models x " in ok(light, *command)
+    done = light.findit("sweep", "configs/smoek.yaml")
+    assert done.returncode == 2
+    assert "no file configs/smoek.yaml; with the package come configs/" in done.stderr
+    own = light.here / "configs" / "smoke.yaml"
+    own.parent.mkdir()
+    own.write_text("models: [Nobody]\ndatasets: [Nothing]\n")
+    assert "'Nothing'" in light.findit("sweep", "configs/smoke.yaml", "--dry-run").stderr
+
+
+def test_folders_beside_an_installation_are_not_ours(light: FreshVenv) -> None:
+    """Other packages' ``configs`` in site-packages; and a folder that nobody made is not named."""
+    (site,) = light.venv.glob("lib/python*/site-packages")
+    others = site / "configs" / "datasets.yaml"
+    others.parent.mkdir()
+    others.write_text("- not ours\n")
+    done = light.findit("data", "show", "FindIt_Pascal_xyxy_json", "--index", "0")
+    assert done.returncode == 2
+    assert "no table Pascal.tsv in " in done.stderr
+    assert "make it with: findit data get Pascal" in done.stderr
+    assert "site-packages" not in done.stderr
+
+
+def test_a_home_that_cannot_be_written_to(light: FreshVenv) -> None:
+    """/dev/null is a folder for nobody, not even for root."""
+    here = light.home / "elsewhere"
+    make_images(here / "pictures")
+    write_coco(here)
+    command = ["data", "import", str(here / "instances.json"), "--name", "Other"]
+    command += ["--image-root", str(here / "pictures")]
+    done = light.findit(*command, HOME="/dev/null", LMUData="")
+    assert done.returncode == 2
+    assert "/dev/null/LMUData'. Set LMUData to a folder that can be written to" in done.stderr
+    done = light.findit(*command, HOME="/dev/null")
+    assert done.returncode == 0, done.stderr
+
+
+ABSENT = {
+    "--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1": "run",
+    "search --model FindIt-Nano --data Scenes_mini --limit 1": "run",
+    "demo": "demo",
+}
+"""What a light installation cannot do -> the extra that it names."""
+
+
+@pytest.mark.parametrize("command", ABSENT)
+def test_what_is_not_installed_is_one_line_with_the_extra(light: FreshVenv, command: str) -> None:
+    done = light.findit(*command.split())
+    assert done.returncode == 2, done.stdout + done.stderr
+    *_, line = done.stderr.strip().splitlines()
+    assert line.startswith("error: ")
+    assert f"pip install 'vlmeval-findit[{ABSENT[command]}]'" in line, "no clone lies beside it"
+    assert "Traceback" not in done.stderr
+
+
+def ok(light: FreshVenv, *arguments: str) -> str:
+    done = light.findit(*arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

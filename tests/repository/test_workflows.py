@@ -1,0 +1,182 @@
+"""What runs elsewhere: GitHub's workflows, the image and the compose file name only what is here.
+
+They are not run by this test: there is neither GitHub nor a Docker daemon.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from paths import ROOT
+
+from vlmeval_findit import __version__
+from vlmeval_findit.cli import COMMANDS
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PROGRAMS = {"findit", "vlmeval-findit"}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """YAML 1.1 takes the key ``on`` for true."""
+    values: dict[Any, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {"on" if key is True else key: value for key, value in values.items()}
+
+
+def steps(workflow: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for job in workflow["jobs"].values():
+        yield from job.get("steps", ())
+
+
+def lines(workflow: dict[str, Any]) -> list[list[str]]:
+    """Every line that is run, in words."""
+    runs = "\n".join(step.get("run", "") for step in steps(workflow))
+    return [line.split() for line in runs.splitlines() if line.strip()]
+
+
+@pytest.fixture(params=WORKFLOWS, ids=lambda path: path.name)
+def workflow(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return read(request.param)
+
+
+def test_what_a_workflow_runs_is_in_the_repository(workflow: dict[str, Any]) -> None:
+    for words in lines(workflow):
+        for word in words:
+            if re.match(r"\.?(ci|configs|tests|docs)/", word.strip("\"'").removeprefix("./")):
+                assert (ROOT / word.strip("\"'")).exists(), words
+        if Path(words[0].strip("\"'")).name in PROGRAMS:
+            command = words[1]
+            assert command == "--help" or command in COMMANDS, words
+        if words[:2] == ["python", "-m"]:
+            assert words[2] in {"pip", "pytest", "venv", "build", "twine"}, words
+
+
+def test_a_workflow_may_read_only_and_ends(workflow: dict[str, Any]) -> None:
+    assert workflow["permissions"] == {"contents": "read"}
+    for name, job in workflow["jobs"].items():
+        if "uses" in job:
+            assert (ROOT / job["uses"]).is_file()
+            continue
+        assert job["timeout-minutes"] <= 90
+        assert job.get("permissions", {}) == ({"id-token": "write"} if name == "publish" else {})
+    for step in steps(workflow):
+        if "uses" in step:
+            assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step["uses"])
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"] == {"persist-credentials": False}
+
+
+def test_lines_are_shell_and_take_nothing_from_a_pull_request(workflow: dict[str, Any]) -> None:
+    for step in steps(workflow):
+        if "run" in step:
+            subprocess.run(["bash", "-n", "-c", step["run"]], check=True)
+            assert "${{" not in step["run"]
+
+
+def test_all_pythons_are_tried_and_one_runs_ci() -> None:
+    jobs = read(ROOT / ".github/workflows/tests.yml")["jobs"]
+    pythons = jobs["light"]["strategy"]["matrix"]["python"]
+    least = re.search(r'python_requires=">=([\d.]+)"', (ROOT / "setup.py").read_text("utf-8"))
+    assert least
+    assert pythons[0] == least[1]
+    assert len(pythons) == 3
+    assert [step["run"] for step in jobs["full"]["steps"] if "run" in step] == ["bash .ci/run"]
+
+
+def test_nothing_is_published_untested() -> None:
+    release = read(ROOT / ".github/workflows/release.yml")
+    assert release["on"] == {"push": {"tags": ["v*"]}}
+    publish = release["jobs"]["publish"]
+    assert publish["needs"] == ["tests", "build"]
+    assert not [step for step in publish["steps"] if "password" in step.get("with", {})]
+    checks = [words for words in lines(release) if words[0] == "python"]
+    assert checks[0] == ["python", ".ci/check_release.py", '"$GITHUB_REF_NAME"']
+
+
+# --- the check of a tag ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tag", "changelog", "wrong"),
+    [
+        ("v1.2.0", "# Changes\n\n## 1.2.0 (1 May)\n\n### Added\n\n## 1.1.0\n", None),
+        ("v1.2.1", "## 1.2.0\n", "the tag is v1.2.1, the package's version 1.2.0"),
+        ("1.2.0", "## 1.2.0\n", "the tag is 1.2.0"),
+        ("v1.2.0", "## 1.2.0 (unreleased)\n", "CHANGELOG.md says: 1.2.0 (unreleased)"),
+        ("v1.2.0", "## 1.2.01\n", "CHANGELOG.md has no heading 1.2.0"),
+        ("v1.2.0", "## 1.3.0\n\n## 1.2.0\n", "CHANGELOG.md begins with 1.3.0"),
+    ],
+)
+def test_a_tag_is_the_version_that_the_changelog_begins_with(
+    tag: str, changelog: str, wrong: str | None
+) -> None:
+    said = check_release().problems(tag, '__version__ = "1.2.0"\n', changelog)
+    assert (said == []) if wrong is None else (wrong in said[0] and len(said) == 1)
+
+
+def test_the_check_reads_this_repository() -> None:
+    script = [sys.executable, str(ROOT / ".ci" / "check_release.py")]
+    done = subprocess.run([*script, "v0.0.1"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"the tag is v0.0.1, the package's version {__version__}" in done.stderr
+    assert subprocess.run(script, capture_output=True, check=False).returncode == 2
+
+
+def check_release() -> Any:
+    path = ROOT / ".ci" / "check_release.py"
+    spec = importlib.util.spec_from_file_location("check_release", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# --- the image ------------------------------------------------------------------------------------
+
+
+def instructions() -> list[tuple[str, str]]:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    text = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", "")
+    return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line.strip()]  # type: ignore[misc]
+
+
+def test_the_image_is_pinned_and_runs_without_rights() -> None:
+    said = instructions()
+    for name, value in said:
+        if name == "FROM":
+            assert re.match(r"[\w/]+:\d[\w.-]*( AS \w+)?$", value), value
+    names = [name for name, _ in said]
+    assert names.index("USER") < names.index("ENTRYPOINT")
+    assert dict(said)["USER"] not in ("root", "0")
+    assert dict(said)["ENTRYPOINT"] == '["findit"]'
+    assert {"LMUData=/data/LMUData", "HF_HOME=/data/huggingface"} <= set(dict(said)["ENV"].split())
+    assert dict(said)["VOLUME"] == '["/data", "/work"]'
+
+
+def test_the_image_is_built_of_what_a_wheel_is_built_of() -> None:
+    """Everything is kept out of it, then let in by name: no results, no tables, no keys."""
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert ignored[1] == "*"
+    let_in = {line[1:] for line in ignored if line.startswith("!")}
+    assert let_in == {
+        "vlmeval_findit", "configs/*.yaml", "setup.py", "pyproject.toml", "README.md", "LICENSE"
+    }  # fmt: skip
+    assert all(list(ROOT.glob(name)) for name in let_in)
+
+
+def test_the_compose_file_asks_the_server_beside_it() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
+    assert services["findit"]["depends_on"] == {"vllm": {"condition": "service_healthy"}}
+    assert re.fullmatch(r"vllm/vllm-openai:\$\{VLLM_TAG:-v[\d.]+\}", services["vllm"]["image"])
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert "--base-url http://vllm:8000/v1" in page
+    (default,) = re.findall(r"MODEL:-([\w/.-]+)\}", services["vllm"]["command"][0])
+    assert f"--model Qwen3-VL={default} " in page

@@ -1,0 +1,167 @@
+"""Fresh virtual environments with our wheel, and beside it exactly what the wheel asks for.
+
+Installing that anew would take minutes and gigabytes.  The packages are those of the environment
+that runs the tests, one link each, and only those that the wheel's metadata names, with what they
+name in turn: what our code imports and ``setup.py`` forgot is missing here.  Nothing of the clone
+can be imported.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from paths import ROOT
+
+SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+
+
+def copy_of_the_clone(folder: Path) -> Path:
+    """A copy of what git has, so that building leaves nothing behind in the clone."""
+    copy = folder / "a clone"  # with a space, as people's folders have
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv*", "build", "dist", "outputs", "*.egg-info", "__pycache__", ".*_cache"
+    )
+    shutil.copytree(ROOT, copy, ignore=ignored)
+    return copy
+
+
+def build(source: Path, kind: str, out: Path) -> Path:
+    """Build a wheel or an sdist through the packaging hooks, as pip does, without a network."""
+    pytest.importorskip("setuptools", minversion="77")
+    code = (
+        "import setuptools.build_meta as backend, sys;"
+        f"print(backend.{kind}(sys.argv[1]), file=sys.stderr)"
+    )
+    out.mkdir(exist_ok=True)
+    subprocess.run(
+        [sys.executable, "-c", code, str(out)], cwd=source, check=True, capture_output=True
+    )
+    return next(path for path in out.iterdir() if path.suffix in (".whl", ".gz"))
+
+
+def bare_venv(folder: Path) -> Path:
+    """An environment with nothing in it, not even pip."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+def pip(venv: Path, *arguments: str) -> None:
+    """Our pip on another environment."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", str(venv / "bin" / "python"), *arguments],
+        check=True,
+        capture_output=True,
+    )
+
+
+def needs_of(wheel: Path) -> list[str]:
+    """The requirements in a wheel's metadata."""
+    with zipfile.ZipFile(wheel) as z:
+        name = next(n for n in z.namelist() if n.endswith(".dist-info/METADATA"))
+        return HeaderParser().parsestr(z.read(name).decode()).get_all("Requires-Dist") or []
+
+
+@dataclass(frozen=True)
+class FreshVenv:
+    """An environment with the wheel, and a home and a folder to work in of its own."""
+
+    venv: Path
+    home: Path
+
+    def run(self, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment, from another folder, without the user's settings."""
+        program, *arguments = command
+        here = self.home / "a folder"
+        here.mkdir(parents=True, exist_ok=True)
+        (self.home / "LMUData").mkdir(exist_ok=True)
+        kept = {k: os.environ[k] for k in ("PATH", "LANG", "LC_ALL") if k in os.environ}
+        own = {"HOME": str(self.home), "LMUData": str(self.home / "LMUData")}
+        # No proxy and no index: a request to anywhere would fail.
+        nowhere = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
+        return subprocess.run(
+            [str(self.venv / "bin" / program), *arguments],
+            cwd=here,
+            env={**kept, **own, **nowhere, "OMP_NUM_THREADS": "1", **env},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+
+    def findit(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """The command, as its script in the environment runs it."""
+        return self.run("findit", *arguments, **env)
+
+    @property
+    def here(self) -> Path:
+        """The folder in which it is run."""
+        return self.home / "a folder"
+
+
+def installed(wheel: Path, extras: Sequence[str], folder: Path) -> FreshVenv:
+    """Install a wheel, as ``pip install WHEEL[extras]`` would on a machine that has the packages.
+
+    Skips where the environment of the tests lacks one, and fails where it promises to have all.
+    """
+    venv = bare_venv(folder / "a venv")
+    pip(venv, "install", "--no-deps", "--no-index", str(wheel))
+    packages = folder / "packages"
+    packages.mkdir()
+    for distribution in _asked_for(needs_of(wheel), extras):
+        _link(distribution, packages)
+    (venv / SITE / "packages.pth").write_text(f"{packages}\n")
+    return FreshVenv(venv, folder / "home")
+
+
+def _asked_for(
+    needs: Iterable[str], extras: Sequence[str]
+) -> list[importlib.metadata.Distribution]:
+    requirements = pytest.importorskip("packaging.requirements")
+    utils = pytest.importorskip("packaging.utils")
+    found: dict[str, importlib.metadata.Distribution] = {}
+    done: set[tuple[str, str]] = set()
+    waiting = [(need, extra) for need in needs for extra in extras or [""]]
+    while waiting:
+        need, extra = waiting.pop()
+        if (need, extra) in done:
+            continue
+        done.add((need, extra))
+        asked = requirements.Requirement(need)
+        if asked.marker is not None and not asked.marker.evaluate({"extra": extra}):
+            continue
+        try:
+            distribution = importlib.metadata.distribution(asked.name)
+        except importlib.metadata.PackageNotFoundError:
+            _not_here(f"{asked.name} is not installed, and the wheel asks for {need}")
+        if not asked.specifier.contains(distribution.version, prereleases=True):
+            _not_here(f"{asked.name} {distribution.version} is not what is asked for: {need}")
+        found[utils.canonicalize_name(asked.name)] = distribution
+        theirs = distribution.requires or []
+        waiting += [(one, extra) for one in theirs for extra in asked.extras or {""}]
+    return list(found.values())
+
+
+def _not_here(reason: str) -> NoReturn:
+    if os.environ.get("FINDIT_REQUIRE_HOST") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None:
+    """Link the modules of a distribution into a folder; not its scripts, nor its start-up hooks."""
+    for name in {file.parts[0] for file in distribution.files or ()}:
+        link = packages / name
+        if name in ("..", "__pycache__") or name.endswith(".pth") or link.is_symlink():
+            continue
+        link.symlink_to(str(distribution.locate_file(name)))

@@ -1,0 +1,147 @@
+"""A sweep in a process of its own whose calls hang after a few, for the tests of signals.
+
+``python hanging_sweep.py KIND FOLDER URL`` writes a line into the file ``asked`` for every call
+that begins; from the sixth of a model on, a call hangs until there is a file ``release``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from chat_server import ChatServer, completion
+from engine_fakes import FakeHost, Message, demo_sweep, everywhere, records
+from paths import SUPPORT, python_path
+
+from vlmeval_findit.cli.sweep import run
+from vlmeval_findit.engine.backend import Inference, LocalBackend, ThreadedBackend
+from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.models.model_asker import ModelAsker
+
+QUICK, THREADS, RAY_REPLICAS = 5, 3, 2
+
+
+class Hanging:
+    """Answers a few calls, then hangs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._calls = 0
+
+    def generate(self, message: Message, dataset: str) -> str:
+        with self._lock:
+            self._calls += 1
+            number = self._calls
+        with (self._folder / "asked").open("a") as f:
+            f.write("asked\n")
+        release = self._folder / "release"
+        while number > QUICK and not release.exists():
+            time.sleep(0.02)
+        return f"[{number}]"
+
+
+def host(kind: str, folder: Path, url: str) -> Any:
+    """The host of such a sweep; ``url`` is of a server that hangs."""
+    if kind == "http":
+        return ServersHost([url], Inference(threads=THREADS))
+    return FakeHost(None, lambda _: backend(kind, folder))
+
+
+def backend(kind: str, folder: Path) -> Any:
+    """Who answers."""
+    if kind == "ray":
+        from vlmeval_findit.engine.ray_backend import RayBackend
+
+        inference = Inference(replicas=RAY_REPLICAS, cpus=0.5)
+        return RayBackend(lambda: ModelAsker(Hanging(folder)), inference)
+    if kind == "local":
+        return LocalBackend(lambda: ModelAsker(Hanging(folder)))
+    return ThreadedBackend(lambda: ModelAsker(Hanging(folder)), THREADS)
+
+
+class Sweep:
+    """Such a process."""
+
+    def __init__(self, kind: str, folder: Path, url: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, str(SUPPORT / "hanging_sweep.py"), kind, str(folder), url],
+            stdout=(folder / "said").open("wb"),
+            stderr=(folder / "err").open("wb"),
+            env={**os.environ, "PYTHONPATH": python_path(), "TMPDIR": str(folder)},
+            start_new_session=True,
+        )
+
+    def asked(self) -> int:
+        path = self.folder / "asked"
+        return path.read_text().count("asked") if path.exists() else 0
+
+    def said(self) -> str:
+        return (self.folder / "err").read_text()
+
+    def until(self, happened: Callable[[], bool]) -> None:
+        while not happened():
+            assert self.process.poll() is None, self.said()
+            time.sleep(0.02)
+
+    def stop(self, number: int, everybody: bool = False) -> None:
+        """The first signal, to it or to all that it started too, and its answer."""
+        (os.killpg if everybody else os.kill)(self.process.pid, number)
+        self.until(lambda: "stopping" in self.said())
+
+    def release(self) -> None:
+        """Let the calls that hang come home."""
+        (self.folder / "release").touch()
+
+    def ends(self) -> int:
+        return self.process.wait(timeout=120)
+
+    def answered(self) -> int:
+        journal = self.folder / "calls.jsonl"
+        kept = list(records(journal)) if journal.exists() else []
+        assert not any(record["error"] for record in kept), "what was given up did not fail"
+        return len(kept)
+
+
+@contextmanager
+def hanging(kind: str, folder: Path) -> Iterator[Sweep]:
+    """A sweep of a kind, which is gone in the end."""
+    model = Hanging(folder)
+    with ChatServer(lambda asked, number: completion(model.generate([], ""))) as server:
+        sweep = Sweep(kind, folder, server.url)
+        try:
+            yield sweep
+        finally:
+            if sweep.process.poll() is None:
+                os.killpg(sweep.process.pid, signal.SIGKILL)
+                sweep.process.wait()
+            if kind == "http":
+                sweep.release()  # no thread of the server stays
+
+
+def one_line(sweep: Sweep) -> str:
+    """What it said after the first signal."""
+    assert "Traceback" not in sweep.said()
+    after = sweep.said().split("stopping; ")[1].splitlines()[1:]
+    # A slow machine adds a line of progress, Ray perhaps one of its own.
+    found = [line for line in after if line.startswith("stopped")]
+    assert len(found) == 1, sweep.said()
+    (line,) = found
+    return line
+
+
+if __name__ == "__main__":
+    kind, folder = sys.argv[1], Path(sys.argv[2])
+    answering = host(kind, folder, sys.argv[3])
+    status = run(demo_sweep(folder), everywhere(answering), folder / "best.yaml")
+    print("ended", flush=True)
+    sys.exit(status)

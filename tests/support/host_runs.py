@@ -1,0 +1,115 @@
+"""Runs of the real VLMEvalKit in processes of their own, for the end-to-end tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+from warm_process import OF_A_RUN, can_run, warm_process
+
+RUN_FINDIT = [str(ROOT / "run_findit.py")]
+STOCK = ["-m", "vlmeval"]
+
+
+def require_host() -> None:
+    """Skip without VLMEvalKit; fail where the environment promises it (FINDIT_REQUIRE_HOST=1)."""
+    if importlib.util.find_spec("vlmeval") is None:
+        reason = "VLMEvalKit is not installed: pip install '.[run]'"
+        if os.environ.get("FINDIT_REQUIRE_HOST") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+def environment(lmu: Path, **more: str) -> dict[str, str]:
+    """The environment of a run: its own LMUData, none of the user's FindIt settings."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("FINDIT_", "PRED_FORMAT"))}
+    lmu.mkdir(parents=True, exist_ok=True)
+    return {**kept, "LMUData": str(lmu), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **more}
+
+
+def environment_of_warm() -> dict[str, str]:
+    """The environment of the process that runs are forked from: what they have in common."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_RUN)}
+    return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def run(
+    program: Sequence[str], arguments: Sequence[str], cwd: Path, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run Python on a program with arguments; output and errors together in ``stdout``."""
+    warm = environment_of_warm()
+    if can_run(program, env, warm):
+        with tempfile.NamedTemporaryFile("r", errors="replace") as output:
+            status = warm_process(tuple(sorted(warm.items()))).run(
+                [*program, *arguments], cwd, env, Path(output.name)
+            )
+            said = output.read()
+        return subprocess.CompletedProcess([*program, *arguments], status, said)
+    return subprocess.run(
+        [sys.executable, *program, *arguments],
+        cwd=cwd,
+        env=dict(env),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def predictions(work_dir: Path, model: str, dataset: str) -> Path:
+    """The one prediction file of a run, wherever this version of the host puts it."""
+    found = list(work_dir.glob(f"{model}/**/{model}_{dataset}.*"))
+    # Upstream links the files of a run's folder into the model's.
+    assert len({path.resolve() for path in found}) == 1, found
+    return min(found, key=lambda path: len(path.parts))
+
+
+def figures(predictions_file: Path) -> dict[str, float]:
+    """The figures that a score left beside a prediction file."""
+    path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
+    return json.loads(path.read_text())["figures"]
+
+
+def digest(predictions_file: Path) -> str:
+    """The short name of the run that a score beside a prediction file is of."""
+    path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
+    return json.loads(path.read_text())["digest"]
+
+
+def kill_midway(command: Sequence[str], cwd: Path, env: Mapping[str, str], answers: int) -> int:
+    """Start Python on a command, and kill -9 it when so many answers are in a journal.
+
+    Returns:
+        How many were, when it was dead.
+    """
+    with (cwd / "killed.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, *command], cwd=cwd, env=dict(env), stdout=log, stderr=log
+        )
+    deadline = time.monotonic() + 240
+    while _answers_in(cwd) < answers:
+        assert process.poll() is None, (cwd / "killed.log").read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    return _answers_in(cwd)
+
+
+def _answers_in(folder: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in folder.rglob("*calls.jsonl"))
+
+
+def replies(predictions_file: Path) -> dict[int, str]:
+    """The replies of a JSON prediction file by index."""
+    return {row["index"]: row["prediction"] for row in json.loads(predictions_file.read_text())}

@@ -1,0 +1,59 @@
+"""The package of ``docs/plugin-template``, installed with pip for the tests."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+from vlmeval_findit.benchmarks.findit.names import forget_names
+from vlmeval_findit.core import plugins
+
+TEMPLATE = ROOT / "docs" / "plugin-template"
+
+
+def install(folder: Path, version: str = "0.1.0") -> Path:
+    """Install a copy of the template as of a version; the folder that it is in afterwards."""
+    source, site = folder / f"source-{version}", folder / f"site-{version}"
+    shutil.copytree(TEMPLATE, source, ignore=shutil.ignore_patterns("__pycache__", "build"))
+    settings = source / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('version = "0.1.0"', f'version = "{version}"'))
+    words = "install -q --no-deps --no-build-isolation --no-index --disable-pip-version-check"
+    command = [sys.executable, "-m", "pip", *words.split(), "--target", str(site), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return site
+
+
+def path_with(site: Path) -> str:
+    """PYTHONPATH with the package, for other processes."""
+    return os.pathsep.join([str(ROOT), str(site)])
+
+
+@contextmanager
+def known_here(*sites: Path, files: tuple[Path, ...] = ()) -> Iterator[None]:
+    """This process has the packages of folders, and files; afterwards it never had them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for site in sites:
+            patch.syspath_prepend(str(site))
+        if files:
+            patch.setenv(plugins.FILES_VARIABLE, os.pathsep.join(map(str, files)))
+        _forget()
+        yield
+    _forget()
+
+
+def _forget() -> None:
+    importlib.invalidate_caches()
+    for name in [one for one in sys.modules if one.partition(".")[0] == "findit_plates"]:
+        del sys.modules[name]
+    plugins.forget()
+    forget_names()
