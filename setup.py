@@ -90,6 +90,8 @@ EXTRAS = {
     "mlflow": ["mlflow-skinny>=3", "sqlalchemy>=2", "alembic>=1.13"],
     "wandb": ["wandb>=0.31"],
     "trackio": ["trackio>=0.43"],
+    # The site: python -m sphinx -W docs docs/_build
+    "docs": ["sphinx>=8", "myst-parser>=4", "furo", "sphinx-click>=6"],
 }
 EXTRAS["demo"] = [*EXTRAS["run"], *EXTRAS["local"]]
 EXTRAS["all"] = sorted({package for packages in EXTRAS.values() for package in packages})
@@ -180,6 +182,18 @@ setup(
     },
     cmdclass={"build_py": BuildWithHook},
     classifiers=[
+        "Development Status :: 5 - Production/Stable",
+        "Environment :: Console",
+        "Intended Audience :: Science/Research",
+        "Intended Audience :: Developers",
+        "Operating System :: POSIX :: Linux",
+        "Operating System :: MacOS",
         "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Scientific/Engineering :: Image Recognition",
+        "Typing :: Typed",
     ],
 )

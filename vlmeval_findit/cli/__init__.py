@@ -231,10 +231,14 @@ def _root() -> Commands:
     return root
 
 
+ROOT = _root()
+"""The command ``findit``."""
+
+
 def _run(arguments: list[str]) -> int:
     program = "findit" if clone() is None else "python run_findit.py"
     try:
-        return _invoke(_root(), program, arguments)
+        return _invoke(ROOT, program, arguments)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as error:

@@ -122,9 +122,7 @@ class _Import(Command):
 )
 @click.option("--set", metavar="NAME", shell_complete=complete_sets, help="A published set in DIR.")
 @click.option("--sets", is_flag=True, help="List the published sets, with their licences.")
-@click.option(
-    "--name", metavar="NAME", help="The dataset will be FindIt_NAME_… (of a set: its name)."
-)
+@click.option("--name", metavar="NAME", help="The dataset is FindIt_NAME (of a set: its name).")
 @click.option(
     "--image-root", type=PATH, metavar="DIR", help="Folder of the images (else: beside the file)."
 )

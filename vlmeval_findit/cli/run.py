@@ -152,7 +152,7 @@ class _RunCommand(Command):
     "--prompts", type=PATH, metavar="CLONE", help="Ask in the release's own words, from a clone."
 )
 @model_options(DRY_RUN, CONFIDENCES, force_option, SKIP_MISSING)
-@click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT'S FLAGS]...")
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
 def command(**given: Any) -> int:
     """Ask models about datasets and score the answers.
 

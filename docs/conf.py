@@ -1,0 +1,40 @@
+"""The site: ``python -m sphinx -W docs docs/_build`` makes it of the pages in this folder."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+project = "vlmeval_findit"
+author = "The vlmeval_findit authors"
+version = release = re.findall(
+    r'__version__ = "(.*)"', (ROOT / "vlmeval_findit" / "__init__.py").read_text(encoding="utf-8")
+)[0]
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_click",
+]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "plugin-template"]
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+
+smartquotes = False  # "--model" is no dash
+
+html_theme = "furo"
+html_title = "vlmeval_findit"
+
+
+def skip_undocumented_fields(app, what, name, obj, skip, options):
+    """Leave out fields of named tuples whose only text is Python's own."""
+    return skip or str(getattr(obj, "__doc__", "")).startswith("Alias for field number")
+
+
+def setup(app):
+    """Register what Sphinx calls."""
+    app.connect("autodoc-skip-member", skip_undocumented_fields)
