@@ -14,11 +14,11 @@ import pytest
 from probe_deployments import answers
 from simulated_deployments import Fault
 
-from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention, conventions
-from vlmeval_findit.doctor.diagnosis import ALIKE
-from vlmeval_findit.doctor.evidence import evidence_of
-from vlmeval_findit.doctor.probe import Outcome, examine
-from vlmeval_findit.doctor.reading import apart
+from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, conventions
+from vlmeval_findit.coords.diagnosis import ALIKE
+from vlmeval_findit.coords.evidence import evidence_of
+from vlmeval_findit.coords.probe import Outcome, examine
+from vlmeval_findit.coords.reading import apart
 
 NOISES = (0.05, 0.1)
 """Errors of edges, as standard deviations in shares of the object's side: mean IoU .84 and .72."""

@@ -13,7 +13,7 @@ Folders are rooms.  A room imports only itself and those above it
 ``marks``        a library of its own: visual marks, drawn on pictures
 ``models``       who answers: one row a model; on this machine, or over HTTP
 ``benchmarks``   one folder a benchmark, found by the prefix of its names
-``doctor``       in which coordinates a deployment really answers
+``coords``       in which coordinates a deployment really answers
 ``data``         downloads, datasets of one's own, the demonstration, rendered scenes
 ``runs``         scoring one run, the files that it leaves, reading them back
 ``engine``       who answers calls and when, the journal, the files of a cell

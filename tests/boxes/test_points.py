@@ -43,7 +43,7 @@ from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, schema_of, write
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.replies import TokenLogprobs
-from vlmeval_findit.doctor.consultation import NotBoxesError, replies_of_run
+from vlmeval_findit.coords.run_check import NotBoxesError, replies_of_run
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.region import RLEError, packed_mask
 from vlmeval_findit.publish.fiftyone import to_fiftyone
@@ -577,7 +577,7 @@ def test_a_mask_that_cannot_be_unpacked_is_refused_before_points_are_asked_for(
         _ = packed_mask(L_SHAPE).__class__(9, 9, "é").runs
 
 
-# --- runs: boards, reports, exports, doctor -------------------------------------------------------
+# --- runs: boards, reports, exports, coords -------------------------------------------------------
 
 
 def test_points_have_a_board_of_their_own(world: World) -> None:
@@ -644,7 +644,7 @@ def test_what_is_of_boxes_alone_says_so(world: World) -> None:
         collect(scored)
     with pytest.raises(NotBoxesError, match="its answers are no boxes"):
         replies_of_run("Good", load_task(POINT), [], None, None)  # type: ignore[arg-type]
-    assert scored.doctor is None
+    assert scored.coords_doubt is None
     (run,) = load_runs([path])
     with pytest.raises(NotExportableError, match="no run's answers are boxes for FiftyOne"):
         list(to_fiftyone([run], world.folder / "fiftyone"))

@@ -434,7 +434,7 @@ def test_search_and_sweep_ask_its_model_in_its_space(
             assert identity(path).plugins == used
             assert identity(path).space == {"kind": "longer1000"}
             assert provenance(path)["plugins"] == used
-            assert provenance(path)["doctor"] is None
+            assert provenance(path)["coords_doubt"] is None
             assert main(["coords", str(path)]) == 0
 
 

@@ -104,7 +104,7 @@ def ran(world: World) -> End:
         results = go(world.sweep(), Host(model, world.revision))
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"
-    kept = [(r.question.name, r.sums, r.rows, r.failed, r.path, r.doctor) for r in results]
+    kept = [(r.question.name, r.sums, r.rows, r.failed, r.path, r.coords_doubt) for r in results]
     return End(model.calls, error, kept, files(world.folder / "out"))
 
 
@@ -402,7 +402,7 @@ def test_image_hashes_are_not_believed_when_they_are_damaged(world: World, damag
 
 def test_a_mark_that_was_edited_is_not_believed(world: World) -> None:
     first = ran(world)
-    for old, new in (('"rows": 6', '"rows": 5'), ('"doctor": null', '"doctor": "ill"')):
+    for old, new in (('"rows": 6', '"rows": 5'), ('"coords_doubt": null', '"coords_doubt": "ill"')):
         says(PROVENANCE, old, new)(world)
         assert compared(world, 0, "").results == first.results
 

@@ -228,7 +228,7 @@ def test_notes_are_a_line_a_model_and_cause(runs: list[Run]) -> None:
     """Whatever is asked, it is said once that Good answers in another order."""
 
     def doubted(run: Run, doubt: str) -> Run:
-        return replace(run, basis=replace(run.basis, doctor=doubt))
+        return replace(run, basis=replace(run.basis, coords_doubt=doubt))
 
     def doubt(asked: str, followed: str, agree: int) -> str:
         return f"declared {asked}, but the answers follow {followed} ({agree} of 12 agree)"

@@ -14,7 +14,7 @@ from vlmeval_findit.boxes.spaces import Space, reference_size, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.doctor.conventions import SPACES, row_of
+from vlmeval_findit.coords.conventions import SPACES, row_of
 from vlmeval_findit.models.http.chat import server_space
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.table import MODELS, NANO, NANO_PX, SHIPPED, find_model
@@ -42,7 +42,7 @@ SIZES = {
 @pytest.mark.parametrize("size", SIZES)
 def test_what_its_numbers_refer_to(size: tuple[int, int]) -> None:
     assert reference_size(SPACE, *size) == SIZES[size]
-    # The space is whole in what a run records, and is its own row among the doctor's.
+    # The space is whole in what a run records, and is its own row among the coordinate check's.
     assert space_from(json.loads(json.dumps(SPACE.as_dict()))) == SPACE
     assert row_of(SPACE) is SPACES[RIGHT]
 
@@ -84,7 +84,7 @@ def test_pixels_come_back_as_the_right_boxes(name: str) -> None:
     assert (wrong["F1@0.5"] or 0.0) < 1.0
 
 
-def test_the_doctor_tells_thousandths_from_pixels(
+def test_the_coordinate_check_tells_thousandths_from_pixels(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = load_task(SCENES)

@@ -16,7 +16,7 @@ from PIL import Image
 from probe_deployments import numbers
 from simulated_deployments import Fault
 
-from vlmeval_findit.doctor.conventions import Convention
+from vlmeval_findit.coords.conventions import Convention
 
 Box = tuple[float, ...]
 Size = tuple[int, int]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention
-from vlmeval_findit.doctor.evidence import Query
-from vlmeval_findit.doctor.reading import said
+from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention
+from vlmeval_findit.coords.evidence import Query
+from vlmeval_findit.coords.reading import said
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator

@@ -144,7 +144,7 @@ def run_row(run: Run) -> dict[str, Any]:
         "table sha256": basis.table_sha256,
         "rows missing": len(basis.missing),
         "forced": list(basis.forced),
-        "coordinate check": basis.doctor,
+        "coordinate check": basis.coords_doubt,
         "versions": dict(basis.versions),
         "scored with": dict(basis.scored_with),
     }

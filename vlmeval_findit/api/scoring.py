@@ -110,7 +110,7 @@ def score(
     queries = _queries(len(said), truths, sizes, pictures, variant)
     task = task_of(variant, queries)
     made = check_coordinates(score_rows(check_replies("", task, said, settings_of(space, said))))
-    return Score(made.rows, made.sums, made.doctor, BENCHMARK.of(variant))
+    return Score(made.rows, made.sums, made.coords_doubt, BENCHMARK.of(variant))
 
 
 def _queries(

@@ -16,9 +16,9 @@ import click
 from ..core.command import as_called
 from ..core.settings import settings_from
 from ..core.spelling import visible
-from ..doctor.consultation import Consultation, NotBoxesError, consult, replies_of_run
-from ..doctor.conventions import Bend, Convention
-from ..doctor.diagnosis import Diagnosis, Found, Verdict
+from ..coords.run_check import CoordinateCheck, NotBoxesError, check_run, replies_of_run
+from ..coords.conventions import Bend, Convention
+from ..coords.diagnosis import Diagnosis, Found, Verdict
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Cell, Field, Kind, Table, Value, text_of
 from ..runs.opening import open_predictions
@@ -72,7 +72,7 @@ def command(
         except NotBoxesError as error:
             print(f"{name}\n  left out: {error}\n")
             continue
-        seen = consult(run)
+        seen = check_run(run)
         alarms += seen.diagnosis.verdict.alarms
         told.append({"run": str(path), "model": found.model, "dataset": found.task.name})
         readings = readings_table(seen)
@@ -125,7 +125,7 @@ def folded(lines: Sequence[str]) -> Iterator[str]:
         yield from wrap(line, WIDTH, subsequent_indent=indent, drop_whitespace=True) or [line]
 
 
-def lines_of(seen: Consultation) -> Iterator[str]:
+def lines_of(seen: CoordinateCheck) -> Iterator[str]:
     """What is printed of a run, line by line, before long lines are folded."""
     diagnosis = seen.diagnosis
     yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
@@ -134,7 +134,7 @@ def lines_of(seen: Consultation) -> Iterator[str]:
         yield from _evidence(diagnosis, diagnosis.found)
 
 
-def readings_table(seen: Consultation) -> Table:
+def readings_table(seen: CoordinateCheck) -> Table:
     """Make one row a convention: what the metrics are if the answers are read in it."""
     rows: list[list[Value]] = []
     for line in seen.lines:
@@ -149,14 +149,14 @@ def _percent(value: float | None) -> str:
     return text_of(Field("", Kind.VALUE), Cell(value))
 
 
-def _f1(seen: Consultation, convention: Convention) -> str:
+def _f1(seen: CoordinateCheck, convention: Convention) -> str:
     for line in seen.lines:
         if line.convention.name == convention.name:
             return f"F1 {_percent(line.figures['F1@0.5'])}"
     return "the same F1"
 
 
-def verdict_line(seen: Consultation) -> str:
+def verdict_line(seen: CoordinateCheck) -> str:
     """The verdict in one sentence."""
     diagnosis, found = seen.diagnosis, seen.diagnosis.found
     declared = f"declared {diagnosis.declared.means}: {_f1(seen, diagnosis.declared)}"

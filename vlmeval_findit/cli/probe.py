@@ -19,9 +19,9 @@ from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..core.spelling import nearest
 from ..data.probe.scenes import COUNT, SIZES
-from ..doctor.consultation import RunReplies, replies_of_run
-from ..doctor.conventions import SPACES, Convention, row_of
-from ..doctor.probe import FEWEST, by_size, examine, other_form
+from ..coords.run_check import RunReplies, replies_of_run
+from ..coords.conventions import SPACES, Convention, row_of
+from ..coords.probe import FEWEST, by_size, examine, other_form
 from ..models.entry import ModelEntry
 from ..models.http.chat import server_space
 from ..models.options import ModelOptions

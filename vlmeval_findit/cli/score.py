@@ -126,8 +126,8 @@ def _notes(run: RunScore) -> Iterator[str]:
         yield f"forced: {name}: {note}"
     if run.identity is not None and run.identity.answering.sampled:
         yield f"{name}: {run.identity.answering.sampled}"
-    if run.doctor is not None:
-        yield f"{name}: {run.doctor} {as_called('(see: run_findit.py coords)')}"
+    if run.coords_doubt is not None:
+        yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
     salvaged = salvaged_line(run.benchmark, run.rows, run.sums)
     for line in filter(None, (rejection_line(run.sums), salvaged)):
         yield f"{name}: {line}"

@@ -263,12 +263,12 @@ def _print_doubts(results: Sequence[Result]) -> None:
     """Name the runs whose answers follow another convention than the declared one."""
     by_model: dict[str, list[Result]] = {}
     for result in results:
-        if result.doctor is not None:
+        if result.coords_doubt is not None:
             by_model.setdefault(result.model, []).append(result)
     for model, doubtful in by_model.items():
         first = doubtful[0]
         more = f" and {len(doubtful) - 1} more" if len(doubtful) > 1 else ""
-        print_folded(f"{model} {first.question.name}{more}: {first.doctor}")
+        print_folded(f"{model} {first.question.name}{more}: {first.coords_doubt}")
         if more:
             folder = os.path.commonpath([result.path.parent for result in doubtful])
             print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))

@@ -53,8 +53,8 @@ class FinishedCells:
             whole = (mark["made_of"], mark["sha256"]) == (made_of, _sha256(values))
             if whole and not settings.force and mark["files"] == _files(path):
                 rows, of = values["predictions"]["rows"], len(cell.task.queries)
-                sums, doctor = mark["sums"], values["doctor"]
-                return Result(cell.model, cell.question, sums, rows, 0, path, of, doctor=doctor)
+                sums, coords_doubt = mark["sums"], values["coords_doubt"]
+                return Result(cell.model, cell.question, sums, rows, 0, path, of, coords_doubt=coords_doubt)
         return None
 
     def keep(self, output: Output, result: Result) -> None:

@@ -153,8 +153,8 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         run = score_file(path, settings_from({**self._config, **_ours(judge_kwargs)}))
         files = write_score(run, path)
         log.info("FindIt: score in %s, details in %s", files.score, files.details)
-        if run.doctor is not None:
-            log.warning("FindIt: %s %s: %s", run.model, run.task.name, run.doctor)
+        if run.coords_doubt is not None:
+            log.warning("FindIt: %s %s: %s", run.model, run.task.name, run.coords_doubt)
         row = score_row(run)
         return {
             **{name: round(row[name], 4) for name in run.figures if row[name] is not None},

@@ -235,12 +235,12 @@ def forced_lines(board: Board) -> list[str]:
 _OTHER = re.compile(
     r"(?P<doubt>declared (?P<declared>.+), but the answers follow (?P<followed>.+)) \(.+ agree\)"
 )
-"""A doubt as :func:`..doctor.check.line_of` writes it, where another convention fits."""
+"""A doubt as :func:`..coords.check.line_of` writes it, where another convention fits."""
 
 
 def coordinate_lines(board: Board) -> list[str]:
     """Say in which conventions models answer, where that is not the declared one."""
-    doubts = [(one.run, one.run.basis.doctor) for one in board.sweep if one.run.basis.doctor]
+    doubts = [(one.run, one.run.basis.coords_doubt) for one in board.sweep if one.run.basis.coords_doubt]
     asked: dict[tuple[str, str], set[str]] = {}
     for run, doubt in doubts:
         if found := _OTHER.fullmatch(doubt):

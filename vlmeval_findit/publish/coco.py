@@ -17,7 +17,7 @@ from .. import benchmarks
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.files import atomic_write, file_sha256
 from ..core.spelling import counted
-from ..doctor.consultation import NotBoxesError
+from ..coords.run_check import NotBoxesError
 from ..runs.boxes_of_rows import ConfidenceError, defined
 from ..runs.coco_boxes import Answered, CocoBoxes, collect
 from ..runs.prediction_names import how_to_score

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..core.files import write_once
-from ..doctor.conventions import Convention, Floats
-from ..doctor.evidence import Evidence, Query, evidence_of
-from ..doctor.probe import Finding
+from ..coords.conventions import Convention, Floats
+from ..coords.evidence import Evidence, Query, evidence_of
+from ..coords.probe import Finding
 from .vega import CONFIG, png
 
 _DASHES = {"declared": [5, 3], "named": [1, 0]}

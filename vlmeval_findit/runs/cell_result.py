@@ -40,7 +40,7 @@ class Result:
 
     ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a question which the sweep names.
-    ``doctor`` says why its coordinate space is in doubt.  ``dropped``: a race stopped asking in its
+    ``coords_doubt`` says why its coordinate space is in doubt.  ``dropped``: a race stopped asking in its
     format, so it is never compared with results over more queries.
     """
 
@@ -52,7 +52,7 @@ class Result:
     path: Path
     of: int
     compared: bool = True
-    doctor: str | None = None
+    coords_doubt: str | None = None
     dropped: Dropped | None = None
 
     @property
@@ -63,7 +63,7 @@ class Result:
 
 def result_of(run: RunScore, path: Path) -> Result:
     """What is kept of a score in memory."""
-    sums, rows, doctor = run.sums, len(run.rows), run.doctor
+    sums, rows, coords_doubt = run.sums, len(run.rows), run.coords_doubt
     return Result(
         run.model,
         run.task.question,
@@ -72,7 +72,7 @@ def result_of(run: RunScore, path: Path) -> Result:
         run.failed,
         path,
         len(run.task.queries),
-        doctor=doctor,
+        coords_doubt=coords_doubt,
     )
 
 

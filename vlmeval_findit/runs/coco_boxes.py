@@ -22,7 +22,7 @@ from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
 from ..data.custom.build import ids_path
 from ..data.samples import AnnotationError
-from ..doctor.consultation import NotBoxesError
+from ..coords.run_check import NotBoxesError
 from .boxes_of_rows import confidences_of
 from .score import RunScore
 

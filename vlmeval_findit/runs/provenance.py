@@ -41,7 +41,7 @@ class Basis:
     ``missing`` those that were not, of which ``left_out`` had no usable image.  ``scorer`` is what
     decided beside the benchmark's own code (None: nothing).  ``versions`` are those at inference,
     ``scored_with`` those of the scoring, ``plugins`` those of the plug-ins that it used.
-    ``doctor`` says why the declared coordinate space is in doubt (None: it is not, or nobody
+    ``coords_doubt`` says why the declared coordinate space is in doubt (None: it is not, or nobody
     looked).
     """
 
@@ -63,7 +63,7 @@ class Basis:
     predictions_sha256: str
     scored_at: str
     plugins: Mapping[str, str] = field(default_factory=dict)
-    doctor: str | None = None
+    coords_doubt: str | None = None
 
     @property
     def scored_under(self) -> frozenset[tuple[str, str]]:
@@ -86,7 +86,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         "digest": run.identity.digest if run.identity else None,
         "forced": [*(run.identity.forced if run.identity else ()), *run.forced],
         "spaces": [dict(space) for space in run.spaces],
-        "doctor": run.doctor,
+        "coords_doubt": run.coords_doubt,
         **({"scorer": asdict(run.scorer)} if run.scorer else {}),
         "sizes_recorded": run.replies.with_sizes,
         "logprobs_recorded": run.replies.with_logprobs,
@@ -146,7 +146,7 @@ _SHAPE: Shape = {
     "identity": dict | None,
     "digest": str | None,
     "forced": [str],
-    "doctor": str | None,
+    "coords_doubt": str | None,
     "table": {"file": str, "sha256": str},
     "predictions": {"file": str, "sha256": str, "rows_missing": [int]},
     "spaces": [{"kind": str, "source": str}],
@@ -193,7 +193,7 @@ def basis_of(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
         predictions_sha256=values["predictions"]["sha256"],
         scored_at=values["scored_at"],
         plugins={name: str(version) for name, version in values.get("plugins", {}).items()},
-        doctor=values.get("doctor"),
+        coords_doubt=values.get("coords_doubt"),
     )
 
 

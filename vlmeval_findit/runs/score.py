@@ -23,8 +23,8 @@ from ..core.replies import Reply
 from ..core.run_files import OTHER_SPACE
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
-from ..doctor import check
-from ..doctor.evidence import Query
+from ..coords import check
+from ..coords.evidence import Query
 from ..models.dual_encoder.encoder import EncoderError
 from .opening import Predictions, open_predictions
 from .prediction_names import how_to_score
@@ -69,8 +69,8 @@ class RunScore:
 
     ``sums`` are those of all rows, of their slices too; ``spaces`` the coordinate spaces in force,
     as settings with a ``source``; ``forced`` what of a contradiction was overruled; ``scorer`` what
-    decided beside the benchmark's own code.  ``sample`` are answers for the doctor to look at,
-    ``doctor`` what it said of them (:func:`check_coordinates`): no figure depends on either.
+    decided beside the benchmark's own code.  ``sample`` are answers for the coordinate check,
+    ``coords_doubt`` what it said of them (:func:`check_coordinates`): no figure depends on either.
     """
 
     model: str
@@ -83,7 +83,7 @@ class RunScore:
     forced: tuple[str, ...] = ()
     scorer: Scorer | None = None
     sample: tuple[Query, ...] = ()
-    doctor: str | None = None
+    coords_doubt: str | None = None
 
     @property
     def benchmark(self) -> Benchmark:
@@ -207,9 +207,9 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
 
 
 def check_coordinates(run: RunScore) -> RunScore:
-    """A run's score with what the doctor says of its convention; without the sample."""
+    """A run's score with what the coordinate check says of its convention; without the sample."""
     said = check.warning(run.task, run.sample, run.spaces)
-    return replace(run, doctor=said, sample=())
+    return replace(run, coords_doubt=said, sample=())
 
 
 def without_details(run: RunScore) -> RunScore:

@@ -23,7 +23,7 @@ FILES = {
     "self-retrieval": "d3_public.jsonl.gz",
     "vp-bench": "vpbench_extract_public.jsonl",
     "vp-bench-render": "vpbench_render_public.jsonl.gz",
-    "doctor": "doctor_public.jsonl.gz",
+    "coords": "doctor_public.jsonl.gz",
 }
 
 REF_L4: Case = {
@@ -123,9 +123,9 @@ def test_all_cases_agree(
 
 @pytest.mark.slow
 @pytest.mark.shared
-def test_the_doctor_agrees(public: Callable[[str], list[Case]], run: Run) -> None:
+def test_the_coordinate_check_agrees(public: Callable[[str], list[Case]], run: Run) -> None:
     """With every sixth case, as they take a second each; all of them with the command."""
-    status, said = run("doctor", *public("doctor")[::6])
+    status, said = run("coords", *public("coords")[::6])
     assert status == 0
     assert said.startswith("12/12 verdicts are allowed; 0 alarms where none is due;")
 
@@ -291,7 +291,7 @@ def test_a_difference_of_self_retrieval(
 def test_a_verdict_that_is_not_allowed(
     change: Case, says: str, public: Callable[[str], list[Case]], run: Run
 ) -> None:
-    status, said = run("doctor", with_change(public("doctor")[0], {"expect": change}))
+    status, said = run("coords", with_change(public("coords")[0], {"expect": change}))
     assert (status, says in said) == (1, True)
 
 
@@ -317,9 +317,9 @@ def test_a_verdict_that_is_not_allowed(
         ("vp-bench-render", LINE | {"background": [[1, 2]]}, "line 1: "),
         ("self-retrieval", {"kind": "replies"}, "no kind of case 'replies': did you mean reply"),
         ("self-retrieval", {"kind": "file", "captions": [], "uids": 3}, "line 1: "),
-        ("doctor", {"expect": {}}, "line 1: 'declared' is missing"),
+        ("coords", {"expect": {}}, "line 1: 'declared' is missing"),
         (
-            "doctor",
+            "coords",
             {"declared": {"name": "?", "space": {"kind": "grid100"}}},
             "no coordinate space",
         ),

@@ -1,7 +1,7 @@
 """``python -m tests.conformance --protocol NAME --cases FILE``: compare with the references.
 
 Scores the cases of a file and compares with what the reference of the protocol gives each.  Exits
-with 1 unless all agree (of the doctor's, nearly all).
+with 1 unless all agree (of the coordinate check, nearly all).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROTOCOLS = {
     "self-retrieval": "selfretrieval",
     "vp-bench": "vpbench",
     "vp-bench-render": "vpbench_render",
-    "doctor": "doctor",
+    "coords": "coords",
 }
 
 

@@ -26,15 +26,15 @@ from vlmeval_findit.core.identity import Answering, read_identity, write_identit
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.run_files import OTHER_SPACE, RunFiles
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.doctor import check
-from vlmeval_findit.doctor.consultation import (
+from vlmeval_findit.coords import check
+from vlmeval_findit.coords.run_check import (
     NotBoxesError,
     RunReplies,
     figures_read_in,
     replies_of_run,
 )
-from vlmeval_findit.doctor.conventions import Convention
-from vlmeval_findit.doctor.evidence import Query
+from vlmeval_findit.coords.conventions import Convention
+from vlmeval_findit.coords.evidence import Query
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.opening import check_replies
 from vlmeval_findit.runs.results import write_score
@@ -88,12 +88,12 @@ def _reply(boxes: Sequence[Sequence[float]]) -> str:
     return json.dumps([{"bbox_2d": list(box), "label": "thing"} for box in boxes])
 
 
-def doctor(*arguments: object) -> int:
+def coords(*arguments: object) -> int:
     return main(["coords", *map(str, arguments)])
 
 
 def test_a_right_run(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor(deployment()) == 0
+    assert coords(deployment()) == 0
     out = capsys.readouterr().out
     assert "declared thousandths of width and height, xyxy: F1 " in out
     assert ": it fits\n" in out
@@ -109,18 +109,18 @@ def test_on_a_terminal_runs_are_a_line_each_those_in_doubt_first(
         deployment(),
         deployment(space={"kind": "pixels"}, name="FindIt_Pascal_xyxy_text"),
     )
-    assert doctor(right.parent) == 1
+    assert coords(right.parent) == 1
     piped = capsys.readouterr().out
     assert piped.count("if the answers were read as") == 2
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert doctor(right.parent) == 1
+    assert coords(right.parent) == 1
     first, second, rest = capsys.readouterr().out.splitlines()
     assert first.startswith(f"Model on {wrong.stem.removeprefix('Model_')}: declared pixels")
     assert first.endswith("the run's convention is wrong")
     assert second.startswith(f"Model on {NAME}: ")
     assert second.endswith(": it fits")
     assert rest.endswith("run_findit.py coords FILE")
-    assert doctor(right) == 0
+    assert coords(right) == 0
     assert "if the answers were read as" in capsys.readouterr().out
 
 
@@ -128,7 +128,7 @@ def test_a_wrong_space_is_said_with_what_the_score_would_be(
     deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = deployment(says=PIXELS)
-    assert doctor(path.parent, "--json", tmp_path / "told.json") == 1
+    assert coords(path.parent, "--json", tmp_path / "told.json") == 1
     out = " ".join(capsys.readouterr().out.split())
     assert "pixels of the picture, xyxy: F1 " in out
     assert "the run's convention is wrong" in out
@@ -166,7 +166,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     other = RunFiles(path, ".space-pixels")
     for _ in range(2):
         capsys.readouterr()
-        assert doctor(path) == 1
+        assert coords(path) == 1
         words = shlex.split(capsys.readouterr().out.strip().splitlines()[-1])
         assert words[:2] in (["python", "run_findit.py"], ["findit", "score"])
         assert main(words[words.index("score") :]) == 0
@@ -182,7 +182,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     (space,) = found.basis.spaces
     assert space.startswith("pixels (given when scored; coordinate space: recorded")
     for file in (other.score, other.provenance):
-        assert doctor(file) == 0
+        assert coords(file) == 0
         assert "it fits" in " ".join(capsys.readouterr().out.split())
 
     # A folder is the recorded scores; the other one is there where it is named.
@@ -233,7 +233,7 @@ def test_what_the_score_would_be_is_what_it_is(order: str, deployment: Deploymen
 
 @pytest.mark.parametrize("representation", ["xyxy", "xywh", "yxyx", "yxhw", "cxcywh"])
 def test_numbers_are_those_of_the_reply(representation: str, deployment: Deployment) -> None:
-    """Whatever the order, the doctor sees the numbers as they were said."""
+    """Whatever the order, the coordinate check sees the numbers as they were said."""
     says = convention(f"grid1000/{representation}")
     path = deployment(says=says, queries=10, name=f"FindIt_Pascal_{representation}_json_bbox_2d")
     task = benchmarks.load(f"FindIt_Pascal_{representation}_json_bbox_2d")
@@ -274,16 +274,16 @@ def test_a_run_of_ref_l4(
     ]
     path = tmp_path / f"Model_{name}.json"
     path.write_text(json.dumps(replies), encoding="utf-8")
-    assert doctor(path, "--space", "pixels") == 0
+    assert coords(path, "--space", "pixels") == 0
     assert "pixels of the picture, xyxy: F1 100.0" in " ".join(capsys.readouterr().out.split())
-    assert doctor(path, "--space", "grid1000") == 1
+    assert coords(path, "--space", "grid1000") == 1
     assert "F1 100.0; 12 of 12 answers agree" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_space_may_be_said(deployment: Deployment) -> None:
     path = deployment()
-    assert doctor(path) == 0
-    assert doctor(path, "--space", "pixels") == 1
+    assert coords(path) == 0
+    assert coords(path, "--space", "pixels") == 1
 
 
 def test_what_has_no_boxes_is_left_out() -> None:
@@ -315,9 +315,9 @@ def test_a_score_warns_of_a_wrong_space(
     line = next(line for line in out.splitlines() if "but the answers follow" in line)
     assert "declared thousandths" in line
     assert "pixels of the picture" in line
-    assert provenance["doctor"] in line
+    assert provenance["coords_doubt"] in line
     assert main(["leaderboard", str(path), "--out", str(tmp_path / "board")]) == 0
-    doubt, _, agree = provenance["doctor"].partition(" (")
+    doubt, _, agree = provenance["coords_doubt"].partition(" (")
     assert agree.endswith(" agree)")
     assert f": {doubt}\n" in capsys.readouterr().out
     pages = list((tmp_path / "board").rglob("*.md"))
@@ -329,8 +329,8 @@ def test_a_score_warns_of_a_wrong_space(
 
 def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
     done = score_file(deployment(says=convention("grid1000/xywh")))
-    assert done.doctor is not None
-    assert "follow thousandths of width and height, xywh" in done.doctor
+    assert done.coords_doubt is not None
+    assert "follow thousandths of width and height, xywh" in done.coords_doubt
 
 
 @pytest.mark.parametrize("habit", ["plain", "pulled 10 %", "half wrong objects"])
@@ -338,12 +338,12 @@ def test_a_score_says_nothing_of_a_right_one(
     habit: str, deployment: Deployment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, _, provenance = scored(deployment(habit=HABITS[habit]), capsys)
-    assert provenance["doctor"] is None
+    assert provenance["coords_doubt"] is None
     assert "declared" not in out
 
 
 @pytest.mark.parametrize("says", [GRID, PIXELS], ids=["right", "wrong"])
-def test_no_figure_depends_on_the_doctor(
+def test_no_figure_depends_on_the_coordinate_check(
     says: Convention,
     deployment: Deployment,
     capsys: pytest.CaptureFixture[str],
@@ -356,7 +356,7 @@ def test_no_figure_depends_on_the_doctor(
     _, without, other = scored(path, capsys)
     assert kept == without
     for values in (provenance, other):
-        values.pop("doctor")
+        values.pop("coords_doubt")
         values.pop("scored_at")
     assert provenance == other
 
@@ -365,16 +365,16 @@ def test_a_provenance_of_an_earlier_version_is_read(deployment: Deployment) -> N
     path = deployment()
     files = write_score(score_file(path), path)
     values = json.loads(files.provenance.read_text(encoding="utf-8"))
-    del values["doctor"]
+    del values["coords_doubt"]
     files.provenance.write_text(json.dumps(values), encoding="utf-8")
-    assert load_run(files.provenance).basis.doctor is None
+    assert load_run(files.provenance).basis.coords_doubt is None
 
 
 def test_two_spaces_in_one_run_are_told(deployment: Deployment) -> None:
     path = deployment(lambda rng: PIXELS if rng.random() < 0.4 else GRID, queries=250)
     done = score_file(path)
-    assert done.doctor is not None
-    assert "% of the answers follow pixels" in done.doctor
+    assert done.coords_doubt is not None
+    assert "% of the answers follow pixels" in done.coords_doubt
 
 
 def test_the_sample_is_gone_once_it_was_looked_at(deployment: Deployment) -> None:
@@ -408,8 +408,8 @@ def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> 
     for reply in replies:
         reply["prediction"] = '[{"bbox_2d": [1e305, 1, 2, 3], "label": "thing"}]'
     path.write_text(json.dumps(replies), encoding="utf-8")
-    assert score_file(path).doctor is None
-    assert doctor(path) == 0
+    assert score_file(path).coords_doubt is None
+    assert coords(path) == 0
 
 
 def test_of_a_reply_with_very_many_boxes_a_few_are_kept(deployment: Deployment) -> None:

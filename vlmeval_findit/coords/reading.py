@@ -53,7 +53,7 @@ def located(numbers: Floats, frame: Frame, corners: Floats) -> Boxes:
 def said(boxes: Floats, frame: Frame, numbers: Floats) -> Floats:
     """Convert corners (4, n) to numbers, as the inverse of :func:`located`.
 
-    >>> from vlmeval_findit.doctor.conventions import ORDERS
+    >>> from vlmeval_findit.coords.conventions import ORDERS
     >>> frame = Frame(np.array([[1000.0], [1000.0]]), np.zeros((2, 1)))
     >>> said(np.array([[0.1], [0.2], [0.3], [0.6]]), frame, ORDERS["yxhw"].numbers).T.tolist()
     [[200.0, 100.0, 400.0, 200.0]]

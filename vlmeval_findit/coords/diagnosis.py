@@ -25,7 +25,7 @@ ALIKE = 0.02
 # Nats for the declared space, and as many for the declared order: odds of 20 to 1
 DECLARED = 3.0
 
-# The thresholds below were set on 900 simulated runs (benchmarks/test_doctor_runs.py, SHAPED)
+# The thresholds below were set on 900 simulated runs (benchmarks/test_coords_runs.py, SHAPED)
 # and 150 of blind models; in brackets the most that a run without the fault reached. Nats are sums
 # over the run, standard errors are over images.
 

@@ -9,7 +9,7 @@ import pytest
 from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, objects, run
 
 from vlmeval_findit.boxes.spaces import Space, reference
-from vlmeval_findit.doctor.conventions import (
+from vlmeval_findit.coords.conventions import (
     ORDERS,
     SPACES,
     UNBENT,
@@ -18,7 +18,7 @@ from vlmeval_findit.doctor.conventions import (
     row_of,
     scaled,
 )
-from vlmeval_findit.doctor.diagnosis import (
+from vlmeval_findit.coords.diagnosis import (
     MIXED,
     Found,
     Second,
@@ -27,8 +27,8 @@ from vlmeval_findit.doctor.diagnosis import (
     decide,
     diagnose,
 )
-from vlmeval_findit.doctor.evidence import MOST_BOXES, MOST_SAID, Query, evidence_of
-from vlmeval_findit.doctor.reading import apart, bend, iou, located, said
+from vlmeval_findit.coords.evidence import MOST_BOXES, MOST_SAID, Query, evidence_of
+from vlmeval_findit.coords.reading import apart, bend, iou, located, said
 
 SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211]], float).T
 GOOD = Habit(miou=0.7)

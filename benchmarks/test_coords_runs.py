@@ -1,9 +1,9 @@
-"""What the doctor says of simulated runs whose fault is known.
+"""What the coordinate check says of simulated runs whose fault is known.
 
-    python -m pytest benchmarks/test_doctor_runs.py --benchmark-enable -s
+    python -m pytest benchmarks/test_coords_runs.py --benchmark-enable -s
 
 prints docs/design.md's table, of runs as they come, and how often runs alarm that are right.  Runs
-are numbered: those of :data:`SHAPED` set the doctor's thresholds, others did not.  Habits of models
+are numbered: those of :data:`SHAPED` set its thresholds, others did not.  Habits of models
 are continuous, so that no run is one of those that a test has.
 """
 
@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from simulated_deployments import PROFILES, SIGMA, Fault, Habit, convention, run
 
-from vlmeval_findit.doctor.conventions import Convention, conventions
-from vlmeval_findit.doctor.diagnosis import ALIKE, Verdict, diagnose
-from vlmeval_findit.doctor.evidence import Evidence, Query, evidence_of
-from vlmeval_findit.doctor.reading import apart
+from vlmeval_findit.coords.conventions import Convention, conventions
+from vlmeval_findit.coords.diagnosis import ALIKE, Verdict, diagnose
+from vlmeval_findit.coords.evidence import Evidence, Query, evidence_of
+from vlmeval_findit.coords.reading import apart
 
 SHAPED, UNSEEN, RIGHT = 1, 2, 3
 """First parts of numbers: runs as they come, twice, and right ones."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from vlmeval_findit.boxes.spaces import space_from
-from vlmeval_findit.doctor.conventions import ORDERS, SPACES, Convention, row_of
-from vlmeval_findit.doctor.diagnosis import Diagnosis, Verdict, diagnose
-from vlmeval_findit.doctor.evidence import Query, evidence_of
+from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, row_of
+from vlmeval_findit.coords.diagnosis import Diagnosis, Verdict, diagnose
+from vlmeval_findit.coords.evidence import Query, evidence_of
 
 from .cases import Agreement, Case, each
 

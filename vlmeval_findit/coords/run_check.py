@@ -134,7 +134,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Consultation:
+class CoordinateCheck:
     """A diagnosis, and the metric values that other conventions would give."""
 
     diagnosis: Diagnosis
@@ -188,12 +188,12 @@ def bend_as_dict(how: Bend) -> dict[str, Any]:
     }
 
 
-def consult(run: RunReplies) -> Consultation:
+def check_run(run: RunReplies) -> CoordinateCheck:
     """Check a run."""
     evidence = evidence_of(run.queries)
     diagnosis = diagnose(evidence, run.declared)
     lines = [Line(one, figures_read_in(run, one)) for one in worth_a_line(evidence, diagnosis)]
-    return Consultation(diagnosis, lines)
+    return CoordinateCheck(diagnosis, lines)
 
 
 def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
