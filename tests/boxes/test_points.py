@@ -41,9 +41,9 @@ from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.boxes.spaces import ToPixels
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, schema_of, write
+from vlmeval_findit.coords.run_check import NotBoxesError, replies_of_run
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.replies import TokenLogprobs
-from vlmeval_findit.coords.run_check import NotBoxesError, replies_of_run
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.region import RLEError, packed_mask
 from vlmeval_findit.publish.fiftyone import to_fiftyone

@@ -22,19 +22,19 @@ from vlmeval_findit.benchmarks.refl4.annotations import Split
 from vlmeval_findit.benchmarks.refl4.table import prepare
 from vlmeval_findit.boxes.records import Reading, Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.identity import Answering, read_identity, write_identity
-from vlmeval_findit.core.predictions import read_predictions
-from vlmeval_findit.core.run_files import OTHER_SPACE, RunFiles
-from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.coords import check
+from vlmeval_findit.coords.conventions import Convention
+from vlmeval_findit.coords.evidence import Query
 from vlmeval_findit.coords.run_check import (
     NotBoxesError,
     RunReplies,
     figures_read_in,
     replies_of_run,
 )
-from vlmeval_findit.coords.conventions import Convention
-from vlmeval_findit.coords.evidence import Query
+from vlmeval_findit.core.identity import Answering, read_identity, write_identity
+from vlmeval_findit.core.predictions import read_predictions
+from vlmeval_findit.core.run_files import OTHER_SPACE, RunFiles
+from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.opening import check_replies
 from vlmeval_findit.runs.results import write_score

@@ -8,12 +8,12 @@ from probe_deployments import TRUTHS, answers
 from simulated_deployments import Fault, convention
 
 from vlmeval_findit.boxes.spaces import Space
-from vlmeval_findit.data.probe.scenes import COUNT, SIDES, SIZES, probe_scene
 from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, row_of
 from vlmeval_findit.coords.diagnosis import ALIKE
 from vlmeval_findit.coords.evidence import Query, evidence_of
 from vlmeval_findit.coords.probe import Outcome, by_size, examine
 from vlmeval_findit.coords.reading import apart
+from vlmeval_findit.data.probe.scenes import COUNT, SIDES, SIZES, probe_scene
 
 GRID = convention("grid1000/xyxy")
 

@@ -12,9 +12,9 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import Space, reference_size, space_from
 from vlmeval_findit.cli import main
+from vlmeval_findit.coords.conventions import SPACES, row_of
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.coords.conventions import SPACES, row_of
 from vlmeval_findit.models.http.chat import server_space
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.table import MODELS, NANO, NANO_PX, SHIPPED, find_model

@@ -132,8 +132,8 @@ def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
     assert not {"torch", "transformers", "vlmeval", "ray", "aiohttp.web", "sklearn"} & found
     rooms = ("sweeps", "leaderboard", "report", "api", "publish", "host", "cli")
     assert not {f"vlmeval_findit.{room}" for room in rooms} & found
-    # A benchmark's package says its prefix; its modules are what it is, and only the coordinate check, which
-    # looks at every score, must know one of them: FindIt's questions.
+    # A benchmark's package says its prefix; its modules are what it is, and only the coordinate
+    # check, which looks at every score, must know one of them: FindIt's questions.
     of_benchmarks = {one.split(".", 2)[2] for one in found if "findit.benchmarks." in one}
     modules_of = {one for one in of_benchmarks if "." in one}
     assert modules_of <= {"findit.variant", "findit.datasets"}

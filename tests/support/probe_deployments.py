@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from simulated_deployments import Fault
 
-from vlmeval_findit.data.probe.scenes import COUNT, probe_scene
 from vlmeval_findit.coords.conventions import Convention
 from vlmeval_findit.coords.evidence import Query
 from vlmeval_findit.coords.reading import said
+from vlmeval_findit.data.probe.scenes import COUNT, probe_scene
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from ..coords.run_check import NotBoxesError
 from ..core.files import write_once
 from ..core.settings import settings_from
 from ..core.spelling import visible
-from ..coords.run_check import NotBoxesError
 from ..leaderboard.calibration import calibration_table, legend, ranking_table
 from ..runs.confidences import Judged, judge
 from ..runs.prediction_names import prediction_files

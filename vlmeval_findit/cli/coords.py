@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 
+from ..coords.conventions import Bend, Convention
+from ..coords.diagnosis import Diagnosis, Found, Verdict
+from ..coords.run_check import CoordinateCheck, NotBoxesError, check_run, replies_of_run
 from ..core.command import as_called
 from ..core.settings import settings_from
 from ..core.spelling import visible
-from ..coords.run_check import CoordinateCheck, NotBoxesError, check_run, replies_of_run
-from ..coords.conventions import Bend, Convention
-from ..coords.diagnosis import Diagnosis, Found, Verdict
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Cell, Field, Kind, Table, Value, text_of
 from ..runs.opening import open_predictions

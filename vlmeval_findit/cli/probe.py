@@ -13,15 +13,15 @@ import yaml
 from ..benchmarks import parse
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import SpaceError, space_from
+from ..coords.conventions import SPACES, Convention, row_of
+from ..coords.probe import FEWEST, by_size, examine, other_form
+from ..coords.run_check import RunReplies, replies_of_run
 from ..core.command import INTERRUPTED, as_called
 from ..core.files import atomic_write, sha256_of
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
 from ..core.spelling import nearest
 from ..data.probe.scenes import COUNT, SIZES
-from ..coords.run_check import RunReplies, replies_of_run
-from ..coords.conventions import SPACES, Convention, row_of
-from ..coords.probe import FEWEST, by_size, examine, other_form
 from ..models.entry import ModelEntry
 from ..models.http.chat import server_space
 from ..models.options import ModelOptions

@@ -13,11 +13,11 @@ import numpy as np
 from ..boxes.records import Reason
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
-from ..core.spelling import visible
-from ..data.probe.scenes import COUNT
-from ..coords.run_check import RunReplies, bend_as_dict
 from ..coords.conventions import Convention, Floats
 from ..coords.probe import FEWEST, Finding, OfSize, OtherForm, Outcome
+from ..coords.run_check import RunReplies, bend_as_dict
+from ..core.spelling import visible
+from ..data.probe.scenes import COUNT
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Field, Kind, Note, Table, Value
 from .coords import folded, scale_and_offset, some

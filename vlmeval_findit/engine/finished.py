@@ -54,7 +54,9 @@ class FinishedCells:
             if whole and not settings.force and mark["files"] == _files(path):
                 rows, of = values["predictions"]["rows"], len(cell.task.queries)
                 sums, coords_doubt = mark["sums"], values["coords_doubt"]
-                return Result(cell.model, cell.question, sums, rows, 0, path, of, coords_doubt=coords_doubt)
+                return Result(
+                    cell.model, cell.question, sums, rows, 0, path, of, coords_doubt=coords_doubt
+                )
         return None
 
     def keep(self, output: Output, result: Result) -> None:

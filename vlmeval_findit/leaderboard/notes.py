@@ -240,7 +240,9 @@ _OTHER = re.compile(
 
 def coordinate_lines(board: Board) -> list[str]:
     """Say in which conventions models answer, where that is not the declared one."""
-    doubts = [(one.run, one.run.basis.coords_doubt) for one in board.sweep if one.run.basis.coords_doubt]
+    doubts = [
+        (one.run, one.run.basis.coords_doubt) for one in board.sweep if one.run.basis.coords_doubt
+    ]
     asked: dict[tuple[str, str], set[str]] = {}
     for run, doubt in doubts:
         if found := _OTHER.fullmatch(doubt):

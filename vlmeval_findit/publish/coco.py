@@ -15,9 +15,9 @@ from typing import Any
 
 from .. import benchmarks
 from ..boxes.confidences import DEFAULT, DEFINITIONS
+from ..coords.run_check import NotBoxesError
 from ..core.files import atomic_write, file_sha256
 from ..core.spelling import counted
-from ..coords.run_check import NotBoxesError
 from ..runs.boxes_of_rows import ConfidenceError, defined
 from ..runs.coco_boxes import Answered, CocoBoxes, collect
 from ..runs.prediction_names import how_to_score

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.files import write_once
 from ..coords.conventions import Convention, Floats
 from ..coords.evidence import Evidence, Query, evidence_of
 from ..coords.probe import Finding
+from ..core.files import write_once
 from .vega import CONFIG, png
 
 _DASHES = {"declared": [5, 3], "named": [1, 0]}

@@ -40,8 +40,8 @@ class Result:
 
     ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
     ``compared``: its format is one of the axes', not that of a question which the sweep names.
-    ``coords_doubt`` says why its coordinate space is in doubt.  ``dropped``: a race stopped asking in its
-    format, so it is never compared with results over more queries.
+    ``coords_doubt`` says why its coordinate space is in doubt.  ``dropped``: a race stopped asking
+    in its format, so it is never compared with results over more queries.
     """
 
     model: str

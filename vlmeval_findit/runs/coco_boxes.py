@@ -18,11 +18,11 @@ from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import plain_label
 from ..boxes.representation import Judging
+from ..coords.run_check import NotBoxesError
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
 from ..data.custom.build import ids_path
 from ..data.samples import AnnotationError
-from ..coords.run_check import NotBoxesError
 from .boxes_of_rows import confidences_of
 from .score import RunScore
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from .. import benchmarks
 from ..boxes.spaces import SpaceError
+from ..coords import check
+from ..coords.evidence import Query
 from ..core.benchmark import Benchmark, Scorer
 from ..core.identity import GIVEN, Identity
 from ..core.metric import figures
@@ -23,8 +25,6 @@ from ..core.replies import Reply
 from ..core.run_files import OTHER_SPACE
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
-from ..coords import check
-from ..coords.evidence import Query
 from ..models.dual_encoder.encoder import EncoderError
 from .opening import Predictions, open_predictions
 from .prediction_names import how_to_score
