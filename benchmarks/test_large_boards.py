@@ -1,4 +1,4 @@
-"""What ``score``, ``leaderboard``, ``anatomy`` and ``report`` cost over many runs: seconds, memory.
+"""What ``score``, ``leaderboard``, ``errors`` and ``report`` cost over many runs: seconds, memory.
 
 Each is a process of its own, and its seconds are those of the processor.  Measured are 100 and 300
 runs of 1,000 rows, and those that ``FINDIT_BOARD_RUNS`` names (``FINDIT_BOARD_RUNS=1000``)::

@@ -20,7 +20,7 @@ import json, sys, time
 import numpy as np
 import scipy.optimize, scipy.sparse.csgraph  # their import is not measured
 from vlmeval_findit.boxes import matching
-from vlmeval_findit.boxes.anatomy import Answered, dissect
+from vlmeval_findit.boxes.error_types import Answered, dissect
 from vlmeval_findit.boxes.records import Reading, Truth
 
 kind, way, boxes, objects = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])

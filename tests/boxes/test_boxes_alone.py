@@ -17,7 +17,7 @@ TABLES = {"files", "plugins", "redaction"}
 MORE = {
     "confidences": {"replies"},
     "salvage": {"loose_json"},
-    **{name: {"spelling"} for name in ("anatomy", "matching", "spaces")},
+    **{name: {"spelling"} for name in ("error_types", "matching", "spaces")},
 }
 NO_TABLE = {"assignment"}
 

@@ -606,8 +606,8 @@ def test_every_lost_place_has_one_cause(world: World) -> None:
         * 3
     )
     run = world.run("M", POINT, lambda query, random: next(replies))
-    anatomy = run.benchmark.anatomy
-    events = [dict(anatomy.events(row)) for row in run.rows[:5]]
+    analysis = run.benchmark.errors
+    events = [dict(analysis.events(row)) for row in run.rows[:5]]
     assert events == [
         {"lost: beside": 1},
         {"lost: beside": 1, "lost: missed": 1},
@@ -617,10 +617,10 @@ def test_every_lost_place_has_one_cause(world: World) -> None:
     ]
     sums = {**run.sums}
     for row in run.rows:
-        for name, count in anatomy.events(row).items():
+        for name, count in analysis.events(row).items():
             sums[name] = sums.get(name, 0) + count
-    points = anatomy.points(sums)
-    assert sum(points.values()) == pytest.approx(anatomy.lost(sums))
+    points = analysis.points(sums)
+    assert sum(points.values()) == pytest.approx(analysis.lost(sums))
     assert not any(key.startswith("lost:") for row in run.rows for key in row.sums)
 
 

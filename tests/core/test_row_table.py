@@ -16,7 +16,7 @@ from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import guessing, letters
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.anatomy import WrongAnswers, with_events
+from vlmeval_findit.core.error_analysis import AnswerErrors, with_events
 from vlmeval_findit.core.evidence import Clustered, clustered, evidence_of
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.run_files import run_of
@@ -144,18 +144,18 @@ def test_the_classes_of_one_image_have_a_mean() -> None:
 
 
 def test_events_that_need_details_are_counted_before_those_go() -> None:
-    class FromDetails(WrongAnswers):
+    class FromDetails(AnswerErrors):
         def events(self, row: ScoredRow) -> dict[str, float]:
             return {"lost: far": row.details["metres"], "asked": 7}
 
-    anatomy = FromDetails(Metric("Accuracy", {"right": 1}, {"asked": 1}))
+    analysis = FromDetails(Metric("Accuracy", {"right": 1}, {"asked": 1}))
     rows = [ScoredRow(i, "a", {"asked": 1}, details={"metres": i}) for i in range(3)]
-    table = table_of(rows, with_events(anatomy, rows))
+    table = table_of(rows, with_events(analysis, rows))
     assert totals_of(table) == {"asked": 3}
-    counted = with_events(anatomy, table)
+    counted = with_events(analysis, table)
     assert totals_of(counted) == {"asked": 21, "lost: far": 3}
-    assert totals_of(counted) == totals_of(with_events(anatomy, rows))
-    assert same(list(with_events(anatomy, counted)), list(counted))
+    assert totals_of(counted) == totals_of(with_events(analysis, rows))
+    assert same(list(with_events(analysis, counted)), list(counted))
 
 
 @pytest.mark.parametrize("said", [[-1, 2**63], [1, 2.0, None], [2**64], [-0.0, 1e300], []])

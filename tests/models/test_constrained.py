@@ -252,7 +252,7 @@ class TestDecoding:
             grammar_tokenizer(None, 100, (1,))
 
 
-# --- twins in the anatomy -------------------------------------------------------------------------
+# --- twins in the errors -------------------------------------------------------------------------
 
 SOME = "FindIt_Pascal_xyxy_json"
 
@@ -272,12 +272,12 @@ def test_the_anatomy_tells_syntax_from_sight(
     assert twin_of(free, [free, held]) is held
     assert twin_of(held, [free, held]) is None
     found = syntax(free, held)
-    score = free.benchmark.anatomy.score
+    score = free.benchmark.errors.score
     assert found.gain.value == pytest.approx(found.held - (score.value(free.sums) or 0))
     assert found.gain.value > 10
     assert found.gain.interval is not None
     assert found.gain.interval.low <= found.gain.value <= found.gain.interval.high
-    out = tmp_path / "anatomy.json"
+    out = tmp_path / "errors.json"
     for runs in ([str(world.runs)], [str(free.path), "--against", str(held.path)]):
         assert main(["errors", *runs, "--json", str(out)]) == 0
         shown = capsys.readouterr().out

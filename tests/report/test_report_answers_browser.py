@@ -100,7 +100,7 @@ def test_a_mix_has_a_hit_a_near_miss_and_every_error_type(opened: Any) -> None:
         "const colour = one => getComputedStyle(one).backgroundColor;"
         "const chips = [...document.querySelectorAll('#cards .error')].map(one => "
         "  [one.textContent.slice(2), colour(one)]);"
-        "const key = name => [...document.querySelectorAll('#causes li')].find(one => "
+        "const key = name => [...document.querySelectorAll('#error_types li')].find(one => "
         "  one.textContent.trim() === name);"
         "return chips.filter(([name]) => key(name)).map(([name, seen]) => "
         "  [seen, colour(key(name).querySelector('i'))])"
@@ -148,9 +148,9 @@ def test_filters_of_size_iou_and_error_type(opened: Any) -> None:
     assert count(opened) == "24 answers"
     choose(opened, size="large", model="Good")
     assert count(opened) == "12 answers"
-    choose(opened, size="", model="", cause="none")
+    choose(opened, size="", model="", error_type="none")
     assert count(opened) == "20 answers"
-    choose(opened, cause="")
+    choose(opened, error_type="")
     number(opened, "iou-from", "0.3")
     assert count(opened) == "30 answers"
     number(opened, "iou-to", "0.5")

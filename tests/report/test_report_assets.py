@@ -95,11 +95,17 @@ def joined(page: Path) -> dict[str, Any]:
     cards = {}
     for one in data["rows"]:
         for index, label, good, spread, found, failed, *texts, iou in json.loads(one["rows"]):
-            reason, causes, parts, sizes = (data["values"][place] for place in texts)
+            reason, error_types, parts, sizes = (data["values"][place] for place in texts)
             cards[one["run"], index] = {
                 **{"run": one["run"], "index": index, "label": data["values"][label]},
                 **{"good": good, "spread": spread, "found": bool(found), "failed": bool(failed)},
-                **{"reason": reason, "causes": causes, "parts": parts, "sizes": sizes, "iou": iou},
+                **{
+                    "reason": reason,
+                    "error_types": error_types,
+                    "parts": parts,
+                    "sizes": sizes,
+                    "iou": iou,
+                },
             }
     for run, name in named["answers"].items():
         values = values_of(folder / name)
@@ -134,7 +140,7 @@ def test_what_lies_beside_is_what_the_page_would_hold(
     assert resolved(apart) == resolved(held)
     boxes = (box for card in held["cards"] for frame in card["frames"] for box in frame["boxes"])
     assert apart["assets"]["roles"] == sorted({role for role, *_ in boxes})
-    for key in ("figure", "runs", "causes", "pairs"):
+    for key in ("figure", "runs", "error_types", "pairs"):
         assert apart[key] == held[key]
 
 

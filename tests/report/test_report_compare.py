@@ -20,7 +20,7 @@ from vlmeval_findit.report.differences import opening_pair, pair_values
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.pairs import PairError, Side, first_pairs, pairs_of, sides_of
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs import anatomy, comparison
+from vlmeval_findit.runs import comparison, run_errors
 from vlmeval_findit.runs.scored_run import load_runs
 
 __all__ = ["letters", "world"]
@@ -71,8 +71,8 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
             if bounds is not None:
                 assert [low, high] == pytest.approx([bounds.low, bounds.high], abs=1e-4)
             assert p == found[name].p_value
-        causes = {one.key: one.name for one in left.benchmark.anatomy.causes}
-        lost = {causes[key]: one for key, one in anatomy.compare(left, right).items()}
+        error_types = {one.key: one.name for one in left.benchmark.errors.error_types}
+        lost = {error_types[key]: one for key, one in run_errors.compare(left, right).items()}
         assert {one[0]: one[6] for one in pair["losses"]} == {
             name: one.corrected for name, one in lost.items()
         }

@@ -193,18 +193,18 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
     assert opened.switch_to.active_element.get_attribute("id") == "gallery-title"
     chosen = {
         name: opened.find_element("id", name).get_property("value")
-        for name in ("model", "dataset", "format", "cause", "reason")
+        for name in ("model", "dataset", "format", "error_type", "reason")
     }
     assert chosen == {
         "model": "<i>Evil", "dataset": "Pascal", "format": "xyxy_json",
-        "cause": "lost: refused", "reason": "",
+        "error_type": "lost: refused", "reason": "",
     }  # fmt: skip
     # It can be cleared and combined, and another segment says it anew.
-    choose(opened, "cause", "all")
+    choose(opened, "error_type", "all")
     assert text_of(opened, "count") == "30 answers"
     choose(opened, "model", "all")
     choose(opened, "format", "all")
-    choose(opened, "cause", "refused")
+    choose(opened, "error_type", "refused")
     assert int(text_of(opened, "count").split()[0]) > 20
     (unreadable,) = segments(opened, "Talks")
     opened.execute_script("arguments[0].click()", unreadable)

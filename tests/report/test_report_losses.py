@@ -18,7 +18,7 @@ from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.losses import losses_of
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs.anatomy import anatomy_of
+from vlmeval_findit.runs.run_errors import errors_of
 from vlmeval_findit.runs.scored_run import load_runs
 
 __all__ = ["letters", "world"]
@@ -46,11 +46,11 @@ def test_bars_are_the_anatomy_of_the_reported_runs(board: Board) -> None:
             run = board.cells[bar.model, bar.where].run
             assert run is not None
             assert bar.score == pytest.approx(run.benchmark.with_failures.value(run.sums))
-            there = [one for one in anatomy_of(run) if one.events or one.points]
-            assert [(one.cause, one.events, one.points, one.interval) for one in bar.segments] == [
-                (one.cause, one.events, one.points, one.interval) for one in there
-            ]
-    lost = {bar.model: {s.cause.name for s in bar.segments} for bar in found.bars}
+            there = [one for one in errors_of(run) if one.events or one.points]
+            assert [
+                (one.error_type, one.events, one.points, one.interval) for one in bar.segments
+            ] == [(one.error_type, one.events, one.points, one.interval) for one in there]
+    lost = {bar.model: {s.error_type.name for s in bar.segments} for bar in found.bars}
     assert lost["Talks"] & {"not readable", "refused"}
     assert "failed call" in lost["Fails"]
 
@@ -62,7 +62,7 @@ def test_an_average_is_the_mean_of_its_datasets(board: Board) -> None:
         over = bars[model, OVERALL]
         assert over.score == pytest.approx(sum(one.score for one in parts) / 2)
         for one in over.segments:
-            there = [part.at(one.cause) for part in parts]
+            there = [part.at(one.error_type) for part in parts]
             assert one.points == pytest.approx(sum(s.points for s in there if s) / 2)
             assert one.events == sum(s.events for s in there if s)
 
@@ -70,25 +70,25 @@ def test_an_average_is_the_mean_of_its_datasets(board: Board) -> None:
 def test_the_page_has_a_bar_of_100_percent_for_each(board: Board) -> None:
     data = data_of(make_page(board, NOW))
     assert len(data["losses"]["bars"]) == 9
-    causes = board.benchmark.anatomy.causes
+    error_types = board.benchmark.errors.error_types
     for shown, bar in zip(data["losses"]["bars"], losses_of(board).bars, strict=True):
         model, where, is_average, _, score, segments = shown
         assert (model, where, is_average) == (bar.model, bar.where, bar.is_average)
         assert score + sum(points for _, points, *_ in segments) == pytest.approx(100, abs=0.05)
-        assert [data["causes"][place][1] for place, *_ in segments] == [
-            one.cause.name for one in bar.segments
+        assert [data["error_types"][place][1] for place, *_ in segments] == [
+            one.error_type.name for one in bar.segments
         ]
-    assert data["causes"] == [[one.key, one.name, one.meaning] for one in causes]
-    keys = {key for key, *_ in data["causes"]}
-    assert {cause for card in data["cards"] for cause in card["causes"]} <= keys
+    assert data["error_types"] == [[one.key, one.name, one.meaning] for one in error_types]
+    keys = {key for key, *_ in data["error_types"]}
+    assert {error_type for card in data["cards"] for error_type in card["error_types"]} <= keys
 
 
 def test_letters_have_a_bar_too(letters: World) -> None:
     letters.predict("Good", "Letters_Zoo_plain", guessing(0.8))
     letters.predict("Silent", "Letters_Zoo_plain", saying("no idea"))
     bars = losses_of(make_board(load_runs([letters.runs]))).bars
-    causes = {bar.model: [one.cause.name for one in bar.segments] for bar in bars}
-    assert causes == {"Good": ["wrong answer"], "Silent": ["not readable"]}
+    error_types = {bar.model: [one.error_type.name for one in bar.segments] for bar in bars}
+    assert error_types == {"Good": ["wrong answer"], "Silent": ["not readable"]}
 
 
 def test_every_cause_has_cards_where_there_are_more_answers_than_cards(world: World) -> None:
@@ -105,9 +105,9 @@ def test_every_cause_has_cards_where_there_are_more_answers_than_cards(world: Wo
     every = choose_cards(found)
     some = choose_cards(found, 12)
     assert (len(every), len(some)) == (60, 12)
-    causes = {cause for card in every for cause in card.causes}
-    assert len(causes) >= 3
-    assert {cause for card in some for cause in card.causes} == causes
+    error_types = {error_type for card in every for error_type in card.error_types}
+    assert len(error_types) >= 3
+    assert {error_type for card in some for error_type in card.error_types} == error_types
 
 
 def test_salvaged_boxes_have_a_role_of_their_own(world: World) -> None:

@@ -165,7 +165,7 @@ def test_the_command_has_three_ways_in(light: FreshVenv, command: list[str]) -> 
 
 
 def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> None:
-    """import, score, leaderboard, report, anatomy: from a wheel without an extra."""
+    """import, score, leaderboard, report, errors: from a wheel without an extra."""
     here = light.here
     make_images(here / "pictures")
     write_coco(here)

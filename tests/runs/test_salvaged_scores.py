@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from scored_runs import World, query, two_labels, world
 
-from vlmeval_findit.benchmarks.findit.anatomy import CAUSES
+from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
 from vlmeval_findit.benchmarks.findit.metrics import Outcome, SalvagedMatch, outcome
 from vlmeval_findit.benchmarks.findit.scoring import MatchedReply, events_of, scored_row
-from vlmeval_findit.boxes.anatomy import Kind
+from vlmeval_findit.boxes.error_types import Kind
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Matched, Truth
 from vlmeval_findit.boxes.representation import ReplyFormat
@@ -260,7 +260,7 @@ def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> Non
     """By the figures, by what is lost, and where answers are put in an order alike."""
     for row in rejecting.rows[:8]:
         rejected = row.sums.get(Outcome.REJECTED.sum, 0)
-        assert row.sums.get(CAUSES[Kind.REJECTED].key, 0) == rejected
+        assert row.sums.get(ERROR_TYPES[Kind.REJECTED].key, 0) == rejected
         assert rejecting.benchmark.goodness(row) == 100 * rejected
 
 

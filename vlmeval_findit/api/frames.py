@@ -156,13 +156,13 @@ def query_rows(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _scored(run: Run) -> Iterator[tuple[ScoredRow, dict[str, Any]]]:
-    from ..runs.anatomy import causes_of
+    from ..runs.run_errors import error_types_of
 
     replies: dict[int, Reply] = {}
     if run.path.is_file():
         replies = {reply.index: reply for reply in read_predictions(run.path)}
     taken = {name for row in run.rows for name in (*row.details, *row.sums)}
-    for row, errors in zip(run.rows, causes_of(run), strict=True):
+    for row, errors in zip(run.rows, error_types_of(run), strict=True):
         known = {
             "model": run.model,
             "dataset": run.question.name,

@@ -22,8 +22,8 @@ from ..leaderboard.errors import (
 )
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Cell, Field, Kind, Table, text_of
-from ..runs.anatomy import Loss, NoAnatomyError, anatomy_of, compare, parts_of
 from ..runs.intervals import StatisticsError
+from ..runs.run_errors import Loss, NoErrorsError, compare, errors_of, parts_of
 from ..runs.scored_run import Keep, Run, load_runs, with_details
 from ..runs.twins import syntax, twin_of
 from .options import PATH, Command, json_option, runs_argument
@@ -60,7 +60,7 @@ def command(
     """
     other = _one(against) if against is not None else None
     if other is not None:
-        anatomy_of(other)  # what it lacks is said once, and not of every run beside it
+        errors_of(other)  # what it lacks is said once, and not of every run beside it
     refused = False
     print(f"Intervals: {INTERVALS}.")
     scored = load_runs(runs, keep=Keep.SUMS)
@@ -70,9 +70,9 @@ def command(
     told: list[dict[str, Any]] = []
     for run in scored:
         try:
-            losses = anatomy_of(run)
+            losses = errors_of(run)
             tables = _tables(run, losses, beside, other, by)
-        except (NoAnatomyError, StatisticsError) as error:
+        except (NoErrorsError, StatisticsError) as error:
             # What one run lacks is no reason to say nothing of the others.
             print(f"error: {error}", file=sys.stderr)
             refused = True
@@ -103,12 +103,12 @@ _LARGEST = 3
 
 def _line(run: Run, losses: Sequence[Loss]) -> str:
     """Write a run's score and its largest losses as a line."""
-    score = run.benchmark.anatomy.score
+    score = run.benchmark.errors.score
     value = text_of(Field(score.name, Kind.VALUE), Cell(score.value(run.sums)))
     points = Field("points", Kind.DIFFERENCE)
     largest = sorted(losses, key=lambda loss: -loss.points)[:_LARGEST]
     lost = [
-        f"{one.cause.name} {text_of(points, Cell(-one.points))}"
+        f"{one.error_type.name} {text_of(points, Cell(-one.points))}"
         for one in largest
         if one.points > 0
     ]
@@ -133,7 +133,7 @@ def _tables(
     if constrained is not None:
         tables.append(syntax_table(constrained))
     if by:
-        tables.append(parts_table(run.benchmark.anatomy, by, parts_of(whole, by)))
+        tables.append(parts_table(run.benchmark.errors, by, parts_of(whole, by)))
     return [*tables, *filter(lambda one: one.rows, (salvaged_table(whole), rejection_table(run)))]
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from .anatomy import Anatomy, WrongAnswers
 from .drawing import Curve, Drawing
+from .error_analysis import AnswerErrors, ErrorAnalysis
 from .identity import Contradiction, Described, Identity
 from .messages import Message, prompt_hash
 from .metric import Metric, unsliced
@@ -100,13 +100,13 @@ class Benchmark(ABC):
     with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
     salvaged: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
     counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
-    other_sums: tuple[str, ...] = ()  # Of rows, beside those of metrics, counts and causes
+    other_sums: tuple[str, ...] = ()  # Of rows, beside those of metrics, counts and error types
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
     at_a_time: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
     prompts_version: int = 1  # Raise it when what is asked changes
     prompts_help: str = ""  # How to get other prompt sets
     baselines: Mapping[str, Baseline] = MappingProxyType({})
-    reasons: tuple[str, ...] = ()  # Reasons that its anatomy tells apart
+    reasons: tuple[str, ...] = ()  # Reasons that its errors tell apart
 
     def of(self, question: Any) -> Benchmark:
         """Return the benchmark with the metrics of a question."""
@@ -123,9 +123,9 @@ class Benchmark(ABC):
         return (self.with_failures, *self.metrics)
 
     @property
-    def anatomy(self) -> Anatomy:
-        """Return how the loss of its score is divided among causes."""
-        return WrongAnswers(self.with_failures, self.reasons)
+    def errors(self) -> ErrorAnalysis:
+        """Return how the loss of its score is divided among error types."""
+        return AnswerErrors(self.with_failures, self.reasons)
 
     @abstractmethod
     def parse(self, name: str) -> Question:
@@ -227,11 +227,11 @@ class Benchmark(ABC):
         """Refuse rows whose sums do not fit the metrics.
 
         Raises:
-            ValueError: a sum belongs to no metric, count or cause, or an answered row lacks one;
-                the message names row and key.
+            ValueError: a sum belongs to no metric, count or error type, or an answered row
+                lacks one; the message names row and key.
         """
         needed: set[str] = set()
-        known = {*_STANDARD, *self.counts.values(), *self.other_sums, *self.anatomy.keys}
+        known = {*_STANDARD, *self.counts.values(), *self.other_sums, *self.errors.keys}
         for metric in self.all_metrics:
             own = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
             known |= own
@@ -243,16 +243,16 @@ class Benchmark(ABC):
             wrong = min(said - known, default=None)
             # Failed calls have few sums; rows that cannot be judged have none of these.
             judged = not (row.failed or row.parts or needed.isdisjoint(said))
-            lacks = min(needed - said, default=None) if judged else None
+            missing = min(needed - said, default=None) if judged else None
             if wrong is not None:
                 raise ValueError(
                     f"row {row.index}: no metric of {self.name} has a sum {wrong!r}"
                     f"{nearest(wrong, sorted(known))}"
                 )
-            if lacks is not None:
+            if missing is not None:
                 raise ValueError(
-                    f"row {row.index}: lacks the sum {lacks!r}, which a metric of {self.name} "
-                    f"needs{nearest(lacks, sorted(said))}"
+                    f"row {row.index}: lacks the sum {missing!r}, which a metric of {self.name} "
+                    f"needs{nearest(missing, sorted(said))}"
                 )
 
     def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:

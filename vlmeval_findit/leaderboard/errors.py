@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from ..benchmarks.findit.metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
-from ..core.anatomy import Anatomy
+from ..core.error_analysis import ErrorAnalysis
 from ..core.metric import Better, Metric
 from ..core.statistics import Difference
-from ..runs.anatomy import Loss, NoAnatomyError, Part, anatomy_of, points_of
 from ..runs.intervals import intervals
 from ..runs.rejection import shares_of
+from ..runs.run_errors import Loss, NoErrorsError, Part, errors_of, points_of
 from ..runs.salvage import steps_of, taken
 from ..runs.scored_run import Run
 from ..runs.twins import Syntax
@@ -34,8 +34,8 @@ def lost_table(board: Board) -> Table:
 
     A model with a run that was scored before errors were counted has no row.
     """
-    anatomy = board.benchmark.anatomy
-    names = {one.key: one.name for one in anatomy.causes}
+    analysis = board.benchmark.errors
+    names = {one.key: one.name for one in analysis.error_types}
     runs: dict[str, list[Run]] = {}
     for cell in cells_of(board):
         if cell.run is not None:
@@ -44,11 +44,11 @@ def lost_table(board: Board) -> Table:
     for model, mine in runs.items():
         try:
             found = [points_of(run) for run in mine]
-        except NoAnatomyError:
+        except NoErrorsError:
             continue
         means = {key: fmean(points[key] for points in found) for key in names}
         most = sorted((-points, names[key]) for key, points in means.items() if points >= _LEAST)
-        score = fmean(anatomy.score.value(run.sums) or 0 for run in mine)
+        score = fmean(analysis.score.value(run.sums) or 0 for run in mine)
         mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_MOSTLY_OF_MODEL])
         rows.append([model, score, sum(means.values()), mostly])
     fields = [Field("model"), *(Field(name, Kind.VALUE) for name in ("score", "lost"))]
@@ -60,30 +60,30 @@ def errors_table(board: Board) -> Table:
 
     Types that no run has are left out.  A run that was scored before events were counted has none.
     """
-    anatomy = board.benchmark.anatomy
+    analysis = board.benchmark.errors
     found = [_losses(one) for one in board.sweep]
-    causes = [
-        cause
-        for cause in anatomy.causes
-        if any(losses[cause.key].events for losses in found if losses)
+    error_types = [
+        error_type
+        for error_type in analysis.error_types
+        if any(losses[error_type.key].events for losses in found if losses)
     ]
     rows: list[list[Value]] = []
     for one, losses in zip(board.sweep, found, strict=True):
-        rows.append([*run_cells(one), anatomy.score.value(one.run.sums)])
-        for cause in causes:
-            loss = losses.get(cause.key)
+        rows.append([*run_cells(one), analysis.score.value(one.run.sums)])
+        for error_type in error_types:
+            loss = losses.get(error_type.key)
             rows[-1] += [Cell(loss.points, loss.interval), loss.events] if loss else [None, None]
-    fields = [*RUN_FIELDS, Field(anatomy.score.name, Kind.VALUE)]
-    for cause in causes:
-        fields += [value(cause.name), count(f"{cause.name} events")]
+    fields = [*RUN_FIELDS, Field(analysis.score.name, Kind.VALUE)]
+    for error_type in error_types:
+        fields += [value(error_type.name), count(f"{error_type.name} events")]
     return Table("Errors", fields, rows)
 
 
 def _losses(one: FormatRow) -> Mapping[str, Loss]:
     """Return the losses of a run by the keys of their types; empty where none were counted."""
     try:
-        return {loss.cause.key: loss for loss in anatomy_of(one.run)}
-    except NoAnatomyError:
+        return {loss.error_type.key: loss for loss in errors_of(one.run)}
+    except NoErrorsError:
         return {}
 
 
@@ -92,11 +92,11 @@ def _losses(one: FormatRow) -> Mapping[str, Loss]:
 
 def losses_table(run: Run, losses: Sequence[Loss]) -> Table:
     """Make one row an error type that a run has: its events, and the points that it took."""
-    score = run.benchmark.anatomy.score
+    score = run.benchmark.errors.score
     reached, lost = score.value(run.sums), sum(loss.points for loss in losses)
     rows: list[list[Value]] = [[score.title, "", reached]]
     rows += [
-        [loss.cause.name, loss.events, Cell(loss.points, loss.interval)]
+        [loss.error_type.name, loss.events, Cell(loss.points, loss.interval)]
         for loss in losses
         if loss.events
     ]
@@ -114,12 +114,12 @@ def loss_differences_table(
     """Make one row an error type: the points that it took of a run minus those of another."""
     rows: list[list[Value]] = [
         [
-            loss.cause.name,
+            loss.error_type.name,
             Cell(found.value, found.interval),
             Cell(found.corrected, sign="*" if found.significant else ""),
         ]
         for loss in losses
-        if (found := differences.get(loss.cause.key)) is not None
+        if (found := differences.get(loss.error_type.key)) is not None
     ]
     rows.append(["lost in all", sum(found.value for found in differences.values()), ""])
     fields = [Field("error type"), _POINTS, Field("p (Holm)", Kind.P)]
@@ -138,9 +138,9 @@ def syntax_table(found: Syntax) -> Table:
     )
 
 
-def parts_table(anatomy: Anatomy, by: str, parts: Sequence[Part]) -> Table:
+def parts_table(analysis: ErrorAnalysis, by: str, parts: Sequence[Part]) -> Table:
     """Make one row a part of a run's queries, the whole first: what it lost, and mostly by what."""
-    names = {one.key: one.name for one in anatomy.causes}
+    names = {one.key: one.name for one in analysis.error_types}
     rows: list[list[Value]] = [["lost in all", "", sum(part.total for part in parts), ""]]
     for part in parts:
         most = sorted(part.points.items(), key=lambda item: -item[1])[:_MOSTLY]

@@ -145,7 +145,7 @@ def _row(entry: Mapping[str, Any], values: Numbered) -> list[int | float | None]
         int(entry["found"]),
         int(entry["failed"]),
         values.place(entry["reason"]),
-        values.place(tuple(entry["causes"])),
+        values.place(tuple(entry["error_types"])),
         values.place(tuple(entry["parts"])),
         values.place(tuple(entry["sizes"])),
         entry["iou"],

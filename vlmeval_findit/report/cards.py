@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..core.question import Query
 from ..core.scored_row import ScoredRow, indices
-from ..runs.anatomy import causes_of
+from ..runs.run_errors import error_types_of
 from ..runs.scored_run import Run, detailed
 from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
@@ -28,7 +28,7 @@ class Card:
     row: ScoredRow
     score: float  # Query score, in percent
     spread: float  # Largest query score minus smallest, over the formats of its model
-    causes: tuple[str, ...]  # Keys of its error types
+    error_types: tuple[str, ...]  # Keys of its error types
 
     @property
     def query(self) -> Query:
@@ -81,13 +81,15 @@ class Choice:
         model, column = (
             self.spreads[key][at].tolist() for key in (_of_model(run), _of_column(run))
         )
-        given = zip(indices(run.rows), run.goodness, model, column, causes_of(run), strict=True)
+        given = zip(
+            indices(run.rows), run.goodness, model, column, error_types_of(run), strict=True
+        )
         chosen = [_Answer(place, *values) for place, values in enumerate(given)]
         if len(chosen) > self.share:
             chosen = _some(chosen, self.share, self.first.get(key_of(run), frozenset()))
         rows = detailed(run, [answer.place for answer in chosen])
         return [
-            Card(one, row, answer.score, answer.spread, answer.causes)
+            Card(one, row, answer.score, answer.spread, answer.error_types)
             for row, answer in zip(rows, chosen, strict=True)
         ]
 
@@ -101,7 +103,7 @@ class _Answer:
     score: float
     spread: float
     apart: float  # The spread over the runs of its dataset
-    causes: tuple[str, ...]
+    error_types: tuple[str, ...]
 
 
 def _spreads(
@@ -148,11 +150,11 @@ def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
 def _some(answers: Sequence[_Answer], share: int, first: frozenset[int]) -> list[_Answer]:
     """Choose a share of one run's answers: ``first``, then by turns the next of every order."""
     worst = sorted(answers, key=lambda one: one.score)
-    causes = dict.fromkeys(cause for one in answers for cause in one.causes)
+    error_types = dict.fromkeys(error_type for one in answers for error_type in one.error_types)
     orders = [
         worst,
         worst[::-1],
-        *([one for one in worst if cause in one.causes] for cause in causes),
+        *([one for one in worst if error_type in one.error_types] for error_type in error_types),
         sorted((one for one in answers if one.spread), key=lambda one: -one.spread),
         sorted((one for one in answers if one.apart), key=lambda one: -one.apart),
     ]

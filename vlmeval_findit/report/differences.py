@@ -10,9 +10,9 @@ from typing import Any
 from ..core.evidence import Evidence
 from ..core.metric import Metric
 from ..core.statistics import ALPHA, Difference, correct, difference
-from ..runs.anatomy import NoAnatomyError, loss_evidence
 from ..runs.comparison import finders, query_scores
 from ..runs.intervals import evidence
+from ..runs.run_errors import NoErrorsError, error_estimate
 from ..runs.scored_run import Run
 from .pairs import MODELS, Pair, key_of
 
@@ -31,8 +31,8 @@ class _Answers:
     def losses(self) -> Evidence | None:
         """Return the points of every error type; None where nothing says what was lost."""
         try:
-            return loss_evidence(self.run)
-        except NoAnatomyError:
+            return error_estimate(self.run)
+        except NoErrorsError:
             return None
 
     @cached_property
@@ -100,11 +100,11 @@ def _figure(metric: Metric, left: Evidence, right: Evidence) -> list[Any]:
 
 
 def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
-    """Compare the error types that either has, as :func:`..runs.anatomy.compare` does."""
+    """Compare the error types that either has, as :func:`..runs.run_errors.compare` does."""
     ours, theirs = left.losses, right.losses
     if ours is None or theirs is None:
         return []
-    names = {one.key: one.name for one in left.run.benchmark.anatomy.causes}
+    names = {one.key: one.name for one in left.run.benchmark.errors.error_types}
     keys = [key for key in names if ours.figure(key) or theirs.figure(key)]
     tests = correct(difference(ours, theirs, key) for key in keys)
     return [

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..benchmarks.findit.anatomy import size_of
+from ..benchmarks.findit.error_costs import size_of
 from ..core.drawing import Drawing, DrawnBox, Outline, Role
 
 _PICTURES = 8

@@ -134,7 +134,7 @@ def _entry(
         "found": card.score >= FOUND,
         "failed": row.failed,
         "reason": row.reason or "",
-        "causes": card.causes,
+        "error_types": card.error_types,
         "parts": [parts.place(visible(f"{kind}: {part}")) for kind, part in row.slices.items()],
         "prompt": texts.place(_cut(transcript.prompt(row.index))),
         "reply": texts.place("The prediction file is gone." if reply is None else _cut(reply)),

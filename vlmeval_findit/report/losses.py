@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.anatomy import Cause
+from ..core.error_analysis import ErrorType
 from ..core.evidence import Evidence, mean
 from ..core.metric import Better
 from ..core.spelling import visible
 from ..core.statistics import Interval, figure_intervals
 from ..leaderboard.board import Board, ColumnMean
-from ..runs.anatomy import Loss, NoAnatomyError, anatomy_of, loss_evidence
+from ..runs.run_errors import Loss, NoErrorsError, error_estimate, errors_of
 from ..runs.scored_run import Run
 
 
@@ -20,7 +20,7 @@ from ..runs.scored_run import Run
 class Segment:
     """What one error type cost."""
 
-    cause: Cause
+    error_type: ErrorType
     place: int  # Among all error types of the benchmark
     events: float
     points: float
@@ -38,9 +38,9 @@ class LossBar:
     score: float
     segments: tuple[Segment, ...]
 
-    def at(self, cause: Cause) -> Segment | None:
+    def at(self, error_type: ErrorType) -> Segment | None:
         """Return what an error type cost; None for nothing."""
-        return next((one for one in self.segments if one.cause == cause), None)
+        return next((one for one in self.segments if one.error_type == error_type), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ def losses_of(board: Board) -> Losses:
     for (model, name), cell in board.cells.items():
         if cell.run is not None:
             try:
-                found[model, name] = anatomy_of(cell.run)
-            except NoAnatomyError as error:
+                found[model, name] = errors_of(cell.run)
+            except NoErrorsError as error:
                 lacking.append(f"{model}, {name}: {error}")
     bars = (*_averages(board, found), *_columns(board, found))
-    score = board.benchmark.anatomy.score
+    score = board.benchmark.errors.score
     return Losses(
         score=score.name if score.better is Better.HIGHER else f"100 − {score.name}",
         bars=bars,
@@ -114,7 +114,7 @@ def _averages(board: Board, found: Found) -> Iterator[LossBar]:
             places = [(model, name) for name in average.columns]
             if all(place in found for place in places):
                 runs = [_run(board, *place) for place in places]
-                over = mean([loss_evidence(run) for run in runs])
+                over = mean([error_estimate(run) for run in runs])
                 losses = _mean(over, [found[place] for place in places])
                 yield _bar(model, average.name, True, runs, losses)
 
@@ -130,12 +130,12 @@ def _mean(over: Evidence, parts: Sequence[Sequence[Loss]]) -> list[Loss]:
     bounds = figure_intervals(over)
     return [
         Loss(
-            of_cause[0].cause,
-            sum(one.events for one in of_cause),
-            over.figure(of_cause[0].cause.key) or 0.0,
-            bounds.get(of_cause[0].cause.key),
+            of_type[0].error_type,
+            sum(one.events for one in of_type),
+            over.figure(of_type[0].error_type.key) or 0.0,
+            bounds.get(of_type[0].error_type.key),
         )
-        for of_cause in zip(*parts, strict=True)
+        for of_type in zip(*parts, strict=True)
     ]
 
 
@@ -150,7 +150,7 @@ def _bar(
         format=formats.pop() if len(formats) == 1 else "",
         score=100 - sum(one.points for one in losses),
         segments=tuple(
-            Segment(one.cause, place, one.events, one.points, one.interval)
+            Segment(one.error_type, place, one.events, one.points, one.interval)
             for place, one in enumerate(losses)
             if one.events or one.points
         ),

@@ -81,7 +81,7 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
     forest, heat_maps = forest_of(board, panels), heat_maps_of(board)
     charts = details.drawn()
     pairs = pairs_of(board, sides)
-    causes = [(one.key, one.name, one.meaning) for one in board.benchmark.anatomy.causes]
+    error_types = [(one.key, one.name, one.meaning) for one in board.benchmark.errors.error_types]
     reason_rows = [*reasons_of(board)]
     values = {
         "board": board,
@@ -117,7 +117,7 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
     }
     compared = pair_values(pairs, board.shown, runs)
     data: dict[str, Any] = {
-        "causes": causes,
+        "error_types": error_types,
         "losses": losses.values(),
         "pairs": compared,
         # What --compare names stands first.

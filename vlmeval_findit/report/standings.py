@@ -208,7 +208,7 @@ def _error(panel: Panel, losses: Losses) -> Iterator[Headline]:
         yield Headline(question, "Nothing", f"{best} made no error on {bar.where}")
         return
     lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that {best} lost"
-    yield Headline(question, worst.cause.name, f"{lost}: {worst.cause.meaning}")
+    yield Headline(question, worst.error_type.name, f"{lost}: {worst.error_type.meaning}")
 
 
 def said(metric: Metric, value: float) -> str:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..benchmarks import benchmark_of, parse
-from ..core.anatomy import with_events
 from ..core.benchmark import Benchmark
+from ..core.error_analysis import with_events
 from ..core.files import file_sha256
 from ..core.identity import GIVEN
 from ..core.metric import figures
@@ -209,7 +209,7 @@ def load_run(provenance: Path, keep: Keep = Keep.DETAILS) -> Run:
     _check(run, values, provenance)
     if keep is Keep.DETAILS:
         return run
-    counted = with_events(run.benchmark.anatomy, rows)
+    counted = with_events(run.benchmark.errors, rows)
     table = table_of(rows, counted, run.goodness if keep is Keep.GOODNESS else None)
     return replace(run, rows=table, details=details)
 

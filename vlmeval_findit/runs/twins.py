@@ -56,7 +56,7 @@ def syntax(free: Run, held: Run) -> Syntax:
         StatisticsError: they are over other rows.
     """
     check_comparable(free, held)
-    score = free.benchmark.anatomy.score
+    score = free.benchmark.errors.score
     ours, theirs = _evidence(held), _evidence(free)
     return Syntax(
         held=ours.figure(score.name) or 0.0,
@@ -65,4 +65,4 @@ def syntax(free: Run, held: Run) -> Syntax:
 
 
 def _evidence(run: Run) -> Evidence:
-    return evidence_of((run.benchmark.anatomy.score,), clustered(run.rows, run.question.images))
+    return evidence_of((run.benchmark.errors.score,), clustered(run.rows, run.question.images))

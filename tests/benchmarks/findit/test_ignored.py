@@ -13,11 +13,11 @@ import pytest
 from scored_runs import World, grid, query, saying, world
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.anatomy import CAUSES
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
 from vlmeval_findit.benchmarks.findit.drawing import draw, roles
+from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
 from vlmeval_findit.benchmarks.findit.query import Query, thinned
-from vlmeval_findit.boxes.anatomy import Answered, Kind, dissect
+from vlmeval_findit.boxes.error_types import Answered, Kind, classify_errors
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Ignored, Matched, Reading, Truth
 from vlmeval_findit.boxes.representation import Judging
@@ -106,11 +106,11 @@ def test_they_are_no_errors() -> None:
     truth = Truth((REAL, ELSEWHERE), (0, 0), ignored=(CROWD,))
     boxes = [REAL, IN_CROWD, (70.0, 0.0, 75.0, 5.0)]
     reading = Reading(boxes, [], [], None)
-    (events,) = dissect([Answered(matched(boxes, truth), reading, truth)])
+    (events,) = classify_errors([Answered(matched(boxes, truth), reading, truth)])
     assert [(one.kind, one.box) for one in events] == [(Kind.BACKGROUND, 2), (Kind.MISSED, None)]
     whole = [REAL, ELSEWHERE, IN_CROWD]
     right = Answered(matched(whole, truth), Reading(whole, [], [], None), truth)
-    assert dissect([right]) == [[]]
+    assert classify_errors([right]) == [[]]
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def test_a_run_counts_no_box_in_a_crowd(world: World) -> None:
     name = "FindIt_Pascal_xyxy_text"
     run = world.run("Boxes", name, saying(f"[{list(inside)}, {list(outside)}]"))
     assert [row.sums["n_pred"] for row in run.rows] == [1, 2]
-    assert [row.sums.get(CAUSES[Kind.BACKGROUND].key, 0) for row in run.rows] == [1, 2]
+    assert [row.sums.get(ERROR_TYPES[Kind.BACKGROUND].key, 0) for row in run.rows] == [1, 2]
 
 
 def test_calibration_leaves_their_boxes_out() -> None:

@@ -6,10 +6,10 @@ import pytest
 from toy_benchmark import Letters
 
 from vlmeval_findit.benchmarks import benchmark_of
-from vlmeval_findit.benchmarks.findit.anatomy import event_sums
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK, FindIt
+from vlmeval_findit.benchmarks.findit.error_costs import event_sums
 from vlmeval_findit.benchmarks.findit.metrics import Outcome
-from vlmeval_findit.boxes.anatomy import Event, Kind
+from vlmeval_findit.boxes.error_types import Event, Kind
 from vlmeval_findit.core.scored_row import ScoredRow
 
 PLAIN = {"asked": 1, "answered": 1, "readable": 1}
@@ -57,4 +57,4 @@ def test_all_outcomes_of_a_query_without_objects_are_known(of: FindIt, outcome: 
 def test_events_of_boxes_have_known_sums_whatever_they_lack(
     kind: Kind, box: int | None, thing: int | None
 ) -> None:
-    assert event_sums([Event(kind, box, thing)]).keys() <= set(BENCHMARK.anatomy.keys)
+    assert event_sums([Event(kind, box, thing)]).keys() <= set(BENCHMARK.errors.keys)

@@ -10,9 +10,9 @@ from typing import Any
 from ...boxes.records import Reason
 from ...boxes.representation import Judging
 from ...boxes.writing import Said, write
-from ...core.anatomy import Anatomy
 from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Curve, Drawing
+from ...core.error_analysis import ErrorAnalysis
 from ...core.identity import Contradiction, Described, Identity
 from ...core.image_files import header
 from ...core.messages import Message, PartKind, Reference
@@ -20,10 +20,10 @@ from ...core.replies import Recorded, Replies
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import prompts as own_prompts
-from .anatomy import F1Anatomy, PointAnatomy
 from .annotation_tables import FindItTask, load_task
 from .datasets import DATASETS, Family
 from .drawing import curve, draw
+from .error_costs import F1Errors, PointErrors
 from .grid import Table, all_tables
 from .metrics import BOXES, POINTS, Outcome
 from .names import parse
@@ -62,7 +62,7 @@ class FindIt(Benchmark):
     metrics, ranking = BOXES.metrics, BOXES.ranking
     with_failures, salvaged, counts = BOXES.with_failures, BOXES.salvaged, BOXES.counts
     other_sums = (Outcome.FAILED.sum,)
-    anatomy: Anatomy = F1Anatomy()
+    errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
     baselines = BASELINES
@@ -160,7 +160,7 @@ class FindItPoints(FindIt):
     name = "FindIt-points"
     metrics, ranking = POINTS.metrics, POINTS.ranking
     with_failures, salvaged, counts = POINTS.with_failures, POINTS.salvaged, POINTS.counts
-    anatomy: Anatomy = PointAnatomy(
+    errors: ErrorAnalysis = PointErrors(
         POINTS.with_failures,
         tuple(one.value for one in Reason if one is not Reason.FAILED_CALL),
     )

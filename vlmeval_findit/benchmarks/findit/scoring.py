@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.anatomy import Answered, Event, dissect
 from ...boxes.confidences import Confidences, confidences
+from ...boxes.error_types import Answered, Event, classify_errors
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
@@ -17,8 +17,8 @@ from ...core.identity import Identity
 from ...core.replies import Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
-from .anatomy import LOSSES, details_of, event_sums
 from .annotation_tables import FindItTask
+from .error_costs import LOSSES, details_of, event_sums
 from .metrics import (
     RULES,
     Outcome,
@@ -129,7 +129,9 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
 
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
     """Classify the errors in each query's boxes; points have none."""
-    events = iter(dissect([_answered(one) for one in found if one.judged is Judging.BY_OVERLAP]))
+    events = iter(
+        classify_errors([_answered(one) for one in found if one.judged is Judging.BY_OVERLAP])
+    )
     return [next(events) if one.judged is Judging.BY_OVERLAP else [] for one in found]
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes.records import Matched, Reason
-from ...core.anatomy import WrongAnswers
 from ...core.benchmark import BatchScore, Published
 from ...core.drawing import Drawing, Role
+from ...core.error_analysis import AnswerErrors
 from ...core.identity import Identity
 from ...core.question import AnyTask
 from ...core.replies import Replies, Reply
@@ -51,7 +51,7 @@ class RefL4(FindIt):
     salvaged = ACC_SALVAGED
     counts = COUNTS
     reasons = tuple(one.value for one in Reason if one is not Reason.FAILED_CALL)
-    anatomy = WrongAnswers(WITH_FAILURES, reasons)
+    errors = AnswerErrors(WITH_FAILURES, reasons)
 
     def of(self, question: Any) -> RefL4:
         return self

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...benchmarks.findit import PREFIX
-from ...benchmarks.findit.anatomy import OBJECTS, SIZE
 from ...benchmarks.findit.datasets import BENCHMARK, Family, own_datasets
+from ...benchmarks.findit.error_costs import OBJECTS, SIZE
 from ...benchmarks.findit.marked_pictures import REFERENCE
 from ...boxes.matching import plain_label
 from ...boxes.records import Mask
 from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners
-from ...core.anatomy import LABEL
+from ...core.error_analysis import LABEL
 from ...core.image_files import Size
 from ...core.metric import slice_problem
 from ...core.spelling import is_one_line

@@ -43,7 +43,7 @@ function boxesOf(card) {
 }
 
 function wordsOf(card) {
-  const meanings = card.causes.map((key) => data.causes.find((one) => one[0] === key)).filter(Boolean);
+  const meanings = card.error_types.map((key) => data.error_types.find((one) => one[0] === key)).filter(Boolean);
   const said = (title, id, text) => [make("h4", { textContent: title }), make("pre", { tabIndex: 0, id, textContent: text })];
   return make("div", { className: "said" },
     make("p", {}, make("b", { textContent: card.label }), ` · ${verdict(card)}`), errors(card),

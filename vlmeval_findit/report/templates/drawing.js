@@ -115,11 +115,11 @@ function verdict(card) {
 }
 
 // The error types of an answer in the colours of the bars above; none where nothing was lost.
-const placeOfCause = new Map(data.causes.map(([key], i) => [key, i]));
+const placeOfErrorType = new Map(data.error_types.map(([key], i) => [key, i]));
 function errors(card) {
-  const found = card.causes.map((key) => placeOfCause.get(key)).filter((i) => i !== undefined);
+  const found = card.error_types.map((key) => placeOfErrorType.get(key)).filter((i) => i !== undefined);
   const chip = (className, text, title) => make("span", { className: `error ${className}`, title }, text);
-  if (found.length) return make("span", { className: "errors" }, ...found.map((i) => chip(colour(i), `✗ ${data.causes[i][1]}`, data.causes[i][2])));
+  if (found.length) return make("span", { className: "errors" }, ...found.map((i) => chip(colour(i), `✗ ${data.error_types[i][1]}`, data.error_types[i][2])));
   return make("span", { className: "errors" }, ...(card.found ? [chip("score", "✓ right", "Nothing was lost")] : []));
 }
 

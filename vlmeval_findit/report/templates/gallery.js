@@ -1,7 +1,7 @@
 // The answers: by filters, in an order, page by page.
 const PAGE = 12;
 const gallery = { found: [], page: 0 };
-const SELECTS = ["model", "dataset", "format", "cause", "size", "reason", "part"];
+const SELECTS = ["model", "dataset", "format", "error_type", "size", "reason", "part"];
 const IOUS = ["iou-from", "iou-to"];
 
 const byPlace = (a, b) => a.dataset.localeCompare(b.dataset) || a.index - b.index;
@@ -26,8 +26,8 @@ function matches(card) {
   for (const key of ["model", "dataset", "format"]) {
     if (at(key).value && card[key] !== at(key).value) return false;
   }
-  const cause = at("cause").value;
-  if (cause === NO_ERROR ? card.causes.length : cause && !card.causes.includes(cause)) return false;
+  const error_type = at("error_type").value;
+  if (error_type === NO_ERROR ? card.error_types.length : error_type && !card.error_types.includes(error_type)) return false;
   if (at("size").value && !card.sizes.includes(at("size").value)) return false;
   if (!isWithin(card.iou)) return false;
   if (at("part").value && !card.parts.includes(Number(at("part").value))) return false;
@@ -42,8 +42,8 @@ function matches(card) {
 // type, the most frequent first.
 function kindsOf(cards) {
   const near = cards.filter((card) => !card.found && (card.iou || card.good) > 0).sort((a, b) => b.iou - a.iou || b.good - a.good);
-  const byCause = data.causes.map(([key]) => cards.filter((card) => card.causes.includes(key)));
-  return [cards.filter((card) => !card.causes.length && card.found), near, ...byCause.sort((a, b) => b.length - a.length)];
+  const byErrorType = data.error_types.map(([key]) => cards.filter((card) => card.error_types.includes(key)));
+  return [cards.filter((card) => !card.error_types.length && card.found), near, ...byErrorType.sort((a, b) => b.length - a.length)];
 }
 
 // The first page of a mix, each answer on a picture of its own while there are such; the others follow.
@@ -132,14 +132,14 @@ function fillFilters() {
   const same = (values) => values.map((value) => [value, value]);
   for (const key of ["model", "dataset", "format"]) fill(key, same(met(key)), "all");
   fill("reason", same(["as asked", "not as asked", ...met("reason")]), "all");
-  const causes = new Set(met("causes"));
-  fill("cause", [...data.causes.filter(([key]) => causes.has(key)), [NO_ERROR, "no error"]], "all");
+  const error_types = new Set(met("error_types"));
+  fill("error_type", [...data.error_types.filter(([key]) => error_types.has(key)), [NO_ERROR, "no error"]], "all");
   const sizes = new Set(met("sizes"));
   fill("size", same(["small", "medium", "large", "no area"].filter((size) => sizes.has(size))), "all");
   fill("part", data.parts.map((name, place) => [String(place), name]).sort((a, b) => a[1].localeCompare(b[1])), "all");
   // What has nothing to choose from is not there.
-  for (const id of ["format", "cause", "size", "part"]) at(id).parentElement.hidden = at(id).options.length < 2;
-  at("cause").parentElement.hidden = !causes.size;
+  for (const id of ["format", "error_type", "size", "part"]) at(id).parentElement.hidden = at(id).options.length < 2;
+  at("error_type").parentElement.hidden = !error_types.size;
   at("ious").hidden = data.cards.every((card) => card.iou === null);
 }
 

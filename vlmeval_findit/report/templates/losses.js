@@ -7,20 +7,20 @@ const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en") 
 const colour = (place) => `c${place % 8}${place >= 8 ? " striped" : ""}`;
 
 function sayLoss([place, points, events, low, high]) {
-  const [, name, meaning] = data.causes[place];
+  const [, name, meaning] = data.error_types[place];
   const bounds = low === null ? "" : ` (${low.toFixed(1)}–${high.toFixed(1)})`;
   return `${name}: ${points.toFixed(1)} points${bounds}, ${number(events)} errors; ${meaning}`;
 }
 
 function segmentOf(one, [model, where, isAverage, format]) {
   const [place, points] = one;
-  const [key, name] = data.causes[place];
+  const [key, name] = data.error_types[place];
   const title = sayLoss(one);
   const style = `width:${points}%`;
   if (points < BUTTON) return make("span", { className: `segment ${colour(place)}`, style, title });
   const button = make("button", { type: "button", className: `segment ${colour(place)}`, style, ariaLabel: title },
     make("i", { textContent: name }), " ", make("b", { textContent: points.toFixed(1) }));
-  button.addEventListener("click", () => filterTo({ model, dataset: isAverage ? "" : where, format, cause: key }));
+  button.addEventListener("click", () => filterTo({ model, dataset: isAverage ? "" : where, format, error_type: key }));
   return button;
 }
 
@@ -40,13 +40,13 @@ function lossCell(one) {
 }
 
 function showLossTable(bars, places, byWhere) {
-  const heads = [byWhere ? "Model" : "Dataset", data.losses.score, ...places.map((place) => data.causes[place][1])];
+  const heads = [byWhere ? "Model" : "Dataset", data.losses.score, ...places.map((place) => data.error_types[place][1])];
   at("loss-table").tHead.replaceChildren(make("tr", {}, ...heads.map((textContent) => make("th", { scope: "col", textContent }))));
   at("loss-table").tBodies[0].replaceChildren(...bars.map((bar) => make("tr", {},
     make("th", { scope: "row" }, make("span", { textContent: bar[byWhere ? 0 : 1] })), make("td", { className: "figure", textContent: bar[4].toFixed(1) }),
     ...places.map((place) => lossCell(bar[5].find((one) => one[0] === place))))));
   at("meanings").replaceChildren(...places.flatMap((place) =>
-    [make("dt", { textContent: data.causes[place][1] }), make("dd", { textContent: data.causes[place][2] })]));
+    [make("dt", { textContent: data.error_types[place][1] }), make("dd", { textContent: data.error_types[place][2] })]));
 }
 
 function showLosses(most = BARS) {
@@ -57,11 +57,11 @@ function showLosses(most = BARS) {
   at("all-losses").hidden = bars.length === all.length;
   at("all-losses").textContent = `Show all ${all.length.toLocaleString("en")}`;
   const met = new Set(bars.flatMap((bar) => bar[5].map(([place]) => place)));
-  const places = data.causes.map((_, place) => place).filter((place) => met.has(place));
+  const places = data.error_types.map((_, place) => place).filter((place) => met.has(place));
   const drawn = new Set(bars.flatMap((bar) => bar[5].filter(([, points]) => points >= 0.005).map(([place]) => place)));
   const key = (className, text, title = "") => make("li", { title }, make("i", { className }), ` ${text}`);
-  at("causes").replaceChildren(key("score", data.losses.score),
-    ...places.filter((place) => drawn.has(place)).map((place) => key(colour(place), data.causes[place][1], data.causes[place][2])));
+  at("error_types").replaceChildren(key("score", data.losses.score),
+    ...places.filter((place) => drawn.has(place)).map((place) => key(colour(place), data.error_types[place][1], data.error_types[place][2])));
   showLossTable(bars, places, by === 1);
 }
 

@@ -1,7 +1,7 @@
-"""Divide what a score lacks to 100 among causes.
+"""Divide what a score lacks to 100 among error types.
 
-The *events* of a row are sums by cause, so they add up over rows, slices and images. Points are of
-the metric in which failed calls count as wrong (``with_failures``).
+The *events* of a row are sums by error type, so they add up over rows, slices and images. Points
+are of the metric in which failed calls count as wrong (``with_failures``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .scored_row import RowTable, ScoredRow
 
 
 def lost(what: str) -> str:
-    """Return the key of the sum that counts the events of a cause.
+    """Return the key of the sum that counts the events of an error type.
 
     >>> lost("wrong label")
     'lost: wrong label'
@@ -28,7 +28,7 @@ def lost(what: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class ErrorType:
     """Why points were lost."""
 
     key: str  # Of the sum that counts its events
@@ -36,30 +36,30 @@ class Cause:
     meaning: str  # One line
 
 
-def cause(name: str, meaning: str) -> Cause:
-    """Make a cause whose events are counted under its name."""
-    return Cause(lost(name), name, meaning)
+def error_type(name: str, meaning: str) -> ErrorType:
+    """Make an error type whose events are counted under its name."""
+    return ErrorType(lost(name), name, meaning)
 
 
-class Anatomy(Protocol):
+class ErrorAnalysis(Protocol):
     """How a benchmark's loss is divided."""
 
-    causes: tuple[Cause, ...]  # In display order
+    error_types: tuple[ErrorType, ...]  # In display order
     score: Metric  # What lost the points
     cuts: tuple[str, ...] = ("label",)  # For :meth:`parts`, beside the slices of rows
 
     @property
     def keys(self) -> Collection[str]:
         """Return the keys that events may have."""
-        return {one.key for one in self.causes}
+        return {one.key for one in self.error_types}
 
     @abstractmethod
     def events(self, row: ScoredRow) -> Mapping[str, float]:
-        """Return a row's events by the keys of causes, with any sums that :meth:`points` needs."""
+        """Return a row's events by error type key, with other sums that :meth:`points` needs."""
 
     @abstractmethod
     def points(self, sums: Sums) -> Mapping[str, Any]:
-        """Return each cause's percentage points by its key; they add up to :meth:`lost`."""
+        """Return each error type's percentage points by its key; they add up to :meth:`lost`."""
 
     def lost(self, sums: Sums) -> float:
         """Return what the score lacks to 100; 0 where nothing could be lost."""
@@ -79,32 +79,32 @@ class Anatomy(Protocol):
 
 LABEL = "label"  # In a row's details: what was to be found or told
 
-FAILED = cause("failed call", "the call failed: there is no answer")
-UNREADABLE = cause("not readable", "the answer could not be taken as it stands")
-WRONG = cause("wrong answer", "the answer was taken, and is wrong")
+FAILED = error_type("failed call", "the call failed: there is no answer")
+UNREADABLE = error_type("not readable", "the answer could not be taken as it stands")
+WRONG = error_type("wrong answer", "the answer was taken, and is wrong")
 
 
 @dataclass(frozen=True)
-class WrongAnswers(Anatomy):
+class AnswerErrors(ErrorAnalysis):
     """Divide the loss of a plain ratio by the reason of each row.
 
     Where lower is better, the loss is the metric itself.
 
     >>> accuracy = Metric("Accuracy", {"right": 1}, {"asked": 1})
-    >>> anatomy = WrongAnswers(accuracy, ("no letter",))
-    >>> anatomy.events(ScoredRow(0, "a.jpg", {"right": 0, "asked": 1}, reason="no letter"))
+    >>> analysis = AnswerErrors(accuracy, ("no letter",))
+    >>> analysis.events(ScoredRow(0, "a.jpg", {"right": 0, "asked": 1}, reason="no letter"))
     {'lost: no letter': 1}
-    >>> anatomy.points({"asked": 4, "right": 3, "lost: no letter": 1})["lost: no letter"]
+    >>> analysis.points({"asked": 4, "right": 3, "lost: no letter": 1})["lost: no letter"]
     25.0
     """
 
     score: Metric
-    reasons: tuple[str, ...] = ()  # Those that are causes; others count as not readable
+    reasons: tuple[str, ...] = ()  # Those that are error types; others count as not readable
 
     @property
-    def causes(self) -> tuple[Cause, ...]:  # type: ignore[override]
+    def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
         known = (
-            cause(name, f"no answer could be taken: {name}")
+            error_type(name, f"no answer could be taken: {name}")
             for name in self.reasons
             if lost(name) not in (FAILED.key, UNREADABLE.key, WRONG.key)
         )
@@ -112,11 +112,11 @@ class WrongAnswers(Anatomy):
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
         got = weighted(row.sums, self.score.part)
-        lacks = got if self.score.better is Better.LOWER else self._whole(row.sums) - got
-        return {self._why(row): lacks} if lacks else {}
+        missing = got if self.score.better is Better.LOWER else self._whole(row.sums) - got
+        return {self._why(row): missing} if missing else {}
 
     def points(self, sums: Sums) -> Mapping[str, Any]:
-        return {one.key: _evaluated(self._share(one.key), sums) for one in self.causes}
+        return {one.key: _evaluated(self._share(one.key), sums) for one in self.error_types}
 
     def _whole(self, sums: Sums) -> Any:
         return weighted(sums, self.score.whole)
@@ -141,34 +141,34 @@ def _evaluated(metric: Metric, sums: Sums) -> Any:
 # --- estimates ------------------------------------------------------------------------------------
 
 
-def with_events(anatomy: Anatomy, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
+def with_events(analysis: ErrorAnalysis, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
     """Add each row's events to its sums."""
     if isinstance(rows, RowTable):
         return rows.with_events()
-    return [replace(row, sums={**row.sums, **anatomy.events(row)}) for row in rows]
+    return [replace(row, sums={**row.sums, **analysis.events(row)}) for row in rows]
 
 
-def evidence_of_losses(anatomy: Anatomy, given: Clustered) -> Evidence:
-    """Estimate the points of each cause as shares of 1, with each image's influence.
+def estimate_errors(analysis: ErrorAnalysis, given: Clustered) -> Evidence:
+    """Estimate the points of each error type as shares of 1, with each image's influence.
 
     Points are no ratio of sums, so an image's influence is the change without it (jackknife).
-    The metrics' names are the causes' keys.
+    The metrics' names are the error types' keys.
     """
     pictures = len(given.pictures)
-    by_picture = _by_picture(given, anatomy.score.over)
+    by_picture = _by_picture(given, analysis.score.over)
     totals = {name: values.sum() for name, values in by_picture.items()}
     without = {name: totals[name] - values for name, values in by_picture.items()}
-    points, left = anatomy.points(totals), anatomy.points(without)
-    keys = [one.key for one in anatomy.causes]
+    points, left = analysis.points(totals), analysis.points(without)
+    keys = [one.key for one in analysis.error_types]
     values = np.array([points[key] for key in keys], dtype=float) / 100
     others = np.stack([np.broadcast_to(left[key], pictures) for key in keys], axis=-1) / 100
-    there = int((np.asarray(weighted(by_picture, anatomy.score.whole)) > 0).sum())
+    there = int((np.asarray(weighted(by_picture, analysis.score.whole)) > 0).sum())
     enough = there >= FEWEST
     scale = np.sqrt((there - 1) / there) if enough else 0.0
     # Around the value itself, so that an image without weight has no influence.
     influence = scale * (values - others)
     return Evidence(
-        metrics=tuple(Metric(key, {key: 1}, anatomy.score.whole) for key in keys),
+        metrics=tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys),
         values=values,
         pictures=given.pictures,
         influence=influence,

@@ -1,4 +1,4 @@
-"""What scored runs lost: ``anatomy``, the leaderboard's table, runs of before."""
+"""What scored runs lost: ``errors``, the leaderboard's table, runs of before."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from toy_benchmark import LETTERS, guessing, letters
 from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.anatomy import Anatomy, evidence_of_losses, lost, with_events
+from vlmeval_findit.core.error_analysis import ErrorAnalysis, estimate_errors, lost, with_events
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.errors import errors_table
-from vlmeval_findit.runs.anatomy import (
-    NoAnatomyError,
-    anatomy_of,
-    causes_of,
+from vlmeval_findit.runs.intervals import StatisticsError
+from vlmeval_findit.runs.run_errors import (
+    NoErrorsError,
     compare,
+    error_types_of,
+    errors_of,
     parts_of,
 )
-from vlmeval_findit.runs.intervals import StatisticsError
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["letters", "world"]
@@ -57,7 +57,7 @@ ODD = by_row(
 
 
 def points(run: Run) -> dict[str, float]:
-    return {loss.cause.name: loss.points for loss in anatomy_of(run) if loss.events}
+    return {loss.error_type.name: loss.points for loss in errors_of(run) if loss.events}
 
 
 def lacks(run: Run) -> float:
@@ -71,12 +71,13 @@ def lacks(run: Run) -> float:
 def test_points_add_up_to_what_the_score_lacks(world: World, name: str) -> None:
     for at, answer in enumerate((speaking(name, 0.6, 12.0), ODD, failing, speaking(name, 1.0))):
         run = world.run(f"Model{at}", name, answer)
-        losses = anatomy_of(run)
+        losses = errors_of(run)
         assert sum(loss.points for loss in losses) == pytest.approx(lacks(run))
         for loss in losses:
             assert loss.interval is not None
             assert loss.interval.low <= loss.points <= loss.interval.high
-            assert (loss.points > 0) == (loss.events > 0) or loss.cause.name == "rejected rightly"
+            is_right = loss.error_type.name == "rejected rightly"
+            assert (loss.points > 0) == (loss.events > 0) or is_right
 
 
 def test_three_things_stay_three(world: World) -> None:
@@ -87,12 +88,12 @@ def test_three_things_stay_three(world: World) -> None:
 
 def test_causes_of_a_row(world: World) -> None:
     run = world.run("Model", NAME, ODD)
-    assert causes_of(run)[:3] == [
+    assert error_types_of(run)[:3] == [
         (lost("refused"),),
         (lost("not readable"),),
         (lost("failed call"),),
     ]
-    assert causes_of(world.run("Best", NAME, speaking(NAME, 1.0)))[0] == ()
+    assert error_types_of(world.run("Best", NAME, speaking(NAME, 1.0)))[0] == ()
 
 
 def test_details_say_what_went_wrong(world: World) -> None:
@@ -130,7 +131,7 @@ def test_queries_with_nothing_to_find(world: World) -> None:
     world.table("Pascal", [*empty[:5], query(5, "5.jpg")])
     box = '[{"bbox_2d": [100, 100, 300, 500]}]'
     run = world.run("Model", NAME, by_row("[]", box, "no such thing", f"{FAILED} via API.", "[]"))
-    events = {loss.cause.name: loss.events for loss in anatomy_of(run) if loss.events}
+    events = {loss.error_type.name: loss.events for loss in errors_of(run) if loss.events}
     assert events == {"rejected rightly": 2, "false alarm": 1, "refused": 2}
     assert points(run)["rejected rightly"] == 0
     assert sum(points(run).values()) == pytest.approx(100)
@@ -147,12 +148,12 @@ def test_nothing_to_find_and_nothing_said(world: World, capsys) -> None:
 def test_a_run_of_before(world: World) -> None:
     run = world.run("Model", NAME, ODD)
     before = without_events(run)
-    with pytest.raises(NoAnatomyError, match=f"{run.path}: .*{AGAIN} {run.path}"):
-        anatomy_of(before)
+    with pytest.raises(NoErrorsError, match=f"{run.path}: .*{AGAIN} {run.path}"):
+        errors_of(before)
     for pair in ((run, before), (before, run)):
-        with pytest.raises(NoAnatomyError, match=AGAIN):
+        with pytest.raises(NoErrorsError, match=AGAIN):
             compare(*pair)
-    with pytest.raises(NoAnatomyError, match=AGAIN):
+    with pytest.raises(NoErrorsError, match=AGAIN):
         parts_of(before, "size")
 
 
@@ -177,9 +178,9 @@ def test_on_a_terminal_runs_are_a_line_each(
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert main(["errors", str(world.runs)]) == 0
     _, one, two, rest = capsys.readouterr().out.splitlines()
-    largest = max(anatomy_of(run), key=lambda loss: loss.points)
+    largest = max(errors_of(run), key=lambda loss: loss.points)
     assert one.startswith(f"One on {NAME}: F1@0.5 (failed calls as misses) ")
-    assert f", {largest.cause.name} -{largest.points:.1f}" in one
+    assert f", {largest.error_type.name} -{largest.points:.1f}" in one
     assert two == one.replace("One", "Two")
     assert rest.endswith("run_findit.py errors FILE")
     assert main(["errors", str(world.runs), "--by", "size"]) == 0
@@ -213,8 +214,8 @@ def test_files_of_before_are_named(world: World, capsys) -> None:
 
 def test_of_a_ratio_it_is_the_influence_of_other_figures(letters: World) -> None:
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.6))
-    found = evidence_of_losses(
-        LETTERS.anatomy, clustered(with_events(LETTERS.anatomy, run.rows), "Letters")
+    found = estimate_errors(
+        LETTERS.errors, clustered(with_events(LETTERS.errors, run.rows), "Letters")
     )
     score = evidence_of([LETTERS.with_failures], clustered(run.rows, "Letters"))
     assert 1 - found.values.sum() == pytest.approx(score.values[0])
@@ -229,13 +230,13 @@ def test_a_mean_over_slices_has_an_anatomy_too(
     monkeypatch.setattr(type(LETTERS), "with_failures", over)
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.6))
     assert 0 < sum(points(run).values()) == pytest.approx(100 - over.value(run.sums))  # type: ignore[operator]
-    assert all(loss.interval for loss in anatomy_of(run))
+    assert all(loss.interval for loss in errors_of(run))
 
 
 def test_too_few_pictures_have_no_interval(world: World) -> None:
     world.table("Pascal", [query(i, f"{i // 2}.jpg") for i in range(6)])
     run = world.run("Model", NAME, ODD)
-    assert {loss.interval for loss in anatomy_of(run)} == {None}
+    assert {loss.interval for loss in errors_of(run)} == {None}
     other = world.run("Other", NAME, speaking(NAME, 0.5))
     assert {(d.p_value, d.interval) for d in compare(run, other).values()} == {(None, None)}
 
@@ -257,8 +258,8 @@ def test_intervals_hold_what_other_pictures_would_give(world: World) -> None:
             for at, picture in enumerate(drawn)
             for row in by_picture[picture]
         ]
-        for loss in anatomy_of(replace(run, rows=tuple(rows))):
-            name, bounds = loss.cause.name, loss.interval
+        for loss in errors_of(replace(run, rows=tuple(rows))):
+            name, bounds = loss.error_type.name, loss.interval
             if name in true and bounds is not None:
                 held[name] += bounds.low <= true[name] <= bounds.high
     assert set(held) >= {"localisation", "missed"}
@@ -309,8 +310,8 @@ def test_what_cannot_be_compared(letters: World) -> None:
 def test_parts_add_up(world: World, name: str, by: str) -> None:
     run = world.run("Model", name, ODD)
     parts = parts_of(run, by)
-    for loss in anatomy_of(run):
-        key = loss.cause.key
+    for loss in errors_of(run):
+        key = loss.error_type.key
         assert sum(part.events.get(key, 0) for part in parts) == pytest.approx(loss.events)
         assert sum(part.points.get(key, 0) for part in parts) == pytest.approx(loss.points)
     assert [part.total for part in parts] == sorted((p.total for p in parts), reverse=True)
@@ -365,18 +366,18 @@ def test_the_table(world: World, capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     at = lines.index(f"Model on {NAME}")
-    first, *causes, last = [line.split() for line in lines[at + 2 :]]
+    first, *error_types, last = [line.split() for line in lines[at + 2 :]]
     assert " ".join(first).startswith("F1@0.5 (failed calls as misses)")
     assert last == ["sum", "100.0"]
-    shown = float(first[-1]) + sum(float(one[-2]) for one in causes)
-    assert shown == pytest.approx(100, abs=0.05 * (len(causes) + 1))
-    assert len(causes) == len(points(run))
+    shown = float(first[-1]) + sum(float(one[-2]) for one in error_types)
+    assert shown == pytest.approx(100, abs=0.05 * (len(error_types) + 1))
+    assert len(error_types) == len(points(run))
 
 
 def test_everything_at_once_and_twice(world: World, capsys, tmp_path: Path) -> None:
     one = world.run("One", NAME, speaking(NAME, 0.6, 12.0))
     other = world.run("Other", NAME, ODD)
-    out = tmp_path / "anatomy.json"
+    out = tmp_path / "errors.json"
     words = ["errors", "--json", str(out), "--by", "size", str(one.path), "--against"]
     texts = []
     for _ in range(2):
@@ -386,10 +387,10 @@ def test_everything_at_once_and_twice(world: World, capsys, tmp_path: Path) -> N
     assert max(map(len, texts[0][0].splitlines())) <= 80
     (told,) = json.loads(out.read_text())
     errors, against, by_size = told["tables"][:3]
-    score, *causes, whole = [row["points"]["value"] for row in errors["rows"]]
-    assert score + sum(causes) == pytest.approx(whole) == pytest.approx(100)
-    assert by_size["rows"][0]["points"] == pytest.approx(sum(causes))
-    assert sum(row["points"] for row in by_size["rows"][1:]) == pytest.approx(sum(causes))
+    score, *error_types, whole = [row["points"]["value"] for row in errors["rows"]]
+    assert score + sum(error_types) == pytest.approx(whole) == pytest.approx(100)
+    assert by_size["rows"][0]["points"] == pytest.approx(sum(error_types))
+    assert sum(row["points"] for row in by_size["rows"][1:]) == pytest.approx(sum(error_types))
     assert against["rows"][-1]["points"]["value"] == pytest.approx(lacks(one) - lacks(other))
 
 
@@ -426,10 +427,10 @@ def test_the_leaderboard_has_it(world: World, tmp_path: Path) -> None:
     for run in runs:
         row = rows[run.model]
         assert (row["dataset"], row["format"]) == ("Pascal", "xyxy_json_bbox_2d")
-        for loss in anatomy_of(run):
+        for loss in errors_of(run):
             if loss.events:
-                assert float(row[loss.cause.name]) == pytest.approx(loss.points, abs=1e-4)
-                assert float(row[f"{loss.cause.name} events"]) == loss.events
+                assert float(row[loss.error_type.name]) == pytest.approx(loss.points, abs=1e-4)
+                assert float(row[f"{loss.error_type.name} events"]) == loss.events
     assert not any(name.startswith("wrong frame") for name in names)
 
 
@@ -442,20 +443,28 @@ def test_a_run_of_before_leaves_its_row_empty(world: World) -> None:
 
 
 def test_an_anatomy_of_ones_own_needs_no_code(letters: World) -> None:
-    anatomy: Anatomy = LETTERS.anatomy
-    assert [one.name for one in anatomy.causes] == ["failed call", "not readable", "wrong answer"]
+    analysis: ErrorAnalysis = LETTERS.errors
+    assert [one.name for one in analysis.error_types] == [
+        "failed call",
+        "not readable",
+        "wrong answer",
+    ]
     found = points(letters.run("Odd", "Letters_Zoo_plain", by_row("B", "?", f"{FAILED} via API.")))
     assert set(found) == {"failed call", "not readable", "wrong answer"}
 
 
 def test_every_benchmark_of_the_house_has_one() -> None:
     for benchmark in benchmarks():
-        causes = benchmark.anatomy.causes
-        assert len({one.key for one in causes}) == len({one.name for one in causes}) == len(causes)
-        assert benchmark.anatomy.score is benchmark.with_failures
-        assert all(one.meaning for one in causes)
-        assert sum(benchmark.anatomy.points({}).values()) == 0
-    names = [one.name for one in benchmark_of("VPBench_Scenes_mini").anatomy.causes]
+        error_types = benchmark.errors.error_types
+        assert (
+            len({one.key for one in error_types})
+            == len({one.name for one in error_types})
+            == len(error_types)
+        )
+        assert benchmark.errors.score is benchmark.with_failures
+        assert all(one.meaning for one in error_types)
+        assert sum(benchmark.errors.points({}).values()) == 0
+    names = [one.name for one in benchmark_of("VPBench_Scenes_mini").errors.error_types]
     assert names == [
         "failed call", "empty", "truncated", "truncated while thinking", "ambiguous", "no_choice",
         "not readable", "wrong answer",

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.anatomy import Event, Kind, Lacks, prices
+from ...boxes.error_types import CountsAs, Event, Kind, prices
 from ...boxes.records import Matched, Reading, Truth
-from ...core.anatomy import LABEL, WRONG, Anatomy, Cause, WrongAnswers, cause
+from ...core.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, error_type
 from ...core.metric import Sums
 from ...core.scored_row import ScoredRow
 from .metrics import F1_FAILED_MISSED
@@ -19,13 +19,13 @@ LOSSES = "losses"  # key of the events in a row's details
 _SMALL, _LARGE = 32.0**2, 96.0**2  # COCO's areas: small is below, large from
 
 
-CAUSES = {kind: cause(kind.value, kind.meaning) for kind in Kind}
+ERROR_TYPES = {kind: error_type(kind.value, kind.meaning) for kind in Kind}
 
 
-class F1Anatomy(Anatomy):
+class F1Errors(ErrorAnalysis):
     """Errors by their cost in F1@0.5, with failed calls as misses."""
 
-    causes = tuple(CAUSES.values())
+    error_types = tuple(ERROR_TYPES.values())
     score = F1_FAILED_MISSED
     cuts = (SIZE, OBJECTS, LABEL)
 
@@ -39,10 +39,11 @@ class F1Anatomy(Anatomy):
     def points(self, sums: Sums) -> Mapping[str, Any]:
         true = sums.get("n_gt", 0) + sums.get("n_gt_failed", 0)
         price = prices(sums.get("tp", 0), sums.get("n_pred", 0), true)
-        each = {Lacks.PAIR: price.pair, Lacks.BOX: price.box, Lacks.OBJECT: price.object}
-        each[Lacks.NOTHING] = 0 * price.box
+        each = {CountsAs.PAIR: price.pair, CountsAs.BOX: price.box, CountsAs.OBJECT: price.object}
+        each[CountsAs.NOTHING] = 0 * price.box
         return {
-            CAUSES[kind].key: 100 * sum(_count(sums, kind, how) * each[how] for how in Lacks)
+            ERROR_TYPES[kind].key: 100
+            * sum(_count(sums, kind, as_) * cost for as_, cost in each.items())
             for kind in Kind
         }
 
@@ -65,29 +66,29 @@ def event_sums(events: Iterable[Event]) -> dict[str, float]:
     """Count a row's events by kind, without kinds that have none."""
     total: dict[str, float] = {}
     for event in events:
-        key, lacks = CAUSES[event.kind].key, event.lacks
+        key, counts_as = ERROR_TYPES[event.kind].key, event.counts_as
         total[key] = total.get(key, 0) + 1
-        if lacks is not event.kind.usually:
-            key = _unusual(event.kind, lacks)
+        if counts_as is not event.kind.usually:
+            key = _unusual(event.kind, counts_as)
             total[key] = total.get(key, 0) + 1
     return total
 
 
-def _unusual(kind: Kind, lacks: Lacks) -> str:
+def _unusual(kind: Kind, counts_as: CountsAs) -> str:
     """Name the sum of a kind's events that lack something else than usual."""
-    return f"{CAUSES[kind].key} ({lacks.value})"
+    return f"{ERROR_TYPES[kind].key} ({counts_as.value})"
 
 
-def _count(sums: Sums, kind: Kind, lacks: Lacks) -> Any:
-    if lacks is not kind.usually:
-        return sums.get(_unusual(kind, lacks), 0)
-    others = sum(sums.get(_unusual(kind, other), 0) for other in Lacks if other is not lacks)
-    return sums.get(CAUSES[kind].key, 0) - others
+def _count(sums: Sums, kind: Kind, counts_as: CountsAs) -> Any:
+    if counts_as is not kind.usually:
+        return sums.get(_unusual(kind, counts_as), 0)
+    others = sum(sums.get(_unusual(kind, other), 0) for other in CountsAs if other is not counts_as)
+    return sums.get(ERROR_TYPES[kind].key, 0) - others
 
 
 _KEYS = {
-    *(one.key for one in CAUSES.values()),
-    *(_unusual(kind, lacks) for kind in Kind for lacks in Lacks),
+    *(one.key for one in ERROR_TYPES.values()),
+    *(_unusual(kind, counts_as) for kind in Kind for counts_as in CountsAs),
 }
 
 
@@ -131,14 +132,16 @@ def size_of(box: Sequence[float]) -> str:
     return "medium" if area < _LARGE else "large"
 
 
-FALSE_ALARM = cause("false alarm", "a point, though there is nothing to find")
-BESIDE = cause("beside", "a point that lies in no object of its own, and an object without one")
-TOO_MANY = cause("too many", "a point more than there are objects")
-MISSED = cause("missed", "an object more than points were said")
+FALSE_ALARM = error_type("false alarm", "a point, though there is nothing to find")
+BESIDE = error_type(
+    "beside", "a point that lies in no object of its own, and an object without one"
+)
+TOO_MANY = error_type("too many", "a point more than there are objects")
+MISSED = error_type("missed", "an object more than points were said")
 
 
 @dataclass(frozen=True)
-class PointAnatomy(WrongAnswers):
+class PointErrors(AnswerErrors):
     """Errors of point answers.
 
     An unmatched point and an unmatched object together are one "beside"; what is left over is
@@ -146,8 +149,8 @@ class PointAnatomy(WrongAnswers):
     """
 
     @property
-    def causes(self) -> tuple[Cause, ...]:  # type: ignore[override]
-        known = (one for one in super().causes if one is not WRONG)
+    def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
+        known = (one for one in super().error_types if one is not WRONG)
         return *known, FALSE_ALARM, BESIDE, TOO_MANY, MISSED
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:

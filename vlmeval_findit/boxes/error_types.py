@@ -23,7 +23,7 @@ from .records import Matched, Reading, Reason, Truth
 NEAR = 0.1  # IoU from which a box that is no hit may be meant for an object
 
 
-class Lacks(Enum):
+class CountsAs(Enum):
     """What an event takes from the score; this decides its price."""
 
     PAIR = "pair"  # A box that is no hit, and its object
@@ -35,45 +35,57 @@ class Lacks(Enum):
 class Kind(Enum):
     """Kinds of errors in display order; the value is the name shown."""
 
-    usually: Lacks  # For most of its events
+    usually: CountsAs  # For most of its events
     meaning: str
 
-    def __new__(cls, value: str, usually: Lacks = Lacks.NOTHING, meaning: str = "") -> Kind:
+    def __new__(cls, value: str, usually: CountsAs = CountsAs.NOTHING, meaning: str = "") -> Kind:
         one = object.__new__(cls)
         one._value_, one.usually, one.meaning = value, usually, meaning
         return one
 
-    FAILED_CALL = "failed call", Lacks.OBJECT, "the call failed: there is no reply"
+    FAILED_CALL = "failed call", CountsAs.OBJECT, "the call failed: there is no reply"
     TRUNCATED = (
         "truncated",
-        Lacks.OBJECT,
+        CountsAs.OBJECT,
         "the reply, or its thinking, was cut off before the object",
     )
-    SALVAGEABLE = "salvageable", Lacks.OBJECT, "a tolerant reader finds it in a reply not as asked"
+    RECOVERABLE = (
+        "recoverable",
+        CountsAs.OBJECT,
+        "lenient parsing finds it in a malformed reply",
+    )
     NOT_READABLE = (
         "not readable",
-        Lacks.OBJECT,
+        CountsAs.OBJECT,
         "the reply is empty or not as asked, and holds no such box",
     )
     NO_RECTANGLE = (
         "no rectangle",
-        Lacks.PAIR,
+        CountsAs.PAIR,
         "a box was said, but its numbers make none, or it has no area",
     )
     WRONG_FRAME = (
         "wrong frame",
-        Lacks.PAIR,
+        CountsAs.PAIR,
         "the right box in another frame, or in one that is none",
     )
-    LOCALISATION = "localisation", Lacks.PAIR, f"the right label, IoU from {NEAR} to below {HIT}"
-    WRONG_LABEL = "wrong label", Lacks.PAIR, f"the right place (IoU {HIT} or more), another label"
-    BOTH = "both", Lacks.PAIR, f"another label, and IoU from {NEAR} to below {HIT}"
-    DUPLICATE = "duplicate", Lacks.BOX, "one more box of an object that is found"
-    BACKGROUND = "background", Lacks.BOX, "a box where nothing asked for is"
-    MISSED = "missed", Lacks.OBJECT, "other boxes were said, none of this object"
-    REFUSED = "refused", Lacks.OBJECT, "no box was said, though there are objects"
-    FALSE_ALARM = "false alarm", Lacks.BOX, "a box, though there is nothing to find"
-    REJECTED = "rejected rightly", Lacks.NOTHING, "rightly no box: nothing to find; costs nothing"
+    LOCALISATION = "localisation", CountsAs.PAIR, f"same label, IoU from {NEAR} to below {HIT}"
+    WRONG_LABEL = (
+        "wrong label",
+        CountsAs.PAIR,
+        f"IoU {HIT} or more, another label",
+    )
+    BOTH = "both", CountsAs.PAIR, f"another label, and IoU from {NEAR} to below {HIT}"
+    DUPLICATE = "duplicate", CountsAs.BOX, "one more box of an object that is found"
+    BACKGROUND = "background", CountsAs.BOX, "a box where nothing asked for is"
+    MISSED = "missed", CountsAs.OBJECT, "other boxes were said, none of this object"
+    REFUSED = "refused", CountsAs.OBJECT, "no box was said, though there are objects"
+    FALSE_ALARM = "false alarm", CountsAs.BOX, "a box, though there is nothing to find"
+    REJECTED = (
+        "rejected rightly",
+        CountsAs.NOTHING,
+        "rightly no box; costs nothing",
+    )
 
 
 class Event(NamedTuple):
@@ -84,15 +96,15 @@ class Event(NamedTuple):
     object: int | None = None
 
     @property
-    def lacks(self) -> Lacks:
+    def counts_as(self) -> CountsAs:
         """Return what it takes from the score.
 
-        >>> Event(Kind.NO_RECTANGLE, None, 0).lacks
+        >>> Event(Kind.NO_RECTANGLE, None, 0).counts_as
         <Lacks.OBJECT: 'object'>
         """
         if self.box is None:
-            return Lacks.NOTHING if self.object is None else Lacks.OBJECT
-        return Lacks.BOX if self.object is None else Lacks.PAIR
+            return CountsAs.NOTHING if self.object is None else CountsAs.OBJECT
+        return CountsAs.BOX if self.object is None else CountsAs.PAIR
 
 
 # --- classification -------------------------------------------------------------------------------
@@ -125,7 +137,7 @@ class Answered(NamedTuple):
     rejected: bool = False  # Nothing to find, and the reply says so as asked
 
 
-def dissect(queries: Sequence[Answered]) -> list[list[Event]]:
+def classify_errors(queries: Sequence[Answered]) -> list[list[Event]]:
     """Return the errors of each query."""
     events = [_without_loss(one) for one in queries]
     open_ = [_Open(one) for one, done in zip(queries, events, strict=True) if done is None]
@@ -221,7 +233,7 @@ class _Open:
     def _too_few(self, object_: int) -> Event:
         reason = self.one.reading.reason
         if reason is not Reason.FAILED_CALL and object_ in self.one.recoverable:
-            return Event(Kind.SALVAGEABLE, None, object_)
+            return Event(Kind.RECOVERABLE, None, object_)
         if reason not in (None, Reason.NO_BOX):
             return Event(_OF_REASON.get(reason, Kind.NOT_READABLE), None, object_)
         if self.one.cut:

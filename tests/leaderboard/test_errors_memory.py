@@ -1,4 +1,4 @@
-"""``anatomy`` of runs whose details are read again: the same to the byte, one run at a time."""
+"""``errors`` of runs whose details are read again: the same to the byte, one run at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ZOO = "Letters_Zoo_plain"
 
 @pytest.fixture
 def runs(letters: World) -> World:
-    """Of two benchmarks, with a twin, salvageable replies and queries with nothing to find."""
+    """Of two benchmarks, with a twin, recoverable replies and queries with nothing to find."""
     queries = [query(at, f"{at // 2}.jpg") for at in range(20)]
     some = [replace(q, truth=Truth((), ())) if q.index % 5 == 0 else q for q in queries]
     letters.table("Pascal", [replace(q, tags={"time": "dn"[q.index % 2]}) for q in some])
@@ -103,7 +103,7 @@ def test_what_one_run_lacks_leaves_the_others_in_the_file(
     runs: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A kind of slices that only the runs of the first benchmark have."""
-    out = tmp_path / "anatomy.json"
+    out = tmp_path / "errors.json"
     assert main(["errors", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
     assert f"Guesses_{ZOO}.json has no parts by 'time'" in capsys.readouterr().err
     told = [one["model"] for one in json.loads(out.read_text("utf-8"))]
@@ -113,7 +113,7 @@ def test_what_one_run_lacks_leaves_the_others_in_the_file(
 def test_an_interruption_leaves_the_file_of_before(
     runs: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "anatomy.json"
+    out = tmp_path / "errors.json"
     out.write_text("before", "utf-8")
 
     def interrupted(run: Run) -> Run:
@@ -124,13 +124,13 @@ def test_an_interruption_leaves_the_file_of_before(
     monkeypatch.setattr(command, "with_details", interrupted)
     assert main(["errors", str(runs.runs), "--json", str(out)]) == 130
     assert out.read_text("utf-8") == "before"
-    assert [path.name for path in tmp_path.glob(".anatomy*")] == []
+    assert [path.name for path in tmp_path.glob(".errors*")] == []
 
 
 def test_of_runs_that_have_none_the_list_is_empty(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, out = world.predict("Old", JSON, failing), tmp_path / "anatomy.json"
+    path, out = world.predict("Old", JSON, failing), tmp_path / "errors.json"
     forget_events(path)
     for _ in range(2):
         assert main(["errors", str(path), "--json", str(out)]) == 2
@@ -142,7 +142,7 @@ def test_nothing_is_compared_to_a_run_that_has_none(
     runs: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """That is told once, and not of every run that it is compared to."""
-    other, out = runs.runs / f"Fails_{JSON}.json", tmp_path / "anatomy.json"
+    other, out = runs.runs / f"Fails_{JSON}.json", tmp_path / "errors.json"
     forget_events(other)
     given = [str(runs.runs / f"{model}_{JSON}.json") for model in ("Good", "Talks")]
     assert main(["errors", *given, "--against", str(other), "--json", str(out)]) == 2

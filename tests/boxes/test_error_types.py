@@ -1,4 +1,4 @@
-"""What went wrong in a query, and what it costs: the pure part of the anatomy."""
+"""What went wrong in a query, and what it costs: the pure part."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.anatomy import CAUSES, F1Anatomy, event_sums, size_of
+from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES, F1Errors, event_sums, size_of
 from vlmeval_findit.benchmarks.findit.metrics import sums
-from vlmeval_findit.boxes import anatomy
-from vlmeval_findit.boxes.anatomy import Answered, Event, Kind, Lacks, dissect, prices
+from vlmeval_findit.boxes import error_types
+from vlmeval_findit.boxes.error_types import (
+    Answered,
+    CountsAs,
+    Event,
+    Kind,
+    classify_errors,
+    prices,
+)
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
-from vlmeval_findit.core.anatomy import FAILED, UNREADABLE, WRONG, WrongAnswers, lost
+from vlmeval_findit.core.error_analysis import FAILED, UNREADABLE, WRONG, AnswerErrors, lost
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.scored_row import ScoredRow, add_up
 
 Box = tuple[float, float, float, float]
 Labelled = tuple[str, Box]
 
-ANATOMY = F1Anatomy()
+ANALYSIS = F1Errors()
 INF = float("inf")
 
 
@@ -66,7 +73,7 @@ def total(queries: Sequence[Answered]) -> dict[str, float]:
     """The sums of queries and of their events."""
     return add_up(
         sums(one.reading, one.matched) | event_sums(events)
-        for one, events in zip(queries, dissect(queries), strict=True)
+        for one, events in zip(queries, classify_errors(queries), strict=True)
     )
 
 
@@ -133,13 +140,13 @@ CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
         [("truncated", None, 0)],
     ),
     "cut, but all there": (answered([A], [A], cut=True), []),
-    "salvageable, one of two": (
+    "recoverable, one of two": (
         answered([], [A, FAR], Reason.NOT_JSON, recoverable=[1]),
-        [("not readable", None, 0), ("salvageable", None, 1)],
+        [("not readable", None, 0), ("recoverable", None, 1)],
     ),
-    "salvageable although truncated": (
+    "recoverable although truncated": (
         answered([], [A, FAR], Reason.TRUNCATED, recoverable=[0]),
-        [("salvageable", None, 0), ("truncated", None, 1)],
+        [("recoverable", None, 0), ("truncated", None, 1)],
     ),
     "empty": (answered([], [A], Reason.EMPTY), [("not readable", None, 0)]),
     "not JSON": (answered([], [A], Reason.NOT_JSON), [("not readable", None, 0)]),
@@ -209,14 +216,14 @@ CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_every_error_has_one_kind(name: str) -> None:
     query, expected = CASES[name]
-    (events,) = dissect([query])
+    (events,) = classify_errors([query])
     assert [(event.kind.value, event.box, event.object) for event in events] == expected
 
 
 def test_a_batch_is_its_queries_one_by_one() -> None:
     queries = [query for query, _ in CASES.values()]
-    assert dissect(queries) == [dissect([query])[0] for query in queries]
-    assert dissect([]) == []
+    assert classify_errors(queries) == [classify_errors([query])[0] for query in queries]
+    assert classify_errors([]) == []
 
 
 @pytest.mark.parametrize("cells", [1, 3, 7])
@@ -224,14 +231,14 @@ def test_pairs_are_compared_in_parts_of_any_size(
     cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queries = [query for query, _ in CASES.values()]
-    before = dissect(queries)
-    monkeypatch.setattr(anatomy, "_CELLS", cells)
-    assert dissect(queries) == before
+    before = classify_errors(queries)
+    monkeypatch.setattr(error_types, "_CELLS", cells)
+    assert classify_errors(queries) == before
 
 
 def test_two_thousand_boxes_that_find_the_same_again_are_told_at_once() -> None:
     box = (0.0, 0.0, 10.0, 10.0)
-    (events,) = dissect([answered([box] * 2000, [box] * 200)])
+    (events,) = classify_errors([answered([box] * 2000, [box] * 200)])
     assert Counter(event.kind for event in events) == {Kind.DUPLICATE: 1800}
 
 
@@ -240,7 +247,7 @@ def test_flat_boxes_stand_for_objects_of_their_frame_and_label_in_order() -> Non
     said = [("cat", flat, 1), ("dog", flat, 0), ("Cat.", flat, 0), ("cat", flat, 0)]
     true = [("cat", (0.0, 0.0, 9.0, 9.0), 0), ("cat", (20.0, 0.0, 29.0, 9.0), 0),
             ("dog", (0.0, 0.0, 9.0, 9.0), 1)]  # fmt: skip
-    (events,) = dissect([answered(said, true)])
+    (events,) = classify_errors([answered(said, true)])
     assert [(one.box, one.object) for one in events] == [
         (2, 0), (3, 1), (0, None), (1, None), (None, 2)
     ]  # fmt: skip
@@ -248,7 +255,7 @@ def test_flat_boxes_stand_for_objects_of_their_frame_and_label_in_order() -> Non
 
 def test_every_kind_has_a_case() -> None:
     there = {kind for _, events in CASES.values() for kind, _, _ in events}
-    assert there == {kind.value for kind in Kind} == {one.name for one in CAUSES.values()}
+    assert there == {kind.value for kind in Kind} == {one.name for one in ERROR_TYPES.values()}
 
 
 # --- prices ---------------------------------------------------------------------------------------
@@ -267,10 +274,10 @@ def test_the_worked_example() -> None:
     ]
     found = total(queries)
     assert (found["tp"], found["n_pred"], found["n_gt"]) == (2, 7, 6)
-    assert ANATOMY.score.value(found) == pytest.approx(400 / 13)
+    assert ANALYSIS.score.value(found) == pytest.approx(400 / 13)
     pair, box, object_ = (100 * float(price) for price in prices(2, 7, 6))
     assert (pair, box, object_) == pytest.approx((16.0085, 5.1966, 10.8119), abs=1e-4)
-    points = {name: value for name, value in ANATOMY.points(found).items() if value}
+    points = {name: value for name, value in ANALYSIS.points(found).items() if value}
     assert points == pytest.approx(
         {
             lost("localisation"): pair,
@@ -328,19 +335,19 @@ def test_numbers_and_arrays_are_priced_alike() -> None:
     each = [total([query]) for query in queries] + [{}, total(queries)]
     names = {name for one in each for name in one}
     arrays = {name: np.array([one.get(name, 0) for one in each], float) for name in names}
-    found = ANATOMY.points(arrays)
+    found = ANALYSIS.points(arrays)
     for at, one in enumerate(each):
-        points = ANATOMY.points(one)
+        points = ANALYSIS.points(one)
         assert {key: values[at] for key, values in found.items()} == pytest.approx(points)
-        assert sum(points.values()) == pytest.approx(ANATOMY.lost(one), abs=1e-9)
+        assert sum(points.values()) == pytest.approx(ANALYSIS.lost(one), abs=1e-9)
 
 
 def test_dividing_a_kind_leaves_the_others_alone() -> None:
     found = total([query for query, _ in CASES.values()])
-    before = ANATOMY.points(found)
+    before = ANALYSIS.points(found)
     key, other = lost("missed"), lost("truncated")
     moved = found | {key: found[key] - 2, other: found[other] + 2}
-    after = ANATOMY.points(moved)
+    after = ANALYSIS.points(moved)
     assert after[key] + after[other] == pytest.approx(before[key] + before[other])
     assert {k: v for k, v in after.items() if k not in (key, other)} == pytest.approx(
         {k: v for k, v in before.items() if k not in (key, other)}
@@ -364,19 +371,19 @@ def test_whatever_is_said_the_counts_add_up(
     if reason is Reason.FAILED_CALL:
         said = []
     query = answered(said, true, reason, cut)
-    (events,) = dissect([query])
+    (events,) = classify_errors([query])
     hits = query.matched.tp
     assert hits + sum(event.box is not None for event in events) == len(said)
     assert hits + sum(event.object is not None for event in events) == len(true)
     assert max(Counter(e.box for e in events if e.box is not None).values(), default=1) == 1
     assert max(Counter(e.object for e in events if e.object is not None).values(), default=1) == 1
     found = total([query])
-    assert sum(ANATOMY.points(found).values()) == pytest.approx(ANATOMY.lost(found), abs=1e-9)
+    assert sum(ANALYSIS.points(found).values()) == pytest.approx(ANALYSIS.lost(found), abs=1e-9)
 
 
 def test_what_an_event_leaves_out() -> None:
-    assert Event(Kind.LOCALISATION, 0, 0).lacks is Kind.LOCALISATION.usually is Lacks.PAIR
-    assert Event(Kind.NO_RECTANGLE, 0).lacks is Lacks.BOX is not Kind.NO_RECTANGLE.usually
+    assert Event(Kind.LOCALISATION, 0, 0).counts_as is Kind.LOCALISATION.usually is CountsAs.PAIR
+    assert Event(Kind.NO_RECTANGLE, 0).counts_as is CountsAs.BOX is not Kind.NO_RECTANGLE.usually
     assert event_sums([Event(Kind.NO_RECTANGLE, 0), Event(Kind.NO_RECTANGLE, 1, 0)]) == {
         "lost: no rectangle": 2,
         "lost: no rectangle (box)": 1,
@@ -392,7 +399,7 @@ def test_sizes_are_coco_s(box: Box, size: str) -> None:
     assert size_of(box) == size
 
 
-# --- benchmarks without an anatomy of their own ---------------------------------------------------
+# --- benchmarks without an error analysis ---------------------------------------------------
 
 
 def row(right: float, reason: str | None = None, failed: bool = False, asked: int = 1) -> ScoredRow:
@@ -413,15 +420,15 @@ def row(right: float, reason: str | None = None, failed: bool = False, asked: in
     ],
 )
 def test_what_a_row_lacks_is_one_event(given_: ScoredRow, events: dict[str, float]) -> None:
-    anatomy = WrongAnswers(Metric("A", {"right": 1}, {"asked": 1}), ("no letter", "wrong answer"))
-    assert anatomy.events(given_) == events
-    assert [one.name for one in anatomy.causes] == [
+    analysis = AnswerErrors(Metric("A", {"right": 1}, {"asked": 1}), ("no letter", "wrong answer"))
+    assert analysis.events(given_) == events
+    assert [one.name for one in analysis.error_types] == [
         "failed call", "no letter", "not readable", "wrong answer",
     ]  # fmt: skip
 
 
 def test_of_a_rate_that_should_be_low_the_loss_is_the_rate() -> None:
-    anatomy = WrongAnswers(Metric("E", {"wrong": 1}, {"asked": 1}, better=Better.LOWER))
+    analysis = AnswerErrors(Metric("E", {"wrong": 1}, {"asked": 1}, better=Better.LOWER))
     found = ScoredRow(0, "a.jpg", {"wrong": 1, "asked": 4})
-    added = {**found.sums, **anatomy.events(found)}
-    assert anatomy.points(added)[WRONG.key] == anatomy.lost(added) == 25
+    added = {**found.sums, **analysis.events(found)}
+    assert analysis.points(added)[WRONG.key] == analysis.lost(added) == 25

@@ -1,4 +1,4 @@
-"""What a run's score lost, by cause; :mod:`..core.anatomy` says how it is divided."""
+"""What a run's score lost, by error type; :mod:`..core.error_analysis` says how it is divided."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose
 
-from ..core.anatomy import Cause, evidence_of_losses, with_events
+from ..core.error_analysis import ErrorType, estimate_errors, with_events
 from ..core.evidence import Evidence, clustered
 from ..core.scored_row import ScoredRow, totals_of
 from ..core.spelling import nearest
@@ -23,58 +23,58 @@ from .prediction_names import how_to_score
 from .scored_run import Run
 
 
-class NoAnatomyError(StatisticsError):
+class NoErrorsError(StatisticsError):
     """A run that was scored before its events were counted; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What one cause took from a score, in percentage points of it.
+    """What one error type took from a score, in percentage points of it.
 
     ``interval`` is None where too few pictures count.
     """
 
-    cause: Cause
+    error_type: ErrorType
     events: float
     points: float
     interval: Interval | None
 
 
-def causes_of(run: Run) -> list[tuple[str, ...]]:
-    """By row the keys of the causes that it has events of, in the order of causes."""
-    anatomy = run.benchmark.anatomy
-    keys = [one.key for one in anatomy.causes]
-    counted = with_events(anatomy, run.rows)
+def error_types_of(run: Run) -> list[tuple[str, ...]]:
+    """By row the keys of the error types that it has events of, in the order of error types."""
+    analysis = run.benchmark.errors
+    keys = [one.key for one in analysis.error_types]
+    counted = with_events(analysis, run.rows)
     return [tuple(key for key in keys if row.sums.get(key)) for row in counted]
 
 
-def anatomy_of(run: Run) -> tuple[Loss, ...]:
-    """The loss of a run by cause; the points add up to 100 minus its score.
+def errors_of(run: Run) -> tuple[Loss, ...]:
+    """The loss of a run by error type; the points add up to 100 minus its score.
 
     Raises:
         NoAnatomyError: it was scored before events were counted.
         StatisticsError: a run without rows.
     """
-    anatomy, counted = run.benchmark.anatomy, _Counted(run)
-    points, bounds = anatomy.points(counted.sums), figure_intervals(counted.evidence())
+    analysis, counted = run.benchmark.errors, _Counted(run)
+    points, bounds = analysis.points(counted.sums), figure_intervals(counted.evidence())
     return tuple(
         Loss(one, counted.sums.get(one.key, 0), float(points[one.key]), bounds.get(one.key))
-        for one in anatomy.causes
+        for one in analysis.error_types
     )
 
 
 def points_of(run: Run) -> Mapping[str, float]:
-    """The points that every cause took, by its key; without their intervals, at little cost.
+    """The points that every error type took, by its key; without their intervals, at little cost.
 
     Raises:
         NoAnatomyError: it was scored before events were counted.
         StatisticsError: a run without rows.
     """
-    return run.benchmark.anatomy.points(_Counted(run).sums)
+    return run.benchmark.errors.points(_Counted(run).sums)
 
 
-def loss_evidence(run: Run) -> Evidence:
-    """The points of a run as shares of 1, by the keys of causes, and what they rest on.
+def error_estimate(run: Run) -> Evidence:
+    """The points of a run as shares of 1, by the keys of error types, and what they rest on.
 
     Raises:
         NoAnatomyError: it was scored before events were counted.
@@ -84,9 +84,9 @@ def loss_evidence(run: Run) -> Evidence:
 
 
 def compare(run: Run, other: Run) -> dict[str, Difference]:
-    """What every cause took of one run minus what it took of another, by its key.
+    """What every error type took of one run minus what it took of another, by its key.
 
-    Paired over pictures; p-values are corrected for the number of causes that either has.
+    Paired over pictures; p-values are corrected for the number of error types that either has.
 
     Raises:
         NoAnatomyError: one was scored before events were counted.
@@ -98,7 +98,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
             "only runs of one question over one table can be compared"
         )
     check_comparable(run, other)
-    ours, theirs = loss_evidence(run), loss_evidence(other)
+    ours, theirs = error_estimate(run), error_estimate(other)
     keys = [
         metric.name
         for metric, one, two in zip(ours.metrics, ours.values, theirs.values, strict=True)
@@ -118,21 +118,21 @@ class _Counted:
     """A run whose rows count their events."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self._anatomy = run, run.benchmark.anatomy
-        self.rows: Sequence[ScoredRow] = with_events(self._anatomy, run.rows)
+        self._run, self._analysis = run, run.benchmark.errors
+        self.rows: Sequence[ScoredRow] = with_events(self._analysis, run.rows)
         self.sums: Mapping[str, float] = totals_of(self.rows)
         if not run.rows:
-            raise StatisticsError(f"{run.path}: a run without rows has no anatomy")
-        explained = sum(self._anatomy.points(self.sums).values())
-        if not isclose(explained, self._anatomy.lost(self.sums), abs_tol=1e-6):
-            raise NoAnatomyError(
+            raise StatisticsError(f"{run.path}: a run without rows has no errors")
+        explained = sum(self._analysis.points(self.sums).values())
+        if not isclose(explained, self._analysis.lost(self.sums), abs_tol=1e-6):
+            raise NoErrorsError(
                 f"{run.path}: scored before a score said what it lost; score it again: "
                 f"{how_to_score(run.path, run.question.name)}"
             )
 
     def evidence(self) -> Evidence:
-        """The points as shares of 1, by the keys of causes, and what they rest on."""
-        return evidence_of_losses(self._anatomy, clustered(self.rows, self._run.question.images))
+        """The points as shares of 1, by the keys of error types, and what they rest on."""
+        return estimate_errors(self._analysis, clustered(self.rows, self._run.question.images))
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ REST = "(none)"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a part of a run lost of the whole run's score, by the keys of causes."""
+    """What a part of a run lost of the whole run's score, by the keys of error types."""
 
     name: str
     events: Mapping[str, float]
@@ -161,24 +161,24 @@ def parts_of(run: Run, by: str) -> tuple[Part, ...]:
 
     Args:
         run: a scored run.
-        by: a kind of its slices, or one of its anatomy's ``cuts``.
+        by: a kind of its slices, or one of its error analysis's ``cuts``.
 
     Raises:
         StatisticsError: there are no such parts; the message names the nearest.
     """
-    anatomy, sums = run.benchmark.anatomy, _Counted(run).sums
-    kinds = {*anatomy.cuts, *(kind for row in run.rows for kind in row.slices)}
+    analysis, sums = run.benchmark.errors, _Counted(run).sums
+    kinds = {*analysis.cuts, *(kind for row in run.rows for kind in row.slices)}
     if by not in kinds:
         known = ", ".join(sorted(kinds))
         raise StatisticsError(f"{run.path} has no parts by {by!r}{nearest(by, kinds)} ({known})")
     found: dict[str, dict[str, float]] = {}
     for row in run.rows:
-        left = dict(anatomy.events(row))
-        for name, events in anatomy.parts(row, by):
+        left = dict(analysis.events(row))
+        for name, events in analysis.parts(row, by):
             _add(found.setdefault(name, {}), events, 1)
             _add(left, events, -1)
         _add(found.setdefault(REST, {}), left, 1)
-    points = anatomy.points(sums)
+    points = analysis.points(sums)
     price = {key: float(points[key]) / sums[key] for key in points if sums.get(key)}
     parts = [
         Part(
