@@ -7,7 +7,9 @@ COPY . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.11-slim-bookworm
-# What OpenCV's wheels expect of the system, and git, which names the revision of a clone.
+# What OpenCV's wheels expect of the system, and git, which names the revision of a clone.  Debian
+# keeps only the newest build of a package, so that a pinned version would soon not be there.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git libgl1 libglib2.0-0 \
     && rm -rf /var/lib/apt/lists/*
@@ -23,7 +25,7 @@ ENV HOME=/data \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 RUN useradd --uid 1000 --home-dir /data --no-create-home findit \
     && install --directory --owner=findit --group=findit /data /data/LMUData /data/huggingface /work
-USER findit
+USER 1000
 # /data: tables, images and checkpoints; /work: results, and the folder in which commands run.
 VOLUME ["/data", "/work"]
 WORKDIR /work

