@@ -162,8 +162,6 @@ setup(
         "click>=8.2",
         "requests>=2.31",
         "filelock>=4",
-        # The zstd of Python 3.14, for older ones: a complete journal.
-        "backports.zstd>=1; python_version < '3.14'",
         # Charts of the report, and pictures of --plot; outlines of masks.
         "vl-convert-python>=1.9",
         "contourpy>=1.2",

@@ -29,8 +29,6 @@ from vlmeval_findit.engine import answering
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend, run_sync
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
-from vlmeval_findit.engine.journal.index import Index
-from vlmeval_findit.engine.journal.lines import Line
 from vlmeval_findit.engine.outputs import Output
 from vlmeval_findit.models.model_asker import ModelAsker
 
@@ -111,19 +109,6 @@ def test_what_a_thread_raises_is_raised() -> None:
 
     with pytest.raises(Killed):
         run_sync(in_thread(die))
-
-
-def test_a_record_is_found_while_the_index_grows() -> None:
-    """Another thread notes lines meanwhile."""
-    index, keys = Index(), [f"{number:064x}" for number in range(20_000)]
-    index.note(Line(0, 1, keys[0]))
-    writer = threading.Thread(
-        target=lambda: [index.note(Line(at, 1, k)) for at, k in enumerate(keys)]
-    )
-    writer.start()
-    while writer.is_alive():
-        assert index.line(keys[0]) == Line(0, 1, keys[0])
-    assert index.line(keys[-1]) == Line(19_999, 1, keys[-1])
 
 
 # --- what goes wrong ------------------------------------------------------------------------------

@@ -523,7 +523,7 @@ def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: 
         (batch,) = server.batches.values()
         assert all(body["logprobs"] is True for body in batch.requests.values())
         assert "its replies are kept without log-probabilities" in caplog.text
-        assert all(one["confidences"] for one in records(tmp_path / "calls.jsonl"))
+        assert all(one["logprobs"] for one in records(tmp_path / "calls.jsonl"))
         asked = len(server.paths)
         assert main(given) == 0
         assert main(batched(tmp_path, server, "openai")) == 0

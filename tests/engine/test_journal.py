@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -19,21 +18,20 @@ import pytest
 from engine_fakes import records
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paths import SUPPORT
+from paths import python_path
 
+from vlmeval_findit.core.files import sha256_of
 from vlmeval_findit.core.lock import LockedError
-from vlmeval_findit.engine.calls import key_of
-from vlmeval_findit.engine.journal import lines as lines_of
-from vlmeval_findit.engine.journal.lines import as_line
+from vlmeval_findit.engine.journal.records import encode
 from vlmeval_findit.engine.journal.view import JournalError, JournalView
-from vlmeval_findit.engine.journal.writer import DiskFullError, Journal, NotOursError
+from vlmeval_findit.engine.journal.writer import DiskFullError, Journal, JournalTakenError
 
 IMAGE = "1" * 64
 
 
 def key(name: str, settings: dict[str, Any] | None = None) -> str:
     """The key of the call that asks a model for a name."""
-    return key_of("M", settings or {}, name, [IMAGE])
+    return sha256_of(f"{name} {settings or {}}".encode())
 
 
 def answer_of(journal: JournalView, key: str) -> dict[str, Any]:
@@ -52,13 +50,14 @@ def record(name: str, reply: str = "[]", error: str | None = None, **more: Any) 
     settings = more.get("settings", {})
     return {
         "key": key(name, settings),
+        "error": error,
+        "logprobs": False,
         "model": "M",
         "settings": settings,
         "prompt_sha256": name,
         "image_sha256": [IMAGE],
         "reply": reply,
         "extra_records": None,
-        "error": error,
         **more,
     }
 
@@ -108,7 +107,7 @@ def test_a_file_that_was_cut_anywhere_keeps_its_whole_records(
         whole = path.read_bytes()
         kept = whole[: round(cut * len(whole))]
         # A record whose line end alone is missing is whole.
-        ends = accumulate(len(as_line(record(str(at), reply))) for at, reply in enumerate(replies))
+        ends = accumulate(len(encode(record(str(at), reply))) for at, reply in enumerate(replies))
         complete = sum(len(kept) >= end - 1 for end in ends)
         with path.open("wb") as f:
             f.write(kept + rubbish if kept.endswith(b"\n") else kept)
@@ -139,17 +138,6 @@ def test_a_reply_comes_back_as_it_came(reply: str) -> None:
         assert list(records(path)) == [record("a", whole)]
 
 
-def test_journals_without_checksums_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    old = [record("a", "paid"), record("b", "paid too", seconds=0.5, row=3)]
-    path.write_text("".join(json.dumps(one) + "\n" for one in old))
-    with Journal(path) as journal:
-        assert [answer_of(journal, one["key"]) for one in old] == old
-        journal.append([record("c")])
-    assert len(list(records(path))) == 3
-    assert path.read_bytes().startswith(json.dumps(old[0]).encode() + b"\n")
-
-
 SPOILT = {
     "a digit of the reply": lambda line: line.replace(b"[5, 6]", b"[5, 7]"),
     "the error is gone": lambda line: line.replace(b'"error": "Timeout"', b'"error": null'),
@@ -173,7 +161,7 @@ def test_what_was_spoilt_is_no_answer(
 ) -> None:
     path = tmp_path / "calls.jsonl"
     first, middle, last = (
-        as_line(record(name, "[5, 6]", error if name == "b" else None)) for name in "abc"
+        encode(record(name, "[5, 6]", error if name == "b" else None)) for name in "abc"
     )
     bad = spoil(middle)
     assert (bad != middle) == (error is not None or spoil is not SPOILT["the error is gone"])
@@ -186,36 +174,6 @@ def test_what_was_spoilt_is_no_answer(
         assert "2 lines are no records, or not what was written" in caplog.text
         assert f"the first is at byte {len(first)}" in caplog.text
         assert len(caplog.records) == 1, "one warning, however many lines"
-
-
-def test_lines_may_be_written_again_by_other_tools(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    with Journal(path) as journal:
-        journal.append([record("a", "ä \ud83d\ude00"), record("b", "", "failed")])
-    compact = [
-        json.dumps(json.loads(line), ensure_ascii=False, separators=(",", ":"))
-        for line in path.read_bytes().splitlines()
-    ]
-    path.write_text(f"{compact[0]}\n", encoding="utf-8")
-    with Journal(path) as journal:
-        assert answer_of(journal, key("a"))["reply"] == "ä \U0001f600"
-    path.write_text(compact[0].replace("ä", "ö") + "\n", encoding="utf-8")
-    with Journal(path) as journal:
-        assert key("a") not in journal
-
-
-def test_a_line_that_is_too_long_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lines_of, "MAX_LINE", 1000)
-    path = tmp_path / "calls.jsonl"
-    with Journal(path) as journal:
-        journal.append([record("a")])
-    with path.open("ab") as f:
-        f.write(b"[" * 5000 + b"\n" + as_line(record("b")) + b'{"key": "' + b"0" * 3000)
-    with Journal(path) as journal:
-        journal.append([record("c")])
-    assert [r["prompt_sha256"] for r in records(path)] == ["a", "b", "c"]
 
 
 def test_opening_holds_one_line_at_a_time(tmp_path: Path) -> None:
@@ -287,7 +245,7 @@ def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
 
 def test_a_journal_whose_first_line_is_spoilt_is_one_still(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
-    path.write_bytes(as_line(record("a")).replace(b'"reply"', b'"rep\0y"') + as_line(record("b")))
+    path.write_bytes(encode(record("a")).replace(b'"reply"', b'"rep\0y"') + encode(record("b")))
     with Journal(path) as journal:
         assert key("b") in journal
         assert key("a") not in journal
@@ -348,7 +306,7 @@ def lose_the_lock(journal: Journal) -> None:
 
 def somebody_appends(journal: Journal) -> None:
     with journal.path.open("ab") as f:
-        f.write(as_line(record("theirs")))
+        f.write(encode(record("theirs")))
 
 
 def somebody_takes_it_away(journal: Journal) -> None:
@@ -369,7 +327,7 @@ def test_nothing_is_written_over_and_nothing_is_lost(
             journal.append([record(name)])
             assert all(key(one) in journal for one in (name, "theirs"))
         else:
-            with pytest.raises(NotOursError, match="Every reply is kept in it"):
+            with pytest.raises(JournalTakenError, match="Every reply is stored in it"):
                 journal.append([record(name)])
     assert path.read_bytes().startswith(there)
     journal.close()
@@ -405,7 +363,10 @@ def test_processes_of_a_run_append_to_one_journal(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     with Journal(path) as journal:
         others = [
-            subprocess.Popen([sys.executable, "-c", _APPENDS, str(path), name], cwd=SUPPORT)
+            subprocess.Popen(
+                [sys.executable, "-c", _APPENDS, str(path), name],
+                env={**os.environ, "PYTHONPATH": f"{python_path()}:{Path(__file__).parent}"},
+            )
             for name in "ab"
         ]
         for at in range(100):
@@ -434,7 +395,7 @@ def test_a_line_that_another_process_tore_costs_only_itself(tmp_path: Path) -> N
     with Journal(path) as journal, Journal(path, shared=True) as other:
         journal.append([record("a")])
         with path.open("ab") as f:
-            f.write(as_line(record("torn"))[:-20])
+            f.write(encode(record("torn"))[:-20])
         other.append([record("b")])
         assert key("a") in other
         journal.append([record("c")])
@@ -478,11 +439,11 @@ def test_a_full_disk_keeps_what_is_on_its_way(
     journal = Journal(path, reserve=4000)
     SmallDisk(monkeypatch, tmp_path, 8000)
     kept, full = fill(journal)
-    assert "every reply is kept" in str(full)
+    assert "every reply is stored" in str(full)
     # The reserve is free now: the reply that found the disk full is kept, and some more are.
     journal.append([record("on its way")])
     more, full = fill(journal, "more ")
-    assert "1 replies could not be kept" in str(full)
+    assert "1 replies could not be stored" in str(full)
     assert full.lost == 1
     journal.close()
     monkeypatch.undo()

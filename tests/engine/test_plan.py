@@ -31,7 +31,7 @@ from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, format_pr
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder
-from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts, key_of
+from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, unanswered, work_items
 from vlmeval_findit.engine.tables import Tables
@@ -206,7 +206,9 @@ def test_a_key_is_the_hash_of_what_a_record_says(
         one = replace(cell, model='a "model"', prompts=prompts, settings=settings)
         call = Call(list(one.call_keys())[3], one, 3)
         assert call.prompt_sha256 == hashlib.sha256(said.encode()).hexdigest()
-        assert call.key == key_of(one.model, settings, call.prompt_sha256, call.image_sha256)
+        depends = [one.model, settings, call.prompt_sha256, call.image_sha256]
+        whole = json.dumps(depends, sort_keys=True, separators=(",", ":"))
+        assert call.key == hashlib.sha256(whole.encode()).hexdigest()
 
 
 def test_what_an_answer_depends_on_is_in_its_key(tables: Tables, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,8 @@ from vlmeval_findit.engine.sink import Planned
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_asker import ModelAsker
 from vlmeval_findit.runs.cell_result import Result
-from vlmeval_findit.runs.provenance import FINISHED, as_text
 from vlmeval_findit.sweeps.config import Sweep, parse_sweep
-from vlmeval_findit.sweeps.run import IMAGE_HASHES, run_sweep
+from vlmeval_findit.sweeps.run import run_sweep
 
 Message = list[dict[str, str]]
 
@@ -65,9 +63,6 @@ class FakeHost:
 
     def check(self, entry: ModelEntry) -> None:
         pass
-
-    def answered_by(self, entry: ModelEntry, question: Any) -> object:
-        return [dict(self.settings(entry)), repr(self.describe(entry, question))]
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return entry.settings
@@ -152,22 +147,11 @@ def files(work_dir: Path) -> dict[str, str]:
         if path.name.endswith("_provenance.json"):
             # Who answered is part of it, and another host of the same model is somebody else.
             values = json.loads(text)
-            values.pop("finished", None)
             text = json.dumps(values)
         if path.name.endswith(("_provenance.json", "_identity.json")):
             text = re.sub(r',?\s*"(scored|asked)_at": "[^"]*"', "", text)
         found[str(path.relative_to(work_dir))] = text
     return found
-
-
-def forget(work_dir: Path) -> None:
-    """Have no cell finished, and no image known."""
-    (work_dir / IMAGE_HASHES).unlink(missing_ok=True)
-    for path in work_dir.rglob("*_provenance.json"):
-        with suppress(ValueError):
-            values = json.loads(path.read_text(encoding="utf-8"))
-            values.pop(FINISHED, None)
-            path.write_text(as_text(values), encoding="utf-8")
 
 
 def records(journal: Path) -> Iterator[dict[str, Any]]:

@@ -257,7 +257,7 @@ def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
     model, journal = FakeModel(), tmp_path / "calls.jsonl"
     with monkeypatch.context() as patch:
         fill_disk(patch, journal)
-        with pytest.raises(DiskFullError, match="the disk is full; every reply is kept"):
+        with pytest.raises(DiskFullError, match="the disk is full; every reply is stored"):
             go(demo_sweep(tmp_path), FakeHost(model, threaded(2)))
         assert len(answered_keys(journal)) == model.calls < CALLS
     go(demo_sweep(tmp_path), FakeHost(FakeModel()))

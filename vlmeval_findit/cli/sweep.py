@@ -7,9 +7,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -27,8 +26,7 @@ from ..core.vlmevalkit import package_folder
 from ..engine.answering import Host, Hosts, StoppedError
 from ..engine.backend import Inference
 from ..engine.cancel import cancelled_by_signals
-from ..engine.finished import LateHost
-from ..engine.journal.writer import DiskFullError, NotOursError
+from ..engine.journal.writer import DiskFullError, JournalTakenError
 from ..engine.served import ServedHost
 from ..engine.servers import ServersHost
 from ..models.http.spending import Budget
@@ -222,10 +220,6 @@ def _host_here(executor: str, inference: Inference, budget: Budget) -> Host:
     """
     if package_folder() is None:
         raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
-    return cast(Host, LateHost(partial(_import_host, executor, inference, budget)))
-
-
-def _import_host(executor: str, inference: Inference, budget: Budget) -> Host:
     os.environ.setdefault("PRED_FORMAT", "json")
     # VLMEvalKit calls it an error that nobody wrote a .env file into its folder.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
@@ -294,7 +288,7 @@ def _results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[Result], int]:
         except DiskFullError as error:
             print(f"error: {error}", file=sys.stderr)
             return (), NO_MORE
-        except NotOursError as error:
+        except JournalTakenError as error:
             print(f"error: {error}", file=sys.stderr)
             return (), SOME_FAILED
         except UnfinishedError as error:

@@ -19,8 +19,7 @@ from .batch_backend import BatchBackend, Ledger
 from .calls import Call, unread
 from .cancel import CancelToken
 from .cell_files import finished_cell
-from .finished import FinishedCells
-from .journal.lines import Record
+from .journal.records import Record
 from .journal.view import JournalView
 from .journal.writer import Journal
 from .outputs import Output, begin, record_of
@@ -51,9 +50,6 @@ class Host(Protocol):
     def check(self, entry: ModelEntry) -> None:
         """Refuse a model that cannot be asked, with a ValueError, before anything runs."""
 
-    def answered_by(self, entry: ModelEntry, question: Question) -> object:
-        """Return all that decides who answers, as JSON values; load and ask nothing."""
-
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         """Return what answers depend on besides messages; part of every key."""
 
@@ -74,14 +70,6 @@ class Host(Protocol):
 Hosts = Mapping[str, Host]  # by model name
 
 
-def as_described(host: Host, entry: ModelEntry, question: Question) -> object:
-    """Implement :meth:`Host.answered_by` where describing a model loads nothing."""
-    try:
-        return [host.settings(entry), repr(host.describe(entry, question))]
-    except ValueError as error:  # check() refuses it
-        return str(error)
-
-
 # --- the calls of a model's cells -----------------------------------------------------------------
 
 
@@ -99,7 +87,6 @@ class Job:
     identities: Callable[[Output], Iterable[Path]] = lambda output: [output.path]
     """The prediction files beside which a cell's identity is written."""
     finish: Callable[[Output], Result] | None = None  # writes a cell's files, in a thread
-    known: Sequence[Result] = ()  # of other cells of the model, finished before
 
 
 class Answered(NamedTuple):
@@ -138,7 +125,7 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
         )
         for at, output in enumerate(job.outputs)
     ]
-    tell(watcher, model, job.known, Planned(len(outputs), left.calls, left.calls - left.left))
+    watcher.planned(model, Planned(len(outputs), left.calls, left.calls - left.left))
     identities = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
@@ -182,15 +169,6 @@ async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: Cancel
                     own.request()
 
 
-def tell(watcher: Watcher, model: str, known: Sequence[Result], left: Planned) -> None:
-    """Report a model's planned calls and the results of its finished cells."""
-    rows = sum(result.rows for result in known)
-    cells, calls, made = left
-    watcher.planned(model, Planned(cells + len(known), calls + rows, made + rows))
-    for result in known:
-        watcher.scored(result)
-
-
 # --- the cells of several models ------------------------------------------------------------------
 
 
@@ -205,23 +183,13 @@ class Engine:
     cancel: CancelToken
     open_journal: Callable[[], Journal]  # called once any cell is unfinished
 
-    def __post_init__(self) -> None:
-        self.finished = FinishedCells()
-        self._unchecked = list(self.models)
-
     @cached_property
     def journal(self) -> Journal:
         return self.open_journal()
 
     def check(self) -> None:
-        while self._unchecked:
-            entry = self._unchecked.pop(0)
+        for entry in self.models:
             self.hosts[entry.name].check(entry)
-
-    def host(self, entry: ModelEntry) -> Host:
-        """Return a model's host after checking all models."""
-        self.check()
-        return self.hosts[entry.name]
 
     def answer(
         self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend, **more: Any
@@ -240,26 +208,20 @@ class Engine:
         )
         return answer(job, self.cancel)
 
-    def run_model(self, entry: ModelEntry, cells: Sequence[Output | Result]) -> list[Result]:
+    def run_model(self, entry: ModelEntry, outputs: Sequence[Output]) -> list[Result]:
         """Make the calls of one model's cells; raises as :func:`answer`, and ModelStoppedError."""
-        outputs, known = left_of(cells), [one for one in cells if isinstance(one, Result)]
         if not outputs:
-            if known:
-                tell(self.watcher, entry.name, known, Planned(0, 0, 0))
-            return known
-        found = self.answer(
-            entry, outputs, self.hosts[entry.name].backend(entry), known=known, finish=self.finish
+            return []
+        answered = self.answer(
+            entry, outputs, self.hosts[entry.name].backend(entry), finish=self.finish
         )
-        by_path = {one.path: one for one in (*known, *found.results.values())}
-        results = [by_path[one.path] for one in cells if one.path in by_path]
-        if found.last is not None:
-            raise ModelStoppedError(entry.name, found.last, results)
+        results = [result for _, result in sorted(answered.results.items())]
+        if answered.last is not None:
+            raise ModelStoppedError(entry.name, answered.last, results)
         return results
 
     def finish(self, output: Output) -> Result:
-        result = finished_cell(output, self.journal)
-        self.finished.keep(output, result)
-        return result
+        return finished_cell(output, self.journal)
 
     def submit(self, entry: ModelEntry, outputs: Sequence[Output]) -> None:
         """Submit a model's calls in batches; ValueError if some are pending in other batches."""
@@ -270,8 +232,3 @@ class Engine:
             backend.ledger = Ledger(self.journal)
             with self.cancel.shielded():
                 run_sync(backend.submit(plan, self.cancel))
-
-
-def left_of(cells: Iterable[Output | Result]) -> list[Output]:
-    """Return the unfinished cells."""
-    return [one for one in cells if isinstance(one, Output)]

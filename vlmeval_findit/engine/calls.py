@@ -271,14 +271,6 @@ def shared_key(cell: Cell) -> str:
     return _ENCODER.encode([cell.model, cell.settings])
 
 
-def key_of(
-    model: str, settings: Mapping[str, Any], prompt_sha256: str, image_sha256: Sequence[str]
-) -> str:
-    """Return the key of a call from the fields of a record."""
-    asked = _ENCODER.encode([model, settings, prompt_sha256, image_sha256])
-    return hashlib.sha256(asked.encode()).hexdigest()
-
-
 _quoted = json.encoder.encode_basestring_ascii
 """Encode a string as JSON: twice as fast as encoding lists of strings."""
 

@@ -35,7 +35,7 @@ from ..core.work import Answer
 from ..runs.cell_result import Result, result_of
 from ..runs.details import lines_of
 from ..runs.opening import check_replies
-from ..runs.provenance import FINISHED, provenance_of
+from ..runs.provenance import provenance_of
 from ..runs.results import score_text, write_score
 from ..runs.score import RunScore, check_coordinates, joined, score_rows, without_details
 from .calls import Call, Cell
@@ -74,7 +74,7 @@ def _details(folder: Path | None = None) -> IO[str]:
 
 def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
     """Count rows without an answer, or without the log-probabilities that are wanted."""
-    return sum(not journal.serves(key, confidences=cell.confidences) for key in keys)
+    return sum(not journal.serves(key, logprobs=cell.confidences) for key in keys)
 
 
 def in_memory(output: Output, journal: JournalView) -> RunScore:
@@ -165,14 +165,10 @@ def _is_scored(run: RunScore, predictions: Path, details: IO[str]) -> bool:
     details.seek(0)
     return (
         isinstance(before, dict)
-        and _score_in(before) == _score_in(now)
+        and {**before, "scored_at": ""} == {**now, "scored_at": ""}
         and holds_text(files.score, [score_text(run)])
         and holds_text(files.details, details)
     )
-
-
-def _score_in(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: one for name, one in values.items() if name not in ("scored_at", FINISHED)}
 
 
 def clean_up(folder: Path) -> None:
@@ -237,7 +233,7 @@ def _adopted(
         # The reply may be an earlier answer, without log-probabilities.
         is_same = known is not None and (known["reply"] == reply.text or said in asked_before())
         with_logprobs = reply.recorded.token_logprobs is not None
-        says_more = with_logprobs and not journal.serves(call.key, confidences=True)
+        says_more = with_logprobs and not journal.serves(call.key, logprobs=True)
         # Only JSON holds every reply unchanged.
         if known and not (is_same and says_more) and (is_same or path.suffix != ".json"):
             continue

@@ -126,14 +126,16 @@ def _made_otherwise(
     return list(found.values())
 
 
-def record_of(call: Call, answer: Answer, run: Identity, confidences: bool) -> dict[str, Any]:
-    """Return the journal's record of a call; ``confidences``: log-probabilities were asked for."""
+def record_of(call: Call, answer: Answer, run: Identity, logprobs: bool) -> dict[str, Any]:
+    """Return the journal's record of a call; ``logprobs``: they were requested."""
     cell = call.cell
     # Our own models have done this already, those of plug-ins have not.
     answer = refused_if_it_quotes(answer)
     extra, error = scrubbed([as_json_value(answer.extra), answer.error])
     return {
         "key": call.key,
+        "error": error,
+        "logprobs": logprobs,
         "model": cell.model,
         "settings": dict(cell.settings),
         "dataset": cell.question.name,
@@ -144,7 +146,4 @@ def record_of(call: Call, answer: Answer, run: Identity, confidences: bool) -> d
         "extra_records": extra,
         "seconds": round(answer.seconds, 6),
         "made_by": run.made_by,
-        # These come last: a journal is opened by looking at the ends of its lines.
-        "error": error,
-        **({"confidences": True} if confidences else {}),
     }

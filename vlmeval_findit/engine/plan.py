@@ -126,7 +126,7 @@ def unanswered(
     """Return whether a journal lacks a key's answer; ``again``: failed calls are repeated."""
 
     def is_left(key: str) -> bool:
-        if journal.serves(key, confidences=confidences):
+        if journal.serves(key, logprobs=confidences):
             return False
         return again or key in journal or journal.get(key) is None
 

@@ -17,9 +17,8 @@ from ..core.command import install
 from ..core.work import Answer, said
 from .backend import Inference, Loader, WorkResult, image_name, not_loaded, work_of
 from .cancel import CancelToken
-from .finished import code_sha256
 from .plan import WorkItem
-from .ray_cluster import cluster, replicas
+from .ray_cluster import cluster, code_sha256, replicas
 from .scheduled_run import ScheduledRun
 from .scheduler import Assignment, Finished, Scheduler
 from .server import Outcome, Policy

@@ -18,14 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from logging.handlers import BufferingHandler
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..core.files import sha256_of
 from ..core.plugins import FILES_VARIABLE, loaded_files, named_files
 from ..core.redaction import quoted
 from ..core.work import Answer, Work
 from .backend import Inference, Loader, answers_in_turn
-from .finished import code_sha256
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +106,14 @@ def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]
             undo.callback(ray.kill, handle)
             handles.append(handle)
         yield handles
+
+
+@cache
+def code_sha256() -> str:
+    """Hash this package's code, which must be the same on all machines."""
+    folder = Path(__file__).parent.parent
+    paths = sorted(folder.rglob("*.py"))
+    return sha256_of(*(b"%s\0%s\0" % (bytes(p.relative_to(folder)), p.read_bytes()) for p in paths))
 
 
 class Replica:

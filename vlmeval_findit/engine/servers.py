@@ -23,7 +23,6 @@ from ..models.http.endpoints import (
 )
 from ..models.http.spending import Budget
 from ..models.options import urls_of
-from .answering import as_described
 from .backend import Backend, Inference
 from .batch_backend import BatchBackend
 
@@ -95,9 +94,6 @@ class ServersHost:
             # The cost of a batch is not known beforehand.
             servers = [] if self._batch else self._endpoints(entry, needs_key=False)
             chat.check_limit(lasting(servers))
-
-    def answered_by(self, entry: ModelEntry, question: Question) -> object:
-        return as_described(self, entry, question)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         return settings(entry)

@@ -14,7 +14,7 @@ from ..runs.cell_result import Result
 from .backend import WorkResult
 from .calls import Call
 from .cancel import CancelToken
-from .journal.lines import Record
+from .journal.records import Record
 from .journal.view import JournalError
 from .journal.writer import DiskFullError, Journal, full_disk
 

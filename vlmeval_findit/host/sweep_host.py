@@ -16,7 +16,6 @@ from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
 from ..core.work import Asker
 from ..engine.backend import Backend, Inference, Loader, LocalBackend, ThreadedBackend
-from ..engine.finished import answered_here
 from ..engine.http_backend import HttpBackend, Service
 from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
@@ -83,9 +82,6 @@ class VLMEvalKitHost:
         if made.is_api and not math.isinf(self._budget.limit):
             raise ValueError("what VLMEvalKit's own model over an API costs is not known: no limit")
         inspect.signature(maker).bind_partial(**given)
-
-    def answered_by(self, entry: ModelEntry, question: Question) -> object:
-        return answered_here(entry)
 
     def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
         made = entry_of(entry.name, entry.settings)

@@ -11,7 +11,6 @@ from ..core.places import image_folder
 from ..core.predictions import read_predictions, write_rows
 from ..core.run_files import RunFiles, run_of
 from ..runs.prediction_names import how_to_score
-from ..runs.provenance import FINISHED
 from ..runs.scored_run import Run, RunError
 from .private import Private
 
@@ -109,7 +108,6 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
     values = json.loads(private.json_text(text))
     if values != json.loads(text):
         taken.append(target.provenance.name)
-    values.pop(FINISHED, None)  # it is of the files as they lie here
     file = {"file": target.predictions.name, "sha256": file_sha256(target.predictions)}
     with atomic_write(target.provenance) as f:
         values["predictions"] |= file

@@ -357,9 +357,8 @@ def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
             if name.endswith(IDENTITY) and not path.is_symlink():
                 identities.append(path)
-            elif name.removesuffix(".zst").endswith(JOURNAL):
-                journal = path.with_name(name.removesuffix(".zst"))
-                journals += [journal] if journal not in journals else []
+            elif name.endswith(JOURNAL) and path not in journals:
+                journals.append(path)
             elif name.endswith(_LOCKS) and path not in locks:
                 locks.append(path)
     return identities, journals, locks

@@ -24,9 +24,6 @@ from ..models.table import find_model
 from .plugins import used_by
 from .score import RunScore
 
-FINISHED = "finished"
-"""What the engine adds when nothing is left to do for a cell; no part of the score."""
-
 UNKNOWN_PROMPTS = "unknown"
 """The prompt set of a run that did not record what it asked."""
 

@@ -11,11 +11,11 @@ from ..core.lock import Lock, Watch
 from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.work import Stop
-from ..engine.answering import Engine, Hosts, ModelStoppedError, left_of
+from ..engine.answering import Engine, Hosts, ModelStoppedError
 from ..engine.calls import Cell, Images, settings_of
 from ..engine.cancel import CancelToken
 from ..engine.cell_files import adopt, clean_up
-from ..engine.journal.writer import ONE_SWEEP, Journal, lock_path
+from ..engine.journal.writer import ONE_WRITER, Journal, lock_path
 from ..engine.outputs import Output, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
@@ -63,16 +63,12 @@ def run_sweep(sweep: Sweep, hosts: Hosts, watcher: Watcher, cancel: CancelToken)
 
         sizes = ItemSizes(sweep.inference.variants, sweep.inference.batch_size)
         engine = Engine(sweep.models, hosts, sizes, watcher, cancel, open_journal)
-        if not sweep.work_dir.exists():
-            engine.check()
-        stack.enter_context(Lock(own, ONE_SWEEP, watch))
+        engine.check()
+        stack.enter_context(Lock(own, ONE_WRITER, watch))
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
         stack.callback(images.save)
-        results = _stages(sweep, engine, Tables(sweep.skip_missing, images))
-        if "journal" in vars(engine) and not any(result.failed for result in results):
-            engine.journal.pack()
-        return results
+        return _stages(sweep, engine, Tables(sweep.skip_missing, images))
 
 
 def _stages(sweep: Sweep, engine: Engine, tables: Tables) -> list[Result]:
@@ -98,11 +94,11 @@ def _stages(sweep: Sweep, engine: Engine, tables: Tables) -> list[Result]:
             work = _prepared(sweep, engine, entry, cells)
             prepared.append((entry, work))
         for _, work in prepared:
-            for output in left_of(work):
+            for output in work:
                 adopt(output, engine.journal)
         if sweep.batch is not None and race is None and len(prepared) > 1:
             for entry, work in prepared:
-                engine.submit(entry, left_of(work))
+                engine.submit(entry, work)
         for entry, work in prepared:
             try:
                 found = _answered(engine, entry, work, beside, races.get(entry.name))
@@ -132,34 +128,25 @@ def _winner(
 def _answered(
     engine: Engine,
     entry: ModelEntry,
-    work: Sequence[Output | Result],
+    work: Sequence[Output],
     beside: Container[Question],
     racing: Racing | None,
 ) -> list[Result]:
     if racing is None:
         return engine.run_model(entry, work)
-    others = [one for one in left_of(work) if one.cell.question in beside]
-    raced = [one for one in left_of(work) if one.cell.question not in beside]
+    others = [one for one in work if one.cell.question in beside]
+    raced = [one for one in work if one.cell.question not in beside]
     return engine.run_model(entry, others) + racing.stage(raced)
 
 
 def _prepared(
     sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Sequence[Cell]
-) -> list[Output | Result]:
-    """Return each cell's result if it was finished before, else its output."""
+) -> list[Output]:
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
     settings = settings_from(given)
-    found: list[Output | Result] = []
+    host, outputs = engine.hosts[entry.name], []
     for cell in cells:
-        path = prediction_path(sweep.work_dir, cell)
-        if sweep.race is None:
-            answered_by = engine.hosts[entry.name].answered_by(entry, cell.question)
-            before = engine.finished.result(path, cell, settings, answered_by)
-            if before is not None:
-                found.append(before)
-                continue
-        host = engine.host(entry)
         cell = replace(cell, settings=settings_of(cell.question, host.settings(entry)))
-        who = host.describe(entry, cell.question)
-        found.append(prepare_output(path, cell, settings, who, host.version))
-    return found
+        who, path = host.describe(entry, cell.question), prediction_path(sweep.work_dir, cell)
+        outputs.append(prepare_output(path, cell, settings, who, host.version))
+    return outputs

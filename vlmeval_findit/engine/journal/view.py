@@ -1,33 +1,19 @@
-"""Read and follow a journal without a lock while others may write it.
-
-The large journal of a complete run is compressed, as ``zstd calls.jsonl`` does it.
-"""
+"""Read and follow a journal without a lock while others may write it."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from ...core.files import open_regular
-from .index import Index
-from .lines import MAX_LINE, Line, State, is_journal, lines, plain_record
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
+from .records import State, decode, is_journal, key_and_state
 
 log = logging.getLogger(__name__)
 
-AT_A_TIME = 8 << 20  # bytes per look, unless one line is longer or the journal is compressed
-_PIECE = 1 << 20
+AT_A_TIME = 8 << 20  # bytes per look, unless one line is longer
 
 
 class JournalError(ValueError):
@@ -39,6 +25,9 @@ class JournalError(ValueError):
 class JournalView:
     """The finished calls of a journal by key, and its events, as of when it was opened.
 
+    Of several records of a call its first answer counts, else its last failure; an answer with
+    log-probabilities replaces one without. One thread may append while another reads.
+
     Raises:
         FileNotFoundError: there is none.
         JournalError: it is no journal.
@@ -47,13 +36,14 @@ class JournalView:
 
     def __init__(self, path: Path) -> None:
         check_journal(path)
-        self._open(path, open_lines(path))
+        self._open(path)
 
-    def _open(self, path: Path, file: BinaryIO) -> None:
+    def _open(self, path: Path) -> None:
         self.path = path
-        self._lines = file
-        self._index = Index()
-        self._events: list[Line] = []
+        self._lines = open_regular(path)
+        # Start, length and state in one number each: a million calls take 200 MB.
+        self._index: dict[str, int] = {}
+        self._events: list[dict[str, Any]] = []
         self._end = 0
         self._read()
 
@@ -68,92 +58,85 @@ class JournalView:
 
     def __contains__(self, key: str) -> bool:
         """Whether a call has an answer; a failure does not count."""
-        return self._index.state(key) > State.FAILED
+        return self._state(key) > State.FAILED
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the record of a call: its answer, else its last failure, else None."""
-        if (line := self._index.line(key)) is None:
+        if (place := self._index.get(key)) is None:
             return None
-        return _whole(self._raw(line))
+        return decode(os.pread(self._lines.fileno(), place >> 2 & _LENGTH, place >> 34))
 
-    def serves(self, key: str, *, confidences: bool) -> bool:
-        """Whether a call is answered, with log-probabilities if they are wanted."""
-        return self._index.state(key) > confidences
+    def serves(self, key: str, *, logprobs: bool) -> bool:
+        """Whether a call is answered, with log-probabilities if they are requested."""
+        return self._state(key) > logprobs
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield all records in order, replaced ones too."""
-        with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
-            for line, raw in lines(f):
-                if line.start < self._end and line.key:
-                    yield _whole(raw)
+        for start, line in self._lines_from(0):
+            if start >= self._end:
+                return
+            if (record := decode(line)) is not None and "key" in record:
+                yield record
 
     def events(self) -> Iterator[dict[str, Any]]:
-        yield from (_whole(self._raw(line))["event"] for line in self._events)
+        yield from (dict(event) for event in self._events)
 
-    def _raw(self, line: Line) -> bytes:
-        return os.pread(self._lines.fileno(), line.length, line.start)
+    def _state(self, key: str) -> int:
+        """Return the :class:`.State` of a call, -1 if unknown."""
+        place = self._index.get(key)
+        return -1 if place is None else place & 3
+
+    def _lines_from(self, start: int) -> Iterator[tuple[int, bytes]]:
+        """Yield starts and lines; a fresh buffer, as an old one may hold what was cut off."""
+        with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
+            f.seek(start)
+            for line in f:
+                yield start, line
+                start += len(line)
 
     def _read(self) -> None:
-        spoilt = []
-        # A fresh buffer: an old one may hold what has been cut off since.
-        with os.fdopen(os.dup(self._lines.fileno()), "rb") as f:
-            for line, _ in lines(f, self._end):
-                self._end = line.start + line.length
-                if line.key is None:
-                    spoilt.append(line.start)
-                elif line.key:
-                    self._index.note(line)
-                else:
-                    self._events.append(line)
-        if spoilt:
+        damaged = []
+        for start, line in self._lines_from(self._end):
+            found = key_and_state(line)
+            if found is None and not line.endswith(b"\n"):
+                break  # torn
+            self._end = start + len(line)
+            if found is None:
+                damaged.append(start)
+                continue
+            key, state = found
+            if not key:
+                self._events.append((decode(line) or {})["event"])
+            elif state > (before := self._state(key)) or state == before == State.FAILED:
+                self._index[key] = start << 34 | len(line) << 2 | state
+        if damaged:
             what = "lines are no records, or not what was written, and are left out"
             log.warning(
-                "%s: %d %s; the first is at byte %d", self.path, len(spoilt), what, spoilt[0]
+                "%s: %d %s; the first is at byte %d", self.path, len(damaged), what, damaged[0]
             )
 
 
-def _whole(raw: bytes) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(raw)
-    record.pop("crc32", None)
-    return record
+_LENGTH = (1 << 32) - 1
+"""Mask of a line's length: a reply has up to 64 MiB, six times as much with JSON's escapes."""
 
 
 def check_journal(path: Path) -> None:
     """Raise JournalError for a file that is no journal; a missing one is fine."""
-    segments = path.with_name(f"{path.name}.d")
-    if any(segments.glob("*.jsonl.zst")):
-        raise JournalError(
-            f"{path} goes on in {segments}, as version 0.2 kept large journals. Make one file of "
-            f"both: zstd -dc {segments}/*.zst | cat - {path} > {path}.whole && "
-            f"mv {path}.whole {path} && rm -r {segments}"
-        )
     if not path.exists():
         return
     if not path.is_file():
         raise JournalError(f"{path} is no regular file. Name another journal.")
     with path.open("rb") as f:
         if not is_journal(f):
-            raise JournalError(f"{path} does not begin with a record of a journal. Name another.")
-
-
-def open_lines(path: Path) -> BinaryIO:
-    """Open the file of a journal; of a compressed one, a nameless copy. Raises OSError."""
-    packed = packed_path(path)
-    if path.exists() or not packed.exists():
-        return open_regular(path)
-    copy: BinaryIO = TemporaryFile()  # noqa: SIM115, the caller closes it
-    try:
-        unpack(packed, copy)
-    except FileNotFoundError:
-        return open_regular(path)  # unpacked at this moment
-    copy.seek(0)
-    return copy
+            raise JournalError(
+                f"{path} does not begin with a record of a journal of this version. Name another."
+            )
 
 
 class JournalTail:
     """What was added to a journal since the last look, ``left`` bytes short of its end.
 
-    The journal may not exist yet. Checksums are not verified.
+    The journal may not exist yet.
     """
 
     def __init__(self, path: Path, at_a_time: int = AT_A_TIME) -> None:
@@ -162,66 +145,33 @@ class JournalTail:
         self._at_a_time = at_a_time
         self._read = 0  # bytes
         self._file: tuple[int, int] | None = None  # device and inode of the file that was read
-        self._whole = False  # a compressed journal was read to its end
 
     def is_another(self) -> bool:
         """Whether the journal was replaced or truncated; the next look starts over."""
         try:
-            there = self.path.stat()
+            stat = self.path.stat()
         except OSError:
-            return False  # perhaps compressed: the lines are the same
-        goes_on = self._file == (there.st_dev, there.st_ino) and there.st_size >= self._read
+            return False
+        goes_on = self._file == (stat.st_dev, stat.st_ino) and stat.st_size >= self._read
         if goes_on or not self._read:
             return False
-        self._read, self._whole = 0, False
+        self._read = 0
         return True
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield the new complete records; JournalError if the file is no journal."""
-        compressed = not self.path.exists()
-        if compressed and self._whole:
-            return
         if not self._read:
             check_journal(self.path)
         try:
-            f = open_lines(self.path)
+            f = open_regular(self.path)
         except FileNotFoundError:
             return
         with f:
-            there = os.fstat(f.fileno())
-            self._file, self._whole = (there.st_dev, there.st_ino), compressed
-            enough = there.st_size if compressed else self._read + self._at_a_time
+            stat = os.fstat(f.fileno())
+            self._file, end = (stat.st_dev, stat.st_ino), self._read + self._at_a_time
             f.seek(self._read)
-            while self._read < enough and (raw := f.readline(MAX_LINE)).endswith(b"\n"):
-                self._read += len(raw)
-                if record := plain_record(raw):
+            while self._read < end and (line := f.readline()).endswith(b"\n"):
+                self._read += len(line)
+                if (record := decode(line)) is not None and "key" in record:
                     yield record
-            self.left = max(there.st_size - self._read, 0)
-
-
-def packed_path(journal: Path) -> Path:
-    """Return where a journal is compressed: beside the real file, behind links."""
-    real = Path(os.path.realpath(journal))
-    return real.with_name(f"{real.name}.zst")
-
-
-def pack(source: BinaryIO, target: BinaryIO) -> None:
-    """Compress a file and sync it to disk."""
-    with zstd.open(target, "wb", options={zstd.CompressionParameter.checksum_flag: 1}) as packer:
-        shutil.copyfileobj(source, packer, _PIECE)
-    target.flush()
-    os.fsync(target.fileno())
-
-
-def unpack(path: Path, target: BinaryIO) -> None:
-    """Decompress a journal up to where it is damaged; JournalError if nothing could be read."""
-    with open_regular(path) as packed, zstd.open(packed) as lines_in:
-        try:
-            while data := lines_in.read1(_PIECE):
-                target.write(data)
-        except (zstd.ZstdError, EOFError) as error:
-            if isinstance(error, zstd.ZstdError) and not target.tell():
-                raise JournalError(f"{path}: {error}. See yourself: zstd -d {path}") from None
-            log.warning("%s is spoilt (%s): what follows is lost", path, error)
-    target.flush()
-    os.fsync(target.fileno())
+            self.left = max(stat.st_size - self._read, 0)

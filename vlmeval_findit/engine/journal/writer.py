@@ -10,24 +10,22 @@ import errno
 import fcntl
 import logging
 import os
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ...core.files import is_disk_full, remove_left_behind, replacing
+from ...core.files import is_disk_full
 from ...core.lock import Lock, Watch
-from .lines import Record, as_line
-from .view import JournalError, JournalView, check_journal, pack, packed_path, unpack
+from .records import Record, encode
+from .view import JournalError, JournalView, check_journal
 
 log = logging.getLogger(__name__)
 
 RESERVE = 1 << 20  # bytes freed on a full disk, for replies in flight
 SYNC_SECONDS = 1.0  # longest time between append and fsync
-ONE_SWEEP = "two sweeps cannot write the same files at a time"
-PACKED_FROM = 64 << 20  # bytes from which a complete run's journal is compressed
+ONE_WRITER = "two sweeps cannot write the same files at a time"
 
 
 class DiskFullError(JournalError):
@@ -36,7 +34,7 @@ class DiskFullError(JournalError):
     errno = errno.ENOSPC
 
     def __init__(self, path: Path, lost: int) -> None:
-        what = f"{lost} replies could not be kept" if lost else "every reply is kept"
+        what = f"{lost} replies could not be stored" if lost else "every reply is stored"
         super().__init__(
             f"{path}: the disk is full; {what}. Free some space and run again: "
             "finished calls are not repeated."
@@ -45,13 +43,13 @@ class DiskFullError(JournalError):
         self.lost = lost
 
 
-class NotOursError(JournalError):
+class JournalTakenError(JournalError):
     """Another run writes or removed the journal; every reply is in it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
-            f"{path}: something else writes this journal too, or took it away, so this run stops. "
-            "Every reply is kept in it: run again to go on."
+            f"{path}: another program writes this journal too, or removed it, so this run stops. "
+            "Every reply is stored in it: run again to go on."
         )
 
 
@@ -80,15 +78,13 @@ class Journal(JournalView):
         self._reserve = path.with_name(f"{path.name}.reserve")
         self._lock: Lock | None = None
         if not shared:
-            self._lock = Lock(lock_path(path), ONE_SWEEP, watch)
+            self._lock = Lock(lock_path(path), ONE_WRITER, watch)
         try:
-            if not shared:
-                _unpack(path)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-            self._open(path, path.open("rb"))
+            self._open(path)
             if not shared:
                 self._cut_torn_end()
-                self._hold(reserve)
+                self._reserve_room(reserve)
         except BaseException:
             self._release()
             raise
@@ -98,18 +94,18 @@ class Journal(JournalView):
 
         Raises:
             DiskFullError: no room; they are stored anyway if the reserve had room.
-            NotOursError: another run writes the journal; they are stored anyway.
+            JournalTakenError: another run writes the journal; they are stored anyway.
         """
-        made = list(records)
-        if not made:
+        new = list(records)
+        if not new:
             return
-        whole, full = b"".join(map(as_line, made)), False
-        with _alone(self._file):
+        lines, full = b"".join(map(encode, new)), False
+        with _locked(self._file):
             if os.fstat(self._file).st_size > self._end:
                 self._read_others()
-            while not self._write(whole):
-                if not self._give_up_reserve():
-                    lost = sum("key" in one and not one["error"] for one in made)
+            while not self._write(lines):
+                if not self._free_reserve():
+                    lost = sum("key" in record and not record["error"] for record in new)
                     raise DiskFullError(self.path, lost)
                 full = True
             self._read()
@@ -118,11 +114,11 @@ class Journal(JournalView):
             self.sync()
         if full:
             raise DiskFullError(self.path, 0)
-        if not self._is_ours():
+        if not self._is_held():
             if os.fstat(self._file).st_nlink == 0:
                 with self.path.open("ab") as f:
-                    f.write(whole)
-            raise NotOursError(self.path)
+                    f.write(lines)
+            raise JournalTakenError(self.path)
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Append an event and sync it; raises as :meth:`append` does."""
@@ -131,7 +127,7 @@ class Journal(JournalView):
 
     def catch_up(self) -> None:
         """Index what other processes of this run appended."""
-        with _alone(self._file):
+        with _locked(self._file):
             self._read_others()
 
     def sync(self) -> None:
@@ -142,21 +138,6 @@ class Journal(JournalView):
                 # Some file systems report a full disk only now.
                 raise full_disk(error, self.path) from None
         self._synced, self._dirty = time.monotonic(), False
-
-    def pack(self) -> None:
-        """Compress a large journal of a complete run, if there is room."""
-        if self._end < PACKED_FROM or not self._is_ours():
-            return
-        real = Path(os.path.realpath(self.path))
-        try:
-            self.sync()
-            with replacing(packed_path(self.path)) as temporary:
-                shutil.copymode(real, temporary)
-                with real.open("rb") as source, temporary.open("wb") as target:
-                    pack(source, target)
-            real.unlink()
-        except OSError as error:
-            log.warning("%s: could not be compressed (%s)", self.path, error)
 
     def close(self) -> None:
         """Sync, free the reserve, release the lock."""
@@ -170,10 +151,10 @@ class Journal(JournalView):
             os.close(self._file)
             super().close()
         if self._lock is not None:
-            self._give_up_reserve()
+            self._free_reserve()
             self._lock.release()
 
-    def _is_ours(self) -> bool:
+    def _is_held(self) -> bool:
         with suppress(OSError):
             there = os.path.samestat(os.fstat(self._file), os.stat(self.path))
             return there and (self._lock is None or self._lock.held())
@@ -207,7 +188,7 @@ class Journal(JournalView):
             os.ftruncate(self._file, self._end)
         self._read_others()
 
-    def _hold(self, size: int) -> None:
+    def _reserve_room(self, size: int) -> None:
         # On a full disk the first reply finds out.
         try:
             self._reserve.write_bytes(bytes(size))
@@ -215,7 +196,7 @@ class Journal(JournalView):
             log.warning("%s: no reserve for a full disk (%s)", self.path, error)
             self._reserve.unlink(missing_ok=True)
 
-    def _give_up_reserve(self) -> bool:
+    def _free_reserve(self) -> bool:
         """Free its room; False if it was free already."""
         there = self._reserve.exists()
         self._reserve.unlink(missing_ok=True)
@@ -223,7 +204,7 @@ class Journal(JournalView):
 
 
 @contextmanager
-def _alone(file: int) -> Iterator[None]:
+def _locked(file: int) -> Iterator[None]:
     """Hold the file lock of this run's processes, if the disk has locks."""
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -232,16 +213,6 @@ def _alone(file: int) -> Iterator[None]:
     finally:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def _unpack(path: Path) -> None:
-    packed, real = packed_path(path), Path(os.path.realpath(path))
-    remove_left_behind(real)
-    if real.exists() or not packed.exists():
-        return
-    with replacing(real) as temporary, temporary.open("wb") as f:
-        unpack(packed, f)
-    packed.unlink()
 
 
 def full_disk(error: OSError, path: Path) -> DiskFullError:

@@ -1,0 +1,224 @@
+"""A journal read and followed while another process writes it."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from engine_fakes import records
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_journal import answer_of, answered, key, record
+
+from vlmeval_findit.engine.journal.records import encode
+from vlmeval_findit.engine.journal.view import JournalError, JournalTail, JournalView
+from vlmeval_findit.engine.journal.writer import Journal
+
+NAMES = "abcde"
+CALL = st.tuples(
+    st.sampled_from(NAMES), st.sampled_from(["answer", "failure", "with log-probabilities"])
+)
+CALLS = st.lists(CALL, max_size=6)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "calls.jsonl"
+
+
+def filled(path: Path, count: int) -> list[str]:
+    names = [str(at) for at in range(count)]
+    with Journal(path, reserve=0) as journal:
+        journal.append(record(name, name) for name in names)
+    return names
+
+
+def made_of(calls: list[tuple[str, str]], numbers: Iterator[int]) -> list[dict[str, Any]]:
+    made = []
+    for name, kind in calls:
+        number = next(numbers)
+        error = "Timeout" if kind == "failure" else None
+        more = {"logprobs": True} if kind.startswith("with") else {}
+        made.append(record(name, f"{number}", error, dataset="D" if number % 3 else "E", **more))
+    return made
+
+
+def view(journal: JournalView) -> dict[str, Any]:
+    """Everything that a journal says of its calls."""
+    each = {
+        name: (
+            journal.get(key(name)),
+            key(name) in journal,
+            [journal.serves(key(name), logprobs=wanted) for wanted in (False, True)],
+        )
+        for name in NAMES
+    }
+    return {**each, "all": list(journal.records())}
+
+
+def traces(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Everything in a folder: which file it is, and when and how large it was written."""
+    states = {str(path): path.stat() for path in [folder, *folder.rglob("*")]}
+    return {name: (one.st_ino, one.st_mtime_ns, one.st_size) for name, one in states.items()}
+
+
+# --- a view ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    appended=CALLS,
+    rubbish=st.lists(st.sampled_from([b"", b"no record\n", b"\xff\xfe\n", b"\0\0\n"]), max_size=2),
+    torn=st.integers(0, 300),
+)
+def test_a_view_says_what_the_writer_says(
+    appended: list[Any], rubbish: list[bytes], torn: int
+) -> None:
+    with TemporaryDirectory() as name:
+        folder, numbers = Path(name), iter(range(1000))
+        path = folder / "calls.jsonl"
+        lines = list(map(encode, made_of(appended, numbers)))
+        end = encode(record("torn off"))[:torn]
+        path.write_bytes(b"".join([*lines, *(rubbish if lines else ()), end]))
+        before = traces(folder)
+        with JournalView(path) as seen:
+            said = view(seen)
+            assert traces(folder) == before
+            with Journal(path, reserve=0) as journal:
+                assert said == view(journal)
+                journal.append([record("later")])
+            assert view(seen) == said, "although a writer went on"
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_view_is_a_beginning_of_what_another_process_writes(path: Path) -> None:
+    names = [str(at) for at in range(200)]
+    filled(path, 1)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with Journal(path, reserve=0) as journal:
+            for name in names[1:]:
+                journal.append([record(name, name)])
+                os.write(writing, b".")
+        os._exit(0)
+    os.close(writing)
+    told, looks = 1, 0
+    with os.fdopen(reading, "rb", buffering=0) as f:
+        while new := f.read(40):  # not all at once, however late we look
+            told, looks = told + len(new), looks + 1
+            with JournalView(path) as now:
+                found = [name for name in names if key(name) in now]
+                assert found == names[: len(found)]
+                assert len(found) >= told, "what was kept when it was opened is seen"
+                assert [answer_of(now, key(name))["reply"] for name in found] == found
+    assert os.waitpid(child, 0)[1] == 0
+    assert looks > 3
+
+
+def test_where_there_is_no_journal_none_is_made(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        JournalView(path)
+    assert not list(path.parent.iterdir())
+    with pytest.raises(JournalError, match="is no regular file"):
+        JournalView(path.parent)
+
+
+# --- what is no call ------------------------------------------------------------------------------
+
+
+def test_what_is_noted_is_read_back_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [{"batch": "b1", "keys": [key("a")]}, {"batch": "b1", "id": "ä\n"}, {"error": None}]
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with Journal(path) as journal:
+        journal.note(events[0])
+        assert len(synced) == 1, "before anything is sent"
+        journal.append([record("a")])
+        journal.note(events[1])
+        journal.note(events[2])
+        assert list(journal.events()) == events
+        assert answered(journal) == 1
+    with path.open("ab") as f:
+        f.write(encode({"event": {"torn": True}})[:-3])
+    for opened in (JournalView(path), Journal(path)):
+        with opened:
+            assert list(opened.events()) == events
+            assert key("a") in opened
+    assert [r["prompt_sha256"] for r in records(path)] == ["a"]
+    assert [r["prompt_sha256"] for r in JournalTail(path).records()] == ["a"]
+
+
+def test_a_spoilt_event_is_left_out(path: Path) -> None:
+    with Journal(path) as journal:
+        journal.note({"id": "one"})
+        journal.note({"id": "two"})
+    path.write_bytes(path.read_bytes().replace(b"one", b"0ne"))
+    with Journal(path) as journal:
+        assert list(journal.events()) == [{"id": "two"}]
+
+
+# --- followed -------------------------------------------------------------------------------------
+
+
+def test_a_tail_tells_every_whole_line_once(path: Path) -> None:
+    tail = JournalTail(path)
+    assert not list(tail.records())
+    with Journal(path) as journal:
+        for name in "abc":
+            journal.append([record(name)])
+            assert not tail.is_another()
+            assert [r["prompt_sha256"] for r in tail.records()] == [name]
+        line = encode(record("d"))
+        with path.open("ab") as f:
+            f.write(line[:50])
+            f.flush()
+            assert not list(tail.records())
+            assert tail.left == 50
+            f.write(line[50:])
+        assert [r["prompt_sha256"] for r in tail.records()] == ["d"]
+        assert tail.left == 0
+
+
+def test_one_look_reads_no_more_than_it_may(path: Path) -> None:
+    filled(path, 40)
+    size, tail = path.stat().st_size, JournalTail(path, at_a_time=2000)
+    looks = []
+    while found := [r["reply"] for r in tail.records()]:
+        looks.append(found)
+        assert tail.left == size - tail._read
+    assert [reply for look in looks for reply in look] == list(map(str, range(40)))
+    assert len(looks) > 3
+
+
+@pytest.mark.parametrize("how", ["replaced", "cut"])
+def test_another_journal_is_noticed(how: str, path: Path) -> None:
+    filled(path, 3)
+    tail = JournalTail(path)
+    assert len(list(tail.records())) == 3
+    if how == "cut":
+        os.truncate(path, len(path.read_bytes().splitlines(keepends=True)[0]))
+    else:
+        path.rename(path.with_name("old"))
+        filled(path, 1)
+    assert tail.is_another()
+    assert len(list(tail.records())) == 1
+    assert not tail.is_another()
+
+
+def test_a_call_takes_few_bytes(path: Path) -> None:
+    path.write_bytes(b"".join(encode(record(str(at))) for at in range(20_000)))
+    tracemalloc.start()
+    try:
+        with JournalView(path) as seen:
+            size = tracemalloc.get_traced_memory()[0]
+            assert answered(seen) == 20_000
+    finally:
+        tracemalloc.stop()
+    assert size < 20_000 * 250
