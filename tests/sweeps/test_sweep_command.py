@@ -91,7 +91,7 @@ def test_a_journal_that_others_write_is_an_exit_status(
 
     model = FakeModel(another_took_over)
     assert run(sweep, everywhere(FakeHost(model)), tmp_path / "b.yaml") == 1
-    assert "something else writes this journal too" in capsys.readouterr().err
+    assert "another program writes this journal too" in capsys.readouterr().err
     assert model.calls == len(list(records(sweep.journal))) == 5
 
 
