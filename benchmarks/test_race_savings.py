@@ -21,7 +21,7 @@ from simulated_races import RATES, races
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.statistics import ALPHA
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.runs.cell_result import Result
+from vlmeval_findit.runs.cell_results import CellResult
 from vlmeval_findit.runs.comparison import compare
 from vlmeval_findit.runs.format_file import averages, race_calls
 from vlmeval_findit.runs.scored_run import Run, load_run
@@ -43,7 +43,7 @@ def replies(measures: bool, tmp_path: Path, request: pytest.FixtureRequest) -> P
     return folder
 
 
-def searched(work_dir: Path, replies: Path, race: Race | None) -> list[Result]:
+def searched(work_dir: Path, replies: Path, race: Race | None) -> list[CellResult]:
     """A search over recorded replies; what is not recorded is asked, and then is."""
     from vlmeval_findit.engine.backend import Inference
     from vlmeval_findit.host.sweep_host import VLMEvalKitHost
@@ -53,7 +53,7 @@ def searched(work_dir: Path, replies: Path, race: Race | None) -> list[Result]:
     return go(sweep, VLMEvalKitHost(Inference()))
 
 
-def winner(results: list[Result]) -> Run:
+def winner(results: list[CellResult]) -> Run:
     best = averages(results)[0].question
     path = next(result.path for result in results if result.question == best)
     return load_run(RunFiles(path).provenance)

@@ -14,7 +14,7 @@ from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import figure_intervals
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.runs.intervals import intervals
-from vlmeval_findit.runs.provenance import Basis
+from vlmeval_findit.runs.provenance import Provenance
 from vlmeval_findit.runs.scored_run import Run
 
 QUERIES = 1000
@@ -28,7 +28,7 @@ def made_run(seed: int) -> Run:
         for i, hit in enumerate(generator.random(QUERIES) < 0.6)
     )
     rows = frozenset(range(QUERIES))
-    basis = Basis(
+    basis = Provenance(
         identity=None,
         digest="",
         forced=(),

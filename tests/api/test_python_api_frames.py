@@ -34,7 +34,7 @@ def test_one_row_a_run_one_row_a_query(world: World) -> None:
     assert (row["F1@0.5 low"], row["F1@0.5 high"]) == (bounds.low, bounds.high)
     assert table.loc["Fails", JSON]["failed calls"] == 4
     assert row["space"] == "grid1000 (recorded by the run)"
-    assert row["digest"] == good.basis.digest
+    assert row["digest"] == good.provenance.digest
     queries = findit.load_runs(world.runs)
     assert len(queries) == 12 + 12 + 5
     of_good = queries[(queries.model == "Good") & (queries.dataset == JSON)]

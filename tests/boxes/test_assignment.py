@@ -39,7 +39,7 @@ def sparsely(query: Query, judged: Judging = OVERLAP, cells: int = 7) -> Matched
         return matched(query, judged)
 
 
-def pairs_of(found: Matched, frames: Sequence[int]) -> list[tuple[int, int]]:
+def pair_runs(found: Matched, frames: Sequence[int]) -> list[tuple[int, int]]:
     """How many objects of every frame have a box."""
     taken = [f for f, box in zip(frames, found.assigned, strict=True) if box != NO_BOX]
     return [(frame, taken.count(frame)) for frame in sorted({*frames})]
@@ -126,7 +126,7 @@ def test_the_total_and_the_number_of_pairs_are_those_of_the_whole_table(
     whole, found = matched(query, judged), sparsely(query, judged, cells)
     assert total(found) == pytest.approx(total(whole), abs=1e-5)
     frames = query[1].frames
-    assert pairs_of(found, frames) == pairs_of(whole, frames)
+    assert pair_runs(found, frames) == pair_runs(whole, frames)
     taken = [box for box in found.assigned if box != NO_BOX]
     assert len(taken) == len({*taken})
     said_frames = query[0].frames or [0] * len(query[0].boxes)
@@ -210,9 +210,9 @@ def test_many(
     query = Reading(said, labels[0], [], None), Truth(tuple(true), (0,) * objects, labels[1])
     whole, found = matched(query), sparsely(query, cells=1000)
     assert total(found) == pytest.approx(total(whole), abs=1e-4)
-    assert (found.tp, pairs_of(found, query[1].frames)) == (
+    assert (found.tp, pair_runs(found, query[1].frames)) == (
         whole.tp,
-        pairs_of(whole, query[1].frames),
+        pair_runs(whole, query[1].frames),
     )
 
 

@@ -36,7 +36,7 @@ from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.run_files import OTHER_SPACE, RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.new_identity import run_identity
-from vlmeval_findit.runs.opening import check_replies
+from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_file, score_rows
 from vlmeval_findit.runs.scored_run import load_run
@@ -177,9 +177,9 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     found = load_run(other.provenance)
     assert found.model == "My Model (space-pixels)"
     assert found.figures["F1@0.5"] == pytest.approx(right["F1@0.5"])
-    (note,) = found.basis.forced
+    (note,) = found.provenance.forced
     assert note.startswith("coordinate space: recorded")
-    (space,) = found.basis.spaces
+    (space,) = found.provenance.spaces
     assert space.startswith("pixels (given when scored; coordinate space: recorded")
     for file in (other.score, other.provenance):
         assert coords(file) == 0
@@ -367,7 +367,7 @@ def test_a_provenance_of_an_earlier_version_is_read(deployment: Deployment) -> N
     values = json.loads(files.provenance.read_text(encoding="utf-8"))
     del values["coords_doubt"]
     files.provenance.write_text(json.dumps(values), encoding="utf-8")
-    assert load_run(files.provenance).basis.coords_doubt is None
+    assert load_run(files.provenance).provenance.coords_doubt is None
 
 
 def test_two_spaces_in_one_run_are_told(deployment: Deployment) -> None:

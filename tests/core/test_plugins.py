@@ -52,7 +52,7 @@ from vlmeval_findit.core.identity import (
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.models import row_checks
 from vlmeval_findit.models.table import MODELS, find_model
-from vlmeval_findit.runs.plugins import tables
+from vlmeval_findit.runs.plugins import plugin_tables
 
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 (MINE,) = re.findall(r"`mine\.py`:\n\n```python\n(.*?)^```", PAGE, re.M | re.S)
@@ -221,7 +221,7 @@ def test_what_cannot_be_used_is_said_once_and_left_out(
     file = written(tmp_path / "broken.py", HEAD + text)
     with known_here(files=(file, mine)):
         for _ in range(2):
-            for table in tables().values():
+            for table in plugin_tables().values():
                 list(table)
         (one,) = plugins.reported()
         assert one.plugin.name == "broken.py"

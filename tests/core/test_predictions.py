@@ -21,7 +21,7 @@ from vlmeval_findit.core.predictions import (
     read_predictions,
 )
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
-from vlmeval_findit.runs.prediction_names import split_name
+from vlmeval_findit.runs.prediction_names import parse_prediction_name
 
 Row = dict[str, Any]
 
@@ -300,7 +300,7 @@ def test_other_formats_are_named(tmp_path: Path, name: str) -> None:
     ],
 )  # fmt: skip
 def test_model_and_dataset_are_in_the_name(name: str, model: str, dataset: str) -> None:
-    assert split_name(Path(name)) == (model, dataset)
+    assert parse_prediction_name(Path(name)) == (model, dataset)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_model_and_dataset_are_in_the_name(name: str, model: str, dataset: str) 
 )
 def test_a_name_that_says_no_dataset(name: str) -> None:
     with pytest.raises(PredictionError, match=r"is <model>_FindIt_….json or .* say --data"):
-        split_name(Path(name))
+        parse_prediction_name(Path(name))
 
 
 @pytest.mark.parametrize(

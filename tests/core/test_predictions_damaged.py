@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.predictions import PredictionError, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
-from vlmeval_findit.runs.opening import check_replies
+from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_rows
 

@@ -31,9 +31,9 @@ from vlmeval_findit.core.scored_row import (
     totals_of,
 )
 from vlmeval_findit.leaderboard.board import boards
-from vlmeval_findit.leaderboard.files import folder_of, write_board
+from vlmeval_findit.leaderboard.board_files import board_folder, write_board
 from vlmeval_findit.runs.details import line_of, row_of
-from vlmeval_findit.runs.scored_run import Keep, Run, RunError, load_run, load_runs
+from vlmeval_findit.runs.scored_run import RowData, Run, RunError, load_run, load_runs
 
 __all__ = ["letters", "world"]
 
@@ -213,10 +213,10 @@ def contents(folder: Path) -> dict[str, object]:
 
 
 def test_boards_of_sums_are_those_of_whole_rows(runs: World, tmp_path: Path) -> None:
-    for keep in Keep:
+    for keep in RowData:
         for board in boards(load_runs([runs.runs], keep=keep)):
-            write_board(board, folder_of(board, tmp_path / keep.name), NOW)
-    found, expected = (contents(tmp_path / keep.name) for keep in (Keep.SUMS, Keep.DETAILS))
+            write_board(board, board_folder(board, tmp_path / keep.name), NOW)
+    found, expected = (contents(tmp_path / keep.name) for keep in (RowData.SUMS, RowData.DETAILS))
     assert found == expected
     assert {"leaderboard.tex", "slices.csv", "Letters/leaderboard.xlsx"} <= set(found)
 
@@ -242,14 +242,14 @@ def test_the_leaderboard_keeps_no_details(
 def test_runs_over_the_same_rows_share_what_they_say_of_them(world: World) -> None:
     for model, rows in (("A", None), ("B", None), ("Short", 5)):
         world.predict(model, PASCAL, saying("[]"), rows=rows)
-    bases = [run.basis for run in load_runs([world.runs])]
+    bases = [run.provenance for run in load_runs([world.runs])]
     assert len({id(basis.rows) for basis in bases}) == 2
     assert len({id(basis.identity and basis.identity.rows) for basis in bases}) == 2
     assert [len(basis.rows) for basis in bases] == [12, 12, 5]
 
 
-@pytest.mark.parametrize("keep", Keep)
-def test_damaged_details_are_refused_whatever_is_kept(world: World, keep: Keep) -> None:
+@pytest.mark.parametrize("keep", RowData)
+def test_damaged_details_are_refused_whatever_is_kept(world: World, keep: RowData) -> None:
     path = run_of(world.predict("Good", PASCAL, speaking(PASCAL, 0.9))).details
     lines = path.read_text("utf-8").splitlines(True)
     provenance = run_of(path).provenance

@@ -15,11 +15,11 @@ from scored_runs import World, query, speaking
 from vlmeval_findit.benchmarks.findit.query import Query
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
-from vlmeval_findit.leaderboard.files import as_markdown
+from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.leaderboard.formats import HALF, FormatError
 from vlmeval_findit.leaderboard.notes import tried_lines
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.scored_run import Keep, Run, load_runs
+from vlmeval_findit.runs.scored_run import RowData, Run, load_runs
 
 __all__ = ["runs", "world"]
 
@@ -95,8 +95,8 @@ def right_on(name: str, places: set[str]) -> Answer:
     return lambda q, generator: (good if q.images[0] in places else bad)(q, generator)
 
 
-@pytest.mark.parametrize("keep", [Keep.DETAILS, Keep.SUMS])
-def test_chosen_on_half_of_the_pictures_reported_on_the_other(world: World, keep: Keep) -> None:
+@pytest.mark.parametrize("keep", [RowData.DETAILS, RowData.SUMS])
+def test_chosen_on_half_of_the_pictures_reported_on_the_other(world: World, keep: RowData) -> None:
     world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(80)])
     world.predict("M", JSON, speaking(JSON, 1.0))
     rows = make_board(load_runs([world.runs], keep=keep), choose_on=[HALF]).columns[0].runs[0].rows

@@ -15,10 +15,10 @@ from scored_runs import World, saying, speaking
 from vlmeval_findit.benchmarks.findit import PREFIX
 from vlmeval_findit.core.identity import Answering, continued
 from vlmeval_findit.leaderboard.board import Board, make_board
-from vlmeval_findit.leaderboard.columns import columns_of
-from vlmeval_findit.leaderboard.files import as_latex, as_markdown
+from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
+from vlmeval_findit.leaderboard.board_tables import sweep_table
+from vlmeval_findit.leaderboard.comparable import group_comparable
 from vlmeval_findit.leaderboard.formats import FormatError, choose
-from vlmeval_findit.leaderboard.tables import sweep_table
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
 __all__ = ["board", "runs", "world"]
@@ -33,7 +33,7 @@ def test_column_and_format_make_up_every_name_of_the_grid() -> None:
 
 
 def test_comparable_runs_are_kept(runs: list[Run]) -> None:
-    columns, apart = columns_of(runs)
+    columns, apart = group_comparable(runs)
     assert [(c.name, c.family, c.queries, c.sources) for c in columns] == [
         ("Pascal", "objdet", 12, 6),
         ("Pascal_multilabel", "objdet", 5, 5),
@@ -75,11 +75,11 @@ def test_runs_that_must_not_be_compared_are_set_apart(
 
 def test_other_tables_and_unknown_prompts_are_set_apart(world: World, runs: list[Run]) -> None:
     base = next(run for run in runs if run.question.table == "Pascal")
-    table = replace(base, model="T", basis=replace(base.basis, table_sha256="f" * 64))
+    table = replace(base, model="T", provenance=replace(base.provenance, table_sha256="f" * 64))
     unknown = replace(
-        base, model="U", basis=replace(base.basis, prompts="unknown", prompt_hash=None)
+        base, model="U", provenance=replace(base.provenance, prompts="unknown", prompt_hash=None)
     )
-    more = replace(base, model="M", basis=replace(base.basis, rows=frozenset(range(20))))
+    more = replace(base, model="M", provenance=replace(base.provenance, rows=frozenset(range(20))))
     board = make_board([*runs, table, unknown, more])
     reasons = {one.run.model: one.reason for one in board.apart}
     assert reasons["T"].startswith("other subset: Pascal.tsv has SHA-256 ffffffffffff…, the rest")
@@ -99,7 +99,7 @@ def asked(world: World, when: str | None, chance: float, folder: str, **change: 
 
 
 def scored(run: Run, when: str) -> Run:
-    return replace(run, basis=replace(run.basis, scored_at=when))
+    return replace(run, provenance=replace(run.provenance, scored_at=when))
 
 
 JANUARY, NOVEMBER = "2026-01-05T00:00:00+00:00", "2026-11-05T00:00:00+00:00"
@@ -169,14 +169,14 @@ def test_runs_of_one_name_that_contradict_each_other_are_both_set_apart(
 
 def test_one_run_scored_in_two_spaces_is_not_one_run(world: World) -> None:
     one, two = (asked(world, JANUARY, 0.9, folder) for folder in ("a", "b"))
-    other = replace(two, basis=replace(two.basis, spaces=("pixels (setting)",)))
+    other = replace(two, provenance=replace(two.provenance, spaces=("pixels (setting)",)))
     board = make_board([one, other])
     assert board.models == ()
     assert "coordinate space (here grid1000, there pixels)" in board.apart[0].reason
 
 
 def test_going_on_does_not_change_when_a_run_was_asked(world: World, tmp_path: Path) -> None:
-    run = asked(world, JANUARY, 0.9, "old").basis.identity
+    run = asked(world, JANUARY, 0.9, "old").provenance.identity
     assert run is not None
     now = replace(run, asked_at=NOVEMBER)
     assert continued(run, now, False, tmp_path).asked_at == JANUARY

@@ -33,13 +33,13 @@ from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.statistics import Difference, correct, figure_intervals
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
-from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table
 from vlmeval_findit.leaderboard.notes import NOTE, failure_lines, format_note
-from vlmeval_findit.leaderboard.tables import sweep_table, values_table
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.comparison import compare
 from vlmeval_findit.runs.intervals import evidence
-from vlmeval_findit.runs.scored_run import Keep, Run, load_runs
+from vlmeval_findit.runs.scored_run import RowData, Run, load_runs
 
 __all__ = ["board", "many", "runs", "world"]
 
@@ -385,7 +385,7 @@ def test_what_figures_rest_on_is_held_of_two_models_at_a_time(
         held.append(sum(isinstance(one, Evidence) for one in gc.get_objects()))
         return evidence(run, metrics)
 
-    found = load_runs([world.runs], keep=Keep.SUMS)
+    found = load_runs([world.runs], keep=RowData.SUMS)
     expected = make_board(found)
     monkeypatch.setattr("vlmeval_findit.leaderboard.board.evidence", counting)
     gc.freeze()  # What was there before is not looked through.

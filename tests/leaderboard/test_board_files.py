@@ -19,7 +19,7 @@ from scored_runs import World, failing, saying, speaking
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.leaderboard import print_remarks
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
-from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
 from vlmeval_findit.leaderboard.notes import (
     coordinate_lines,
     failure_lines,
@@ -228,7 +228,7 @@ def test_notes_are_a_line_a_model_and_cause(runs: list[Run]) -> None:
     """Whatever is asked, it is said once that Good answers in another order."""
 
     def doubted(run: Run, doubt: str) -> Run:
-        return replace(run, basis=replace(run.basis, coords_doubt=doubt))
+        return replace(run, provenance=replace(run.provenance, coords_doubt=doubt))
 
     def doubt(asked: str, followed: str, agree: int) -> str:
         return f"declared {asked}, but the answers follow {followed} ({agree} of 12 agree)"
@@ -268,7 +268,7 @@ def test_what_was_forced_is_said_everywhere(
 ) -> None:
     said = ("space: recorded grid1000, given unit", "prompts <hash>")
     first = runs[0]
-    forced = replace(first, basis=replace(first.basis, forced=said))
+    forced = replace(first, provenance=replace(first.provenance, forced=said))
     assert forced_lines(make_board(runs)) == []
     board = make_board([forced, *runs[1:]])
     [line] = forced_lines(board)

@@ -19,9 +19,9 @@ from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.core.spelling import visible
 from vlmeval_findit.core.statistics import INTERVALS
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
-from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.board_tables import metric_table
 from vlmeval_findit.leaderboard.render import to_terminal
-from vlmeval_findit.leaderboard.tables import metric_table
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["board", "runs", "world"]

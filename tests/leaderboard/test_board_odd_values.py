@@ -12,13 +12,13 @@ from scored_runs import World, speaking
 
 from vlmeval_findit.cli.leaderboard import print_remarks
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.files import as_markdown
-from vlmeval_findit.leaderboard.openvlm import as_openvlm
+from vlmeval_findit.leaderboard.board_files import as_markdown
+from vlmeval_findit.leaderboard.openvlm import to_openvlm
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.differences import pair_values
 from vlmeval_findit.report.gallery import gallery_data
 from vlmeval_findit.report.losses import losses_of
-from vlmeval_findit.report.pairs import pairs_of
+from vlmeval_findit.report.pairs import pair_runs
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.scored_run import RunError, load_runs
 
@@ -53,12 +53,12 @@ def refusal(world: World) -> str | None:
     except RunError as error:
         return str(error)
     assert as_markdown(board)
-    assert as_openvlm(board, NOW)
+    assert to_openvlm(board, NOW)
     print_remarks(board, "leaderboard.md")
     runs = [one.run for one in board.sweep]
     found, _ = gather(runs)
     data = gallery_data(choose_cards(found, 3), runs)
-    data |= {"pairs": pair_values(pairs_of(board), board.metrics, runs)}
+    data |= {"pairs": pair_values(pair_runs(board), board.metrics, runs)}
     json.dumps(data, allow_nan=False)
     losses_of(board)
     return None

@@ -18,11 +18,11 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.cli.printing import print_rows
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import OVERALL, Board, boards, make_board
-from vlmeval_findit.leaderboard.files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
+from vlmeval_findit.leaderboard.board_tables import metric_table, sweep_table, values_table
 from vlmeval_findit.leaderboard.formats import FormatError
 from vlmeval_findit.leaderboard.notes import failure_lines
 from vlmeval_findit.leaderboard.slices import slices_table
-from vlmeval_findit.leaderboard.tables import metric_table, sweep_table, values_table
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.results import score_row
 from vlmeval_findit.runs.score import score_file

@@ -23,14 +23,14 @@ from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.errors import errors_table
+from vlmeval_findit.leaderboard.error_tables import errors_table
 from vlmeval_findit.runs.intervals import StatisticsError
 from vlmeval_findit.runs.run_errors import (
     NoErrorsError,
     compare,
     error_types_of,
+    errors_by_slice,
     errors_of,
-    parts_of,
 )
 from vlmeval_findit.runs.scored_run import Run
 
@@ -154,7 +154,7 @@ def test_a_run_of_before(world: World) -> None:
         with pytest.raises(NoErrorsError, match=AGAIN):
             compare(*pair)
     with pytest.raises(NoErrorsError, match=AGAIN):
-        parts_of(before, "size")
+        errors_by_slice(before, "size")
 
 
 def without_events(run: Run) -> Run:
@@ -309,7 +309,7 @@ def test_what_cannot_be_compared(letters: World) -> None:
 @pytest.mark.parametrize("name", [NAME, MANY])
 def test_parts_add_up(world: World, name: str, by: str) -> None:
     run = world.run("Model", name, ODD)
-    parts = parts_of(run, by)
+    parts = errors_by_slice(run, by)
     for loss in errors_of(run):
         key = loss.error_type.key
         assert sum(part.events.get(key, 0) for part in parts) == pytest.approx(loss.events)
@@ -319,19 +319,21 @@ def test_parts_add_up(world: World, name: str, by: str) -> None:
 
 def test_parts_are_of_single_objects(world: World) -> None:
     run = world.run("Model", MANY, saying('[{"bbox": [600, 200, 900, 900], "label": "dog"}]'))
-    assert {part.name: sum(part.events.values()) for part in parts_of(run, "label")} == {"cat": 5}
-    sizes = {part.name: sum(part.events.values()) for part in parts_of(run, "size")}
+    assert {part.name: sum(part.events.values()) for part in errors_by_slice(run, "label")} == {
+        "cat": 5
+    }
+    sizes = {part.name: sum(part.events.values()) for part in errors_by_slice(run, "size")}
     assert sizes == {"medium": 5}
-    assert [part.name for part in parts_of(run, "objects")] == ["2"]
+    assert [part.name for part in errors_by_slice(run, "objects")] == ["2"]
 
 
 def test_parts_of_slices(letters: World) -> None:
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.5))
-    parts = parts_of(run, "animal")
+    parts = errors_by_slice(run, "animal")
     assert {part.name for part in parts} <= {"cat", "dog", "cow"}
     assert sum(part.total for part in parts) == pytest.approx(lacks(run))
     with pytest.raises(StatisticsError, match=r"no parts by 'anmal'.*animal"):
-        parts_of(run, "anmal")
+        errors_by_slice(run, "anmal")
 
 
 def test_one_run_without_the_part_does_not_end_the_others(
@@ -352,7 +354,7 @@ def test_one_run_without_the_part_does_not_end_the_others(
 def test_rows_without_a_slice_are_a_part(letters: World) -> None:
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.5))
     rows = tuple(replace(row, slices={}) if at % 2 else row for at, row in enumerate(run.rows))
-    parts = parts_of(replace(run, rows=rows), "animal")
+    parts = errors_by_slice(replace(run, rows=rows), "animal")
     assert "(none)" in {part.name for part in parts}
     assert sum(part.total for part in parts) == pytest.approx(lacks(run))
 

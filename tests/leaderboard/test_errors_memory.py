@@ -18,7 +18,7 @@ from vlmeval_findit.cli import errors as command
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.run_files import run_of
 from vlmeval_findit.core.scored_row import RowTable, ScoredRow
-from vlmeval_findit.runs.scored_run import Keep, Run, detailed, load_runs, with_details
+from vlmeval_findit.runs.scored_run import RowData, Run, load_runs, read_details, with_details
 
 __all__ = ["letters", "world"]
 
@@ -50,7 +50,7 @@ def test_all_that_is_told_is_that_of_whole_rows(
     given = [path for path in boxes if run_of(Path(path)).predictions == Path(path)]
     against = ["--against", str(runs.runs / f"Fails_{JSON}.json")] if paired else []
     told = []
-    for keep in (Keep.SUMS, Keep.DETAILS):
+    for keep in (RowData.SUMS, RowData.DETAILS):
         monkeypatch.setattr(command, "load_runs", lambda paths, keep=keep, **_: loaded(paths, keep))
         out = tmp_path / f"{keep.name}.json"
         assert main(["errors", *given, "--by", by, *against, "--json", str(out)]) == 0
@@ -63,7 +63,7 @@ def test_all_that_is_told_is_that_of_whole_rows(
         assert words in printed.out
 
 
-def loaded(paths: Iterable[Path], keep: Keep) -> list[Run]:
+def loaded(paths: Iterable[Path], keep: RowData) -> list[Run]:
     return load_runs(paths, keep=keep)
 
 
@@ -162,9 +162,9 @@ def forget_events(path: Path) -> None:
     files.provenance.write_text(json.dumps(values), "utf-8")
 
 
-@pytest.mark.parametrize("keep", Keep)
+@pytest.mark.parametrize("keep", RowData)
 def test_chosen_rows_are_found_in_one_pass(
-    world: World, keep: Keep, monkeypatch: pytest.MonkeyPatch
+    world: World, keep: RowData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table makes all its rows to give one: asked for each, the time would be their square."""
     world.predict("Good", JSON, speaking(JSON, 0.8))
@@ -178,5 +178,5 @@ def test_chosen_rows_are_found_in_one_pass(
         return through(table)
 
     monkeypatch.setattr(RowTable, "__iter__", counting)
-    assert detailed(run, [1, 4, 11]) == expected
-    assert len(passes) == (keep is not Keep.DETAILS)
+    assert read_details(run, [1, 4, 11]) == expected
+    assert len(passes) == (keep is not RowData.DETAILS)

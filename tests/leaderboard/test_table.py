@@ -22,18 +22,18 @@ from vlmeval_findit.leaderboard.render import (
     to_markdown,
     to_terminal,
 )
-from vlmeval_findit.leaderboard.sheet import write_sheets
-from vlmeval_findit.leaderboard.table import Cell, Field, Kind, Note, Table, count, value
+from vlmeval_findit.leaderboard.table import Cell, Field, FieldType, Note, Table, count, value
+from vlmeval_findit.leaderboard.workbook import write_sheets
 
 NOTES = (Note("", ["How to read it."]), Note("Failed calls", ["A & B: 3 of 12", "C: 1 of 12"]))
 TABLE = Table(
     "F1 & more",
     [
-        Field("rank", Kind.RANK),
+        Field("rank", FieldType.RANK),
         Field("model"),
         value("Overall", "mean of 2", is_mean=True),
-        Field("A - B", Kind.DIFFERENCE, interval=True),
-        Field("p", Kind.P),
+        Field("A - B", FieldType.DIFFERENCE, interval=True),
+        Field("p", FieldType.P),
         count("queries"),
     ],
     [

@@ -40,7 +40,7 @@ from vlmeval_findit.models.local import runner
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import describe, load_local, plan
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.runs.twins import syntax, twin_of
+from vlmeval_findit.runs.twins import constrained_twin, syntax
 
 __all__ = ["world"]
 
@@ -269,8 +269,8 @@ def test_the_anatomy_tells_syntax_from_sight(
 
     free = world.run("Model", SOME, answer)
     world.run("Other", f"{SOME}_constrained", speaking(SOME, 0.1))
-    assert twin_of(free, [free, held]) is held
-    assert twin_of(held, [free, held]) is None
+    assert constrained_twin(free, [free, held]) is held
+    assert constrained_twin(held, [free, held]) is None
     found = syntax(free, held)
     score = free.benchmark.errors.score
     assert found.gain.value == pytest.approx(found.held - (score.value(free.sums) or 0))

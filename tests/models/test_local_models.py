@@ -32,7 +32,7 @@ from vlmeval_findit.models.local.runner import (
     spoken,
 )
 from vlmeval_findit.models.table import MODELS
-from vlmeval_findit.runs.opening import check_replies
+from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.score import score_rows
 
 torch = pytest.importorskip("torch")

@@ -18,7 +18,7 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.http.chat import server_space
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.table import MODELS, NANO, NANO_PX, SHIPPED, find_model
-from vlmeval_findit.runs.opening import check_replies
+from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.score import score_rows
 
 SCENES, PHOTOGRAPHS = "FindIt_Scenes_mini_xywh_json", "FindIt_Demo_xywh_json"

@@ -23,8 +23,8 @@ from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.identity import Answering, Identity
 from vlmeval_findit.core.run_files import CHECKSUMS
 from vlmeval_findit.models.table import NANO_CHECKPOINT
+from vlmeval_findit.publish.parquet import _column
 from vlmeval_findit.publish.private import Private
-from vlmeval_findit.publish.tables import _column
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["runs", "world"]
@@ -120,7 +120,7 @@ def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out:
     card = (out / "README.md").read_text(encoding="utf-8")
     for run in open_runs(world.runs):
         assert f"{run.figures['F1@0.5']:.1f}" in card
-        assert run.basis.digest in card
+        assert run.provenance.digest in card
     assert "license: cc-by-4.0" in card
     assert "went over coordinate space: recorded pixels" in card
     assert "calls failed; its F1@0.5 is 0.0 with them as misses" in card
@@ -163,7 +163,7 @@ def test_one_name_in_two_folders(world: World, out: Path) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     world.predict("Good", JSON, speaking(JSON, 0.2, 10), rows=8, folder="others")
     assert export(world, out) == 0
-    digests = {run.basis.digest for run in open_runs(world.runs)}
+    digests = {run.provenance.digest for run in open_runs(world.runs)}
     assert {path.name for path in (out / "runs").iterdir()} == digests
     assert len(open_runs(out / "runs")) == 2
 

@@ -19,7 +19,7 @@ from vlmeval_findit.core.command import install
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.publish.private import Private
-from vlmeval_findit.publish.tracked import KEY, key_of, plain_name, worst_answers
+from vlmeval_findit.publish.trackers import KEY, key_of, plain_name, worst_answers
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_file
@@ -75,7 +75,7 @@ def test_figures_intervals_files_and_the_worst_answers(
     (row,) = load_scores(known.path).to_dict("records")
     for name in ("F1@0.5", "F1@0.5 low", "F1@0.5 high", "mIoU", "Adherence", "queries"):
         assert good.data.metrics[plain_name(name)] == row[name]
-    assert good.data.params["digest"] == known.basis.digest
+    assert good.data.params["digest"] == known.provenance.digest
     assert good.data.params["space"] == "grid1000 (recorded by the run)"
     folder = files_of(store, good)
     assert load_run(RunFiles(folder / "run" / known.path.name).provenance).figures == known.figures

@@ -221,7 +221,7 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = world.run("A", JSON, speaking(JSON, 1.0))
-    other_words = replace(run, basis=replace(run.basis, prompts="release 4d99"))
+    other_words = replace(run, provenance=replace(run.provenance, prompts="release 4d99"))
     data = gallery_data(choose_cards(gather([other_words])[0]), [other_words])
     prompt = data["texts"][data["cards"][0]["prompt"]]
     assert prompt.startswith("Asked in release 4d99, whose words are not at hand")

@@ -18,7 +18,7 @@ from vlmeval_findit.leaderboard.board import Board, boards, make_board
 from vlmeval_findit.report.cards import choose_cards
 from vlmeval_findit.report.differences import opening_pair, pair_values
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.pairs import PairError, Side, first_pairs, pairs_of, sides_of
+from vlmeval_findit.report.pairs import PairError, Side, first_pairs, pair_runs, sides_of
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs import comparison, run_errors
 from vlmeval_findit.runs.scored_run import load_runs
@@ -82,7 +82,7 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
 
 def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
     runs = [one.run for one in board.sweep]
-    pairs = pair_values(pairs_of(board), board.shown, runs)
+    pairs = pair_values(pair_runs(board), board.shown, runs)
     # Both and Early, Both and Late, Early and Late, both formats of Both.
     assert [pair["counts"]["differ"] for pair in pairs[:3]] == [6, 6, 8]
 
@@ -120,15 +120,15 @@ def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> No
 def test_pairs_are_models_and_formats_of_one(board: Board) -> None:
     named = [
         tuple((run.model, run.question.format) for run in (pair.left, pair.right))
-        for pair in pairs_of(board)
+        for pair in pair_runs(board)
     ]
     both, early, late = ((model, "xyxy_json") for model in ("Both", "Early", "Late"))
     assert named == [(both, early), (both, late), (early, late), (both, ("Both", "xyxy_text"))]
     # What is asked for stands first, and once.
-    asked = pairs_of(board, (Side("Late", ""), Side("Early", "")))
+    asked = pair_runs(board, (Side("Late", ""), Side("Early", "")))
     assert (asked[0].left.model, asked[0].right.model) == ("Late", "Early")
     assert len(asked) == 4
-    left_out = pairs_of(board, (Side("Both", "xyxy_text"), Side("Late", "")))
+    left_out = pair_runs(board, (Side("Both", "xyxy_text"), Side("Late", "")))
     assert len(left_out) == 5
     page = make_page(board, NOW)
     assert "two models in formats that they are not reported in; --compare brings" in page

@@ -22,7 +22,7 @@ from vlmeval_findit.report.sections import Details, heat_maps_of
 from vlmeval_findit.report.standings import MODELS as STANDINGS_DRAWN
 from vlmeval_findit.report.standings import panels_of
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs.scored_run import Keep, load_runs
+from vlmeval_findit.runs.scored_run import RowData, load_runs
 
 __all__ = ["browser"]
 
@@ -37,7 +37,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FINDIT_TABLES", str(folder))
         patch.setenv("FINDIT_IMAGES", f"Pascal={folder / 'pictures'}")
-        yield make_board(load_runs([made], keep=Keep.GOODNESS))
+        yield make_board(load_runs([made], keep=RowData.GOODNESS))
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: b
     said = tuple(f"asked without <{at}>" for at in range(models))
     some = few(board, models)
     forced = some.sweep[0].run
-    runs = [replace(forced, basis=replace(forced.basis, forced=said[:1]))]
+    runs = [replace(forced, provenance=replace(forced.provenance, forced=said[:1]))]
     html = make_page(make_board([*runs, *(one.run for one in some.sweep[1:])]), datetime.now(UTC))
     assert (f"<summary>{models} formats of models</summary>" in html) == is_long
     assert ('<div class="wide many" tabindex' in html) == is_long

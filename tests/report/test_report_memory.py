@@ -23,17 +23,17 @@ from vlmeval_findit.report.assets import write_page
 from vlmeval_findit.report.cards import Choice
 from vlmeval_findit.report.differences import pair_values
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.pairs import Side, pairs_of
+from vlmeval_findit.report.pairs import Side, pair_runs
 from vlmeval_findit.report.transcripts import gather
 from vlmeval_findit.runs import scored_run
-from vlmeval_findit.runs.scored_run import Keep, Run, RunError, detailed, load_runs
+from vlmeval_findit.runs.scored_run import RowData, Run, RunError, load_runs, read_details
 
 __all__ = ["letters", "runs", "world"]
 
 GOOD_AND_POOR = (Side("Good", ""), Side("Poor", ""))
 
 
-def board_of(folder: Path, keep: Keep = Keep.GOODNESS) -> Board:
+def board_of(folder: Path, keep: RowData = RowData.GOODNESS) -> Board:
     return boards(load_runs([folder], keep=keep))[0]
 
 
@@ -45,8 +45,8 @@ def test_pages_are_those_of_whole_rows(
     runs: World, tmp_path: Path, most: int, sides: Sequence[Side], limit: int
 ) -> None:
     """With all answers, with a choice of them, in one file and beside it."""
-    made: dict[Keep, dict[str, bytes]] = {}
-    for keep in (Keep.DETAILS, Keep.GOODNESS):
+    made: dict[RowData, dict[str, bytes]] = {}
+    for keep in (RowData.DETAILS, RowData.GOODNESS):
         for board in boards(load_runs([runs.runs], keep=keep)):
             path = tmp_path / keep.name / board.benchmark.name / "report.html"
             path.parent.mkdir(parents=True)
@@ -54,18 +54,20 @@ def test_pages_are_those_of_whole_rows(
         folder = tmp_path / keep.name
         files = (file for file in folder.rglob("*") if file.is_file())
         made[keep] = {str(file.relative_to(folder)): file.read_bytes() for file in files}
-    assert made[Keep.GOODNESS] == made[Keep.DETAILS]
-    assert {"FindIt/report.html", "Letters/report.html"} <= set(made[Keep.DETAILS])
+    assert made[RowData.GOODNESS] == made[RowData.DETAILS]
+    assert {"FindIt/report.html", "Letters/report.html"} <= set(made[RowData.DETAILS])
 
 
 def test_rows_are_read_again_with_their_details(runs: World) -> None:
-    whole, few = (load_runs([runs.runs], keep=keep) for keep in (Keep.DETAILS, Keep.GOODNESS))
+    whole, few = (load_runs([runs.runs], keep=keep) for keep in (RowData.DETAILS, RowData.GOODNESS))
     for ours, theirs in zip(whole, few, strict=True):
         assert isinstance(theirs.rows, RowTable)
-        assert list(detailed(theirs)) == list(ours.rows) == list(detailed(ours))
+        assert list(read_details(theirs)) == list(ours.rows) == list(read_details(ours))
         some = [0, len(ours.rows) - 1]
-        assert detailed(theirs, some) == detailed(ours, some) == [ours.rows[at] for at in some]
-        assert detailed(theirs, []) == []
+        assert (
+            read_details(theirs, some) == read_details(ours, some) == [ours.rows[at] for at in some]
+        )
+        assert read_details(theirs, []) == []
         assert theirs.goodness == ours.goodness
 
 
@@ -74,7 +76,9 @@ def test_a_goodness_that_needs_details_has_them(
 ) -> None:
     world.predict("A", PASCAL, speaking(PASCAL, 0.7))
     monkeypatch.setattr(FindIt, "goodness", lambda self, row: 10.0 * len(row.details["boxes"]))
-    pages = [make_page(board_of(world.runs, keep), NOW) for keep in (Keep.GOODNESS, Keep.DETAILS)]
+    pages = [
+        make_page(board_of(world.runs, keep), NOW) for keep in (RowData.GOODNESS, RowData.DETAILS)
+    ]
     assert pages[0] == pages[1]
 
 
@@ -88,7 +92,7 @@ def test_the_details_of_one_run_are_held_at_a_time(
 
     def counting(run: Run, places: Sequence[int] | None = None) -> Sequence[ScoredRow]:
         met.append(run)
-        found = detailed(run, places)
+        found = read_details(run, places)
         gc.collect()
         rows = (one for one in gc.get_objects() if isinstance(one, ScoredRow))
         held.append(sum(bool(row.details) for row in rows))
@@ -110,7 +114,7 @@ def test_of_the_answers_that_are_not_shown_no_line_is_read(
 ) -> None:
     world.predict("A", PASCAL, speaking(PASCAL, 0.5))
     world.predict("B", PASCAL, speaking(PASCAL, 0.5, 20))
-    found, _ = gather(load_runs([world.runs], keep=Keep.GOODNESS))
+    found, _ = gather(load_runs([world.runs], keep=RowData.GOODNESS))
     choice = Choice.among(found, 8)
     read: list[str] = []
     row_of = scored_run.row_of
@@ -123,11 +127,11 @@ def test_of_the_answers_that_are_not_shown_no_line_is_read(
 def test_pairs_are_the_same_however_few_runs_are_held(
     runs: World, monkeypatch: pytest.MonkeyPatch, models: int
 ) -> None:
-    board = board_of(runs.runs, Keep.DETAILS)
+    board = board_of(runs.runs, RowData.DETAILS)
     known = [one.run for one in board.sweep]
-    wanted = pair_values(pairs_of(board), board.shown, known)
+    wanted = pair_values(pair_runs(board), board.shown, known)
     monkeypatch.setattr(differences, "MODELS", models)
-    assert pair_values(pairs_of(board)[::-1], board.shown, known) == wanted[::-1]
+    assert pair_values(pair_runs(board)[::-1], board.shown, known) == wanted[::-1]
 
 
 # --- what changes while a page is made ------------------------------------------------------------
@@ -155,7 +159,10 @@ def test_a_run_that_changes_meanwhile_is_refused_and_the_old_page_stays(
 ) -> None:
     details = run_of(world.predict("A", PASCAL, speaking(PASCAL, 0.5))).details
     world.predict("A", TEXT, speaking(TEXT, 0.5))
-    board, out = make_board(load_runs([world.runs], keep=Keep.GOODNESS)), tmp_path / "report.html"
+    board, out = (
+        make_board(load_runs([world.runs], keep=RowData.GOODNESS)),
+        tmp_path / "report.html",
+    )
     write_page(out, board, NOW)
     before = out.read_bytes()
     change(details)

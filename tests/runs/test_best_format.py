@@ -20,7 +20,7 @@ from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.best_format import FormatAverage, ranked, rule
-from vlmeval_findit.runs.cell_result import Result
+from vlmeval_findit.runs.cell_results import CellResult
 from vlmeval_findit.runs.format_file import BestFormats, best_format
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
@@ -90,7 +90,9 @@ def test_everything_names_the_same_format(
     scored: tuple[list[Run], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs, expected = scored
-    results = [Result("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs]
+    results = [
+        CellResult("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs
+    ]
     assert best_format(results).format == expected
     report_formats(results, tmp_path / "formats.yaml")
     shown = capsys.readouterr().out
@@ -113,7 +115,9 @@ def test_no_format_is_the_best_of_those_that_found_nothing(
     for name in ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text"):
         world.predict("M", name, saying("[]"))
     runs = load_runs([world.runs])
-    results = [Result("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs]
+    results = [
+        CellResult("M", r.question, r.sums, len(r.rows), r.failed, r.path, 100) for r in runs
+    ]
     report_formats(results, tmp_path / "formats.yaml")
     assert capsys.readouterr().out == "M: no best format: F1@0.5 is 0 in all 2 formats\n"
     assert not (tmp_path / "formats.yaml").exists()

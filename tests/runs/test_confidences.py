@@ -28,8 +28,8 @@ from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.leaderboard.calibration import calibration_table, legend, ranking_table
 from vlmeval_findit.leaderboard.render import to_terminal
+from vlmeval_findit.leaderboard.run_tables import calibration_table, legend, ranking_table
 from vlmeval_findit.runs.average_precision import Evaluator
 from vlmeval_findit.runs.boxes_of_rows import ConfidenceError, RowBoxes, boxes_of_rows
 from vlmeval_findit.runs.calibration import (
@@ -39,7 +39,7 @@ from vlmeval_findit.runs.calibration import (
     reliability,
 )
 from vlmeval_findit.runs.coco_boxes import CocoBoxes, collect
-from vlmeval_findit.runs.confidences import ORDERS, Judged, judge
+from vlmeval_findit.runs.confidences import ORDERS, RankingResult, judge
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.scored_run import load_run
@@ -93,11 +93,11 @@ def write_run(
 GRID = Settings(space="grid1000")
 
 
-def judged(path: Path) -> Judged:
+def judged(path: Path) -> RankingResult:
     return judge(score_file(path, GRID), path)
 
 
-def by_name(run: Judged) -> dict[str, Any]:
+def by_name(run: RankingResult) -> dict[str, Any]:
     return {one.definition: one for one in run.by_definition}
 
 

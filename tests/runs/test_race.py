@@ -29,7 +29,7 @@ from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.tables import Tables
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.runs.cell_result import Result, SearchError
+from vlmeval_findit.runs.cell_results import CellResult, SearchError
 from vlmeval_findit.runs.format_file import averages, best_format, race_calls
 from vlmeval_findit.runs.race import ROUNDS, allowance, rounds_of
 from vlmeval_findit.runs.scored_run import load_runs
@@ -143,14 +143,14 @@ def race_sweep(folder: Path, race: Race | None = ANY, limit: int = QUERIES) -> S
     return search_sweep(ModelEntry("FullImage"), table, limit, places, race=race)
 
 
-def decisions(results: Sequence[Result]) -> dict[str, Any]:
+def decisions(results: Sequence[CellResult]) -> dict[str, Any]:
     return {result.question.name: result.dropped for result in results}
 
 
 @pytest.fixture(scope="module")
 def raced(
     tmp_path_factory: pytest.TempPathFactory, lmu_data: Path
-) -> tuple[Path, list[Result], int]:
+) -> tuple[Path, list[CellResult], int]:
     """A race that nothing happened to: its folder, its results, how many calls it made."""
     folder = tmp_path_factory.mktemp("raced")
     with pytest.MonkeyPatch.context() as patch:
@@ -160,7 +160,7 @@ def raced(
 
 
 def test_a_race_finds_the_winner_with_less_than_half_of_the_calls(
-    raced: tuple[Path, list[Result], int], capsys: pytest.CaptureFixture[str]
+    raced: tuple[Path, list[CellResult], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, results, calls = raced
     assert best_format(results).format.startswith("yxhw_")
@@ -197,7 +197,7 @@ def test_formats_that_are_alike_spend_the_level_once(tmp_path: Path) -> None:
 
 
 def test_run_twice_it_asks_nothing_and_says_the_same(
-    raced: tuple[Path, list[Result], int],
+    raced: tuple[Path, list[CellResult], int],
 ) -> None:
     folder, results, _ = raced
     before = files(folder / "search")
@@ -208,7 +208,7 @@ def test_run_twice_it_asks_nothing_and_says_the_same(
 
 @pytest.mark.parametrize("kills", [(1, 100, 100), (200,)])
 def test_killed_and_continued_it_drops_the_same_and_ends_with_the_same_files(
-    kills: tuple[int, ...], raced: tuple[Path, list[Result], int], tmp_path: Path
+    kills: tuple[int, ...], raced: tuple[Path, list[CellResult], int], tmp_path: Path
 ) -> None:
     folder, results, calls = raced
 
@@ -232,7 +232,7 @@ def test_killed_and_continued_it_drops_the_same_and_ends_with_the_same_files(
 
 
 def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
-    raced: tuple[Path, list[Result], int], tmp_path: Path
+    raced: tuple[Path, list[CellResult], int], tmp_path: Path
 ) -> None:
     _, results, _ = raced
     whole = go(race_sweep(tmp_path, None), FakeHost(Skilled(SKILLS)))
@@ -254,7 +254,7 @@ def test_without_a_race_later_only_the_rest_is_asked(tmp_path: Path) -> None:
 
 
 def test_dropped_formats_are_set_apart_by_the_leaderboard(
-    raced: tuple[Path, list[Result], int],
+    raced: tuple[Path, list[CellResult], int],
 ) -> None:
     folder, results, _ = raced
     board = make_board(load_runs([folder / "search"]))

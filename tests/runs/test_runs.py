@@ -27,10 +27,10 @@ def test_a_run_is_what_was_scored(world: World) -> None:
     assert run.rows == scored.rows
     assert [row.index for row in run.rows] == list(range(12))
     assert {row.source for row in run.rows} == {f"{i}.jpg" for i in range(6)}
-    assert run.basis.prompts == "findit-own-1"
-    assert run.basis.rows == frozenset(range(12))
-    assert run.basis.missing == ()
-    assert run.basis.spaces == ("grid1000 (recorded by the run)",)
+    assert run.provenance.prompts == "findit-own-1"
+    assert run.provenance.rows == frozenset(range(12))
+    assert run.provenance.missing == ()
+    assert run.provenance.spaces == ("grid1000 (recorded by the run)",)
 
 
 def test_failed_calls_and_reasons(world: World) -> None:

@@ -21,8 +21,8 @@ from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.errors import rejection_table, salvaged_table
-from vlmeval_findit.leaderboard.files import as_markdown
+from vlmeval_findit.leaderboard.board_files import as_markdown
+from vlmeval_findit.leaderboard.error_tables import rejection_table, salvaged_table
 from vlmeval_findit.leaderboard.table import text_of
 from vlmeval_findit.runs.salvage import Taken, steps_of, taken
 from vlmeval_findit.runs.scored_run import Run

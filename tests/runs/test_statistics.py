@@ -65,7 +65,7 @@ def with_queries(run: Run, count: int, per_picture: int = 1) -> Run:
 def of_answers(run: Run, answers: Iterable[ScoredRow]) -> Run:
     answers = tuple(answers)
     rows = frozenset(answer.index for answer in answers)
-    return replace(run, rows=answers, basis=replace(run.basis, rows=rows))
+    return replace(run, rows=answers, provenance=replace(run.provenance, rows=rows))
 
 
 def of_hits(run: Run, hits: Iterable[bool]) -> Run:
@@ -532,7 +532,7 @@ def test_other_rows_are_refused(run: Run, world: World) -> None:
     fewer = world.run("Fewer", NAME, saying("[]"), rows=10)
     with pytest.raises(StatisticsError, match=r"12 rows of 6 pictures.*10 of 5"):
         compare(fewer, run)
-    other_rows = replace(run, basis=replace(run.basis, rows=frozenset(range(1, 13))))
+    other_rows = replace(run, provenance=replace(run.provenance, rows=frozenset(range(1, 13))))
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
         compare(run, other_rows)
     with pytest.raises(StatisticsError, match="without rows"):

@@ -19,7 +19,7 @@ from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.engine.sink import Planned
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_asker import ModelAsker
-from vlmeval_findit.runs.cell_result import Result
+from vlmeval_findit.runs.cell_results import CellResult
 from vlmeval_findit.sweeps.config import Sweep, parse_sweep
 from vlmeval_findit.sweeps.run import run_sweep
 
@@ -106,7 +106,7 @@ class Silent:
     def took(self, model: str, servers: Mapping[str, int]) -> None:
         self.at_once.update(servers)
 
-    def scored(self, result: Result) -> None:
+    def scored(self, result: CellResult) -> None:
         pass
 
 
@@ -132,7 +132,7 @@ def go(
     host: Any,
     stop: CancelToken | None = None,
     watcher: Silent | None = None,
-) -> list[Result]:
+) -> list[CellResult]:
     """Run a sweep in this process."""
     return run_sweep(sweep, everywhere(host), watcher or Silent(), stop or CancelToken())
 

@@ -12,7 +12,7 @@ from vlmeval_findit.benchmarks import benchmark_of, parse
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import ALPHA, difference
-from vlmeval_findit.runs.race import ROUNDS, allowance, standings
+from vlmeval_findit.runs.race import ROUNDS, allowance, rank_round
 
 RATES = {
     "equal": [0.7] * 8,
@@ -71,7 +71,7 @@ def _race(runs: dict[str, list[ScoredRow]], pictures: int) -> tuple[str, float, 
     for share in ROUNDS:
         count = round(share * pictures)
         asked |= dict.fromkeys(going, count)
-        now = standings(
+        now = rank_round(
             benchmark_of(going[0]),
             {parse(name).format: {parse(name): runs[name][:count]} for name in going},
             count / pictures,

@@ -25,7 +25,7 @@ from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.options import ModelOptions
-from vlmeval_findit.runs.cell_result import Result, SearchError
+from vlmeval_findit.runs.cell_results import CellResult, SearchError
 from vlmeval_findit.runs.format_file import (
     BestFormats,
     averages,
@@ -63,7 +63,9 @@ class Knowing(FakeModel):
         return write(boxes, parse(dataset).reply)
 
 
-def searched(folder: Path, right: Sequence[str], limit: int = 8) -> tuple[list[Result], Knowing]:
+def searched(
+    folder: Path, right: Sequence[str], limit: int = 8
+) -> tuple[list[CellResult], Knowing]:
     places = (folder / "search", folder / "calls.jsonl")
     sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], limit, places)
     model = Knowing(right)
@@ -102,7 +104,7 @@ def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
 # --- the rule -------------------------------------------------------------------------------------
 
 
-def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> Result:
+def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> CellResult:
     """A result with a given F1 (and mIoU, adherence), by sums that give it."""
     boxes = 100_000  # of each side: figures to a thousandth of a percent
     tp = round(f1 / 100 * boxes)
@@ -116,10 +118,10 @@ def result(name: str, f1: float = 50, failed: int = 0, **more: Any) -> Result:
         "n_gt_failed": round(200 * tp / missed) - 2 * boxes if missed else 0,
         "iou_sum": more.get("miou", 40) / 100 * boxes,
     }
-    return Result("M", parse(name), sums, 100, failed, Path("x.json"), 100)
+    return CellResult("M", parse(name), sums, 100, failed, Path("x.json"), 100)
 
 
-def first(*results: Result) -> str:
+def first(*results: CellResult) -> str:
     return averages(results)[0].format
 
 

@@ -133,20 +133,20 @@ def _named(name: str, within: OnePath) -> list[Run]:
 def run_row(run: Run) -> dict[str, Any]:
     """Return one row of :func:`load_scores`: values and intervals, and what they rest on."""
     # It brings scipy.
-    from ..leaderboard.tables import runs_table
+    from ..leaderboard.board_tables import runs_table
 
-    basis = run.basis
+    provenance = run.provenance
     return runs_table([run]).records()[0] | {
-        "space": "; ".join(basis.spaces),
-        "prompts": basis.prompts,
-        "prompts hash": basis.prompt_hash,
-        "table": basis.table,
-        "table sha256": basis.table_sha256,
-        "rows missing": len(basis.missing),
-        "forced": list(basis.forced),
-        "coordinate check": basis.coords_doubt,
-        "versions": dict(basis.versions),
-        "scored with": dict(basis.scored_with),
+        "space": "; ".join(provenance.spaces),
+        "prompts": provenance.prompts,
+        "prompts hash": provenance.prompt_hash,
+        "table": provenance.table,
+        "table sha256": provenance.table_sha256,
+        "rows missing": len(provenance.missing),
+        "forced": list(provenance.forced),
+        "coordinate check": provenance.coords_doubt,
+        "versions": dict(provenance.versions),
+        "scored with": dict(provenance.scored_with),
     }
 
 

@@ -10,7 +10,7 @@ from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.scoring import match_replies
 from ..boxes.records import Reason, Truth
 from ..boxes.representation import Corners, Judging
-from ..runs.opening import check_replies
+from ..runs.open_predictions import check_replies
 from .given import Size, sizes_of
 from .questions import ReplyLike, SpaceLike, replies_of, settings_of, task_of, variant_of
 

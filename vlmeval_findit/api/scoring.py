@@ -14,7 +14,7 @@ from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Truth
 from ..core.metric import Metric, figures
 from ..core.scored_row import ScoredRow
-from ..runs.opening import check_replies
+from ..runs.open_predictions import check_replies
 from ..runs.score import check_coordinates, score_rows
 from .given import Boxes, Sizes, check_count, sizes_of, truths_of
 from .questions import ReplyLike, SpaceLike, replies_of, settings_of, task_of, variant_of

@@ -11,8 +11,8 @@ from ..coords.run_check import NotBoxesError
 from ..core.files import write_once
 from ..core.settings import settings_from
 from ..core.spelling import visible
-from ..leaderboard.calibration import calibration_table, legend, ranking_table
-from ..runs.confidences import Judged, judge
+from ..leaderboard.run_tables import calibration_table, legend, ranking_table
+from ..runs.confidences import RankingResult, judge
 from ..runs.prediction_names import prediction_files
 from ..runs.results import as_scored
 from ..runs.score import score_file
@@ -55,7 +55,7 @@ def command(
     order. Needs no model, and runs that were made with --confidences.
     """
     settings = settings_from({"space": space, "force": force})
-    told: list[Judged] = []
+    told: list[RankingResult] = []
     for path in prediction_files(runs):
         try:
             told.append(judge(score_file(path, as_scored(path, settings), dataset), path))
@@ -76,7 +76,7 @@ def command(
     return 0
 
 
-def _print(run: Judged) -> None:
+def _print(run: RankingResult) -> None:
     print(f"{visible(run.model)} on {run.dataset}")
     print(f"{run.boxes} boxes in {run.queries} replies about {run.pictures} pictures")
     for table in (ranking_table(run), calibration_table(run)):

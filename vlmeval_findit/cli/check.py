@@ -20,7 +20,7 @@ from ..core.spelling import nearest
 from ..data.sources import published_sets
 from ..models.table import MODELS, find_model
 from ..report.drawn import drawn_values
-from ..runs import check, check_rows
+from ..runs import benchmark_check, plugin_row_check
 from .options import PATH, Command, complete_datasets
 
 
@@ -56,7 +56,7 @@ def command(
 
 def _findings(
     asked: str, data: str, folder: Path | None, encoder: str | None, out: Path
-) -> check.Findings:
+) -> benchmark_check.Findings:
     """The check of what has a name.
 
     Raises:
@@ -68,17 +68,17 @@ def _findings(
         question = parse(_first_here(ours[name]) if name in ours else name)
         space = "pixels" if question.in_boxes else None
         settings = settings_from({"space": space, "encoder": encoder})
-        return check.check_benchmark(question.name, settings, out, _drawn)
+        return benchmark_check.check_benchmark(question.name, settings, out, _drawn)
     if (model := find_model(name)) is not None:
         known = model.local.checkpoints if model.local else {}
-        return check_rows.check_model(model, checkpoint or known.get(name), parse(data).name)
+        return plugin_row_check.check_model(model, checkpoint or known.get(name), parse(data).name)
     if name in KINDS:
-        return check_rows.check_space(KINDS[name])
+        return plugin_row_check.check_space(KINDS[name])
     if name in REPRESENTATIONS:
-        return check_rows.check_representation(REPRESENTATIONS[name])
+        return plugin_row_check.check_representation(REPRESENTATIONS[name])
     sets = published_sets()
     if name in sets:
-        return check_rows.check_importer(sets[name], folder)
+        return plugin_row_check.check_importer(sets[name], folder)
     names = [*ours, *MODELS, *KINDS, *REPRESENTATIONS, *sets]
     near = nearest(name, names)
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")
@@ -97,7 +97,7 @@ def _drawn(drawing: Drawing, folder: Path) -> None:
     drawn_values(drawing, folder, lambda picture: 0)
 
 
-def _print(findings: Iterable[check.Finding]) -> int:
+def _print(findings: Iterable[benchmark_check.Finding]) -> int:
     """Print findings as they come; how many of them are wrong."""
     wrong = 0
     for one in findings:

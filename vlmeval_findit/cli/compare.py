@@ -13,8 +13,8 @@ from ..core.spelling import counted, visible
 from ..core.statistics import INTERVALS, Difference
 from ..leaderboard.comparison import comparison_table, datasets_table
 from ..leaderboard.render import to_json
-from ..runs.comparison import FOUND, Finders, compare, finders, pairs_of, query_scores
-from ..runs.scored_run import Keep, Run, load_runs
+from ..runs.comparison import FOUND, FoundQueries, compare, found_queries, pair_runs, query_scores
+from ..runs.scored_run import RowData, Run, load_runs
 from .options import Command, json_option
 from .printing import print_table, write_json
 
@@ -44,8 +44,8 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     A and B are scored prediction files, or folders, over the same rows: two models, two formats of
     one, or the same twice. Folders with several datasets are paired dataset by dataset.
     """
-    sides = (load_runs([path], keep=Keep.GOODNESS) for path in (left, right))
-    pairs = list(pairs_of(*sides))
+    sides = (load_runs([path], keep=RowData.GOODNESS) for path in (left, right))
+    pairs = list(pair_runs(*sides))
     found = [compare(*pair) for pair in pairs]
     if len(pairs) == 1:
         _print_pair(*pairs[0], found[0])
@@ -61,7 +61,7 @@ def _show(left: Path, right: Path, page: Path) -> int:
     """Write the report of both with this pair first, and open it where there is a browser."""
     from . import report  # It brings the plots
 
-    sides = [_side(load_runs([path], keep=Keep.SUMS)) for path in (left, right)]
+    sides = [_side(load_runs([path], keep=RowData.SUMS)) for path in (left, right)]
     status = report.write_report([left, right], page, sides)
     webbrowser.open(page.resolve().as_uri())
     return status
@@ -85,7 +85,7 @@ def _print_pair(left: Run, right: Run, found: dict[str, Difference]) -> None:
     print(f"{len(left.rows):,} queries")
     print(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, found), "--json FILE")
-    for line in _queries(finders(query_scores(left), query_scores(right))):
+    for line in _queries(found_queries(query_scores(left), query_scores(right))):
         print(line)
 
 
@@ -98,7 +98,7 @@ def _print_pairs(pairs: Sequence[tuple[Run, Run]], found: Sequence[dict[str, Dif
     print("Every metric of one dataset, and its queries: name the files of two runs.")
 
 
-def _queries(found: Finders) -> Iterator[str]:
+def _queries(found: FoundQueries) -> Iterator[str]:
     yield (
         f"Found (score from {FOUND:g} %): by both {len(found.both)}, only by A "
         f"{len(found.left)}, only by B {len(found.right)}, by neither {len(found.neither)}"
@@ -110,7 +110,7 @@ def _queries(found: Finders) -> Iterator[str]:
 
 
 def _as_dict(left: Run, right: Run, found: dict[str, Difference]) -> dict[str, Any]:
-    who = finders(query_scores(left), query_scores(right))
+    who = found_queries(query_scores(left), query_scores(right))
     return {
         **{
             name: {"model": run.model, "dataset": run.question.name, "file": str(run.path)}

@@ -20,9 +20,9 @@ from ..core.command import as_called
 from ..core.settings import settings_from
 from ..core.spelling import visible
 from ..leaderboard.render import to_json
-from ..leaderboard.table import Cell, Field, Kind, Table, Value, text_of
-from ..runs.opening import open_predictions
-from ..runs.prediction_names import how_to_score, prediction_files
+from ..leaderboard.table import Cell, Field, FieldType, Table, Value, text_of
+from ..runs.open_predictions import open_predictions
+from ..runs.prediction_names import prediction_files, score_command
 from ..runs.results import of_other_space
 from .options import Command, data_name_option, force_option, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
@@ -85,7 +85,7 @@ def command(
         print()
         if (space_text := fitting_space(seen.diagnosis)) is not None:
             print("score it in that space, beside the recorded score:")
-            print(f"  {as_called(how_to_score(predictions, dataset, '--space', space_text))}\n")
+            print(f"  {as_called(score_command(predictions, dataset, '--space', space_text))}\n")
         elif is_of_another_order(seen.diagnosis):
             command = ["search", "--model", found.model, "--data", found.task.question.table]
             print("find the format that it answers best in:")
@@ -141,12 +141,12 @@ def readings_table(seen: CoordinateCheck) -> Table:
         name, means = line.convention.name, line.convention.means
         mark = " (declared)" if name == seen.diagnosis.declared.name else ""
         rows.append([name, f"{means}{mark}", *(line.figures[metric] for metric in _METRICS)])
-    metrics = [Field(name, Kind.VALUE) for name in _METRICS]
+    metrics = [Field(name, FieldType.VALUE) for name in _METRICS]
     return Table("Readings", [Field("convention"), Field(READ_AS), *metrics], rows)
 
 
 def _percent(value: float | None) -> str:
-    return text_of(Field("", Kind.VALUE), Cell(value))
+    return text_of(Field("", FieldType.VALUE), Cell(value))
 
 
 def _f1(seen: CoordinateCheck, convention: Convention) -> str:

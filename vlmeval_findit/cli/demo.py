@@ -37,14 +37,14 @@ from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
 from ..engine.sink import Planned
 from ..leaderboard.board import OVERALL, TIED, Board
-from ..leaderboard.files import write_board
-from ..leaderboard.table import Cell, Field, Kind, Table, Value, value
+from ..leaderboard.board_files import write_board
+from ..leaderboard.table import Cell, Field, FieldType, Table, Value, value
 from ..models.entry import ModelEntry
 from ..models.options import ModelOptions
 from ..models.table import NANO, NANO_PX
-from ..runs.cell_result import Result
+from ..runs.cell_results import CellResult
 from ..runs.format_file import BestFormats, averages
-from ..runs.scored_run import Keep
+from ..runs.scored_run import RowData
 from ..sweeps.config import STAGES, Sweep, grid_tables, in_best_formats
 from ..sweeps.run import run_sweep
 from . import main
@@ -142,7 +142,7 @@ class Demonstration:
             **fields,
         )
 
-    def answer(self, sweep: Sweep) -> list[Result]:
+    def answer(self, sweep: Sweep) -> list[CellResult]:
         """Make the calls of a sweep that were not made before, behind bars of progress.
 
         Raises:
@@ -155,7 +155,7 @@ class Demonstration:
             raise ValueError(f"{failed} calls failed; the same command asks them again")
         return results
 
-    def check_coordinates(self, result: Result, *options: str) -> Mapping[str, Any]:
+    def check_coordinates(self, result: CellResult, *options: str) -> Mapping[str, Any]:
         """Return what ``coords`` finds in a run."""
         with TemporaryDirectory() as folder, self.logged():
             found = Path(folder, "coords.json")
@@ -202,7 +202,7 @@ class Bars:
     def answered(self, answers: Sequence[Answer]) -> None:
         self.bars.advance(self._task, len(answers))
 
-    def scored(self, result: Result) -> None:
+    def scored(self, result: CellResult) -> None:
         """Nothing to show: the calls were counted."""
 
     def took(self, model: str, servers: Mapping[str, int]) -> None:
@@ -240,7 +240,7 @@ def _tell(demo: Demonstration) -> None:
     answered = demo.answer(in_best_formats(every, BestFormats(best)))
     runs = list(dict.fromkeys(result.path for result in (*searched, *answered)))
     with demo.logged():
-        (board,) = boards_from(runs, (), Keep.SUMS)
+        (board,) = boards_from(runs, (), RowData.SUMS)
         write_board(board, demo.folder / "leaderboard", datetime.now(UTC))
     print_table(_families(board), "leaderboard.md")
     print(f"F1@0.5 in percent, with 95 % intervals. {TIED}: the difference may be chance.")
@@ -268,16 +268,16 @@ def _tell_in_short(demo: Demonstration) -> None:
     )
 
 
-def _best(results: Sequence[Result], model: str) -> Result:
+def _best(results: Sequence[CellResult], model: str) -> CellResult:
     own = [result for result in results if result.model == model]
     best = averages(own)[0].question
     return next(result for result in own if result.question == best)
 
 
-def _print_scores(results: Sequence[Result]) -> None:
+def _print_scores(results: Sequence[CellResult]) -> None:
     """Print a line a run."""
     metrics = ("F1@0.5", "mIoU", "Adherence")
-    fields = [Field("model"), Field("format"), *(Field(name, Kind.VALUE) for name in metrics)]
+    fields = [Field("model"), Field("format"), *(Field(name, FieldType.VALUE) for name in metrics)]
     rows = [
         [one.model, one.question.format, *(one.figures[name] for name in metrics)]
         for one in results
@@ -285,7 +285,7 @@ def _print_scores(results: Sequence[Result]) -> None:
     print_table(Table("Scores", fields, rows), "demo.log")
 
 
-def _tell_order(demo: Demonstration, result: Result) -> None:
+def _tell_order(demo: Demonstration, result: CellResult) -> None:
     """Say in which order the numbers of a box really come."""
     found = demo.check_coordinates(result)
     declared, best = found["declared"], found["evidence"]["best"]
@@ -295,7 +295,7 @@ def _tell_order(demo: Demonstration, result: Result) -> None:
     print(f"   F1@0.5 is {wrong:.1f} if read as asked, and {right:.1f} if read as {said}")
 
 
-def _tell_space(demo: Demonstration, result: Result) -> None:
+def _tell_space(demo: Demonstration, result: CellResult) -> None:
     """Say what is left of good answers in a wrong space, and that it is noticed."""
     found = demo.check_coordinates(result, "--space", WRONG)
     right, wrong = found["evidence"]["best"], found["declared"]

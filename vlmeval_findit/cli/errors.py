@@ -12,7 +12,7 @@ import click
 from ..core.command import as_called
 from ..core.spelling import visible
 from ..core.statistics import INTERVALS
-from ..leaderboard.errors import (
+from ..leaderboard.error_tables import (
     loss_differences_table,
     losses_table,
     parts_table,
@@ -21,11 +21,11 @@ from ..leaderboard.errors import (
     syntax_table,
 )
 from ..leaderboard.render import to_json
-from ..leaderboard.table import Cell, Field, Kind, Table, text_of
+from ..leaderboard.table import Cell, Field, FieldType, Table, text_of
 from ..runs.intervals import StatisticsError
-from ..runs.run_errors import Loss, NoErrorsError, compare, errors_of, parts_of
-from ..runs.scored_run import Keep, Run, load_runs, with_details
-from ..runs.twins import syntax, twin_of
+from ..runs.run_errors import ErrorCost, NoErrorsError, compare, errors_by_slice, errors_of
+from ..runs.scored_run import RowData, Run, load_runs, with_details
+from ..runs.twins import constrained_twin, syntax
 from .options import PATH, Command, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
 
@@ -63,7 +63,7 @@ def command(
         errors_of(other)  # what it lacks is said once, and not of every run beside it
     refused = False
     print(f"Intervals: {INTERVALS}.")
-    scored = load_runs(runs, keep=Keep.SUMS)
+    scored = load_runs(runs, keep=RowData.SUMS)
     beside = scored if other is None else [*scored, other]
     several = len(scored) > 1 and by is None and other is None
     brief: list[str] | None = [] if several and console().is_terminal else None
@@ -101,11 +101,11 @@ _LARGEST = 3
 """Error types of a run that stand in its line."""
 
 
-def _line(run: Run, losses: Sequence[Loss]) -> str:
+def _line(run: Run, losses: Sequence[ErrorCost]) -> str:
     """Write a run's score and its largest losses as a line."""
     score = run.benchmark.errors.score
-    value = text_of(Field(score.name, Kind.VALUE), Cell(score.value(run.sums)))
-    points = Field("points", Kind.DIFFERENCE)
+    value = text_of(Field(score.name, FieldType.VALUE), Cell(score.value(run.sums)))
+    points = Field("points", FieldType.DIFFERENCE)
     largest = sorted(losses, key=lambda loss: -loss.points)[:_LARGEST]
     lost = [
         f"{one.error_type.name} {text_of(points, Cell(-one.points))}"
@@ -118,7 +118,7 @@ def _line(run: Run, losses: Sequence[Loss]) -> str:
 
 
 def _tables(
-    run: Run, losses: Sequence[Loss], beside: Iterable[Run], other: Run | None, by: str | None
+    run: Run, losses: Sequence[ErrorCost], beside: Iterable[Run], other: Run | None, by: str | None
 ) -> list[Table]:
     """Make the tables of a run: its errors, then what was asked for and what it has.
 
@@ -128,17 +128,17 @@ def _tables(
     tables = [losses_table(run, losses)]
     if other is not None:
         tables.append(loss_differences_table(other, losses, compare(run, other)))
-    twin = twin_of(run, beside)
+    twin = constrained_twin(run, beside)
     constrained = None if twin is None else syntax(run, twin)
     if constrained is not None:
         tables.append(syntax_table(constrained))
     if by:
-        tables.append(parts_table(run.benchmark.errors, by, parts_of(whole, by)))
+        tables.append(parts_table(run.benchmark.errors, by, errors_by_slice(whole, by)))
     return [*tables, *filter(lambda one: one.rows, (salvaged_table(whole), rejection_table(run)))]
 
 
 def _one(path: Path) -> Run:
-    runs = load_runs([path], keep=Keep.SUMS)
+    runs = load_runs([path], keep=RowData.SUMS)
     if len(runs) != 1:
         raise ValueError(f"--against {path}: {len(runs)} runs, and one is needed: name its file")
     return runs[0]

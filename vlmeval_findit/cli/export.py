@@ -165,7 +165,7 @@ def _say(line: str) -> None:
 
 def _say_places(out: Path, most: int | None) -> tuple[str, ...]:
     """List the addresses and paths in a dataset's files; returns those files."""
-    from ..publish.folder import written_files
+    from ..publish.export_folder import written_files
     from ..publish.private import places_of
 
     files = written_files(out / CHECKSUMS, "hub")

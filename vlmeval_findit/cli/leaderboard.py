@@ -14,14 +14,14 @@ from ..core.run_files import in_other_spaces
 from ..core.spelling import counted
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import Board, boards
-from ..leaderboard.columns import SetApart
-from ..leaderboard.errors import lost_table
-from ..leaderboard.files import folder_of, write_board
+from ..leaderboard.board_files import board_folder, write_board
+from ..leaderboard.board_tables import metric_table
+from ..leaderboard.comparable import ExcludedRun
+from ..leaderboard.error_tables import lost_table
 from ..leaderboard.formats import FLAG, HALF
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
 from ..leaderboard.openvlm import NO_META, read_meta
-from ..leaderboard.tables import metric_table
-from ..runs.scored_run import Keep, PluginMissingError, Run, load_runs
+from ..runs.scored_run import PluginMissingError, RowData, Run, load_runs
 from .options import PATH, Command, is_quiet, runs_argument
 from .printing import first_lines, print_folded, print_lines, print_table
 
@@ -85,11 +85,11 @@ def command(
     if best:
         return _write_best_marks(runs, at_least)
     fields = read_meta(meta) if meta else NO_META
-    made = boards_from(runs, formats, Keep.SUMS, choose_on)
+    made = boards_from(runs, formats, RowData.SUMS, choose_on)
     for board in made:
         if len(made) > 1:
             print(f"{board.benchmark.name}:")
-        folder = folder_of(board, out)
+        folder = board_folder(board, out)
         files = write_board(board, folder, datetime.now(UTC), fields)
         _print_board(board)
         print_remarks(board, "leaderboard.md")
@@ -98,7 +98,7 @@ def command(
 
 
 def boards_from(
-    runs: Sequence[Path], formats: Sequence[str], keep: Keep, choose_on: Sequence[str] = ()
+    runs: Sequence[Path], formats: Sequence[str], keep: RowData, choose_on: Sequence[str] = ()
 ) -> list[Board]:
     """Make a leaderboard of each benchmark of the runs, and name scores that are not shown."""
     hidden = [path for folder in runs for path in in_other_spaces(folder)]
@@ -148,7 +148,7 @@ def print_remarks(board: Board, rest: str) -> None:
     print_lines(apart_lines(board.apart), rest)
 
 
-def apart_lines(apart: Iterable[SetApart]) -> list[str]:
+def apart_lines(apart: Iterable[ExcludedRun]) -> list[str]:
     """Write a line for each model and reason why runs of it are not compared."""
     by_reason: dict[tuple[str, str], list[Run]] = {}
     for one in apart:

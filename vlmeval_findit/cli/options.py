@@ -185,7 +185,7 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
     if not paths:
         return
     from ..core.plugins import FILES_VARIABLE, PluginError, named_files, reported, unreported
-    from ..runs.plugins import tables
+    from ..runs.plugins import plugin_tables
 
     for path in paths:
         if not path.is_file():
@@ -195,7 +195,7 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
     given = [str(path.resolve()) for path in paths]
     os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*named_files(), *given]))
     with unreported():
-        for table in tables().values():
+        for table in plugin_tables().values():
             table.added()
     if broken := [str(row) for row in reported() if row.plugin.origin in given]:
         raise PluginError("\n".join(broken))

@@ -8,7 +8,7 @@ import click
 
 from ..core.plugins import Broken, Plugin, reported, unreported
 from ..core.redaction import scrub
-from ..runs.plugins import tables
+from ..runs.plugins import plugin_tables
 from .options import Command
 
 BROKEN = 1
@@ -27,7 +27,7 @@ def command() -> int:
     with unreported():
         found = [
             (group.value, name, added.plugin)
-            for group, table in tables().items()
+            for group, table in plugin_tables().items()
             for name, added in table.added().items()
         ]
     for group, name, plugin in found:

@@ -13,7 +13,7 @@ from ..core.files import atomic_write
 from ..core.places import find_table, is_looked_in
 from ..core.spelling import visible
 from ..leaderboard.render import to_terminal
-from ..leaderboard.table import Field, Kind, Table
+from ..leaderboard.table import Field, FieldType, Table
 from ..models.http.spending import Budget
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     for mine in by_benchmark.values():
         metrics = benchmark_of(mine[0]["dataset"]).metrics
         names = [metric.name for metric in metrics if metric.in_short_tables]
-        fields = [*map(Field, ("dataset", "model")), *(Field(n, Kind.VALUE) for n in names)]
-        fields += [Field("scored", Kind.COUNT), Field("failed", Kind.COUNT)]
+        fields = [*map(Field, ("dataset", "model")), *(Field(n, FieldType.VALUE) for n in names)]
+        fields += [Field("scored", FieldType.COUNT), Field("failed", FieldType.COUNT)]
         cells = [
             [
                 row["dataset"],

@@ -26,7 +26,7 @@ from ..models.entry import ModelEntry
 from ..models.http.chat import server_space
 from ..models.options import ModelOptions
 from ..models.table import MODELS, find_model, known_model
-from ..runs.opening import open_predictions
+from ..runs.open_predictions import open_predictions
 from ..sweeps.config import Sweep, read_sweep
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option

@@ -19,7 +19,7 @@ from ..coords.run_check import RunReplies, bend_as_dict
 from ..core.spelling import visible
 from ..data.probe.scenes import COUNT
 from ..leaderboard.render import to_json
-from ..leaderboard.table import Field, Kind, Note, Table, Value
+from ..leaderboard.table import Field, FieldType, Note, Table, Value
 from .coords import folded, scale_and_offset, some
 from .printing import print_folded, print_table
 
@@ -172,12 +172,12 @@ def sizes_table(probed: Probed) -> Table:
     for one in probed.sizes:
         ratios = [ratio for of in columns.values() for ratio in _pair(of(one))]
         rows.append([f"{one.width}x{one.height}", one.boxes, *ratios, _number(one.iou)])
-    ratios_of = [Field(f"{name} {axis}", Kind.RATIO) for name in columns for axis in "xy"]
+    ratios_of = [Field(f"{name} {axis}", FieldType.RATIO) for name in columns for axis in "xy"]
     fields = [
         Field("image"),
-        Field("boxes", Kind.COUNT),
+        Field("boxes", FieldType.COUNT),
         *ratios_of,
-        Field("IoU", Kind.PROBABILITY),
+        Field("IoU", FieldType.PROBABILITY),
     ]
     return Table("Sizes", fields, rows, [Note("", ["x, y: number / true pixel; medians"])])
 

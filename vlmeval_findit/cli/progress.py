@@ -17,7 +17,7 @@ from ..core.replies import recorded
 from ..core.spelling import duration
 from ..core.work import Answer
 from ..engine.sink import Planned
-from ..runs.cell_result import Result
+from ..runs.cell_results import CellResult
 from .options import is_quiet
 
 _LINE_EVERY = 10.0
@@ -134,7 +134,7 @@ class SweepProgress:
         elif self._clock() - self._shown >= _LINE_EVERY:
             self._say(self._clock())
 
-    def scored(self, result: Result) -> None:
+    def scored(self, result: CellResult) -> None:
         self.state.cells_done += 1
         if self._bar is None and self.state.cells_done == self.state.cells:
             self._say(self._clock())

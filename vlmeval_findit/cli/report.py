@@ -13,7 +13,7 @@ from ..leaderboard.board import Board
 from ..report.assets import write_page
 from ..report.cards import CARDS
 from ..report.pairs import FLAG, Side, sides_of
-from ..runs.scored_run import Keep
+from ..runs.scored_run import RowData
 from .leaderboard import boards_from, format_option, print_remarks
 from .options import PATH, Command, runs_argument
 
@@ -88,7 +88,7 @@ def write_report(
     cards: int = CARDS,
 ) -> int:
     """Write the page of each benchmark that runs are of; returns the exit status."""
-    made = boards_from(runs, formats, Keep.GOODNESS)
+    made = boards_from(runs, formats, RowData.GOODNESS)
     sides = sides_of(compared, made)
     out.parent.mkdir(parents=True, exist_ok=True)
     for board in made:

@@ -17,7 +17,7 @@ from ..core.settings import settings_from
 from ..runs.convert import convert_file
 from ..runs.prediction_names import prediction_files
 from ..runs.results import score_row, write_score
-from ..runs.salvage import salvaged_line
+from ..runs.salvage import lenient_note
 from ..runs.score import RunScore, score_file
 from .options import (
     PATH,
@@ -128,6 +128,6 @@ def _notes(run: RunScore) -> Iterator[str]:
         yield f"{name}: {run.identity.answering.sampled}"
     if run.coords_doubt is not None:
         yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
-    salvaged = salvaged_line(run.benchmark, run.rows, run.sums)
+    salvaged = lenient_note(run.benchmark, run.rows, run.sums)
     for line in filter(None, (rejection_line(run.sums), salvaged)):
         yield f"{name}: {line}"

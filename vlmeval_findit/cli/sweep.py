@@ -32,7 +32,7 @@ from ..engine.servers import ServersHost
 from ..models.http.spending import Budget
 from ..models.options import ModelOptions
 from ..runs.best_format import worst
-from ..runs.cell_result import Result
+from ..runs.cell_results import CellResult
 from ..runs.format_file import (
     BestFormats,
     averages,
@@ -253,9 +253,9 @@ def run(sweep: Sweep, hosts: Hosts, formats_file: Path) -> int:
     return SOME_FAILED if failed else 0
 
 
-def _print_doubts(results: Sequence[Result]) -> None:
+def _print_doubts(results: Sequence[CellResult]) -> None:
     """Name the runs whose answers follow another convention than the declared one."""
-    by_model: dict[str, list[Result]] = {}
+    by_model: dict[str, list[CellResult]] = {}
     for result in results:
         if result.coords_doubt is not None:
             by_model.setdefault(result.model, []).append(result)
@@ -268,7 +268,7 @@ def _print_doubts(results: Sequence[Result]) -> None:
             print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
 
 
-def results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[Result], int]:
+def results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[CellResult], int]:
     """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
     status = INTERRUPTED
     try:
@@ -278,7 +278,7 @@ def results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[Result], int]:
         end(wait=status != INTERRUPTED)
 
 
-def _results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[Result], int]:
+def _results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[CellResult], int]:
     with cancelled_by_signals(_say) as stop, SweepProgress() as progress:
         try:
             results = run_sweep(sweep, hosts, progress, stop)
@@ -307,10 +307,10 @@ def _say(line: str) -> None:
     os.write(2, f"{line}\n".encode())
 
 
-def report_formats(results: Sequence[Result], path: Path, race: Race | None = None) -> None:
+def report_formats(results: Sequence[CellResult], path: Path, race: Race | None = None) -> None:
     """Name the best format of every model and benchmark with several, and write them down."""
     found: dict[str, dict[str, Mapping[str, Any]]] = {}
-    contests: dict[tuple[str, str], list[Result]] = {}
+    contests: dict[tuple[str, str], list[CellResult]] = {}
     for result in results:
         if result.compared:
             key = result.model, benchmark_of(result.question).name
@@ -343,7 +343,7 @@ def report_formats(results: Sequence[Result], path: Path, race: Race | None = No
         )
 
 
-def _print_race(results: Sequence[Result]) -> None:
+def _print_race(results: Sequence[CellResult]) -> None:
     """What the race of one model saved, and which formats it dropped after how many queries."""
     asked, of = race_calls(results)
     saved = f"{of - asked:,} calls saved ({100 * (of - asked) / of:.0f} %)"
@@ -357,7 +357,7 @@ def _print_race(results: Sequence[Result]) -> None:
         )
 
 
-def _row(result: Result) -> dict[str, Any]:
+def _row(result: CellResult) -> dict[str, Any]:
     """A result with the columns that :func:`.printing.print_rows` shows."""
     return {
         "dataset": result.question.name,

@@ -13,7 +13,7 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.work import Answer
 from ..models.entry import ModelEntry
-from ..runs.cell_result import Result
+from ..runs.cell_results import CellResult
 from .backend import Backend, WorkResult, run_sync
 from .batch_backend import BatchBackend, Ledger
 from .calls import Call, unread
@@ -37,7 +37,7 @@ class StoppedError(RuntimeError):
 class ModelStoppedError(RuntimeError):
     """A model must not be called any more; ``results`` are its finished cells."""
 
-    def __init__(self, model: str, answer: Answer, results: list[Result]) -> None:
+    def __init__(self, model: str, answer: Answer, results: list[CellResult]) -> None:
         why = answer.stop.value if answer.stop else "asked to"
         super().__init__(f"{model}: stopped, {why}: {answer.error}")
         self.stop = answer.stop
@@ -86,14 +86,14 @@ class Job:
     answering: Callable[[Output], Answering]  # adds what only the asking machine knows
     identities: Callable[[Output], Iterable[Path]] = lambda output: [output.path]
     """The prediction files beside which a cell's identity is written."""
-    finish: Callable[[Output], Result] | None = None  # writes a cell's files, in a thread
+    finish: Callable[[Output], CellResult] | None = None  # writes a cell's files, in a thread
 
 
 class Answered(NamedTuple):
     """The outcome of a job, by index of its cells."""
 
     outputs: Mapping[int, Output]  # complete cells, with what the machine adds
-    results: Mapping[int, Result]  # of finished cells
+    results: Mapping[int, CellResult]  # of finished cells
     last: Answer | None  # after which no further call should be made
 
 
@@ -208,7 +208,7 @@ class Engine:
         )
         return answer(job, self.cancel)
 
-    def run_model(self, entry: ModelEntry, outputs: Sequence[Output]) -> list[Result]:
+    def run_model(self, entry: ModelEntry, outputs: Sequence[Output]) -> list[CellResult]:
         """Make the calls of one model's cells; raises as :func:`answer`, and ModelStoppedError."""
         if not outputs:
             return []
@@ -220,7 +220,7 @@ class Engine:
             raise ModelStoppedError(entry.name, answered.last, results)
         return results
 
-    def finish(self, output: Output) -> Result:
+    def finish(self, output: Output) -> CellResult:
         return finished_cell(output, self.journal)
 
     def submit(self, entry: ModelEntry, outputs: Sequence[Output]) -> None:

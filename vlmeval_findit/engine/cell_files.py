@@ -32,9 +32,9 @@ from ..core.predictions import (
 from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
 from ..core.work import Answer
-from ..runs.cell_result import Result, result_of
+from ..runs.cell_results import CellResult, result_of
 from ..runs.details import lines_of
-from ..runs.opening import check_replies
+from ..runs.open_predictions import check_replies
 from ..runs.provenance import provenance_of
 from ..runs.results import score_text, write_score
 from ..runs.score import RunScore, check_coordinates, joined, score_rows, without_details
@@ -50,7 +50,7 @@ FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks such
 _LETTERS = 1 << 20  # characters of replies scored together; one reply may have millions
 
 
-def finished_cell(output: Output, journal: JournalView) -> Result:
+def finished_cell(output: Output, journal: JournalView) -> CellResult:
     """Write and score a complete cell, a few rows in memory at a time.
 
     After an OSError each file is complete or unchanged.

@@ -25,7 +25,7 @@ from ..core.settings import Settings
 from ..core.work import Answer, refused_if_it_quotes
 from ..models.model_asker import as_json_value
 from ..runs.new_identity import run_identity
-from ..runs.opening import refuse_variable
+from ..runs.open_predictions import refuse_variable
 from .calls import Call, Cell
 from .journal.view import JournalView
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from ..core.files import is_disk_full
 from ..core.work import NOT_MADE, Answer, in_thread
-from ..runs.cell_result import Result
+from ..runs.cell_results import CellResult
 from .backend import WorkResult
 from .calls import Call
 from .cancel import CancelToken
@@ -36,7 +36,7 @@ class Watcher(Protocol):
     def answered(self, answers: Sequence[Answer]) -> None:
         """Calls were made."""
 
-    def scored(self, result: Result) -> None:
+    def scored(self, result: CellResult) -> None:
         """A cell's files are written."""
 
     def took(self, model: str, servers: Mapping[str, int]) -> None:
@@ -59,7 +59,7 @@ class ResultSink:
         waits: Iterable[int],
         record: Callable[[Call, Answer], Record],
         watcher: Watcher,
-        finish: Callable[[int], Result] | None = None,
+        finish: Callable[[int], CellResult] | None = None,
     ) -> None:
         self._journal = journal
         self._waits = list(waits)
@@ -70,7 +70,7 @@ class ResultSink:
         self._finishing: asyncio.Task[None] | None = None
         self._problem: BaseException | None = None
         self.complete: list[int] = []  # cells whose calls are all done
-        self.results: dict[int, Result] = {}  # of finished cells
+        self.results: dict[int, CellResult] = {}  # of finished cells
         self.error: JournalError | None = None  # later answers are still stored where possible
         self.last: Answer | None = None  # after which no further call should be made
 

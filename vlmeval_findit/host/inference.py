@@ -38,7 +38,7 @@ from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes, unanswered
 from ..engine.sink import Planned
 from ..models.model_asker import ModelAsker
-from ..runs.cell_result import Result
+from ..runs.cell_results import CellResult
 from .api import API_CLASSES
 from .datasets import QuestionDataset
 from .entries import Entry, asked_with, described, entry_of, on_this_machine, with_space
@@ -314,5 +314,5 @@ class CallsBar:
     def took(self, model: str, servers: Mapping[str, int]) -> None:
         pass
 
-    def scored(self, result: Result) -> None:
+    def scored(self, result: CellResult) -> None:
         pass

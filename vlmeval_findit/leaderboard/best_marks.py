@@ -22,8 +22,8 @@ from ..benchmarks.vpbench.tables import STAGE_2, VPQuestion
 from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape
 from ..runs.scored_run import Run
-from .columns import SetApart, columns_of
-from .table import Field, Kind, Table, Value
+from .comparable import ExcludedRun, group_comparable
+from .table import Field, FieldType, Table, Value
 
 AT_LEAST = 20
 """Questions that a shape or a colour needs to be compared."""
@@ -73,10 +73,10 @@ class ModelMarks:
         runs = [
             {
                 "file": run.path.name,
-                "digest": run.basis.digest,
-                "predictions_sha256": run.basis.predictions_sha256,
-                "table": run.basis.table,
-                "table_sha256": run.basis.table_sha256,
+                "digest": run.provenance.digest,
+                "predictions_sha256": run.provenance.predictions_sha256,
+                "table": run.provenance.table,
+                "table_sha256": run.provenance.table_sha256,
             }
             for run in self.runs
         ]
@@ -84,12 +84,12 @@ class ModelMarks:
 
 
 @dataclass(frozen=True, slots=True)
-class MarksFound:
+class BestMarks:
     """The marks of all models, and the runs that no value rests on."""
 
     models: tuple[ModelMarks, ...]
     at_least: int
-    apart: tuple[SetApart, ...]
+    apart: tuple[ExcludedRun, ...]
 
     @property
     def good_shapes(self) -> list[str]:
@@ -113,7 +113,7 @@ class MarksFound:
         for one in self.models:
             accuracies = {name: seen.accuracy for name, seen in one.seen.items()}
             rows.append([one.model, one.best.name, *map(accuracies.get, names)])
-        fields = [Field("model"), Field("best"), *(Field(name, Kind.VALUE) for name in names)]
+        fields = [Field("model"), Field("best"), *(Field(name, FieldType.VALUE) for name in names)]
         return Table("Accuracy by mark in percent, failed calls as wrong", fields, rows)
 
     def values(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class MarksFound:
         }
 
 
-def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> MarksFound:
+def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
     """Find which marks models see best.
 
     Args:
@@ -143,7 +143,7 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> MarksFound
             "no scored run over stage 1 of VP-Bench among them: python run_findit.py --data "
             "VPBench_Stage1 --model MODEL"
         )
-    columns, apart = columns_of(taken)
+    columns, apart = group_comparable(taken)
     compared = [run for column in columns for run in column.runs]
     found = []
     for model in sorted({run.model for run in compared}):
@@ -156,7 +156,7 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> MarksFound
                     f"{at_least}; --at-least N)"
                 )
         found.append(one)
-    return MarksFound(tuple(found), at_least, apart)
+    return BestMarks(tuple(found), at_least, apart)
 
 
 def _is_stage_1(run: Run) -> bool:

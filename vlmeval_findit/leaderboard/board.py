@@ -13,7 +13,7 @@ from ..core.spelling import nearest
 from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
 from ..runs.intervals import evidence
 from ..runs.scored_run import Run
-from .columns import Column, SetApart, columns_of
+from .comparable import ComparableRuns, ExcludedRun, group_comparable
 from .formats import (
     EVERY_MODEL,
     FLAG,
@@ -40,7 +40,7 @@ UNTOLD = "?"
 
 
 @dataclass(frozen=True, slots=True)
-class RankedFigure:
+class RankedValue:
     """One figure of a model, in percent, with its rank among the models of its column.
 
     ``rank`` is None for a model with failed calls, where the figure is over answered calls only.
@@ -67,7 +67,7 @@ class RankedFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BoardCell:
     """A model in a column, or in an average over columns (``run`` is None then).
 
     ``tried`` is in how many formats the model was asked these queries, or some of them: of a mean
@@ -81,7 +81,7 @@ class Standing:
     queries: int
     failures: int
     tried: int
-    entries: Mapping[str, RankedFigure]
+    entries: Mapping[str, RankedValue]
 
     @property
     def format(self) -> str:
@@ -89,7 +89,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnMean:
+class DatasetMean:
     """The mean over columns: of a family, or of all."""
 
     name: str
@@ -112,11 +112,11 @@ class Board:
     benchmark: Benchmark
     headline: Metric
     models: tuple[str, ...]
-    columns: tuple[Column, ...]
-    averages: tuple[ColumnMean, ...]
-    cells: Mapping[tuple[str, str], Standing]
+    columns: tuple[ComparableRuns, ...]
+    averages: tuple[DatasetMean, ...]
+    cells: Mapping[tuple[str, str], BoardCell]
     sweep: tuple[FormatRow, ...]
-    apart: tuple[SetApart, ...]
+    apart: tuple[ExcludedRun, ...]
     published: tuple[Published, ...] = ()
     chosen_on: str = ""
 
@@ -197,7 +197,7 @@ def make_board(
     """
     benchmark = runs[0].benchmark
     metrics = benchmark.all_metrics
-    columns, apart = columns_of(runs)
+    columns, apart = group_comparable(runs)
     comparable = [run for column in columns for run in column.runs]
     wanted = wanted_formats(formats, comparable)
     if choose_on:
@@ -212,7 +212,7 @@ def make_board(
     for name, mine in _groups(columns, averages, chosen).items():
         entries = _entries(mine, metrics)
         for model, own in mine.items():
-            cells[model, name] = Standing(
+            cells[model, name] = BoardCell(
                 model=model,
                 column=name,
                 run=own[0] if name in names else None,
@@ -237,24 +237,24 @@ def make_board(
 
 
 def _undecided(
-    columns: Sequence[Column],
+    columns: Sequence[ComparableRuns],
     chosen: Mapping[tuple[str, str], Run],
     wanted: Mapping[str, str],
     choose_on: Sequence[str],
-) -> Iterable[SetApart]:
+) -> Iterable[ExcludedRun]:
     """The runs of models whose format nothing decides on what it was to be chosen on."""
     known = {model for model, _ in chosen} | set(wanted)
     reason = f"nothing of its model's formats is in {FLAG} {' '.join(choose_on)} to choose one by"
     for column in columns:
         for run in column.runs:
             if run.model not in known and EVERY_MODEL not in wanted:
-                yield SetApart(run, reason)
+                yield ExcludedRun(run, reason)
 
 
-def _averages(columns: Sequence[Column]) -> Iterable[ColumnMean]:
-    yield ColumnMean(OVERALL, tuple(column.name for column in columns))
+def _averages(columns: Sequence[ComparableRuns]) -> Iterable[DatasetMean]:
+    yield DatasetMean(OVERALL, tuple(column.name for column in columns))
     for family in sorted({column.family for column in columns}):
-        yield ColumnMean(family, tuple(c.name for c in columns if c.family == family))
+        yield DatasetMean(family, tuple(c.name for c in columns if c.family == family))
 
 
 Group = Mapping[str, Sequence[Run]]
@@ -262,8 +262,8 @@ Group = Mapping[str, Sequence[Run]]
 
 
 def _groups(
-    columns: Sequence[Column],
-    averages: Sequence[ColumnMean],
+    columns: Sequence[ComparableRuns],
+    averages: Sequence[DatasetMean],
     chosen: Mapping[tuple[str, str], Run],
 ) -> dict[str, Group]:
     """Group the reported runs by dataset and average.
@@ -293,25 +293,25 @@ def _tried(run: Run, every: Sequence[Run]) -> int:
         other.question.format
         for other in every
         if (other.model, other.question.column) == (run.model, run.question.column)
-        and other.basis.table_sha256 == run.basis.table_sha256
-        and not other.basis.rows.isdisjoint(run.basis.rows)
+        and other.provenance.table_sha256 == run.provenance.table_sha256
+        and not other.provenance.rows.isdisjoint(run.provenance.rows)
     }
     return len(asked)
 
 
-def _entries(group: Group, metrics: Sequence[Metric]) -> dict[str, dict[str, RankedFigure]]:
+def _entries(group: Group, metrics: Sequence[Metric]) -> dict[str, dict[str, RankedValue]]:
     """Make the values of the models of one group, with a rank by each metric on its own.
 
     By the first of the metrics, in which failed calls are misses, all are ranked.  The others are
     over answered calls: who failed on hard images would gain by it, and has no rank.
     """
-    entries: dict[str, dict[str, RankedFigure]] = {}
+    entries: dict[str, dict[str, RankedValue]] = {}
     for model, runs in group.items():
         found = _evidence(runs, metrics)
         bounds = _intervals(found, runs)
         values = {metric.name: found.figure(metric.name) for metric in metrics}
         entries[model] = {
-            name: RankedFigure(value, bounds[name])
+            name: RankedValue(value, bounds[name])
             for name, value in values.items()
             if value is not None
         }
@@ -330,7 +330,7 @@ def _rank(
     models: Iterable[str],
     group: Group,
     metric: Metric,
-    entries: Mapping[str, dict[str, RankedFigure]],
+    entries: Mapping[str, dict[str, RankedValue]],
 ) -> None:
     """Put ranks by one metric, and tests against the rank above, into the entries of models."""
     # Rounded: equal values must not be ordered by their last bits.
@@ -382,8 +382,8 @@ def _over_all(parts: Sequence[Evidence], metric: Metric) -> Interval | None:
 
 def _ordered(
     models: Iterable[str],
-    columns: Sequence[Column],
-    cells: Mapping[tuple[str, str], Standing],
+    columns: Sequence[ComparableRuns],
+    cells: Mapping[tuple[str, str], BoardCell],
     headline: str,
 ) -> list[str]:
     def place(model: str) -> tuple[float, float, str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.statistics import ALPHA, INTERVALS, Difference, correct
 from ..runs.scored_run import Run
-from .table import Cell, Field, Kind, Note, Table, Value
+from .table import Cell, Field, FieldType, Note, Table, Value
 
 _NOTES = (Note("Intervals", [INTERVALS]), Note("*", [f"p below {ALPHA:g}"]))
 
@@ -43,12 +43,12 @@ def datasets_table(
 
 
 def _fields(first: str, test: str) -> list[Field]:
-    values = [Field(name, Kind.VALUE) for name in ("A", "B")]
+    values = [Field(name, FieldType.VALUE) for name in ("A", "B")]
     return [
         Field(first),
         *values,
-        Field("A - B", Kind.DIFFERENCE, interval=True),
-        Field(test, Kind.P),
+        Field("A - B", FieldType.DIFFERENCE, interval=True),
+        Field(test, FieldType.P),
     ]
 
 

@@ -25,7 +25,7 @@ from ..core.statistics import Difference, Interval, correct, difference, figure_
 from ..runs.best_format import ranked
 from ..runs.intervals import evidence
 from ..runs.scored_run import Run
-from .columns import Column
+from .comparable import ComparableRuns
 
 HALF = "half"
 """In place of a dataset: half of the pictures of every dataset."""
@@ -79,9 +79,9 @@ def _canonical(name: str, runs: Iterable[Run]) -> str:
 
 
 def choose(
-    columns: Sequence[Column],
+    columns: Sequence[ComparableRuns],
     wanted: Mapping[str, str] | None = None,
-    choosing: Sequence[Column] | None = None,
+    choosing: Sequence[ComparableRuns] | None = None,
 ) -> dict[tuple[str, str], Run]:
     """The run that is reported, by (model, column name).
 
@@ -139,7 +139,7 @@ class FormatRow:
 
 
 def format_rows(
-    columns: Iterable[Column], chosen: Mapping[tuple[str, str], Run]
+    columns: Iterable[ComparableRuns], chosen: Mapping[tuple[str, str], Run]
 ) -> list[FormatRow]:
     """Every comparable run, with intervals and a paired test against its model's reported one."""
     rows = []
@@ -174,12 +174,12 @@ def _to_reported(found: Sequence[Evidence], best: int) -> dict[int, Difference]:
 class Split(NamedTuple):
     """What formats are chosen by, what is reported, and how a sentence calls the former."""
 
-    choosing: tuple[Column, ...]
-    reported: tuple[Column, ...]
+    choosing: tuple[ComparableRuns, ...]
+    reported: tuple[ComparableRuns, ...]
     name: str
 
 
-def split(columns: Sequence[Column], on: Sequence[str]) -> Split:
+def split(columns: Sequence[ComparableRuns], on: Sequence[str]) -> Split:
     """Columns as ``--choose-on`` says: names of datasets, or :data:`HALF` alone.
 
     Raises:
@@ -206,7 +206,7 @@ def split(columns: Sequence[Column], on: Sequence[str]) -> Split:
     )
 
 
-def _of_pictures(column: Column, place: int) -> Column | None:
+def _of_pictures(column: ComparableRuns, place: int) -> ComparableRuns | None:
     """A column with the queries of one half of its pictures; None where it has none there."""
     runs = tuple(_cut(run, place) for run in column.runs)
     return replace(column, runs=runs) if runs[0].rows else None

@@ -9,8 +9,8 @@ from ..benchmarks.findit.metrics import rejection_line
 from ..core.evidence import FEWEST
 from ..core.spelling import counted
 from ..runs.best_format import UNEVEN, rule
-from .board import OVERALL, TIED, UNTOLD, Board, Standing
-from .columns import Column
+from .board import OVERALL, TIED, UNTOLD, Board, BoardCell
+from .comparable import ComparableRuns
 from .formats import FLAG, HALF
 from .table import Note
 
@@ -41,7 +41,7 @@ def format_note(board: Board) -> str:
     )
 
 
-def cells_of(board: Board) -> Iterator[Standing]:
+def cells_of(board: Board) -> Iterator[BoardCell]:
     """Yield the values of models by dataset and average, in the order of tables."""
     for model in board.models:
         for name in board.names():
@@ -104,7 +104,7 @@ def remarks(board: Board) -> list[Note]:
         Note("Formats tried", tried_lines(board)),
         Note("Part of a table", _by_dataset(board, _part)),
         Note("Intervals", _by_dataset(board, lambda one: _interval_note(board, one))),
-        Note("Scored by", _by_dataset(board, lambda one: one.runs[0].basis.scorer)),
+        Note("Scored by", _by_dataset(board, lambda one: one.runs[0].provenance.scorer)),
         Note("Queries with nothing to find", rejection_lines(board)),
         Note("Sampled", sampled_lines(board)),
         Note("Forced", forced_lines(board)),
@@ -143,18 +143,18 @@ def _together(said: Iterable[tuple[str, str]]) -> list[str]:
 # --- by dataset -----------------------------------------------------------------------------------
 
 
-def _by_dataset(board: Board, say: Callable[[Column], object]) -> list[str]:
+def _by_dataset(board: Board, say: Callable[[ComparableRuns], object]) -> list[str]:
     return _together((one.name, str(said)) for one in board.columns if (said := say(one)))
 
 
-def _part(column: Column) -> str:
+def _part(column: ComparableRuns) -> str:
     """Say that only some of a table's queries were asked, as after ``--limit``."""
-    basis = column.runs[0].basis
-    asked, missing = len(basis.rows), len(basis.missing)
+    provenance = column.runs[0].provenance
+    asked, missing = len(provenance.rows), len(provenance.missing)
     return f"{asked} of the {asked + missing} queries of its table" if missing else ""
 
 
-def _interval_note(board: Board, column: Column) -> str | None:
+def _interval_note(board: Board, column: ComparableRuns) -> str | None:
     """Say what the intervals do not allow for."""
     return board.benchmark.interval_note(column.runs[0].question)
 
@@ -179,7 +179,7 @@ def tried_lines(board: Board) -> list[str]:
 
 def failure_lines(board: Board) -> list[str]:
     """Say how many calls of a model failed, and what that costs its headline metric."""
-    by_model: dict[str, list[Standing]] = {}
+    by_model: dict[str, list[BoardCell]] = {}
     for cell in cells_of(board):
         if cell.run is not None and cell.failures:
             by_model.setdefault(cell.model, []).append(cell)
@@ -194,7 +194,7 @@ def failure_lines(board: Board) -> list[str]:
     return lines
 
 
-def _cost(board: Board, cell: Standing | None) -> str:
+def _cost(board: Board, cell: BoardCell | None) -> str:
     missed, answered = (
         cell.entries.get(metric.name) if cell else None for metric in board.metrics[:2]
     )
@@ -219,7 +219,7 @@ def sampled_lines(board: Board) -> list[str]:
     return condensed(
         (one.run.model, one.run.question.name, said)
         for one in board.sweep
-        if (run := one.run.basis.identity) is not None and (said := run.answering.sampled)
+        if (run := one.run.provenance.identity) is not None and (said := run.answering.sampled)
     )
 
 
@@ -228,7 +228,7 @@ def forced_lines(board: Board) -> list[str]:
     return condensed(
         (one.run.model, one.run.question.name, f"--force went over {'; '.join(forced)}")
         for one in board.sweep
-        if (forced := one.run.basis.forced)
+        if (forced := one.run.provenance.forced)
     )
 
 
@@ -241,7 +241,9 @@ _OTHER = re.compile(
 def coordinate_lines(board: Board) -> list[str]:
     """Say in which conventions models answer, where that is not the declared one."""
     doubts = [
-        (one.run, one.run.basis.coords_doubt) for one in board.sweep if one.run.basis.coords_doubt
+        (one.run, one.run.provenance.coords_doubt)
+        for one in board.sweep
+        if one.run.provenance.coords_doubt
     ]
     asked: dict[tuple[str, str], set[str]] = {}
     for run, doubt in doubts:

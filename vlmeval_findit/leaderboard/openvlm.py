@@ -15,9 +15,9 @@ from typing import Any
 
 from ..benchmarks import prefix_of
 from ..core.spelling import nearest
-from .board import TIED, Board, Standing
+from .board import TIED, Board, BoardCell
+from .board_tables import apart_table
 from .notes import NOTE, remarks
-from .tables import apart_table
 
 META_FIELDS = (
     "Method",
@@ -66,7 +66,7 @@ def read_meta(path: Path) -> Meta:
     return values
 
 
-def as_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
+def to_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
     """The leaderboard in OpenVLM's schema; the rest stands under the benchmark's name."""
     content = {
         "time": time.strftime("%y%m%d%H%M%S"),
@@ -108,7 +108,7 @@ def _datasets(board: Board, model: str) -> dict[str, Any]:
     return found
 
 
-def _dataset(board: Board, cell: Standing) -> dict[str, Any]:
+def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:
     headline = cell.entries.get(board.headline.name)
     row: dict[str, Any] = {"Overall": round(headline.value, 2) if headline else None}
     for metric, entry in cell.entries.items():

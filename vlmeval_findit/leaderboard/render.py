@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from ..core.spelling import as_csv, short, visible
-from .table import NONE, Cell, Field, Kind, Note, Table, bounds_of, sign_of, text_of
+from .table import NONE, Cell, Field, FieldType, Note, Table, bounds_of, sign_of, text_of
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -41,8 +41,8 @@ def to_json(table: Table) -> dict[str, Any]:
 
 
 def _json_value(field: Field, cell: Cell) -> Any:
-    value = cell.value if field.kind is Kind.TEXT or cell.value != "" else None
-    if not (field.interval or field.kind in (Kind.RANK, Kind.DIFFERENCE)):
+    value = cell.value if field.kind is FieldType.TEXT or cell.value != "" else None
+    if not (field.interval or field.kind in (FieldType.RANK, FieldType.DIFFERENCE)):
         return _finite(value)
     made = {"value": _finite(value)}
     if field.interval:
@@ -123,7 +123,7 @@ _LATEX = {
 
 def to_latex(table: Table) -> str:
     """Write a table as ``table*`` with its notes below; needs packages booktabs and graphicx."""
-    columns = "".join("l" if field.kind is Kind.TEXT else "r" for field in table.fields)
+    columns = "".join("l" if field.kind is FieldType.TEXT else "r" for field in table.fields)
     lines = [
         r"\begin{table*}",
         r"\centering",
@@ -173,7 +173,7 @@ def to_html(table: Table, name: str = "") -> Markup:
         parts.append(Markup('<th scope="col"{}>{}{}</th>').format(kind, field.name, note))
     parts.append("</tr></thead>\n<tbody>\n")
     first_quoted = len(table.rows) - table.quoted
-    heading = next((field for field in table.fields if field.kind is Kind.TEXT), None)
+    heading = next((field for field in table.fields if field.kind is FieldType.TEXT), None)
     for at, row in enumerate(table.cells()):
         parts.append('<tr class="published">' if at >= first_quoted else "<tr>")
         parts += [_html_cell(field, cell, field is heading) for field, cell in row]
@@ -241,7 +241,7 @@ def _terminal_column(field: Field, cells: Sequence[Cell], between: str) -> list[
     texts = [field.name]
     for cell in cells:
         bounds = bounds_of(field, cell)
-        if field.kind is not Kind.DIFFERENCE and bounds and between == " ":
+        if field.kind is not FieldType.DIFFERENCE and bounds and between == " ":
             bounds = f"({bounds})"
         text = between.join(filter(None, (text_of(field, cell), bounds)))
         texts.append(f"{text}{sign_of(cell):<{longest}}")
@@ -269,7 +269,7 @@ def _rich_table(
 
     made = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
     for at in shown:
-        is_text = table.fields[at].kind is Kind.TEXT
+        is_text = table.fields[at].kind is FieldType.TEXT
         made.add_column(Text(columns[at][0]), justify="left" if is_text else "right", no_wrap=True)
     for texts in zip(*(columns[at][1:] for at in shown), strict=True):
         # Text: a model's name is no markup, whatever it is.

@@ -12,8 +12,8 @@ from ..core.metric import Metric, Sums, is_sliced, sliced, weighted
 from ..core.statistics import figure_intervals
 from ..runs.scored_run import Run
 from .board import Board
+from .board_tables import RUN_FIELDS, run_cells
 from .table import Cell, Field, Note, Table, Value, count, value
-from .tables import RUN_FIELDS, run_cells
 
 _MOST_VALUES = 40
 """Of a kind of slices, as many as people are shown."""

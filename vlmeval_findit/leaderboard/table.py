@@ -1,6 +1,7 @@
 """Tables of results: typed columns, values with their intervals, and notes that stay with them.
 
-Every table that people or programs are shown is a :class:`Table`; :mod:`.render` and :mod:`.sheet`
+Every table that people or programs are shown is a :class:`Table`; :mod:`.render`
+and :mod:`.workbook`
 write it.  How a value, an interval and a p-value look is decided here alone.
 """
 
@@ -20,7 +21,7 @@ NONE = "–"
 """Stands where there is no value."""
 
 
-class Kind(Enum):
+class FieldType(Enum):
     """What a column holds."""
 
     TEXT = "text"
@@ -53,7 +54,7 @@ class Field:
     """
 
     name: str
-    kind: Kind = Kind.TEXT
+    kind: FieldType = FieldType.TEXT
     note: str = ""
     interval: bool = False
     is_mean: bool = False
@@ -61,17 +62,17 @@ class Field:
     @property
     def is_key(self) -> bool:
         """Whether it says what a row is about."""
-        return self.kind in (Kind.TEXT, Kind.RANK)
+        return self.kind in (FieldType.TEXT, FieldType.RANK)
 
 
 def count(name: str) -> Field:
     """Make a column of whole numbers."""
-    return Field(name, Kind.COUNT)
+    return Field(name, FieldType.COUNT)
 
 
 def value(name: str, note: str = "", is_mean: bool = False) -> Field:
     """Make a column of values with 95 % intervals."""
-    return Field(name, Kind.VALUE, note, interval=True, is_mean=is_mean)
+    return Field(name, FieldType.VALUE, note, interval=True, is_mean=is_mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +148,9 @@ class Table:
 def text_of(field: Field, cell: Cell) -> str:
     """Format a value as people read it, without its interval.
 
-    >>> text_of(Field("p", Kind.P), Cell(0.0004)), text_of(value("mIoU"), Cell(61.25))
+    >>> text_of(Field("p", FieldType.P), Cell(0.0004)), text_of(value("mIoU"), Cell(61.25))
     ('<0.001', '61.2')
-    >>> [text_of(Field("said x", Kind.RATIO), Cell(ratio)) for ratio in (1000 / 224, 1 / 12)]
+    >>> [text_of(Field("said x", FieldType.RATIO), Cell(ratio)) for ratio in (1000 / 224, 1 / 12)]
     ['4.464', '0.0833']
     """
     number = cell.value
@@ -157,15 +158,15 @@ def text_of(field: Field, cell: Cell) -> str:
         return NONE
     if isinstance(number, str):
         return visible(number)
-    if field.kind is Kind.VALUE:
+    if field.kind is FieldType.VALUE:
         return f"{number:.1f}"
-    if field.kind is Kind.PROBABILITY:
+    if field.kind is FieldType.PROBABILITY:
         return f"{number:.2g}"
-    if field.kind is Kind.RATIO:
+    if field.kind is FieldType.RATIO:
         return f"{number:.4g}" if abs(number) >= 0.1 else f"{number:.3g}"
-    if field.kind is Kind.DIFFERENCE:
+    if field.kind is FieldType.DIFFERENCE:
         return f"{number:+.1f}"
-    if field.kind is Kind.P:
+    if field.kind is FieldType.P:
         return "<0.001" if number < 0.001 else f"{number:.3f}"
     return f"{number:,g}" if isinstance(number, float) else f"{number:,}"
 
@@ -175,9 +176,9 @@ def bounds_of(field: Field, cell: Cell) -> str:
     if cell.interval is None:
         return ""
     low, high = cell.interval.low, cell.interval.high
-    if field.kind is Kind.DIFFERENCE:
+    if field.kind is FieldType.DIFFERENCE:
         return f"{low:+.1f} to {high:+.1f}"
-    if field.kind is Kind.PROBABILITY:
+    if field.kind is FieldType.PROBABILITY:
         return f"{low:.2g}–{high:.2g}"
     return f"{low:.1f}–{high:.1f}"
 

@@ -12,9 +12,9 @@ from .. import __version__
 from ..core.spelling import counted, visible
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import boards
+from ..leaderboard.board_tables import runs_table
 from ..leaderboard.notes import remarks
 from ..leaderboard.render import md, to_markdown
-from ..leaderboard.tables import runs_table
 from ..models.table import SHIPPED, find_model
 from ..runs.scored_run import Run
 
@@ -134,15 +134,18 @@ def _doubts(runs: Sequence[Run]) -> Iterator[str]:
 def _measured(runs: Sequence[Run]) -> Iterator[str]:
     """Yield what the runs rest on, each thing once, with the models or datasets it is of."""
     what: tuple[tuple[str, Any], ...] = (
-        ("Prompts", lambda run: (run.basis.prompts, run.question.name)),
+        ("Prompts", lambda run: (run.provenance.prompts, run.question.name)),
         (
             "Annotations",
-            lambda run: (f"{run.basis.table} (SHA-256 {run.basis.table_sha256[:12]}…)", ""),
+            lambda run: (
+                f"{run.provenance.table} (SHA-256 {run.provenance.table_sha256[:12]}…)",
+                "",
+            ),
         ),
-        ("Coordinates", lambda run: ("; ".join(run.basis.spaces), run.model)),
-        ("Answered with", lambda run: (_versions(run.basis.versions), run.model)),
-        ("With plug-ins", lambda run: (_versions(run.basis.plugins), run.model)),
-        ("Scored with", lambda run: (_versions(run.basis.scored_with), "")),
+        ("Coordinates", lambda run: ("; ".join(run.provenance.spaces), run.model)),
+        ("Answered with", lambda run: (_versions(run.provenance.versions), run.model)),
+        ("With plug-ins", lambda run: (_versions(run.provenance.plugins), run.model)),
+        ("Scored with", lambda run: (_versions(run.provenance.scored_with), "")),
         ("Rows without an answer in here", lambda run: (_missing(run), run.question.name)),
     )
     for title, say in what:
@@ -166,7 +169,7 @@ def _versions(versions: Mapping[str, str]) -> str:
 
 
 def _missing(run: Run) -> str:
-    return str(len(run.basis.missing)) if run.basis.missing else ""
+    return str(len(run.provenance.missing)) if run.provenance.missing else ""
 
 
 def _commands(runs: Sequence[Run]) -> str:
@@ -186,7 +189,7 @@ def _asking(runs: Sequence[Run]) -> Iterator[str]:
     """Yield one command a model, which asks it the same again."""
     for model in dict.fromkeys(run.model for run in runs):
         own = [run for run in runs if run.model == model]
-        identity = next((run.basis.identity for run in own if run.basis.identity), None)
+        identity = next((run.provenance.identity for run in own if run.provenance.identity), None)
         words = ["findit", "--model", model]
         if identity is not None:
             who = identity.answering

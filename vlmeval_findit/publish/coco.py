@@ -20,10 +20,10 @@ from ..core.files import atomic_write, file_sha256
 from ..core.spelling import counted
 from ..runs.boxes_of_rows import ConfidenceError, defined
 from ..runs.coco_boxes import Answered, CocoBoxes, collect
-from ..runs.prediction_names import how_to_score
+from ..runs.prediction_names import score_command
 from ..runs.scored_run import Run, RunError
-from .copies import names_of
-from .folder import rewritten
+from .export_folder import rewritten
+from .run_copies import names_of
 from .targets import NotExportableError, left_out
 
 NO_CONFIDENCES = (
@@ -77,10 +77,10 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
 
 def _answered(run: Run) -> Answered:
     task = benchmarks.load(run.question.name)
-    if file_sha256(task.table) != run.basis.table_sha256:
+    if file_sha256(task.table) != run.provenance.table_sha256:
         raise RunError(
             f"{task.table} is not the table that {run.path} was scored over; score it again: "
-            f"{how_to_score(run.path, run.question.name)}"
+            f"{score_command(run.path, run.question.name)}"
         )
     return Answered(task, run.rows)
 

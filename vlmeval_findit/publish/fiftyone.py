@@ -23,7 +23,7 @@ from ..core.spelling import counted
 from ..report.transcripts import Transcript, gather
 from ..runs.boxes_of_rows import confidences_of
 from ..runs.scored_run import Run, RunError
-from .folder import rewritten
+from .export_folder import rewritten
 from .targets import NotExportableError, left_out
 
 _ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)

@@ -18,9 +18,9 @@ from ..core.files import atomic_write
 from ..core.spelling import counted
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
-from .copies import check_whole, copy_run, names_of, private_of
-from .folder import rewritten
-from .tables import run_rows, write_queries, write_runs
+from .export_folder import rewritten
+from .parquet import run_rows, write_queries, write_runs
+from .run_copies import check_whole, copy_run, names_of, private_of
 from .targets import some
 
 

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..runs.scored_run import Run
-from .folder import make_store
-from .tracked import KEY, Tracked, log_each
+from .export_folder import make_store
+from .trackers import KEY, TrackedRun, log_each
 
 
 def to_wandb(
@@ -30,7 +30,7 @@ def to_wandb(
     there = out.absolute() / "wandb"
     there.mkdir(exist_ok=True)
 
-    def log(one: Tracked) -> None:
+    def log(one: TrackedRun) -> None:
         # Written elsewhere first: what lies in the folder is whole.
         with TemporaryDirectory(prefix=".", dir=there) as made:
             # Neither this machine's name and hardware, nor its code, output or packages.
@@ -73,7 +73,7 @@ def to_trackio(
     def known(key: str) -> bool:
         return any((run.config or {}).get(KEY) == key for run in _runs_of(trackio, project))
 
-    def log(one: Tracked) -> None:
+    def log(one: TrackedRun) -> None:
         with redirect_stdout(StringIO()):
             run = trackio.init(
                 project=project,
@@ -111,11 +111,11 @@ def _runs_of(trackio: Any, project: str) -> Sequence[Any]:
         return []  # there is no such project yet
 
 
-def _config(one: Tracked) -> dict[str, str]:
+def _config(one: TrackedRun) -> dict[str, str]:
     return {KEY: one.key, **one.params}
 
 
-def _logged(one: Tracked, image: Any) -> dict[str, Any]:
+def _logged(one: TrackedRun, image: Any) -> dict[str, Any]:
     """Return all of a run at once, so that it is there or not."""
     worst = {
         f"worst/{answer.place:02}": image(answer.picture, caption=answer.caption)

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..core.redaction import quoted
 from ..runs.scored_run import Run
-from .copies import copy_run
-from .folder import make_store
+from .export_folder import make_store
+from .run_copies import copy_run
 from .targets import ExportError, NotExportableError
-from .tracked import KEY, Tracked, log_each
+from .trackers import KEY, TrackedRun, log_each
 
 _AT_ONCE = 500  # Metrics of one request; the server takes 1,000
 _LONGEST = 500  # Characters of a parameter; servers before 2.9 take no more
@@ -76,7 +76,7 @@ def _known(client: Any, experiment: str, key: str) -> bool:
     return known
 
 
-def _log(client: Any, experiment: str, one: Tracked) -> None:
+def _log(client: Any, experiment: str, one: TrackedRun) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     made = client.create_run(experiment, tags={KEY: one.key}, run_name=one.name)

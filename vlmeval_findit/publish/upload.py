@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.redaction import quoted, remember
 from ..core.run_files import CHECKSUMS
-from .folder import written_files
+from .export_folder import written_files
 from .targets import ExportError, NotExportableError
 
 

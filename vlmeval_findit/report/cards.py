@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..core.question import Query
 from ..core.scored_row import ScoredRow, indices
 from ..runs.run_errors import error_types_of
-from ..runs.scored_run import Run, detailed
+from ..runs.scored_run import Run, read_details
 from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
@@ -87,7 +87,7 @@ class Choice:
         chosen = [_Answer(place, *values) for place, values in enumerate(given)]
         if len(chosen) > self.share:
             chosen = _some(chosen, self.share, self.first.get(key_of(run), frozenset()))
-        rows = detailed(run, [answer.place for answer in chosen])
+        rows = read_details(run, [answer.place for answer in chosen])
         return [
             Card(one, row, answer.score, answer.spread, answer.error_types)
             for row, answer in zip(rows, chosen, strict=True)

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.evidence import Evidence
 from ..core.metric import Metric
 from ..core.statistics import ALPHA, Difference, correct, difference
-from ..runs.comparison import finders, query_scores
+from ..runs.comparison import found_queries, query_scores
 from ..runs.intervals import evidence
 from ..runs.run_errors import NoErrorsError, error_estimate
 from ..runs.scored_run import Run
@@ -130,7 +130,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _counts(left: dict[int, float], right: dict[int, float]) -> dict[str, int]:
-    found = finders(left, right)
+    found = found_queries(left, right)
     groups = ("both", "left", "right", "neither")
     counts = {name: len(getattr(found, name)) for name in groups}
     return {**counts, "differ": found.differ, "answered": sum(counts.values())}

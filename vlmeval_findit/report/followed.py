@@ -23,7 +23,7 @@ from ..core.run_files import RunFiles
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
 from ..engine.tables import Tables
-from ..runs.scored_run import Keep, RunError, load_run
+from ..runs.scored_run import RowData, RunError, load_run
 
 IDENTITY = "_identity.json"
 JOURNAL = "calls.jsonl"
@@ -305,7 +305,7 @@ def _counted(calls: Iterable[_Call]) -> dict[str, Any]:
 
 def _scored(view: CellView, provenance: Path) -> CellView:
     """Add the score of a finished cell."""
-    run = load_run(provenance, Keep.SUMS)
+    run = load_run(provenance, RowData.SUMS)
     answered = len(run.rows) - run.failed
     return replace(view, answered=answered, failed=run.failed, finished=True, figures=run.figures)
 

@@ -11,8 +11,8 @@ from ..core.evidence import Evidence, mean
 from ..core.metric import Better
 from ..core.spelling import visible
 from ..core.statistics import Interval, figure_intervals
-from ..leaderboard.board import Board, ColumnMean
-from ..runs.run_errors import Loss, NoErrorsError, error_estimate, errors_of
+from ..leaderboard.board import Board, DatasetMean
+from ..runs.run_errors import ErrorCost, NoErrorsError, error_estimate, errors_of
 from ..runs.scored_run import Run
 
 
@@ -76,7 +76,7 @@ def _bounds(interval: Interval | None) -> list[float | None]:
 def losses_of(board: Board) -> Losses:
     """Return the bars of a board: of its averages over several datasets, then of its datasets."""
     lacking: list[str] = []
-    found: dict[tuple[str, str], Sequence[Loss]] = {}
+    found: dict[tuple[str, str], Sequence[ErrorCost]] = {}
     for (model, name), cell in board.cells.items():
         if cell.run is not None:
             try:
@@ -92,7 +92,7 @@ def losses_of(board: Board) -> Losses:
     )
 
 
-Found = dict[tuple[str, str], Sequence[Loss]]
+Found = dict[tuple[str, str], Sequence[ErrorCost]]
 
 
 def _columns(board: Board, found: Found) -> Iterator[LossBar]:
@@ -105,7 +105,7 @@ def _columns(board: Board, found: Found) -> Iterator[LossBar]:
 
 def _averages(board: Board, found: Found) -> Iterator[LossBar]:
     """Yield the averages over several datasets, each set of datasets once."""
-    first: dict[tuple[str, ...], ColumnMean] = {}
+    first: dict[tuple[str, ...], DatasetMean] = {}
     for average in board.averages:
         if len(average.columns) > 1:
             first.setdefault(average.columns, average)
@@ -125,11 +125,11 @@ def _run(board: Board, model: str, column: str) -> Run:
     return run
 
 
-def _mean(over: Evidence, parts: Sequence[Sequence[Loss]]) -> list[Loss]:
+def _mean(over: Evidence, parts: Sequence[Sequence[ErrorCost]]) -> list[ErrorCost]:
     """Average points over datasets, as their scores are; events add up."""
     bounds = figure_intervals(over)
     return [
-        Loss(
+        ErrorCost(
             of_type[0].error_type,
             sum(one.events for one in of_type),
             over.figure(of_type[0].error_type.key) or 0.0,
@@ -140,7 +140,7 @@ def _mean(over: Evidence, parts: Sequence[Sequence[Loss]]) -> list[Loss]:
 
 
 def _bar(
-    model: str, where: str, is_average: bool, runs: Sequence[Run], losses: Sequence[Loss]
+    model: str, where: str, is_average: bool, runs: Sequence[Run], losses: Sequence[ErrorCost]
 ) -> LossBar:
     formats = {run.question.format for run in runs}
     return LossBar(

@@ -18,17 +18,17 @@ from .. import __version__
 from ..core.metric import Metric
 from ..core.spelling import counted, visible
 from ..leaderboard.board import Board
+from ..leaderboard.board_tables import APART, apart_table, metric_table
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.render import to_html
 from ..leaderboard.slices import slices_tables
-from ..leaderboard.tables import APART, apart_table, metric_table
 from ..runs.comparison import FOUND
 from ..runs.scored_run import Run
 from .cards import CARDS, Choice
 from .differences import opening_pair, pair_values
 from .gallery import gallery_data
 from .losses import losses_of
-from .pairs import Side, first_pairs, pairs_note, pairs_of
+from .pairs import Side, first_pairs, pair_runs, pairs_note
 from .sections import Details, forest_of, heat_maps_of, reasons_of, short_metrics
 from .standings import MODELS, headlines_of, panels_of
 from .transcripts import Missing, Transcript, gather
@@ -80,7 +80,7 @@ def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side])
     losses, panels = losses_of(board), panels_of(board)
     forest, heat_maps = forest_of(board, panels), heat_maps_of(board)
     charts = details.drawn()
-    pairs = pairs_of(board, sides)
+    pairs = pair_runs(board, sides)
     error_types = [(one.key, one.name, one.meaning) for one in board.benchmark.errors.error_types]
     reason_rows = [*reasons_of(board)]
     values = {
@@ -211,8 +211,8 @@ def _by_reason(missing: Iterable[Missing]) -> Mapping[str, list[str]]:
 
 
 def _run_row(run: Run, short: Sequence[Metric]) -> dict[str, Any]:
-    basis = run.basis
-    said = {**basis.versions, **basis.plugins}
+    provenance = run.provenance
+    said = {**provenance.versions, **provenance.plugins}
     versions = ", ".join(f"{name} {number}" for name, number in said.items())
     return {
         "model": run.model,
@@ -221,11 +221,11 @@ def _run_row(run: Run, short: Sequence[Metric]) -> dict[str, Any]:
         "figures": {metric.name: metric.value(run.sums) for metric in short},
         "queries": len(run.rows),
         "failed": run.failed,
-        "left_out": len(basis.left_out),
-        "prompts": basis.prompts,
-        "prompt_hash": (basis.prompt_hash or "unknown")[:12],
-        "table_sha256": basis.table_sha256[:12],
-        "spaces": "; ".join(basis.spaces),
+        "left_out": len(provenance.left_out),
+        "prompts": provenance.prompts,
+        "prompt_hash": (provenance.prompt_hash or "unknown")[:12],
+        "table_sha256": provenance.table_sha256[:12],
+        "spaces": "; ".join(provenance.spaces),
         "versions": versions,
-        "scored_at": basis.scored_at,
+        "scored_at": provenance.scored_at,
     }

@@ -96,7 +96,7 @@ def _side_of(entry: str, runs: Sequence[Run]) -> Side:
 # --- the pairs of a page --------------------------------------------------------------------------
 
 
-def pairs_of(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
+def pair_runs(board: Board, sides: Sequence[Side] = ()) -> list[Pair]:
     """Return the pairs of a board, each once: those of ``sides``, then models, then formats."""
     met: dict[frozenset[Key], Pair] = {}
     for pair in (*first_pairs(board, sides), *_of_models(board), *_of_formats(board)):

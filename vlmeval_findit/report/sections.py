@@ -12,7 +12,7 @@ from ..core.drawing import Curve
 from ..core.metric import Metric
 from ..core.scored_row import ScoredRow
 from ..leaderboard.board import Board
-from ..leaderboard.columns import Column
+from ..leaderboard.comparable import ComparableRuns
 from ..leaderboard.formats import FormatRow
 from ..runs.boxes_of_rows import boxes_of_rows, defined
 from ..runs.calibration import Bin, reliability
@@ -141,11 +141,11 @@ class Details:
         return f"Of every dataset the first {CURVES} models." if more else ""
 
 
-def _first(board: Board, column: Column) -> list[Run]:
+def _first(board: Board, column: ComparableRuns) -> list[Run]:
     return _reported(board, column)[:CURVES]
 
 
-def _reported(board: Board, column: Column) -> list[Run]:
+def _reported(board: Board, column: ComparableRuns) -> list[Run]:
     """The reported runs of a column, by the rank of their models."""
     cells = (board.cells.get((model, column.name)) for model in board.models)
     return [cell.run for cell in cells if cell is not None and cell.run is not None]

@@ -9,7 +9,7 @@ from ..core.evidence import Evidence, mean
 from ..core.metric import Metric
 from ..core.spelling import counted
 from ..core.statistics import Difference, correct, difference
-from ..leaderboard.board import Board, RankedFigure
+from ..leaderboard.board import Board, RankedValue
 from ..leaderboard.notes import formats_tried, formats_used
 from ..runs.intervals import evidence
 from .losses import Losses
@@ -25,7 +25,7 @@ class Dot:
     """A model in a panel; ``to_best`` is None for the best."""
 
     model: str
-    entry: RankedFigure
+    entry: RankedValue
     to_best: Difference | None
 
     @property

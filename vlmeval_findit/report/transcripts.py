@@ -19,8 +19,8 @@ from ..core.places import image_folder
 from ..core.predictions import read_predictions
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
-from ..runs.prediction_names import how_to_score
-from ..runs.scored_run import Run, RunError, detailed
+from ..runs.prediction_names import score_command
+from ..runs.scored_run import Run, RunError, read_details
 from .drawn import drawn_values
 
 
@@ -44,7 +44,7 @@ class Transcript:
     def prompt(self, index: int) -> str:
         """Return the message of a query as text, ``[image: …]`` where it shows an image."""
         if self.words is None:
-            asked = f"Asked in {self.run.basis.prompts}, whose words are not at hand"
+            asked = f"Asked in {self.run.provenance.prompts}, whose words are not at hand"
             return f"{asked}. {self.run.benchmark.prompts_help}".rstrip()
         parts = self.words.message(self.task.queries[index], self.run.question)
         return "\n".join(
@@ -94,9 +94,9 @@ def gather(
             if key not in tasks:
                 tasks[key] = benchmarks.load(run.question.name)
             task = replace(tasks[key], question=run.question)
-            recorded = run.basis.identity.chosen if run.basis.identity else {}
+            recorded = run.provenance.identity.chosen if run.provenance.identity else {}
             made = _transcript(run, run.benchmark.for_model(task, run.model, recorded))
-            rows = detailed(run)
+            rows = read_details(run)
             _check(made, rows)
         except RunError:
             raise
@@ -111,10 +111,10 @@ def gather(
 
 def _transcript(run: Run, task: AnyTask) -> Transcript:
     checksum = file_sha256(task.table)
-    if checksum != run.basis.table_sha256:
+    if checksum != run.provenance.table_sha256:
         raise TranscriptError(
             f"{task.table} has SHA-256 {checksum[:12]}…, but the run was scored over a table with "
-            f"{run.basis.table_sha256[:12]}…"
+            f"{run.provenance.table_sha256[:12]}…"
         )
     made = Transcript(
         run=run,
@@ -139,13 +139,13 @@ def _check(transcript: Transcript, rows: Sequence[ScoredRow]) -> None:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise TranscriptError(
                 f"{run.path}: the details of row {row.index} cannot be drawn ({error!r}); score "
-                f"it again: {how_to_score(run.path, run.question.name)}"
+                f"it again: {score_command(run.path, run.question.name)}"
             ) from None
 
 
 def _words(run: Run, task: AnyTask) -> PromptSet | None:
     """Find the prompt set of a run: the one that gives the hash it recorded."""
     for words in run.benchmark.prompts():
-        if words.name == run.basis.prompts and words.hash(task) == run.basis.prompt_hash:
+        if words.name == run.provenance.prompts and words.hash(task) == run.provenance.prompt_hash:
             return words
     return None

@@ -13,7 +13,7 @@ FOUND = 50.0  # Query score, in percent, from which on a query counts as found: 
 
 
 @dataclass(frozen=True, slots=True)
-class Finders:
+class FoundQueries:
     """Indices of the queries that both runs answered, by who finds them."""
 
     both: tuple[int, ...]
@@ -47,16 +47,16 @@ def check_comparable(run: Run, other: Run) -> None:
         StatisticsError: the runs have other rows, or were scored by something else.
     """
     ours, theirs = _images(run), _images(other)
-    if run.basis.rows != other.basis.rows or ours != theirs:
+    if run.provenance.rows != other.provenance.rows or ours != theirs:
         raise StatisticsError(
-            f"{other.path} has {len(other.basis.rows)} rows of {len(theirs)} pictures, "
-            f"{run.path} has {len(run.basis.rows)} of {len(ours)}: "
+            f"{other.path} has {len(other.provenance.rows)} rows of {len(theirs)} pictures, "
+            f"{run.path} has {len(run.provenance.rows)} of {len(ours)}: "
             "only runs over the same rows can be compared"
         )
-    if run.basis.scored_under != other.basis.scored_under:
+    if run.provenance.scored_under != other.provenance.scored_under:
         raise StatisticsError(
-            f"{other.path} was scored by {other.basis.scorer}, {run.path} by {run.basis.scorer}: "
-            "score both again by one of them"
+            f"{other.path} was scored by {other.provenance.scorer}, {run.path} by "
+            f"{run.provenance.scorer}: score both again by one of them"
         )
 
 
@@ -73,10 +73,10 @@ def query_scores(run: Run) -> dict[int, float]:
     }
 
 
-def finders(left: dict[int, float], right: dict[int, float]) -> Finders:
+def found_queries(left: dict[int, float], right: dict[int, float]) -> FoundQueries:
     """Tell who finds which queries, from the query scores of two runs.
 
-    >>> found = finders({1: 100.0, 2: 60.0, 3: 0.0}, {1: 50.0, 2: 0.0, 4: 100.0})
+    >>> found = found_queries({1: 100.0, 2: 60.0, 3: 0.0}, {1: 50.0, 2: 0.0, 4: 100.0})
     >>> found.both, found.left, found.right, found.neither, found.differ
     ((1,), (2,), (), (), 2)
     """
@@ -84,7 +84,7 @@ def finders(left: dict[int, float], right: dict[int, float]) -> Finders:
     shared = sorted(left.keys() & right.keys())
     for index in shared:
         by.setdefault((left[index] >= FOUND, right[index] >= FOUND), []).append(index)
-    return Finders(
+    return FoundQueries(
         both=tuple(by.get((True, True), ())),
         left=tuple(by.get((True, False), ())),
         right=tuple(by.get((False, True), ())),
@@ -93,7 +93,7 @@ def finders(left: dict[int, float], right: dict[int, float]) -> Finders:
     )
 
 
-def pairs_of(left: Sequence[Run], right: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
+def pair_runs(left: Sequence[Run], right: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
     """Pair two runs, or two sets of runs by their dataset, whatever the format.
 
     Raises:

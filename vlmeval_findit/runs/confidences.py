@@ -67,7 +67,7 @@ class AtRandom:
 
 
 @dataclass(frozen=True, slots=True)
-class Sureness:
+class CalibrationResult:
     """What one definition of confidence is worth.
 
     ``unsure`` counts boxes without such a confidence: they come last in the order, are no part of
@@ -84,7 +84,7 @@ class Sureness:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RankingResult:
     """A run's confidences, by all definitions that it has; ``boxes`` are those that COCO has."""
 
     model: str
@@ -94,14 +94,14 @@ class Judged:
     boxes: int
     as_output: Ranked
     at_random: AtRandom
-    by_definition: tuple[Sureness, ...]
+    by_definition: tuple[CalibrationResult, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return asdict(self)
 
 
-def judge(run: RunScore, predictions: Path) -> Judged:
+def judge(run: RunScore, predictions: Path) -> RankingResult:
     """Hold the confidences of a run against what its boxes are.
 
     Raises:
@@ -116,10 +116,10 @@ def judge(run: RunScore, predictions: Path) -> Judged:
     drawn = drawn_again(evaluator.pictures)
     as_output = _both(evaluator, [1 / (1 + one.box) for one in found.origins], drawn)
 
-    def sureness(name: str) -> Sureness:
+    def sureness(name: str) -> CalibrationResult:
         boxes = boxes_of_rows(run.rows, name)
         bins = tuple(reliability(boxes))
-        return Sureness(
+        return CalibrationResult(
             definition=name,
             unsure=int(np.isnan(boxes.confidence).sum()),
             ranked=_ranked(_both(evaluator, scores_of(found.origins, name), drawn), as_output),
@@ -129,7 +129,7 @@ def judge(run: RunScore, predictions: Path) -> Judged:
             threshold=best_threshold(boxes, drawn),
         )
 
-    return Judged(
+    return RankingResult(
         model=run.model,
         dataset=run.task.name,
         queries=len(run.rows) - run.failed,

@@ -10,7 +10,7 @@ from .. import benchmarks
 from ..core.predictions import PredictionError, holds_rows, write_rows
 from ..core.question import AnyTask
 from ..core.settings import settings_from
-from .opening import Predictions, open_predictions
+from .open_predictions import Predictions, open_predictions
 
 
 def convert_file(path: Path, dataset: str | None) -> Path:

@@ -17,13 +17,13 @@ from ..core.run_files import RunFiles
 from ..core.statistics import INTERVALS, Interval
 from ..core.yaml_text import YamlText
 from .best_format import FormatAverage, ranked, rule
-from .cell_result import Result, SearchError, refuse_unanswered
+from .cell_results import CellResult, SearchError, refuse_unanswered
 from .intervals import intervals
 from .race import RULE
 from .scored_run import load_run
 
 
-def averages(results: Sequence[Result]) -> list[FormatAverage]:
+def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
     """The formats of one model that were run on every column of any, the best one first.
 
     Formats that a race dropped are not among them: they were asked less.
@@ -37,7 +37,7 @@ def averages(results: Sequence[Result]) -> list[FormatAverage]:
     return [average for average in found if average.columns == len(columns)]
 
 
-def best_format(results: Sequence[Result]) -> Question:
+def best_format(results: Sequence[CellResult]) -> Question:
     """A question in the best format among the results of one model and benchmark.
 
     Raises:
@@ -53,7 +53,7 @@ def best_format(results: Sequence[Result]) -> Question:
 # --- the file -------------------------------------------------------------------------------------
 
 
-def outcome(results: Sequence[Result], prompts: str, seed: int | None = None) -> dict[str, Any]:
+def outcome(results: Sequence[CellResult], prompts: str, seed: int | None = None) -> dict[str, Any]:
     """What a file of formats says of a model and a benchmark: the winner, averages, every cell with
     intervals.
 
@@ -83,7 +83,7 @@ class RaceCalls(NamedTuple):
     of: int
 
 
-def race_calls(results: Iterable[Result]) -> RaceCalls:
+def race_calls(results: Iterable[CellResult]) -> RaceCalls:
     """What the results of one model say of its race."""
     results = list(results)
     finished = sum(result.rows for result in results if result.dropped is None)
@@ -93,13 +93,13 @@ def race_calls(results: Iterable[Result]) -> RaceCalls:
     )
 
 
-def dropped_formats(results: Iterable[Result]) -> list[Result]:
+def dropped_formats(results: Iterable[CellResult]) -> list[CellResult]:
     """One result of each format that a race dropped, in the order in which it did."""
     by_format = {result.question.format: result for result in results if result.dropped is not None}
     return list(by_format.values())
 
 
-def _raced(results: Sequence[Result], seed: int | None) -> dict[str, Any]:
+def _raced(results: Sequence[CellResult], seed: int | None) -> dict[str, Any]:
     """What a file of formats says of a race."""
     if seed is None:
         return {}
@@ -115,7 +115,7 @@ def _raced(results: Sequence[Result], seed: int | None) -> dict[str, Any]:
     }
 
 
-def _dropped(result: Result) -> dict[str, Any]:
+def _dropped(result: CellResult) -> dict[str, Any]:
     why = result.dropped
     assert why is not None
     return {
@@ -139,7 +139,7 @@ def _rounded(average: FormatAverage) -> dict[str, float]:
     }
 
 
-def _cell(result: Result) -> dict[str, Any]:
+def _cell(result: CellResult) -> dict[str, Any]:
     benchmark, figures = benchmark_of(result.question), result.figures
     bounds = intervals_of(result)
     cell: dict[str, Any] = {"dataset": result.question.name, "rows": result.rows}
@@ -161,7 +161,7 @@ def _cell(result: Result) -> dict[str, Any]:
     return cell
 
 
-def intervals_of(result: Result) -> dict[str, Interval | None]:
+def intervals_of(result: CellResult) -> dict[str, Interval | None]:
     """The 95 % intervals of a cell's figures, from the files that its score left."""
     return intervals(load_run(RunFiles(result.path).provenance))
 

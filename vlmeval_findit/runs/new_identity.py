@@ -11,7 +11,7 @@ from ..core.command import installed
 from ..core.files import file_sha256
 from ..core.identity import ENGINES, Answering, Identity
 from ..core.question import AnyTask
-from .plugins import used_by
+from .plugins import plugins_used
 
 
 def run_identity(
@@ -41,7 +41,7 @@ def run_identity(
         rows=tuple(sorted(rows)),
         space=space,
         versions=installed(_AT_INFERENCE),
-        plugins=used_by(
+        plugins=plugins_used(
             task.question, answering.row, [space["kind"]] if space else (), answering.kind
         ),
         asked_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -18,13 +18,13 @@ from ..models.http.providers.table import PROVIDERS
 from ..models.table import MODELS
 
 
-def tables() -> Mapping[Group, Table[Any]]:
+def plugin_tables() -> Mapping[Group, Table[Any]]:
     """Every table that plug-ins add rows to, by its group."""
     found = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, SOURCES)
     return {table.group: table for table in found}
 
 
-def used_by(
+def plugins_used(
     question: Question, row: str | None, spaces: Iterable[str], kind: str | None = None
 ) -> dict[str, str]:
     """The plug-ins whose rows a run uses, with their versions; empty where it uses ours alone.
@@ -44,7 +44,7 @@ def used_by(
     return {one.name: one.version for one in found if one is not None}
 
 
-def otherwise(recorded: Mapping[str, str]) -> list[Contradiction]:
+def plugin_conflicts(recorded: Mapping[str, str]) -> list[Contradiction]:
     """The plug-ins of a run that are not here, or in another version."""
     if not recorded:
         return []
@@ -59,7 +59,7 @@ def otherwise(recorded: Mapping[str, str]) -> list[Contradiction]:
 def _here() -> dict[str, list[str]]:
     """The versions of all plug-ins that add a row here, by their names."""
     found: dict[str, list[str]] = {}
-    for table in tables().values():
+    for table in plugin_tables().values():
         for one in table.added().values():
             found.setdefault(one.plugin.name, []).append(one.plugin.version)
     return {name: list(dict.fromkeys(versions)) for name, versions in found.items()}

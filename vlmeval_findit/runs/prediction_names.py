@@ -12,7 +12,7 @@ from ..core.predictions import PREDICTION_FORMATS, PredictionError
 from ..core.run_files import RunFiles, files_below
 
 
-def split_name(path: Path) -> tuple[str, str]:
+def parse_prediction_name(path: Path) -> tuple[str, str]:
     """(model, dataset) from the name of a prediction file.
 
     Raises:
@@ -62,7 +62,7 @@ def _is_predictions(path: Path) -> bool:
     return is_question(path.stem)
 
 
-def how_to_score(path: Path, dataset: str | None = None, *flags: str) -> str:
+def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
     """The command that scores a prediction file, with its dataset where its name does not say it.
 
     Args:

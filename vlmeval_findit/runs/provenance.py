@@ -21,7 +21,7 @@ from ..core.question import Question
 from ..core.run_files import Shape, checked, read_json
 from ..core.scored_row import ScoredRow
 from ..models.table import find_model
-from .plugins import used_by
+from .plugins import plugins_used
 from .score import RunScore
 
 UNKNOWN_PROMPTS = "unknown"
@@ -29,7 +29,7 @@ UNKNOWN_PROMPTS = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class Provenance:
     """What a score rests on, as far as its run recorded it.
 
     ``identity`` is what the run recorded before its first call (None: nothing), ``digest`` its
@@ -119,7 +119,7 @@ def _plugins(run: RunScore) -> dict[str, str]:
     row = run.identity.answering.row if run.identity else None
     if row is None and (known := find_model(run.model)) is not None:
         row = known.name
-    used = used_by(run.task.question, row, [space["kind"] for space in run.spaces])
+    used = plugins_used(run.task.question, row, [space["kind"] for space in run.spaces])
     return {**used, **(run.identity.plugins if run.identity else {})}
 
 
@@ -165,14 +165,14 @@ def read_provenance(text: str) -> Mapping[str, Any]:
     return values
 
 
-def basis_of(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Basis:
+def provenance_from(values: Mapping[str, Any], rows: Iterable[ScoredRow]) -> Provenance:
     """What a provenance and the rows of its details say a score rests on.
 
     Raises:
         KeyError, TypeError, ValueError: the values are not those of a provenance.
     """
     run = from_values(values["identity"]) if values["identity"] else None
-    return Basis(
+    return Provenance(
         identity=run,
         digest=values["digest"] or UNKNOWN_PROMPTS,
         forced=tuple(values["forced"]),

@@ -62,7 +62,7 @@ Scored = Mapping[Question, Sequence[ScoredRow]]
 
 
 @dataclass(frozen=True, slots=True)
-class Out:
+class Elimination:
     """A format that is out: its points behind the one in front, and the chance that it had."""
 
     format: str
@@ -70,16 +70,16 @@ class Out:
     chance: float
 
 
-class Standings(NamedTuple):
+class RoundResult(NamedTuple):
     """After a round: the formats that go on, the best first, and those that are out."""
 
     going: tuple[FormatAverage, ...]
-    out: tuple[Out, ...]
+    out: tuple[Elimination, ...]
 
 
-def standings(
+def rank_round(
     benchmark: Benchmark, runners: Mapping[str, Scored], share: float, allowed: float
-) -> Standings:
+) -> RoundResult:
     """Who goes on after a round.
 
     Args:
@@ -107,9 +107,9 @@ def standings(
         if allowed < 0:
             break
         points = 100 * float(found[name].values[0] - found[front].values[0])
-        out.append(Out(name, points, chance))
+        out.append(Elimination(name, points, chance))
     names = {one.format for one in out}
-    return Standings(tuple(one for one in order if one.format not in names), tuple(out))
+    return RoundResult(tuple(one for one in order if one.format not in names), tuple(out))
 
 
 def _evidence(benchmark: Benchmark, of: Scored) -> Evidence:

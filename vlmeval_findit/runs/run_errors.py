@@ -19,7 +19,7 @@ from ..core.statistics import (
 )
 from .comparison import check_comparable
 from .intervals import StatisticsError
-from .prediction_names import how_to_score
+from .prediction_names import score_command
 from .scored_run import Run
 
 
@@ -28,7 +28,7 @@ class NoErrorsError(StatisticsError):
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class ErrorCost:
     """What one error type took from a score, in percentage points of it.
 
     ``interval`` is None where too few pictures count.
@@ -48,7 +48,7 @@ def error_types_of(run: Run) -> list[tuple[str, ...]]:
     return [tuple(key for key in keys if row.sums.get(key)) for row in counted]
 
 
-def errors_of(run: Run) -> tuple[Loss, ...]:
+def errors_of(run: Run) -> tuple[ErrorCost, ...]:
     """The loss of a run by error type; the points add up to 100 minus its score.
 
     Raises:
@@ -58,12 +58,12 @@ def errors_of(run: Run) -> tuple[Loss, ...]:
     analysis, counted = run.benchmark.errors, _Counted(run)
     points, bounds = analysis.points(counted.sums), figure_intervals(counted.evidence())
     return tuple(
-        Loss(one, counted.sums.get(one.key, 0), float(points[one.key]), bounds.get(one.key))
+        ErrorCost(one, counted.sums.get(one.key, 0), float(points[one.key]), bounds.get(one.key))
         for one in analysis.error_types
     )
 
 
-def points_of(run: Run) -> Mapping[str, float]:
+def error_points(run: Run) -> Mapping[str, float]:
     """The points that every error type took, by its key; without their intervals, at little cost.
 
     Raises:
@@ -110,7 +110,7 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
 
 def _asked(run: Run) -> tuple[str, str, str]:
     """What runs share that can be compared, however the answer was to be written."""
-    table = f"(table {run.basis.table_sha256[:12]}…)"
+    table = f"(table {run.provenance.table_sha256[:12]}…)"
     return run.benchmark.name, run.question.column, table
 
 
@@ -127,7 +127,7 @@ class _Counted:
         if not isclose(explained, self._analysis.lost(self.sums), abs_tol=1e-6):
             raise NoErrorsError(
                 f"{run.path}: scored before a score said what it lost; score it again: "
-                f"{how_to_score(run.path, run.question.name)}"
+                f"{score_command(run.path, run.question.name)}"
             )
 
     def evidence(self) -> Evidence:
@@ -142,7 +142,7 @@ REST = "(none)"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SliceErrors:
     """What a part of a run lost of the whole run's score, by the keys of error types."""
 
     name: str
@@ -154,7 +154,7 @@ class Part:
         return sum(self.points.values())
 
 
-def parts_of(run: Run, by: str) -> tuple[Part, ...]:
+def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
     """The loss of a run by its parts, the largest first: they add up to the loss of the run.
 
     An event costs in a part what it costs in the run.
@@ -181,7 +181,7 @@ def parts_of(run: Run, by: str) -> tuple[Part, ...]:
     points = analysis.points(sums)
     price = {key: float(points[key]) / sums[key] for key in points if sums.get(key)}
     parts = [
-        Part(
+        SliceErrors(
             name,
             {key: events[key] for key in price if events.get(key)},
             {key: events[key] * price[key] for key in price if events.get(key)},

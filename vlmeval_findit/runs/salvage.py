@@ -56,7 +56,7 @@ def steps_of(rows: Iterable[ScoredRow]) -> Mapping[str, Taken]:
     return dict(sorted(found.items(), key=lambda item: (-item[1].replies, item[0])))
 
 
-def salvaged_line(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:
+def lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:
     """One sentence on a run; None where a tolerant reader would take nothing more."""
     rows, salvaged = list(rows), benchmark.salvaged
     more, astray = taken(rows), sum(row.reason is not None and not row.failed for row in rows)

@@ -26,12 +26,12 @@ from ..core.run_files import OTHER_SPACE
 from ..core.scored_row import ScoredRow, add_up, totals
 from ..core.settings import Settings, settings_from
 from ..models.dual_encoder.encoder import EncoderError
-from .opening import Predictions, open_predictions
-from .prediction_names import how_to_score
+from .open_predictions import Predictions, open_predictions
+from .prediction_names import score_command
 
 
 @dataclass(frozen=True, slots=True)
-class AboutReplies:
+class ReplyCounts:
     """What a score's provenance says of replies, which it does not hold.
 
     ``with_sizes`` counts those that recorded the sizes of their images, ``with_logprobs`` those
@@ -44,8 +44,8 @@ class AboutReplies:
     long: int = 0
     answered_by: frozenset[tuple[tuple[str, str], ...]] = frozenset()
 
-    def __add__(self, other: AboutReplies) -> AboutReplies:
-        return AboutReplies(
+    def __add__(self, other: ReplyCounts) -> ReplyCounts:
+        return ReplyCounts(
             self.with_sizes + other.with_sizes,
             self.with_logprobs + other.with_logprobs,
             self.long + other.long,
@@ -53,9 +53,9 @@ class AboutReplies:
         )
 
 
-def _about(replies: Sequence[Reply]) -> AboutReplies:
+def _about(replies: Sequence[Reply]) -> ReplyCounts:
     who = {tuple(reply.recorded.model.items()) for reply in replies}
-    return AboutReplies(
+    return ReplyCounts(
         with_sizes=sum(bool(reply.recorded.images) for reply in replies),
         with_logprobs=sum(reply.recorded.token_logprobs is not None for reply in replies),
         long=sum(len(reply.text) >= XLSX_CELL_LIMIT for reply in replies),
@@ -79,7 +79,7 @@ class RunScore:
     sums: Mapping[str, float]
     spaces: tuple[Mapping[str, Any], ...]
     identity: Identity | None
-    replies: AboutReplies
+    replies: ReplyCounts
     forced: tuple[str, ...] = ()
     scorer: Scorer | None = None
     sample: tuple[Query, ...] = ()
@@ -137,7 +137,7 @@ def score_file(
 def _are_safe(error: Exception, path: Path, dataset: str | None, *flags: str) -> str:
     return (
         f"{error}\nThe predictions are safe in {path}; score them without running the model "
-        f"again:\n  {how_to_score(path, dataset, *flags)}"
+        f"again:\n  {score_command(path, dataset, *flags)}"
     )
 
 

@@ -27,12 +27,12 @@ from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, files_below, marked, run_of
 from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals_of
 from .details import row_of
-from .plugins import otherwise
-from .prediction_names import how_to_score, prediction_files
-from .provenance import Basis, basis_of, read_provenance
+from .plugins import plugin_conflicts
+from .prediction_names import prediction_files, score_command
+from .provenance import Provenance, provenance_from, read_provenance
 
 
-class Keep(Enum):
+class RowData(Enum):
     """What is kept of the rows of a run."""
 
     DETAILS = "everything"
@@ -49,14 +49,14 @@ class Run:
     """One scored run: a model over one question.  ``path`` is its prediction file.
 
     ``details`` is the file that the details of the rows lie in where they were not kept
-    (:class:`Keep`); :func:`detailed` reads them again.
+    (:class:`RowData`); :func:`read_details` reads them again.
     """
 
     model: str
     question: Question
     path: Path
     rows: Sequence[ScoredRow]
-    basis: Basis
+    provenance: Provenance
     details: Path | None = None
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Run:
     @property
     def other_space(self) -> bool:
         """Whether it was scored in another space than it recorded; its model's name says so."""
-        return any(f"({GIVEN}" in space for space in self.basis.spaces)
+        return any(f"({GIVEN}" in space for space in self.provenance.spaces)
 
     @property
     def failed(self) -> int:
@@ -103,7 +103,7 @@ class PluginMissingError(RunError):
 def load_runs(
     paths: Iterable[Path],
     left_out: Callable[[PluginMissingError], None] | None = None,
-    keep: Keep = Keep.DETAILS,
+    keep: RowData = RowData.DETAILS,
 ) -> list[Run]:
     """The scored runs of prediction files and folders, each once, by model and variant.
 
@@ -128,7 +128,7 @@ def load_runs(
     for path in found.values():
         try:
             run = load_run(path, keep)
-            runs.append(replace(run, basis=_sharing(run.basis, rows)))
+            runs.append(replace(run, provenance=_sharing(run.provenance, rows)))
         except PluginMissingError as error:
             missing.append(error)
     if missing and (left_out is None or not runs):
@@ -150,7 +150,7 @@ class _Shared(dict[Any, Any]):
         return found
 
 
-def _sharing(basis: Basis, shared: _Shared) -> Basis:
+def _sharing(basis: Provenance, shared: _Shared) -> Provenance:
     run = basis.identity
     if run is not None and run.rows is not None:
         run = replace(run, rows=shared.of(run.rows))
@@ -171,7 +171,7 @@ def _provenances(path: Path) -> list[Path]:
     if not beside.is_file():
         raise RunError(
             f"{path}: not scored yet ({beside.name} is not beside it); score it with: "
-            f"{how_to_score(path)}"
+            f"{score_command(path)}"
         )
     return [beside]
 
@@ -188,7 +188,7 @@ def _how_to_have(folder: Path) -> str:
     return f"score its prediction files: python run_findit.py score {shlex.quote(str(folder))}"
 
 
-def load_run(provenance: Path, keep: Keep = Keep.DETAILS) -> Run:
+def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     """The run of one ``…_provenance.json``; see :func:`load_runs` for what it raises."""
     files = run_of(provenance)
     details = files.details
@@ -196,9 +196,9 @@ def load_run(provenance: Path, keep: Keep = Keep.DETAILS) -> Run:
         values = read_provenance(provenance.read_text(encoding="utf-8"))
         question = _question(provenance, values)
         rows = tuple(_rows(details))
-        basis = basis_of(values, rows)
+        rests_on = provenance_from(values, rows)
         predictions = provenance.with_name(values["predictions"]["file"])
-        run = Run(marked(str(values["model"]), files.mark), question, predictions, rows, basis)
+        run = Run(marked(str(values["model"]), files.mark), question, predictions, rows, rests_on)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files.predictions)}") from None
     except (KeyError, TypeError, ValueError) as error:
@@ -207,14 +207,14 @@ def load_run(provenance: Path, keep: Keep = Keep.DETAILS) -> Run:
         what = f"no key {error}" if isinstance(error, KeyError) else str(error)
         raise RunError(f"{provenance}: {what}; {_again(files.predictions)}") from None
     _check(run, values, provenance)
-    if keep is Keep.DETAILS:
+    if keep is RowData.DETAILS:
         return run
     counted = with_events(run.benchmark.errors, rows)
-    table = table_of(rows, counted, run.goodness if keep is Keep.GOODNESS else None)
+    table = table_of(rows, counted, run.goodness if keep is RowData.GOODNESS else None)
     return replace(run, rows=table, details=details)
 
 
-def detailed(run: Run, places: Collection[int] | None = None) -> Sequence[ScoredRow]:
+def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[ScoredRow]:
     """Rows with their details, which are read again where they were not kept.
 
     Args:
@@ -238,8 +238,8 @@ def detailed(run: Run, places: Collection[int] | None = None) -> Sequence[Scored
 
 
 def with_details(run: Run) -> Run:
-    """The run with the details of all its rows; see :func:`detailed`."""
-    return replace(run, rows=tuple(detailed(run)), details=None)
+    """The run with the details of all its rows; see :func:`read_details`."""
+    return replace(run, rows=tuple(read_details(run)), details=None)
 
 
 def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
@@ -247,13 +247,13 @@ def _question(provenance: Path, values: Mapping[str, Any]) -> Question:
     try:
         return parse(values["variant"]["name"])
     except QuestionError as error:
-        for other in otherwise(values.get("plugins", {})):
+        for other in plugin_conflicts(values.get("plugins", {})):
             raise PluginMissingError(f"{provenance}: {other}") from error
         raise
 
 
 def _again(predictions: Path, dataset: str | None = None) -> str:
-    return f"score it again: {how_to_score(predictions, dataset)}"
+    return f"score it again: {score_command(predictions, dataset)}"
 
 
 def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
@@ -268,7 +268,7 @@ def _check(run: Run, values: Mapping[str, Any], provenance: Path) -> None:
                 f"{provenance}: totals.{name} is {said}, but the details beside it "
                 f"add up to {is_}; {_again(run.path, run.question.name)}"
             )
-    if run.path.is_file() and file_sha256(run.path) != run.basis.predictions_sha256:
+    if run.path.is_file() and file_sha256(run.path) != run.provenance.predictions_sha256:
         raise RunError(
             f"{run.path}: changed after it was scored; {_again(run.path, run.question.name)}"
         )

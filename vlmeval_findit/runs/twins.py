@@ -32,7 +32,7 @@ class Syntax:
         return 100 - self.held
 
 
-def twin_of(run: Run, runs: Iterable[Run]) -> Run | None:
+def constrained_twin(run: Run, runs: Iterable[Run]) -> Run | None:
     """The constrained twin of a free run, of the same model over the same table; None: no such."""
     question = run.question
     if not isinstance(question, Variant) or question.decoding is not None:
@@ -43,7 +43,8 @@ def twin_of(run: Run, runs: Iterable[Run]) -> Run | None:
             isinstance(asked, Variant)
             and asked.decoding is not None
             and replace(asked, decoding=None) == question
-            and (other.model, other.basis.table_sha256) == (run.model, run.basis.table_sha256)
+            and (other.model, other.provenance.table_sha256)
+            == (run.model, run.provenance.table_sha256)
         ):
             return other
     return None

@@ -20,8 +20,8 @@ from ..engine.backend import Backend
 from ..engine.cell_files import in_memory
 from ..engine.outputs import Output, begin
 from ..models.entry import ModelEntry
-from ..runs.cell_result import Dropped, Result, refuse_unanswered, result_of
-from ..runs.race import ROUNDS, Out, allowance, rounds_of, standings
+from ..runs.cell_results import CellResult, DroppedFormat, refuse_unanswered, result_of
+from ..runs.race import ROUNDS, Elimination, allowance, rank_round, rounds_of
 from ..runs.score import RunScore
 from .config import Race
 
@@ -59,7 +59,7 @@ class Racing:
         """The questions of the leading format, whose results come with the last stage."""
         return tuple(lane.whole.cell.question for lane in self._front)
 
-    def stage(self, outputs: Sequence[Output]) -> list[Result]:
+    def stage(self, outputs: Sequence[Output]) -> list[CellResult]:
         """Race the formats of a stage against each other and the leading one.
 
         Returns the results of all formats but the new leader, which may have been asked only some
@@ -93,7 +93,7 @@ class Racing:
             results += self._written(whole[""], None)
         return results
 
-    def _decided(self, runners: Runners, number: int) -> tuple[Runners, list[Result]]:
+    def _decided(self, runners: Runners, number: int) -> tuple[Runners, list[CellResult]]:
         """Return the formats that stay after a round, best first, and the others' results."""
         scores = {name: [self._score(lane) for lane in of] for name, of in runners.items()}
         for lane, score in zip(_lanes(runners), chain(*scores.values()), strict=True):
@@ -101,7 +101,7 @@ class Racing:
                 self._written([lane], None)
                 refuse_unanswered([result_of(score, lane.whole.path)])
         share = _share(runners)
-        now = standings(
+        now = rank_round(
             benchmark_of(next(_lanes(runners)).whole.cell.question),
             {name: {s.task.question: s.rows for s in of} for name, of in scores.items()},
             share,
@@ -115,7 +115,7 @@ class Racing:
         return {one.format: runners[one.format] for one in now.going}, dropped
 
     def _asked(
-        self, runners: Runners, number: int, backend: Backend, results: list[Result]
+        self, runners: Runners, number: int, backend: Backend, results: list[CellResult]
     ) -> Runners:
         """Ask the formats the further rows of a round; failed calls are left to the next run."""
         asking: list[Output] = []
@@ -139,7 +139,7 @@ class Racing:
         output = _narrowed(lane.whole, lane.rows, lane.whole.cell.rows)
         return in_memory(output, self.engine.journal)
 
-    def _written(self, lanes: Iterable[Lane], why: Dropped | None) -> list[Result]:
+    def _written(self, lanes: Iterable[Lane], why: DroppedFormat | None) -> list[CellResult]:
         """Write and return the results of a format, with all it was ever asked."""
         results, journal = [], self.engine.journal
         for lane in lanes:
@@ -180,10 +180,10 @@ def _share(runners: Runners) -> float:
     return sum(len(lane.rows) for lane in of) / sum(len(lane.rounds[-1]) for lane in of)
 
 
-def _why(out: Out, number: int, of: Sequence[Lane], front: Question) -> Dropped:
+def _why(out: Elimination, number: int, of: Sequence[Lane], front: Question) -> DroppedFormat:
     queries = sum(len(lane.rows) for lane in of)
     of_all = sum(len(lane.rounds[-1]) for lane in of)
-    return Dropped(number, queries, of_all, front.format, out.points, out.chance)
+    return DroppedFormat(number, queries, of_all, front.format, out.points, out.chance)
 
 
 def _recorded(lane: Lane) -> set[int]:

@@ -21,7 +21,7 @@ from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
 from ..engine.tables import Tables
 from ..models.entry import ModelEntry
-from ..runs.cell_result import Result
+from ..runs.cell_results import CellResult
 from ..runs.format_file import best_format
 from .config import Sweep, beside_tables, questions_in
 from .racing import Racing
@@ -36,14 +36,16 @@ IMAGE_HASHES = ".image_hashes"
 class UnfinishedError(RuntimeError):
     """Some models were stopped; ``results`` are all finished cells."""
 
-    def __init__(self, results: Sequence[Result], stopped: Sequence[ModelStoppedError]) -> None:
+    def __init__(self, results: Sequence[CellResult], stopped: Sequence[ModelStoppedError]) -> None:
         super().__init__("\n".join(map(str, stopped)))
         self.results = results
         self.spent = any(one.stop is Stop.SPENT for one in stopped)
         self.later = all(one.stop is Stop.LATER for one in stopped)
 
 
-def run_sweep(sweep: Sweep, hosts: Hosts, watcher: Watcher, cancel: CancelToken) -> list[Result]:
+def run_sweep(
+    sweep: Sweep, hosts: Hosts, watcher: Watcher, cancel: CancelToken
+) -> list[CellResult]:
     """Make every call of a sweep that was not made before, and write all its files.
 
     Raises:
@@ -71,10 +73,10 @@ def run_sweep(sweep: Sweep, hosts: Hosts, watcher: Watcher, cancel: CancelToken)
         return _stages(sweep, engine, Tables(sweep.skip_missing, images))
 
 
-def _stages(sweep: Sweep, engine: Engine, tables: Tables) -> list[Result]:
+def _stages(sweep: Sweep, engine: Engine, tables: Tables) -> list[CellResult]:
     race, count = sweep.race, len(sweep.stages)
     races = {one.name: Racing(engine, one, race, count) for one in sweep.models} if race else {}
-    results: list[Result] = []
+    results: list[CellResult] = []
     stopped: dict[str, ModelStoppedError] = {}
     beside = beside_tables(sweep)
     for stage in range(count):
@@ -113,7 +115,7 @@ def _stages(sweep: Sweep, engine: Engine, tables: Tables) -> list[Result]:
 
 def _winner(
     entry: ModelEntry,
-    results: Iterable[Result],
+    results: Iterable[CellResult],
     beside: Container[Question],
     racing: Racing | None,
 ) -> Question:
@@ -131,7 +133,7 @@ def _answered(
     work: Sequence[Output],
     beside: Container[Question],
     racing: Racing | None,
-) -> list[Result]:
+) -> list[CellResult]:
     if racing is None:
         return engine.run_model(entry, work)
     others = [one for one in work if one.cell.question in beside]

@@ -33,7 +33,7 @@ from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.leaderboard.files import as_markdown
+from vlmeval_findit.leaderboard.board_files import as_markdown
 from vlmeval_findit.models.dual_encoder.encoder import EncoderError
 from vlmeval_findit.runs.comparison import compare
 from vlmeval_findit.runs.intervals import StatisticsError
@@ -220,8 +220,11 @@ def test_what_scored_is_recorded(world: World, encoders: dict[str, WordEncoder])
     }
     assert ",SigLIP," in path.with_name(f"{path.stem}_score.csv").read_text()
     again = rescored(path, "owner/another")
-    assert again.basis.scorer is not None
-    assert (again.basis.scorer.name, again.basis.scorer.source) == ("owner/another", "setting")
+    assert again.provenance.scorer is not None
+    assert (again.provenance.scorer.name, again.provenance.scorer.source) == (
+        "owner/another",
+        "setting",
+    )
     assert set(encoders) == {"SigLIP", "owner/another"}
 
 
@@ -232,7 +235,7 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
     one, two = rescored(paths["a"], None), rescored(paths["b"], None)
     # By another name, but the same encoder: who said so does not matter.
     same = rescored(paths["b"], "SigLIP")
-    assert same.basis.scored_under == one.basis.scored_under
+    assert same.provenance.scored_under == one.provenance.scored_under
     other = rescored(paths["c"], "owner/another")
     assert set(compare(one, two)) >= {"Pairs", "Captions as published"}
     with pytest.raises(StatisticsError, match="score both again by one of them"):

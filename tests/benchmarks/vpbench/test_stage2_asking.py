@@ -36,7 +36,7 @@ from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.engine.calls import Call, Cell
 from vlmeval_findit.engine.tables import Tables
-from vlmeval_findit.leaderboard.columns import columns_of
+from vlmeval_findit.leaderboard.comparable import group_comparable
 from vlmeval_findit.marks.style import COLOURS, Shape
 from vlmeval_findit.runs.comparison import compare
 from vlmeval_findit.runs.new_identity import run_identity
@@ -520,7 +520,7 @@ def test_models_with_marks_of_their_own_are_compared_and_two_marks_of_one_are_no
     newer = _run(world, "Seer", "box-black", "again")
     other = _run(world, "Other", "tag-red")
     assert {row.slices["shape"] for row in newer.rows} == {"box"}
-    (column,), apart = columns_of([older, newer, other])
+    (column,), apart = group_comparable([older, newer, other])
     assert column.name == "Stage2_bvp"
     assert {run.model for run in column.runs} == {"Other"}
     assert set(compare(newer, other)) >= {"Accuracy", "Read"}
@@ -528,6 +528,6 @@ def test_models_with_marks_of_their_own_are_compared_and_two_marks_of_one_are_no
     assert reasons.keys() == {older.path, newer.path}
     assert "mark of the questions (here oval-blue, there box-black)" in reasons[older.path]
     assert "mark of the questions (here box-black, there oval-blue)" in reasons[newer.path]
-    (column,), apart = columns_of([newer, other])
+    (column,), apart = group_comparable([newer, other])
     assert {run.model for run in column.runs} == {"Seer", "Other"}
     assert apart == ()

@@ -35,9 +35,9 @@ from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.statistics import figure_intervals
 from vlmeval_findit.leaderboard import board
-from vlmeval_findit.leaderboard.files import as_latex, as_markdown
-from vlmeval_findit.leaderboard.openvlm import as_openvlm
-from vlmeval_findit.runs.opening import check_replies
+from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
+from vlmeval_findit.leaderboard.openvlm import to_openvlm
+from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.score import score_rows
 
 QUERY = VPQuery(
@@ -237,7 +237,7 @@ def test_a_board_says_what_its_intervals_do_not_know(folder: Path) -> None:
     made = board.make_board([World(folder).run("Seer", "VPBench_Stage1", saying("C"))])
     assert "## Intervals\n\n* Stage1: questions about one photograph" in as_markdown(made)
     assert "Stage1: questions about one photograph" in as_latex(made)
-    assert "Stage1: questions about one photograph" in as_openvlm(made, datetime.now(UTC))
+    assert "Stage1: questions about one photograph" in to_openvlm(made, datetime.now(UTC))
 
 
 def test_a_question_without_an_answer_is_in_no_figure() -> None:

@@ -113,12 +113,12 @@ class JudgedCaption:
         return self.published is not None and self.published.right
 
 
-Judged = Both[JudgedCaption]  # a pair
+RankingResult = Both[JudgedCaption]  # a pair
 
 
 def judge(
     pairs: Sequence[Pair], captions: Sequence[Captions], folder: Path, encoder: Encoder
-) -> list[Judged]:
+) -> list[RankingResult]:
     """Judge for each pair, in order, whether its captions are nearer their own image.
 
     Images are relative to ``folder``.  Without a caption the encoder is not called.

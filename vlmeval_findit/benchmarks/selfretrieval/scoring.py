@@ -10,7 +10,7 @@ from ...core.drawing import Drawing, DrawnLine, DrawnPicture, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow
 from .captions import why_of
-from .judging import Judged, JudgedCaption, Nearness
+from .judging import JudgedCaption, Nearness, RankingResult
 from .pairs import Pair, Side
 
 PUBLISHED = "as published"  # metrics without padding, like the authors'
@@ -45,7 +45,7 @@ COUNTS = {  # sums in a score's table, by their names there; ``equal`` counts pa
 SUMS = ("pairs", "captions", "both", "right", "both_published", "right_published", *COUNTS.values())
 
 
-def sums(judged: Judged, failed: bool) -> dict[str, float]:
+def sums(judged: RankingResult, failed: bool) -> dict[str, float]:
     """Compute a pair's sums; a failed call counts only in ``asked`` and ``failed``."""
     found: dict[str, float] = {**dict.fromkeys(SUMS, 0), "asked": 1, "failed": int(failed)}
     if failed:
@@ -66,7 +66,7 @@ def sums(judged: Judged, failed: bool) -> dict[str, float]:
     }
 
 
-def scored_row(pair: Pair, judged: Judged, failed: bool) -> ScoredRow:
+def scored_row(pair: Pair, judged: RankingResult, failed: bool) -> ScoredRow:
     """Convert a judged pair to a row of sums with its details."""
     return ScoredRow(
         index=pair.index,

@@ -15,9 +15,9 @@ from openpyxl.utils import get_column_letter
 from ..core.files import replacing
 from ..core.spelling import visible
 from .render import all_notes
-from .table import Cell, Field, Kind, Table, bounds_of, sign_of
+from .table import Cell, Field, FieldType, Table, bounds_of, sign_of
 
-_FORMATS = {Kind.VALUE: "0.0", Kind.DIFFERENCE: "+0.0;-0.0;0.0", Kind.P: "0.0000"}
+_FORMATS = {FieldType.VALUE: "0.0", FieldType.DIFFERENCE: "+0.0;-0.0;0.0", FieldType.P: "0.0000"}
 _FACE = "Arial"
 _PLAIN = Font(name=_FACE, size=10)
 _BOLD = Font(name=_FACE, size=10, bold=True)
@@ -100,7 +100,7 @@ def _fill_column(sheet: Any, at: int, field: Field, cells: Sequence[Cell], quote
     """Fill the column of a field; values from the place ``quoted`` on are others'."""
     _put_head(sheet, at, field.name, field.note)
     texts = [visible(cell.value) for cell in cells if isinstance(cell.value, str)]
-    longest = max(map(len, [*texts, field.name])) if field.kind is Kind.TEXT else 7
+    longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 7
     sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
     if field.interval:
         _put_head(sheet, at + 1, "95 % interval")
@@ -109,8 +109,8 @@ def _fill_column(sheet: Any, at: int, field: Field, cells: Sequence[Cell], quote
         font = _QUOTED if place >= quoted else _BOLD if cell.best else _PLAIN
         made = [_put(sheet, _FIRST + place, at, cell.value, font)]
         made[0].number_format = _FORMATS.get(field.kind, "General")
-        made[0].alignment = _TEXT if field.kind is Kind.TEXT else _NUMBER
-        if field.kind is Kind.RANK and cell.sign:
+        made[0].alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
+        if field.kind is FieldType.RANK and cell.sign:
             made[0].number_format = f'0" {cell.sign}"'
         if field.interval:
             beside = (bounds_of(field, cell) + sign_of(cell)).strip()

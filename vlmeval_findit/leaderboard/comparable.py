@@ -22,12 +22,12 @@ from typing import Any
 
 from ..core.identity import SPACE, Contradiction, contradictions
 from ..core.scored_row import sources
-from ..runs.provenance import UNKNOWN_PROMPTS, Basis
+from ..runs.provenance import UNKNOWN_PROMPTS, Provenance
 from ..runs.scored_run import Run
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ComparableRuns:
     """The runs of one question that can be compared with each other."""
 
     name: str
@@ -45,21 +45,23 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class SetApart:
+class ExcludedRun:
     """A run that is not in the leaderboard, and why."""
 
     run: Run
     reason: str
 
 
-def columns_of(runs: Iterable[Run]) -> tuple[tuple[Column, ...], tuple[SetApart, ...]]:
+def group_comparable(
+    runs: Iterable[Run],
+) -> tuple[tuple[ComparableRuns, ...], tuple[ExcludedRun, ...]]:
     """Sort runs into columns; what cannot be compared with the rest of its column is set apart.
 
     The rest is the largest group of a column: of the most models, then of the most rows, then of
     the most runs.
     """
-    columns: list[Column] = []
-    apart: list[SetApart] = []
+    columns: list[ComparableRuns] = []
+    apart: list[ExcludedRun] = []
     ordered = sorted(runs, key=lambda run: run.question.column)
     for name, members in groupby(ordered, key=lambda run: run.question.column):
         kept = list(members)
@@ -68,24 +70,24 @@ def columns_of(runs: Iterable[Run]) -> tuple[tuple[Column, ...], tuple[SetApart,
             apart += left
         if kept:
             kept.sort(key=lambda run: (run.model, run.question.name))
-            columns.append(Column(name, kept[0].question.family_name, tuple(kept)))
+            columns.append(ComparableRuns(name, kept[0].question.family_name, tuple(kept)))
     return tuple(columns), tuple(apart)
 
 
-Sorted = tuple[list[Run], list[SetApart]]
+Sorted = tuple[list[Run], list[ExcludedRun]]
 
 
 def _with_rows(runs: Sequence[Run]) -> Sorted:
     kept = [run for run in runs if run.rows]
-    return kept, [SetApart(run, "no row was scored") for run in runs if not run.rows]
+    return kept, [ExcludedRun(run, "no row was scored") for run in runs if not run.rows]
 
 
 # --- the same questions ---------------------------------------------------------------------------
 
 
 def _key(run: Run) -> Hashable:
-    basis = run.basis
-    return basis.prompts, basis.table_sha256, basis.rows, basis.scored_under
+    provenance = run.provenance
+    return provenance.prompts, provenance.table_sha256, provenance.rows, provenance.scored_under
 
 
 def _comparable(runs: Sequence[Run]) -> Sorted:
@@ -93,7 +95,7 @@ def _comparable(runs: Sequence[Run]) -> Sorted:
 
 
 def _reason(run: Run, rest: Run) -> str:
-    ours, theirs = run.basis, rest.basis
+    ours, theirs = run.provenance, rest.provenance
     why = []
     if ours.prompts != theirs.prompts:
         if ours.prompts == UNKNOWN_PROMPTS:
@@ -112,7 +114,7 @@ def _reason(run: Run, rest: Run) -> str:
     return "; ".join(why)
 
 
-def _scorer_reason(ours: Basis, theirs: Basis) -> str:
+def _scorer_reason(ours: Provenance, theirs: Provenance) -> str:
     other = sorted({name for name, _ in ours.scored_under ^ theirs.scored_under})
     return (
         f"scored by {ours.scorer and ours.scorer.name}, the rest by "
@@ -121,11 +123,11 @@ def _scorer_reason(ours: Basis, theirs: Basis) -> str:
 
 
 def _rows_reason(run: Run, rest: frozenset[int]) -> str:
-    rows = run.basis.rows
+    rows = run.provenance.rows
     missing, extra = sorted(rest - rows), sorted(rows - rest)
     parts = []
     if missing:
-        unsent = len(set(missing) & set(run.basis.left_out))
+        unsent = len(set(missing) & set(run.provenance.left_out))
         because = f", {unsent} of them without a usable image" if unsent else ""
         parts.append(f"rows missing: {len(missing)} (first: {missing[0]}){because}")
     if extra:
@@ -136,9 +138,9 @@ def _rows_reason(run: Run, rest: frozenset[int]) -> str:
 def _same_words(runs: Sequence[Run]) -> Sorted:
     """Runs of one question that say they used one prompt set must have asked the same words."""
     kept: list[Run] = []
-    apart: list[SetApart] = []
+    apart: list[ExcludedRun] = []
     for members in _by(runs, lambda run: run.question).values():
-        rest, others = _largest(members, lambda run: run.basis.prompt_hash, _words_reason)
+        rest, others = _largest(members, lambda run: run.provenance.prompt_hash, _words_reason)
         kept += rest
         apart += others
     return kept, apart
@@ -146,17 +148,17 @@ def _same_words(runs: Sequence[Run]) -> Sorted:
 
 def _words_reason(run: Run, other: Run) -> str:
     return (
-        f"other words under the same name {run.basis.prompts}: prompts hash "
-        f"{_short(run.basis.prompt_hash)}, the rest {_short(other.basis.prompt_hash)}"
+        f"other words under the same name {run.provenance.prompts}: prompts hash "
+        f"{_short(run.provenance.prompt_hash)}, the rest {_short(other.provenance.prompt_hash)}"
     )
 
 
 def _same_plugins(runs: Sequence[Run]) -> Sorted:
     """Runs that used one plug-in must have used one version of it."""
     kept = list(runs)
-    apart: list[SetApart] = []
-    for name in sorted({name for run in runs for name in run.basis.plugins}):
-        users = [run for run in kept if name in run.basis.plugins]
+    apart: list[ExcludedRun] = []
+    for name in sorted({name for run in runs for name in run.provenance.plugins}):
+        users = [run for run in kept if name in run.provenance.plugins]
         _, others = _largest(users, partial(_version, name), partial(_version_reason, name))
         apart += others
         left = {id(one.run) for one in others}
@@ -165,7 +167,7 @@ def _same_plugins(runs: Sequence[Run]) -> Sorted:
 
 
 def _version(plugin: str, run: Run) -> str:
-    return run.basis.plugins[plugin]
+    return run.provenance.plugins[plugin]
 
 
 def _version_reason(plugin: str, run: Run, rest: Run) -> str:
@@ -179,18 +181,18 @@ def _short(checksum: str | None) -> str:
 def _one_a_cell(runs: Sequence[Run]) -> Sorted:
     """One run a model and format: of runs that nothing tells apart, the one that was asked last."""
     kept: list[Run] = []
-    apart: list[SetApart] = []
+    apart: list[ExcludedRun] = []
     for members in _by(runs, lambda run: (run.model, run.question)).values():
         unclear = {run.path: why for run in members if (why := _unclear(run, members))}
         *older, newest = sorted(members, key=_when)
         if unclear:
-            apart += [SetApart(run, unclear.get(run.path, _ONE_NAME)) for run in members]
+            apart += [ExcludedRun(run, unclear.get(run.path, _ONE_NAME)) for run in members]
             continue
         kept.append(newest)
         for run in older:
-            again = run.basis.predictions_sha256 == newest.basis.predictions_sha256
+            again = run.provenance.predictions_sha256 == newest.provenance.predictions_sha256
             what = "the same predictions as" if again else "another run of this cell, older than"
-            apart.append(SetApart(run, f"{what} {newest.path}"))
+            apart.append(ExcludedRun(run, f"{what} {newest.path}"))
     return kept, apart
 
 
@@ -199,11 +201,11 @@ _CHOOSE = "give the files of the run that is meant in place of their folder"
 
 
 def _when(run: Run) -> tuple[str, str, str]:
-    return _asked_at(run) or "", run.basis.scored_at, str(run.path)
+    return _asked_at(run) or "", run.provenance.scored_at, str(run.path)
 
 
 def _asked_at(run: Run) -> str | None:
-    return run.basis.identity.asked_at if run.basis.identity else None
+    return run.provenance.identity.asked_at if run.provenance.identity else None
 
 
 def _unclear(run: Run, members: Sequence[Run]) -> str:
@@ -212,7 +214,7 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
         told = _differences(run, other)
         if told:
             return f"another run under one name: {other.path} differs in {told}; {_CHOOSE}"
-        same = run.basis.predictions_sha256 == other.basis.predictions_sha256
+        same = run.provenance.predictions_sha256 == other.provenance.predictions_sha256
         if not same and None in (_asked_at(run), _asked_at(other)):
             return f"nothing says whether {other.path} was asked later; {_CHOOSE}"
     return ""
@@ -220,7 +222,7 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
 
 def _differences(run: Run, other: Run) -> str:
     """In what two runs of one cell contradict each other, with both values."""
-    ours, theirs = run.basis.identity, other.basis.identity
+    ours, theirs = run.provenance.identity, other.provenance.identity
     found = contradictions(ours, theirs) if ours and theirs else []
     if not any(one.is_space for one in found) and _spaces(run) != _spaces(other):
         found.append(Contradiction(SPACE, _spaces(run), _spaces(other)))
@@ -229,7 +231,7 @@ def _differences(run: Run, other: Run) -> str:
 
 def _spaces(run: Run) -> str:
     """The spaces that a run is scored in, whoever said them."""
-    return "; ".join(sorted({text.rpartition(" (")[0] for text in run.basis.spaces}))
+    return "; ".join(sorted({text.rpartition(" (")[0] for text in run.provenance.spaces}))
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -251,7 +253,7 @@ def _largest(
     """
 
     def size(group: Sequence[Run]) -> tuple[int, int, int]:
-        return len({run.model for run in group}), len(group[0].basis.rows), len(group)
+        return len({run.model for run in group}), len(group[0].provenance.rows), len(group)
 
     rest, *others = sorted(_by(runs, key).values(), key=size, reverse=True) or [[]]
-    return rest, [SetApart(run, why(run, rest[0])) for group in others for run in group]
+    return rest, [ExcludedRun(run, why(run, rest[0])) for group in others for run in group]

@@ -8,10 +8,10 @@ from ..core.spelling import counted
 from ..core.statistics import Difference
 from ..runs.intervals import intervals
 from ..runs.scored_run import Run
-from .board import OVERALL, Board, RankedFigure
+from .board import OVERALL, Board, RankedValue
 from .formats import FormatRow
 from .notes import cells_of, format_note, formats_tried, formats_used, notes_of
-from .table import Cell, Field, Kind, Note, Table, Value, count, value
+from .table import Cell, Field, FieldType, Note, Table, Value, count, value
 
 # --- for people -----------------------------------------------------------------------------------
 
@@ -54,10 +54,10 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
 
 def _leading(board: Board) -> list[Field]:
     tried = [count("formats tried")] if formats_tried(board) else []
-    return [Field("rank", Kind.RANK), Field("model"), *tried]
+    return [Field("rank", FieldType.RANK), Field("model"), *tried]
 
 
-def _entry(board: Board, model: str, name: str, metric: str) -> RankedFigure | None:
+def _entry(board: Board, model: str, name: str, metric: str) -> RankedValue | None:
     cell = board.cells.get((model, name))
     return cell.entries.get(metric) if cell else None
 
@@ -73,7 +73,7 @@ def _rank_cell(board: Board, model: str, metric: str) -> Cell:
     return Cell(entry.rank, sign=entry.mark if entry.rank else "") if entry else Cell()
 
 
-def _cell(entry: RankedFigure | None) -> Cell:
+def _cell(entry: RankedValue | None) -> Cell:
     if entry is None:
         return Cell()
     return Cell(entry.value, entry.interval, entry.mark, best=entry.rank == 1)
@@ -136,7 +136,7 @@ def values_table(board: Board) -> Table:
     return Table("All values", fields, rows, notes_of(board), quoted=len(board.published))
 
 
-def _ranked(entry: RankedFigure | None) -> list[Value]:
+def _ranked(entry: RankedValue | None) -> list[Value]:
     if entry is None:
         return [None, None, None, None, ""]
     tests = _p_values(entry.to_above)
@@ -144,7 +144,7 @@ def _ranked(entry: RankedFigure | None) -> list[Value]:
 
 
 def _tests(name: str) -> list[Field]:
-    return [Field(name, Kind.P), Field(f"{name} (Holm)", Kind.P)]
+    return [Field(name, FieldType.P), Field(f"{name} (Holm)", FieldType.P)]
 
 
 def _p_values(found: Difference | None) -> list[Value]:
@@ -174,7 +174,7 @@ def sweep_table(board: Board) -> Table:
         rows[-1] += _p_values(one.to_reported)
         rows[-1] += [len(one.run.rows), one.run.failed]
     fields = [*RUN_FIELDS, *(value(metric.name) for metric in board.metrics)]
-    fields.append(Field(f"{board.metrics[0].name} to reported", Kind.DIFFERENCE))
+    fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
     fields += [*_tests("p to reported"), count("queries"), count("failed calls")]
     return Table("Formats", fields, rows, notes_of(board))
 
@@ -188,7 +188,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
         rows.append([run.model, question.name, question.column, question.format, len(run.rows)])
         rows[-1].append(run.failed)
         rows[-1] += [Cell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
-        rows[-1] += [run.basis.digest, str(run.path)]
+        rows[-1] += [run.provenance.digest, str(run.path)]
     fields = [*map(Field, ("model", "dataset", "column", "format")), count("queries")]
     fields += [count("failed calls"), *(value(metric.name) for metric in metrics)]
     return Table("Runs", [*fields, Field("digest"), Field("path")], rows)
@@ -202,7 +202,7 @@ def apart_table(board: Board) -> Table:
     """Make one row a run that could not be compared, with the reason."""
     metric = board.headline
     fields = [*map(Field, ("model", "dataset", "reason")), count("queries"), count("failed calls")]
-    fields += [Field(metric.name, Kind.VALUE), Field("file")]
+    fields += [Field(metric.name, FieldType.VALUE), Field("file")]
     rows: list[list[Value]] = [
         [
             run.model,

@@ -10,7 +10,7 @@ from ..core.files import atomic_write, file_sha256
 from ..core.places import image_folder
 from ..core.predictions import read_predictions, write_rows
 from ..core.run_files import RunFiles, run_of
-from ..runs.prediction_names import how_to_score
+from ..runs.prediction_names import score_command
 from ..runs.scored_run import Run, RunError
 from .private import Private
 
@@ -25,7 +25,7 @@ def check_whole(run: Run) -> None:
         if not path.is_file():
             raise RunError(
                 f"{path} is gone: without it nobody can check the figures; bring it back, or score "
-                f"the predictions again: {how_to_score(run.path, run.question.name)}"
+                f"the predictions again: {score_command(run.path, run.question.name)}"
             )
 
 
@@ -44,7 +44,7 @@ def private_of(runs: Iterable[Run]) -> Private:
 
 def _checkpoint(run: Run) -> Iterator[Path]:
     """Yield the folder of a checkpoint, which every record of a reply names."""
-    identity = run.basis.identity
+    identity = run.provenance.identity
     checkpoint = identity.answering.checkpoint if identity else None
     if checkpoint and Path(checkpoint).is_absolute():
         yield Path(checkpoint)
@@ -58,7 +58,7 @@ def names_of(runs: Sequence[Run]) -> list[str]:
     """
     stems = [run.path.stem for run in runs]
     names = [
-        stem if stems.count(stem) == 1 else f"{run.basis.digest}/{stem}"
+        stem if stems.count(stem) == 1 else f"{run.provenance.digest}/{stem}"
         for stem, run in zip(stems, runs, strict=True)
     ]
     for at, name in enumerate(names):

@@ -17,7 +17,7 @@ class SearchError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedFormat:
     """Why a race stopped asking in a format.
 
     ``round`` counts from 1; ``queries`` is the number that the format had been asked by then, of
@@ -35,7 +35,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class CellResult:
     """The score of one cell; ``path`` is its prediction file.
 
     ``rows`` of the ``of`` rows of its table were asked, those that ``failed`` too.
@@ -53,7 +53,7 @@ class Result:
     of: int
     compared: bool = True
     coords_doubt: str | None = None
-    dropped: Dropped | None = None
+    dropped: DroppedFormat | None = None
 
     @property
     def figures(self) -> Mapping[str, float | None]:
@@ -61,10 +61,10 @@ class Result:
         return figures(benchmark_of(self.question).metrics, self.sums)
 
 
-def result_of(run: RunScore, path: Path) -> Result:
+def result_of(run: RunScore, path: Path) -> CellResult:
     """What is kept of a score in memory."""
     sums, rows, coords_doubt = run.sums, len(run.rows), run.coords_doubt
-    return Result(
+    return CellResult(
         run.model,
         run.task.question,
         sums,
@@ -76,7 +76,7 @@ def result_of(run: RunScore, path: Path) -> Result:
     )
 
 
-def refuse_unanswered(results: Iterable[Result]) -> None:
+def refuse_unanswered(results: Iterable[CellResult]) -> None:
     """Refuse to compare formats where a cell was not answered at all.
 
     Raises:

@@ -7,13 +7,7 @@ from pathlib import Path
 
 from ..core.files import atomic_write
 from .board import HOME, Board
-from .errors import errors_table, lost_table
-from .openvlm import NO_META, Meta, as_openvlm
-from .render import markdown_page, to_csv, to_latex
-from .sheet import write_sheets
-from .slices import slices_table, slices_tables
-from .table import Table
-from .tables import (
+from .board_tables import (
     APART,
     apart_table,
     formats_table,
@@ -22,9 +16,15 @@ from .tables import (
     sweep_table,
     values_table,
 )
+from .error_tables import errors_table, lost_table
+from .openvlm import NO_META, Meta, to_openvlm
+from .render import markdown_page, to_csv, to_latex
+from .slices import slices_table, slices_tables
+from .table import Table
+from .workbook import write_sheets
 
 
-def folder_of(board: Board, out: Path) -> Path:
+def board_folder(board: Board, out: Path) -> Path:
     """Return where the files of a leaderboard go: FindIt's into ``out``, others below it."""
     return out if board.benchmark.name == HOME else out / board.benchmark.name
 
@@ -45,7 +45,7 @@ def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -
     if not lists["slices.csv"].rows:
         del lists["slices.csv"]
     texts = {name: to_csv(table) for name, table in lists.items()}
-    texts["leaderboard.json"] = as_openvlm(board, time, meta)
+    texts["leaderboard.json"] = to_openvlm(board, time, meta)
     texts["leaderboard.md"] = as_markdown(board)
     texts["leaderboard.tex"] = as_latex(board)
     for name, text in texts.items():

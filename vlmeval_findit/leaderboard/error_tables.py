@@ -11,17 +11,17 @@ from ..core.metric import Better, Metric
 from ..core.statistics import Difference
 from ..runs.intervals import intervals
 from ..runs.rejection import shares_of
-from ..runs.run_errors import Loss, NoErrorsError, Part, errors_of, points_of
+from ..runs.run_errors import ErrorCost, NoErrorsError, SliceErrors, error_points, errors_of
 from ..runs.salvage import steps_of, taken
 from ..runs.scored_run import Run
 from ..runs.twins import Syntax
 from .board import Board
+from .board_tables import RUN_FIELDS, run_cells
 from .formats import FormatRow
 from .notes import cells_of
-from .table import Cell, Field, Kind, Note, Table, Value, count, value
-from .tables import RUN_FIELDS, run_cells
+from .table import Cell, Field, FieldType, Note, Table, Value, count, value
 
-_POINTS = Field("points", Kind.DIFFERENCE, interval=True)
+_POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
 _MOSTLY, _MOSTLY_OF_MODEL = 2, 3
 _LEAST = 0.05
 """Fewer points are shown as 0.0."""
@@ -43,7 +43,7 @@ def lost_table(board: Board) -> Table:
     rows: list[list[Value]] = []
     for model, mine in runs.items():
         try:
-            found = [points_of(run) for run in mine]
+            found = [error_points(run) for run in mine]
         except NoErrorsError:
             continue
         means = {key: fmean(points[key] for points in found) for key in names}
@@ -51,7 +51,7 @@ def lost_table(board: Board) -> Table:
         score = fmean(analysis.score.value(run.sums) or 0 for run in mine)
         mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_MOSTLY_OF_MODEL])
         rows.append([model, score, sum(means.values()), mostly])
-    fields = [Field("model"), *(Field(name, Kind.VALUE) for name in ("score", "lost"))]
+    fields = [Field("model"), *(Field(name, FieldType.VALUE) for name in ("score", "lost"))]
     return Table("What was lost", [*fields, Field("mostly by")], rows)
 
 
@@ -73,13 +73,13 @@ def errors_table(board: Board) -> Table:
         for error_type in error_types:
             loss = losses.get(error_type.key)
             rows[-1] += [Cell(loss.points, loss.interval), loss.events] if loss else [None, None]
-    fields = [*RUN_FIELDS, Field(analysis.score.name, Kind.VALUE)]
+    fields = [*RUN_FIELDS, Field(analysis.score.name, FieldType.VALUE)]
     for error_type in error_types:
         fields += [value(error_type.name), count(f"{error_type.name} events")]
     return Table("Errors", fields, rows)
 
 
-def _losses(one: FormatRow) -> Mapping[str, Loss]:
+def _losses(one: FormatRow) -> Mapping[str, ErrorCost]:
     """Return the losses of a run by the keys of their types; empty where none were counted."""
     try:
         return {loss.error_type.key: loss for loss in errors_of(one.run)}
@@ -90,7 +90,7 @@ def _losses(one: FormatRow) -> Mapping[str, Loss]:
 # --- of one run -----------------------------------------------------------------------------------
 
 
-def losses_table(run: Run, losses: Sequence[Loss]) -> Table:
+def losses_table(run: Run, losses: Sequence[ErrorCost]) -> Table:
     """Make one row an error type that a run has: its events, and the points that it took."""
     score = run.benchmark.errors.score
     reached, lost = score.value(run.sums), sum(loss.points for loss in losses)
@@ -109,7 +109,7 @@ def losses_table(run: Run, losses: Sequence[Loss]) -> Table:
 
 
 def loss_differences_table(
-    other: Run, losses: Sequence[Loss], differences: Mapping[str, Difference]
+    other: Run, losses: Sequence[ErrorCost], differences: Mapping[str, Difference]
 ) -> Table:
     """Make one row an error type: the points that it took of a run minus those of another."""
     rows: list[list[Value]] = [
@@ -122,7 +122,7 @@ def loss_differences_table(
         if (found := differences.get(loss.error_type.key)) is not None
     ]
     rows.append(["lost in all", sum(found.value for found in differences.values()), ""])
-    fields = [Field("error type"), _POINTS, Field("p (Holm)", Kind.P)]
+    fields = [Field("error type"), _POINTS, Field("p (Holm)", FieldType.P)]
     return Table(f"against {other.model} on {other.question.name}", fields, rows)
 
 
@@ -134,11 +134,11 @@ def syntax_table(found: Syntax) -> Table:
         ["sight costs the rest", "", found.sight],
     ]
     return Table(
-        "constrained to the format", [Field("part"), Field("score", Kind.VALUE), _POINTS], rows
+        "constrained to the format", [Field("part"), Field("score", FieldType.VALUE), _POINTS], rows
     )
 
 
-def parts_table(analysis: ErrorAnalysis, by: str, parts: Sequence[Part]) -> Table:
+def parts_table(analysis: ErrorAnalysis, by: str, parts: Sequence[SliceErrors]) -> Table:
     """Make one row a part of a run's queries, the whole first: what it lost, and mostly by what."""
     names = {one.key: one.name for one in analysis.error_types}
     rows: list[list[Value]] = [["lost in all", "", sum(part.total for part in parts), ""]]
@@ -146,7 +146,7 @@ def parts_table(analysis: ErrorAnalysis, by: str, parts: Sequence[Part]) -> Tabl
         most = sorted(part.points.items(), key=lambda item: -item[1])[:_MOSTLY]
         mostly = ", ".join(names[key] for key, points in most if points)
         rows.append([part.name, sum(part.events.values()), part.total, mostly])
-    fields = [Field(f"by {by}"), count("events"), Field("points", Kind.VALUE), Field("mostly")]
+    fields = [Field(f"by {by}"), count("events"), Field("points", FieldType.VALUE), Field("mostly")]
     return Table(f"Errors by {by}", fields, rows)
 
 

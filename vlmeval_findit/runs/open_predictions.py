@@ -13,8 +13,8 @@ from ..core.predictions import PredictionError, read_predictions
 from ..core.question import AnyTask, rows_text
 from ..core.replies import Reply
 from ..core.settings import Settings, settings_from
-from .plugins import otherwise
-from .prediction_names import split_name
+from .plugins import plugin_conflicts
+from .prediction_names import parse_prediction_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
         IdentityError: something contradicts what the run recorded, and is not forced.
     """
     identity = read_identity(path)
-    against = otherwise(identity.plugins if identity else {})
+    against = plugin_conflicts(identity.plugins if identity else {})
     # Without a plug-in neither dataset nor space may be known here: that would be said instead.
     _overruled(against, settings, str(path))
     model, name = _named(path, dataset, identity)
@@ -127,7 +127,7 @@ def refuse_variable(settings: Settings, spaces: Sequence[Contradiction], where: 
 def _named(path: Path, dataset: str | None, identity: Identity | None) -> tuple[str, str]:
     """Model and dataset of a prediction file."""
     try:
-        model, named = split_name(path)
+        model, named = parse_prediction_name(path)
     except PredictionError:
         if identity is not None:
             model, named = identity.model, identity.dataset

@@ -18,9 +18,9 @@ from ..core.spelling import counted
 from ..leaderboard.slices import run_slices_table
 from ..report.transcripts import Transcript, gather
 from ..runs.scored_run import Run
-from .copies import check_whole, private_of
+from .parquet import run_rows
 from .private import Private
-from .tables import run_rows
+from .run_copies import check_whole, private_of
 
 KEY = "findit.run"
 """The tag by which a logged run is known again."""
@@ -62,7 +62,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class TrackedRun:
     """A run as a tracker takes it, without secrets and paths of this machine."""
 
     run: Run
@@ -78,7 +78,7 @@ def log_each(
     runs: Sequence[Run],
     pictures: int,
     known: Callable[[str], bool],
-    log: Callable[[Tracked], None],
+    log: Callable[[TrackedRun], None],
 ) -> Iterator[str]:
     """Log those runs that a tracker does not know.
 
@@ -108,7 +108,7 @@ def log_each(
         figures = dict(_figures(row)) | dict(_of_slices(run_slices_table(run).records()))
         name = private.in_record(f"{run.model} {run.question.name}")
         params = {name: private.in_record(text) for name, text in _params(row)}
-        log(Tracked(run, key, name, params, figures, worst, private))
+        log(TrackedRun(run, key, name, params, figures, worst, private))
         new += 1
     before = "" if new == len(runs) else "; the others were there before, and stay as they are"
     yield f"{new:,} of {counted(len(runs), 'run')} logged now{before}"
@@ -118,10 +118,10 @@ def log_each(
 
 def key_of(run: Run) -> str:
     """Return what a run is known by: who was asked what, the answers, and how they are scored."""
-    basis = run.basis
+    provenance = run.provenance
     sums = sorted((name, round(value, 6)) for name, value in run.sums.items())
-    said = [run.model, run.question.name, basis.digest, basis.predictions_sha256, sums]
-    return sha256_of(json.dumps([*said, basis.spaces], sort_keys=True).encode())[:32]
+    said = [run.model, run.question.name, provenance.digest, provenance.predictions_sha256, sums]
+    return sha256_of(json.dumps([*said, provenance.spaces], sort_keys=True).encode())[:32]
 
 
 def plain_name(text: str) -> str:

@@ -26,7 +26,7 @@ from ..core.messages import located
 from ..core.places import image_folder
 from ..data.sources import Source
 from ..models.row import ModelRow
-from .check import Finding, Findings
+from .benchmark_check import Finding, Findings
 
 # --- a model --------------------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from ..boxes.confidences import DEFINITIONS
 from ..core.evidence import FEWEST
 from ..core.statistics import DRAWN, Interval
-from ..runs.confidences import ORDERS, Figure, Judged, Ranked, Sureness
-from .table import Cell, Field, Kind, Note, Table, Value, count, value
+from ..runs.confidences import ORDERS, CalibrationResult, Figure, Ranked, RankingResult
+from .table import Cell, Field, FieldType, Note, Table, Value, count, value
 
 
-def ranking_table(run: Judged) -> Table:
+def ranking_table(run: RankingResult) -> Table:
     """Make one row an order of the boxes: average precision, and its gain over the output's."""
     random = run.at_random
     rows: list[list[Value]] = [["at random", _spread(random.ap), "", _spread(random.ap50), ""]]
@@ -19,7 +19,7 @@ def ranking_table(run: Judged) -> Table:
     rows += [[f"by {one.definition}", *_ranked(one.ranked)] for one in run.by_definition]
     fields = [Field("boxes ranked")]
     for name in ("AP", "AP50"):
-        fields += [value(name), Field(f"{name} gain", Kind.DIFFERENCE)]
+        fields += [value(name), Field(f"{name} gain", FieldType.DIFFERENCE)]
     return Table(f"{run.model} on {run.dataset}", fields, rows)
 
 
@@ -40,19 +40,19 @@ def _with_gain(one: Figure) -> list[Value]:
     return [Cell(one.value, one.interval), Cell(one.gain, sign="≈" if is_near else "")]
 
 
-def calibration_table(run: Judged) -> Table:
+def calibration_table(run: RankingResult) -> Table:
     """Make one row a definition of confidence: its error, and the best threshold."""
     fields = [
         Field("confidence"),
-        Field("ECE", Kind.VALUE),
-        Field("best cut", Kind.PROBABILITY, interval=True),
-        *(Field(name, Kind.VALUE) for name in ("F1 there", "elsewhere", "uncut")),
+        Field("ECE", FieldType.VALUE),
+        Field("best cut", FieldType.PROBABILITY, interval=True),
+        *(Field(name, FieldType.VALUE) for name in ("F1 there", "elsewhere", "uncut")),
         count("unsure"),
     ]
     return Table("Calibration", fields, list(map(_calibrated, run.by_definition)))
 
 
-def _calibrated(one: Sureness) -> list[Value]:
+def _calibrated(one: CalibrationResult) -> list[Value]:
     error = None if one.error is None else 100 * one.error
     cut = one.threshold
     if cut is None:
@@ -61,7 +61,7 @@ def _calibrated(one: Sureness) -> list[Value]:
     return [one.definition, error, best, cut.f1, cut.elsewhere, cut.without, one.unsure]
 
 
-def legend(runs: Sequence[Judged]) -> Note:
+def legend(runs: Sequence[RankingResult]) -> Note:
     """Say what the words of the tables mean."""
     there = {one.definition for run in runs for one in run.by_definition}
     lines = [f"{name}: {row.means}" for name, row in DEFINITIONS.items() if name in there]
