@@ -252,7 +252,7 @@ def test_a_reward_is_the_score_of_the_query_alone(pairs: list[tuple[str | None, 
             continue
         assert alone["adherence"] == row.sums["adherent"]
         if truths[at]:
-            assert alone["f1"] == pytest.approx(BENCHMARK.goodness(row) / 100)
+            assert alone["f1"] == pytest.approx(BENCHMARK.query_score(row) / 100)
             assert alone["iou"] == pytest.approx(row.sums["iou_sum"] / row.sums["n_gt"])
         else:
             assert alone["f1"] == alone["iou"] == row.sums.get("negatives_rejected", 0)

@@ -17,26 +17,26 @@ from vlmeval_findit.boxes import assignment, matching
 from vlmeval_findit.boxes.assignment import assign_sparse
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
-from vlmeval_findit.boxes.representation import Judging
+from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.marks.region import packed_mask
 
 Query = tuple[Reading, Truth]
 SIDE = 100
 LABELS = ["cat", "Dog.", "dog", "a  b"]
 
-OVERLAP, INSIDE = Judging.BY_OVERLAP, Judging.BY_LYING_INSIDE
+OVERLAP, INSIDE = MatchRule.BOX_OVERLAP, MatchRule.POINT_IN_OBJECT
 
 
-def matched(query: Query, judged: Judging = OVERLAP) -> Matched:
-    return match([query[0]], [query[1]], None, judged)[0]
+def matched(query: Query, match_rule: MatchRule = OVERLAP) -> Matched:
+    return match([query[0]], [query[1]], None, match_rule)[0]
 
 
-def sparsely(query: Query, judged: Judging = OVERLAP, cells: int = 7) -> Matched:
+def sparsely(query: Query, match_rule: MatchRule = OVERLAP, cells: int = 7) -> Matched:
     """The same with no pair too few for the way of very many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "_PAIRS", 0)
         patch.setattr(assignment, "CELLS", cells)
-        return matched(query, judged)
+        return matched(query, match_rule)
 
 
 def pair_runs(found: Matched, frames: Sequence[int]) -> list[tuple[int, int]]:
@@ -118,12 +118,12 @@ def ugly(draw: st.DrawFn) -> Query:
     )
 
 
-@pytest.mark.parametrize("judged", [OVERLAP, INSIDE])
+@pytest.mark.parametrize("match_rule", [OVERLAP, INSIDE])
 @given(ugly(), st.integers(1, 50))
 def test_the_total_and_the_number_of_pairs_are_those_of_the_whole_table(
-    judged: Judging, query: Query, cells: int
+    match_rule: MatchRule, query: Query, cells: int
 ) -> None:
-    whole, found = matched(query, judged), sparsely(query, judged, cells)
+    whole, found = matched(query, match_rule), sparsely(query, match_rule, cells)
     assert total(found) == pytest.approx(total(whole), abs=1e-5)
     frames = query[1].frames
     assert pair_runs(found, frames) == pair_runs(whole, frames)

@@ -1,4 +1,4 @@
-"""Points: read, judged by lying inside, counted, compared with points alone, and shown."""
+"""Points: read, matched, counted, compared with points alone, and shown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from vlmeval_findit.boxes.confidences import confidences
 from vlmeval_findit.boxes.matching import match, points_inside
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reading, Reason, Truth
-from vlmeval_findit.boxes.representation import GRID, Judging, ReplyFormat
+from vlmeval_findit.boxes.representation import GRID, MatchRule, ReplyFormat
 from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.boxes.spaces import ToPixels
 from vlmeval_findit.boxes.spans import places
@@ -213,7 +213,7 @@ MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
     reading = Reading(at(*points), tuple(labels), (), None)  # type: ignore[arg-type]
-    (found,) = match([reading], [truth], None, Judging.BY_LYING_INSIDE)
+    (found,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
     return [*found.hits]
 
 
@@ -256,8 +256,8 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     truths = [MASKED, Truth((BOX,), (0,)), Truth((), ()), MASKED]
     readings = [Reading(at((40, 20), (15, 30)), (), (), None)] * 4  # type: ignore[arg-type]
     maps = [ToPixels(), ToPixels(1, 2), ToPixels(), ToPixels(0.5, 0.5)]
-    together = match(readings, truths, maps, Judging.BY_LYING_INSIDE)
-    apart = [match([r], [t], [s], Judging.BY_LYING_INSIDE)[0]
+    together = match(readings, truths, maps, MatchRule.POINT_IN_OBJECT)
+    apart = [match([r], [t], [s], MatchRule.POINT_IN_OBJECT)[0]
              for r, t, s in zip(readings, truths, maps, strict=True)]  # fmt: skip
     assert together == apart
     assert [one.hits for one in together] == [(True,), (True,), (), (False,)]
@@ -275,7 +275,7 @@ def test_points_inside_are_counted_in_parts_of_any_size(
     points = at((15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75))
     reading = Reading(points, (), (), None)  # type: ignore[arg-type]
     truth = Truth((BOX, (70.0, 70.0, 80.0, 80.0)), (0, 0), masks=(packed_mask(L_SHAPE), None))
-    (found,) = match([reading], [truth], None, Judging.BY_LYING_INSIDE)
+    (found,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
     assert points_inside(found, reading, truth) == 4
 
 
@@ -438,7 +438,7 @@ def test_a_point_is_drawn_as_a_cross() -> None:
         ("FindIt_Pascal_point_json_point_2d_decomposed", "names its own keys"),
         ("FindIt_Pascal_point_text_point_2d", "text replies have neither"),
         ("FindIt_Pascal_points_text", "no representation 'points': did you mean point?"),
-        ("FindIt_RefL4Full_val_point_text", "judged by overlap: point is by lying inside"),
+        ("FindIt_RefL4Full_val_point_text", "matched by box overlap, point by point in object"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_a_reason(name: str, why: str) -> None:
@@ -460,7 +460,7 @@ def test_a_name_says_its_key_where_it_is_not_the_default(name: str) -> None:
     variant = names.parse(f"FindIt_{name}")
     assert variant.name == f"FindIt_{name}"
     assert format_problem(variant) is None
-    assert variant.judged is Judging.BY_LYING_INSIDE
+    assert variant.match_rule is MatchRule.POINT_IN_OBJECT
 
 
 def test_all_representations_are_those_of_the_paper() -> None:

@@ -33,7 +33,7 @@ __all__ = ["letters", "runs", "world"]
 GOOD_AND_POOR = (Side("Good", ""), Side("Poor", ""))
 
 
-def board_of(folder: Path, keep: RowData = RowData.GOODNESS) -> Board:
+def board_of(folder: Path, keep: RowData = RowData.QUERY_SCORES) -> Board:
     return boards(load_runs([folder], keep=keep))[0]
 
 
@@ -46,7 +46,7 @@ def test_pages_are_those_of_whole_rows(
 ) -> None:
     """With all answers, with a choice of them, in one file and beside it."""
     made: dict[RowData, dict[str, bytes]] = {}
-    for keep in (RowData.DETAILS, RowData.GOODNESS):
+    for keep in (RowData.DETAILS, RowData.QUERY_SCORES):
         for board in boards(load_runs([runs.runs], keep=keep)):
             path = tmp_path / keep.name / board.benchmark.name / "report.html"
             path.parent.mkdir(parents=True)
@@ -54,12 +54,14 @@ def test_pages_are_those_of_whole_rows(
         folder = tmp_path / keep.name
         files = (file for file in folder.rglob("*") if file.is_file())
         made[keep] = {str(file.relative_to(folder)): file.read_bytes() for file in files}
-    assert made[RowData.GOODNESS] == made[RowData.DETAILS]
+    assert made[RowData.QUERY_SCORES] == made[RowData.DETAILS]
     assert {"FindIt/report.html", "Letters/report.html"} <= set(made[RowData.DETAILS])
 
 
 def test_rows_are_read_again_with_their_details(runs: World) -> None:
-    whole, few = (load_runs([runs.runs], keep=keep) for keep in (RowData.DETAILS, RowData.GOODNESS))
+    whole, few = (
+        load_runs([runs.runs], keep=keep) for keep in (RowData.DETAILS, RowData.QUERY_SCORES)
+    )
     for ours, theirs in zip(whole, few, strict=True):
         assert isinstance(theirs.rows, RowTable)
         assert list(read_details(theirs)) == list(ours.rows) == list(read_details(ours))
@@ -68,16 +70,17 @@ def test_rows_are_read_again_with_their_details(runs: World) -> None:
             read_details(theirs, some) == read_details(ours, some) == [ours.rows[at] for at in some]
         )
         assert read_details(theirs, []) == []
-        assert theirs.goodness == ours.goodness
+        assert theirs.query_scores == ours.query_scores
 
 
 def test_a_goodness_that_needs_details_has_them(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.predict("A", PASCAL, speaking(PASCAL, 0.7))
-    monkeypatch.setattr(FindIt, "goodness", lambda self, row: 10.0 * len(row.details["boxes"]))
+    monkeypatch.setattr(FindIt, "query_score", lambda self, row: 10.0 * len(row.details["boxes"]))
     pages = [
-        make_page(board_of(world.runs, keep), NOW) for keep in (RowData.GOODNESS, RowData.DETAILS)
+        make_page(board_of(world.runs, keep), NOW)
+        for keep in (RowData.QUERY_SCORES, RowData.DETAILS)
     ]
     assert pages[0] == pages[1]
 
@@ -114,7 +117,7 @@ def test_of_the_answers_that_are_not_shown_no_line_is_read(
 ) -> None:
     world.predict("A", PASCAL, speaking(PASCAL, 0.5))
     world.predict("B", PASCAL, speaking(PASCAL, 0.5, 20))
-    found, _ = gather(load_runs([world.runs], keep=RowData.GOODNESS))
+    found, _ = gather(load_runs([world.runs], keep=RowData.QUERY_SCORES))
     choice = Choice.among(found, 8)
     read: list[str] = []
     row_of = scored_run.row_of
@@ -160,7 +163,7 @@ def test_a_run_that_changes_meanwhile_is_refused_and_the_old_page_stays(
     details = run_of(world.predict("A", PASCAL, speaking(PASCAL, 0.5))).details
     world.predict("A", TEXT, speaking(TEXT, 0.5))
     board, out = (
-        make_board(load_runs([world.runs], keep=RowData.GOODNESS)),
+        make_board(load_runs([world.runs], keep=RowData.QUERY_SCORES)),
         tmp_path / "report.html",
     )
     write_page(out, board, NOW)

@@ -40,7 +40,7 @@ def test_failed_calls_and_reasons(world: World) -> None:
     assert first.failed
     assert first.reason == "failed call"
     assert first.sums["n_gt_failed"] == 2
-    assert run.benchmark.goodness(first) == 0
+    assert run.benchmark.query_score(first) == 0
     run = world.run("Talks", JSON, saying("I see a cat."))
     assert {row.reason for row in run.rows} == {Reason.NOT_JSON.value}
 

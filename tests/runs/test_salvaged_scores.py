@@ -261,7 +261,7 @@ def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> Non
     for row in rejecting.rows[:8]:
         rejected = row.sums.get(Outcome.REJECTED.sum, 0)
         assert row.sums.get(ERROR_TYPES[Kind.REJECTED].key, 0) == rejected
-        assert rejecting.benchmark.goodness(row) == 100 * rejected
+        assert rejecting.benchmark.query_score(row) == 100 * rejected
 
 
 @pytest.mark.parametrize("video", [VIDEO, VIDEO_TEXT], ids=str)

@@ -12,7 +12,7 @@ from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.scoring import MatchedReply, scored_row
 from ..boxes.matching import match
 from ..boxes.records import Reading, Truth
-from ..boxes.representation import Judging
+from ..boxes.representation import MatchRule
 from ..core.drawing import DrawnBox, Role
 from ..core.image_files import decode
 from ..core.replies import Reply
@@ -112,16 +112,16 @@ def _boxes(
 ) -> tuple[DrawnBox, ...]:
     """Return the boxes of a frame with their roles, as the report has them."""
     right = truth if isinstance(truth, Truth) else truth_from(truth)
-    judged = Judging.BY_OVERLAP
+    match_rule = MatchRule.BOX_OVERLAP
     if isinstance(answer, Read):
-        judged = answer.judged
+        match_rule = answer.match_rule
         reading = Reading(answer.boxes, answer.labels, answer.frames, answer.reason)
     else:
         reading = Reading(truth_from(answer).boxes, (), (), None)
-    (matched,) = match([reading], [right], judged=judged)
+    (matched,) = match([reading], [right], match_rule=match_rule)
     count = max((frame, *right.frames, *reading.frames)) + 1
     query = Query(0, "", *size, ("",) * count, right)
-    found = MatchedReply(query, Reply(0, ""), reading, matched, judged=judged)
+    found = MatchedReply(query, Reply(0, ""), reading, matched, match_rule=match_rule)
     row = scored_row(found)
     return drawing.draw(query, row).pictures[frame].boxes
 

@@ -169,7 +169,7 @@ def _scored(run: Run) -> Iterator[tuple[ScoredRow, dict[str, Any]]]:
             "format": run.question.format,
             "index": row.index,
             **_call(replies.get(row.index)),
-            "score": run.benchmark.goodness(row),
+            "score": run.benchmark.query_score(row),
             "failed": row.failed,
             "reason": row.reason,
             "errors": list(errors),

@@ -9,7 +9,7 @@ from ..benchmarks.findit.metrics import Outcome, outcome
 from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.scoring import match_replies
 from ..boxes.records import Reason, Truth
-from ..boxes.representation import Corners, Judging
+from ..boxes.representation import Corners, MatchRule
 from ..runs.open_predictions import check_replies
 from .given import Size, sizes_of
 from .questions import ReplyLike, SpaceLike, replies_of, settings_of, task_of, variant_of
@@ -42,7 +42,7 @@ class Read:
 
     ``boxes[i]`` is (x1, y1, x2, y2) in pixels of the original picture, ``labels[i]`` its label
     (empty where the query has one label), ``frames[i]`` its frame, counted from 0 (empty for one
-    picture).  Points are boxes without extent, and ``judged`` says so.  ``reason`` says why the
+    picture).  Points are boxes without extent, and ``match_rule`` says so.  ``reason`` says why the
     reply is not as its format prescribes (None: it is); boxes may have been read all the same.
     """
 
@@ -51,7 +51,7 @@ class Read:
     frames: tuple[int, ...]
     reason: Reason | None
     kind: Kind
-    judged: Judging = Judging.BY_OVERLAP
+    match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
 
 _NOTHING = Truth((), ())
@@ -107,5 +107,5 @@ def read(
         one.reading.frames,
         one.reading.reason,
         _KINDS[outcome(one.reply, one.reading, one.salvaged)],
-        one.judged,
+        one.match_rule,
     )

@@ -131,8 +131,8 @@ def _rewards(
     true = truths_of(truths, variant)
     read = reader(variant.reply)
     readings = [read_reply(reply, read) for reply in replies]
-    matched = match(readings, true, [to_pixels(space, *size) for size in sizes], variant.judged)
-    counted = list(map(RULES[variant.judged].sums, readings, matched, true))
+    matched = match(readings, true, [to_pixels(space, *size) for size in sizes], variant.match_rule)
+    counted = list(map(RULES[variant.match_rule].sums, readings, matched, true))
     found = metric.values(_columns(metric, counted))
     if metric.key != _KEYS["adherence"]:
         empty = [at for at, truth in enumerate(true) if not truth.boxes]
@@ -174,7 +174,7 @@ def _columns(metric: Metric, rows: Sequence[Mapping[str, float]]) -> dict[str, R
 
 def _metric(by: str, variant: Variant) -> Metric:
     """Return the metric that is the reward."""
-    there = {metric.key: metric for metric in RULES[variant.judged].metrics}
+    there = {metric.key: metric for metric in RULES[variant.match_rule].metrics}
     if by not in _KEYS:
         raise ValueError(f"by: no reward {by!r}{nearest(by, _KEYS)}")
     if _KEYS[by] not in there:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .assignment import assign, assign_sparse
 from .records import NO_BOX, Matched, Reading, Truth
-from .representation import Judging
+from .representation import MatchRule
 from .spaces import ToPixels
 
 HIT = 0.5  # IoU from which a matched box counts as found
@@ -51,7 +51,7 @@ def match(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     maps: Sequence[ToPixels] | None = None,
-    judged: Judging = Judging.BY_OVERLAP,
+    match_rule: MatchRule = MatchRule.BOX_OVERLAP,
 ) -> list[Matched]:
     """Match readings with truths in pixels; ``maps`` convert readings to pixels, per query."""
     if maps is None:
@@ -60,16 +60,16 @@ def match(
     results: list[Matched] = []
     # Queries without pairs count too, so a batch has at most _BATCH queries.
     for part in in_parts(np.maximum(pairs, _PAIRS // _BATCH), _PAIRS):
-        results += _match_batch(readings[part], truths[part], maps[part], judged)
+        results += _match_batch(readings[part], truths[part], maps[part], match_rule)
     for at, truth in enumerate(truths):
         if truth.ignored and results[at].boxes:
-            places = _not_counted(results[at], readings[at], truth, judged)
+            places = _not_counted(results[at], readings[at], truth, match_rule)
             results[at] = results[at]._replace(ignored=places)
     return results
 
 
 def _not_counted(
-    matched: Matched, reading: Reading, truth: Truth, judged: Judging
+    matched: Matched, reading: Reading, truth: Truth, match_rule: MatchRule
 ) -> tuple[int, ...]:
     """Return the places of boxes that are no hit but find an ignored object."""
     hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
@@ -77,16 +77,18 @@ def _not_counted(
     for at, key in enumerate(_keys(matched.boxes, reading.frames, reading.labels)):
         if at not in hits:
             waiting.setdefault(key, []).append(at)
-    said = _narrowed(np.array(matched.boxes, dtype=np.float64), judged)
+    said = _narrowed(np.array(matched.boxes, dtype=np.float64), match_rule)
     found: set[int] = set()
     for other in truth.ignored:
         places = waiting.get((other.frame, plain_label(other.label)), [])
-        box = np.tile(_narrowed(np.array(other.box, dtype=np.float64), judged), (len(places), 1))
-        if other.crowd and judged is Judging.BY_OVERLAP:
+        box = np.tile(
+            _narrowed(np.array(other.box, dtype=np.float64), match_rule), (len(places), 1)
+        )
+        if other.crowd and match_rule is MatchRule.BOX_OVERLAP:
             values = _share(said[places], box)
         else:
             alone = Truth((other.box,), (0,), masks=(other.mask,))
-            values = _values(judged, said[places], box, [alone], np.zeros_like(places, np.intp))
+            values = _values(match_rule, said[places], box, [alone], np.zeros_like(places, np.intp))
         found.update(at for at, hit in zip(places, (values >= HIT).tolist(), strict=True) if hit)
     return tuple(sorted(found))
 
@@ -106,17 +108,17 @@ def _match_batch(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     maps: Sequence[ToPixels],
-    judged: Judging,
+    match_rule: MatchRule,
 ) -> list[Matched]:
     predicted = [len(reading.boxes) for reading in readings]
     expected = [len(truth.boxes) for truth in truths]
     pixels = _in_pixels(_boxes(readings, sum(predicted)), maps, predicted)
     targets = _boxes(truths, sum(expected))
-    said, true = (_narrowed(boxes, judged) for boxes in (pixels, targets))
+    said, true = (_narrowed(boxes, match_rule) for boxes in (pixels, targets))
     labels = label_numbers(readings, truths)
 
     def compare(left: Indices, right: Indices) -> _Compared:
-        ious = _values(judged, said[left], true[right], truths, right)
+        ious = _values(match_rule, said[left], true[right], truths, right)
         agree = None if labels is None else labels[0][left] == labels[1][right]
         cost = np.float32(1) - ious
         return _Compared(ious, agree, cost if agree is None else cost - agree)
@@ -170,16 +172,20 @@ def _in_pixels(
     return pixels
 
 
-def _narrowed(boxes: NDArray[np.float64], judged: Judging) -> Boxes:
+def _narrowed(boxes: NDArray[np.float64], match_rule: MatchRule) -> Boxes:
     with np.errstate(over="ignore"):
-        return boxes.astype(np.float32) if judged is Judging.BY_OVERLAP else boxes
+        return boxes.astype(np.float32) if match_rule is MatchRule.BOX_OVERLAP else boxes
 
 
 def _values(
-    judged: Judging, said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices
+    match_rule: MatchRule, said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices
 ) -> Array:
     """Return the value, 0 to 1, of pairs of an answer and an object: a hit from HIT on."""
-    return iou(said, true) if judged is Judging.BY_OVERLAP else lies_in(said, true, truths, objects)
+    return (
+        iou(said, true)
+        if match_rule is MatchRule.BOX_OVERLAP
+        else lies_in(said, true, truths, objects)
+    )
 
 
 def _share(said: Boxes, true: Boxes) -> Boxes:

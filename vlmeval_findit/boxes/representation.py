@@ -19,11 +19,11 @@ Numbers = Sequence[float]  # Of one box, in the order of its representation
 NO_RECTANGLE: Corners = (0.0, 0.0, 0.0, 0.0)
 
 
-class Judging(Enum):
+class MatchRule(Enum):
     """How an answer is compared with an object; results of the two are never compared."""
 
-    BY_OVERLAP = "by overlap"  # A box, by its IoU with the object's
-    BY_LYING_INSIDE = "by lying inside"  # A point in the object's mask, else box
+    BOX_OVERLAP = "box overlap"  # A box, by its IoU with the object's
+    POINT_IN_OBJECT = "point in object"  # A point in the object's mask, else box
 
 
 CLASS_KEY = "class_name"  # Placeholder: the label itself is the key
@@ -43,7 +43,7 @@ class Representation:
     to_corners: Callable[[Numbers], Corners]  # Never raises on finite numbers
     # Its inverse where x_min < x_max, y_min < y_max
     from_corners: Callable[[Corners], tuple[float, ...]]
-    judged: Judging = Judging.BY_OVERLAP
+    match_rule: MatchRule = MatchRule.BOX_OVERLAP
     json_keys: tuple[str, ...] = BOX_KEYS  # The default first
     never_beside: frozenset[str] = frozenset()  # Keys beside which ``keys`` mean something else
 
@@ -152,7 +152,7 @@ _NAMED = (
         keys=("x", "y"),
         to_corners=lambda n: (n[0], n[1], n[0], n[1]),
         from_corners=_centre,
-        judged=Judging.BY_LYING_INSIDE,
+        match_rule=MatchRule.POINT_IN_OBJECT,
         json_keys=POINT_KEYS,
         # {"x": 1, "y": 2, "width": 3, "height": 4} is a box; its corner is no answer.
         never_beside=frozenset(("width", "height", "w", "h")),
@@ -174,15 +174,15 @@ def _problem(row: Representation) -> str | None:
     if not row.json_keys or not {*row.json_keys} <= {*BOX_KEYS, *POINT_KEYS}:
         return f"json_keys should be some of {', '.join((*BOX_KEYS, *POINT_KEYS))}"
     box = (1.0, 2.0, 5.0, 9.0)
-    said = _SAID[row.judged](box)
+    said = _SAID[row.match_rule](box)
     back = tuple(row.to_corners(row.from_corners(box)))
     return None if back == said else f"{said} comes back as {back!r:.60}"
 
 
 # What a reply says of a box: its corners or its centre
-_SAID: Mapping[Judging, Callable[[Corners], Corners]] = {
-    Judging.BY_OVERLAP: lambda box: box,
-    Judging.BY_LYING_INSIDE: lambda b: (*_centre(b), *_centre(b)),
+_SAID: Mapping[MatchRule, Callable[[Corners], Corners]] = {
+    MatchRule.BOX_OVERLAP: lambda box: box,
+    MatchRule.POINT_IN_OBJECT: lambda b: (*_centre(b), *_centre(b)),
 }
 
 

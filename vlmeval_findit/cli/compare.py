@@ -44,7 +44,7 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     A and B are scored prediction files, or folders, over the same rows: two models, two formats of
     one, or the same twice. Folders with several datasets are paired dataset by dataset.
     """
-    sides = (load_runs([path], keep=RowData.GOODNESS) for path in (left, right))
+    sides = (load_runs([path], keep=RowData.QUERY_SCORES) for path in (left, right))
     pairs = list(pair_runs(*sides))
     found = [compare(*pair) for pair in pairs]
     if len(pairs) == 1:

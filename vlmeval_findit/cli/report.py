@@ -88,7 +88,7 @@ def write_report(
     cards: int = CARDS,
 ) -> int:
     """Write the page of each benchmark that runs are of; returns the exit status."""
-    made = boards_from(runs, formats, RowData.GOODNESS)
+    made = boards_from(runs, formats, RowData.QUERY_SCORES)
     sides = sides_of(compared, made)
     out.parent.mkdir(parents=True, exist_ok=True)
     for board in made:

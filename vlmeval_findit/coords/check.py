@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..benchmarks.findit.variant import Variant
-from ..boxes.representation import Judging
+from ..boxes.representation import MatchRule
 from ..boxes.spaces import space_from
 from ..core.scored_row import ScoredRow
 from .conventions import ORDERS, SPACES, Convention, row_of
@@ -34,7 +34,7 @@ Item = TypeVar("Item")
 def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
     """Sample boxes in pixels with their truth; empty for videos and tasks without boxes."""
     question = task.question
-    boxes = isinstance(question, Variant) and question.judged is Judging.BY_OVERLAP
+    boxes = isinstance(question, Variant) and question.match_rule is MatchRule.BOX_OVERLAP
     if not boxes or question.frames > 1:
         return ()
     return tuple(_query(task.queries[row.index], row) for row in _spread(rows, _A_PART))

@@ -13,7 +13,7 @@ from ..benchmarks.findit.run_space import reply_format
 from ..benchmarks.findit.scoring import MatchedReply, match_replies
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
-from ..boxes.representation import NO_RECTANGLE, Judging
+from ..boxes.representation import NO_RECTANGLE, MatchRule
 from ..boxes.spaces import space_from
 from ..core.identity import Identity
 from ..core.replies import Reply
@@ -59,7 +59,7 @@ def replies_of_run(
         SpaceError: the coordinate space is unknown.
     """
     question = task.question
-    if not isinstance(question, Variant) or question.judged is not Judging.BY_OVERLAP:
+    if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
         raise NotBoxesError(f"{question.name}: its answers are no boxes")
     matched, spaces = match_replies(model, task, replies, settings, run)
     if len(spaces) > 1:

@@ -35,7 +35,7 @@ class PromptSet(NamedTuple):
 
     def hash(self, task: AnyTask) -> str:
         """Hash all messages of the task that models share."""
-        queries = task.of_all.queries.values()
+        queries = task.shared_task.queries.values()
         return prompt_hash(self.message(query, task.question) for query in queries)
 
 
@@ -156,17 +156,16 @@ class Benchmark(ABC):
             raise QuestionError(f"{question.name} has no format {name!r}{nearest(name, known)}")
         return known[name]
 
-    def rows(self, question: Any) -> tuple[object, ...]:
+    def query_set_key(self, question: Any) -> tuple[object, ...]:
         """Return a key that is equal for questions with the same queries."""
         return question.table, question.frames
 
     def for_model(
         self, task: AnyTask, model: str, recorded: Mapping[str, str] | None = None
     ) -> AnyTask:
-        """Return the task as one model is asked it; by default as all are.
+        """Return the task for one model; by default the shared one.
 
-        Rows, labels and truth stay; ``chosen`` says what was settled, ``before`` is the shared
-        task. ``recorded`` is the ``chosen`` of an earlier run.
+        Rows, labels and truth stay. ``recorded`` is the ``resolved_options`` of an earlier run.
 
         Raises:
             ValueError: nothing says how to ask this model; the message says what does.
@@ -283,7 +282,7 @@ class Benchmark(ABC):
         """List contradictions of replies or settings to the run, beside table and rows."""
         return ()
 
-    def goodness(self, row: ScoredRow) -> float:
+    def query_score(self, row: ScoredRow) -> float:
         """Return an answer's query score in percent, which sorts answers."""
         return self.metrics[0].value(totals([row]) if row.parts else row.sums) or 0.0
 

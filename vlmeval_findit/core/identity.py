@@ -67,7 +67,7 @@ class Identity:
     answering: Answering = field(default_factory=Answering)
     prompts: str | None = None
     prompt_hash: str | None = None  # Over all rows of the shared task, whichever are asked
-    chosen: Mapping[str, str] = field(default_factory=dict)  # As in :class:`.Task`
+    resolved_options: Mapping[str, str] = field(default_factory=dict)  # As in :class:`.Task`
     table: str | None = None
     table_sha256: str | None = None
     rows: tuple[int, ...] | None = None  # The indices that are asked
@@ -124,7 +124,7 @@ class Identity:
             SPACE: dict(self.space) if self.space is not None else None,
             "reads_like": self.reads_like,
         }
-        values |= {f"{what} of the questions": how for what, how in self.chosen.items()}
+        values |= {f"{what} of the questions": how for what, how in self.resolved_options.items()}
         if who.kind is not None:
             values |= {f"setting {name}": value for name, value in who.settings.items()}
         if who.runs_here:
@@ -182,7 +182,7 @@ _SHAPE = {
     **dict.fromkeys(("prompts", "prompt_hash", "table", "table_sha256", "rows"), _TEXT),
     **dict.fromkeys(("reads_like", "asked_at"), _TEXT),
     "space": dict | None,
-    **dict.fromkeys(("chosen", "host", "versions", "plugins"), dict),
+    **dict.fromkeys(("resolved_options", "host", "versions", "plugins"), dict),
     "forced": list,
 }
 

@@ -108,8 +108,10 @@ class Task(Generic[Asked, Row]):
     question: Asked
     table: Path
     queries: Mapping[int, Row]
-    chosen: Mapping[str, str] = field(default_factory=dict)  # Settled options ("mark": "oval-red")
-    before: Task[Asked, Row] | None = None  # The task before :meth:`.Benchmark.for_model`
+    resolved_options: Mapping[str, str] = field(
+        default_factory=dict
+    )  # Settled options ("mark": "oval-red")
+    base_task: Task[Asked, Row] | None = None  # The task before :meth:`.Benchmark.for_model`
 
     def __post_init__(self) -> None:
         """Refuse an invalid index with a QuestionError."""
@@ -120,9 +122,9 @@ class Task(Generic[Asked, Row]):
             )
 
     @property
-    def of_all(self) -> Task[Asked, Row]:
+    def shared_task(self) -> Task[Asked, Row]:
         """Return the task that all models share, by which runs are compared."""
-        return self.before or self
+        return self.base_task or self
 
 
 AnyTask = Task[Question, Query]  # Of any benchmark

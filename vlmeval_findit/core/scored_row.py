@@ -196,7 +196,7 @@ class RowTable(Sequence[ScoredRow]):
     sums: Mapping[str, Column]
     slices: Mapping[str, Texts]
     counted: Mapping[str, Column] | None = None  # Sums with events (None: the same)
-    goodness: NDArray[np.float64] | None = None  # Query scores in percent (None: not stored)
+    query_scores: NDArray[np.float64] | None = None  # Query scores in percent (None: not stored)
     parts: RowTable | None = None  # Parts as rows; their index is their row's place
 
     def with_events(self) -> RowTable:
@@ -216,7 +216,7 @@ class RowTable(Sequence[ScoredRow]):
             sums={name: one[inside] for name, one in self.sums.items()},
             slices={kind: one.where(inside) for kind, one in self.slices.items()},
             counted=counted and {name: one[inside] for name, one in counted.items()},
-            goodness=None if self.goodness is None else self.goodness[inside],
+            query_scores=None if self.query_scores is None else self.query_scores[inside],
             parts=parts,
         )
 
@@ -252,7 +252,7 @@ class RowTable(Sequence[ScoredRow]):
 def table_of(
     rows: Sequence[ScoredRow],
     counted: Sequence[ScoredRow] = (),
-    goodness: Sequence[float] | None = None,
+    query_scores: Sequence[float] | None = None,
 ) -> RowTable:
     """Make a table of rows; ``counted`` are the same rows with events counted."""
     more = counted and any(one.sums != row.sums for one, row in zip(counted, rows, strict=True))
@@ -266,7 +266,7 @@ def table_of(
         sums=_columns(rows),
         slices={sys.intern(kind): texts([row.slices.get(kind) for row in rows]) for kind in kinds},
         counted=_columns(counted) if more else None,
-        goodness=None if goodness is None else np.array(goodness, dtype=float),
+        query_scores=None if query_scores is None else np.array(query_scores, dtype=float),
         parts=table_of(parts) if parts else None,
     )
 

@@ -70,7 +70,7 @@ class Tables:
                 return self._prompts[question, asked]
         task = benchmark_of(question).for_model(self.task(question), model)
         made = prompts_of(task, self.images)
-        self._prompts[question, None if task.before is None else model] = made
+        self._prompts[question, None if task.base_task is None else model] = made
         return made
 
     def _rows_left_out(self, question: Question) -> frozenset[int]:
@@ -89,4 +89,4 @@ _Rows = tuple[object, ...]
 
 def _rows_of(question: Question) -> _Rows:
     benchmark = benchmark_of(question)
-    return benchmark.name, *benchmark.rows(question)
+    return benchmark.name, *benchmark.query_set_key(question)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..boxes.confidences import DEFAULT
-from ..boxes.representation import Judging
+from ..boxes.representation import MatchRule
 from ..core.drawing import Role
 from ..core.files import atomic_write
 from ..core.redaction import of_whole_characters
@@ -71,8 +71,8 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
 
 def _shows_boxes(run: Run) -> bool:
     """Tell whether the answers of a run are boxes: points have no extent."""
-    judged = getattr(run.question, "judged", None)
-    return run.question.in_boxes and judged in (None, Judging.BY_OVERLAP)
+    rule = getattr(run.question, "match_rule", None)
+    return run.question.in_boxes and rule in (None, MatchRule.BOX_OVERLAP)
 
 
 def _add(
@@ -98,7 +98,7 @@ def _add(
                 "_cls": "Classification",
                 "label": "failed call" if row.failed else kind,
                 "asked": of_whole_characters(one.task.queries[row.index].label),
-                "score": one.run.benchmark.goodness(row),
+                "score": one.run.benchmark.query_score(row),
                 **about,
             }
             _labels(sample, f"{name}_answers", "Classifications").append(said)

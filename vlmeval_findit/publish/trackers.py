@@ -161,7 +161,7 @@ def _params(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterator[Answer]:
     """Yield the worst answers of a run, the worst first; failed calls are no answers."""
-    score_of = transcript.run.benchmark.goodness
+    score_of = transcript.run.benchmark.query_score
     replies = transcript.read_replies()
     answered = [row for row in transcript.run.rows if not row.failed]
     worst = sorted(answered, key=lambda row: (score_of(row), row.index))[:most]

@@ -82,7 +82,7 @@ class Choice:
             self.spreads[key][at].tolist() for key in (_of_model(run), _of_column(run))
         )
         given = zip(
-            indices(run.rows), run.goodness, model, column, error_types_of(run), strict=True
+            indices(run.rows), run.query_scores, model, column, error_types_of(run), strict=True
         )
         chosen = [_Answer(place, *values) for place, values in enumerate(given)]
         if len(chosen) > self.share:
@@ -113,7 +113,7 @@ def _spreads(
     low: dict[tuple[str, ...], NDArray[np.float64]] = {}
     high: dict[tuple[str, ...], NDArray[np.float64]] = {}
     for run in runs:
-        at, good = _at(run, places), run.goodness
+        at, good = _at(run, places), run.query_scores
         queries = len(places[run.question.column])
         for key in (_of_model(run), _of_column(run)):
             np.minimum.at(low.setdefault(key, np.full(queries, np.inf)), at, good)

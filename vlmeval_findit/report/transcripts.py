@@ -94,7 +94,7 @@ def gather(
             if key not in tasks:
                 tasks[key] = benchmarks.load(run.question.name)
             task = replace(tasks[key], question=run.question)
-            recorded = run.provenance.identity.chosen if run.provenance.identity else {}
+            recorded = run.provenance.identity.resolved_options if run.provenance.identity else {}
             made = _transcript(run, run.benchmark.for_model(task, run.model, recorded))
             rows = read_details(run)
             _check(made, rows)

@@ -275,8 +275,9 @@ def _no_format(
         return "its format has no name: `format` is empty"
     if one.column != question.column:
         return f"its column is {one.column!r}, and that of {question.name} {question.column!r}"
-    if benchmark.rows(one) != benchmark.rows(question):
-        return f"its rows are {benchmark.rows(one)}, not {benchmark.rows(question)}"
+    keys = [benchmark.query_set_key(each) for each in (one, question)]
+    if keys[0] != keys[1]:
+        return f"its rows are {keys[0]}, not {keys[1]}"
     try:
         if parse(one.name) != one:
             return f"`parse` of its name gives {parse(one.name)}"

@@ -17,7 +17,7 @@ from ..benchmarks.findit.datasets import Family
 from ..benchmarks.findit.query import Query
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import plain_label
-from ..boxes.representation import Judging
+from ..boxes.representation import MatchRule
 from ..coords.run_check import NotBoxesError
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow
@@ -119,7 +119,7 @@ def collect(run: AnyRun) -> CocoBoxes:
 
 def _variant(run: AnyRun) -> Variant:
     question = run.task.question
-    if not isinstance(question, Variant) or question.judged is not Judging.BY_OVERLAP:
+    if not isinstance(question, Variant) or question.match_rule is not MatchRule.BOX_OVERLAP:
         raise NotBoxesError(f"{question.name}: its answers are no boxes for COCO")
     return question
 

@@ -68,7 +68,7 @@ def query_scores(run: Run) -> dict[int, float]:
     """Return the query score of every answer by its index, in percent; a failed call has none."""
     return {
         row.index: round(score, 1)
-        for row, score in zip(run.rows, run.goodness, strict=True)
+        for row, score in zip(run.rows, run.query_scores, strict=True)
         if not row.failed
     }
 

@@ -35,7 +35,7 @@ def run_identity(
         answering=answering,
         prompts=words.name,
         prompt_hash=prompt_hash or words.hash(task),
-        chosen=task.chosen,
+        resolved_options=task.resolved_options,
         table=task.table.name,
         table_sha256=file_sha256(task.table),
         rows=tuple(sorted(rows)),

@@ -48,8 +48,8 @@ def open_predictions(path: Path, settings: Settings, dataset: str | None = None)
     model, name = _named(path, dataset, identity)
     against += _against_name(model, name, identity)
     task = benchmarks.load(name)
-    if identity is not None and identity.chosen:
-        task = benchmarks.benchmark_of(name).for_model(task, model, identity.chosen)
+    if identity is not None and identity.resolved_options:
+        task = benchmarks.benchmark_of(name).for_model(task, model, identity.resolved_options)
     return check_replies(model, task, read_predictions(path), settings, identity, against, path)
 
 

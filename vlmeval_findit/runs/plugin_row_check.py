@@ -15,7 +15,7 @@ from ..boxes.representation import (
     OUTPUTS,
     STRUCTURES,
     Corners,
-    Judging,
+    MatchRule,
     ReplyFormat,
     Representation,
 )
@@ -128,7 +128,7 @@ def _formats(row: Representation) -> Iterator[ReplyFormat]:
 
 
 def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
-    if row.judged is Judging.BY_LYING_INSIDE:
+    if row.match_rule is MatchRule.POINT_IN_OBJECT:
         middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
         box = (*middle, *middle)
     return bool(np.allclose(box, back, atol=1e-6))

@@ -36,7 +36,7 @@ class RowData(Enum):
     """What is kept of the rows of a run."""
 
     DETAILS = "everything"
-    GOODNESS = "what figures rest on, and how good every answer is"
+    QUERY_SCORES = "what figures rest on, and how good every answer is"
     SUMS = "what figures rest on: sums and slices, without the details"
 
 
@@ -78,12 +78,12 @@ class Run:
         return figures(self.benchmark.metrics, self.sums)
 
     @property
-    def goodness(self) -> list[float]:
+    def query_scores(self) -> list[float]:
         """How good every answer is, in percent, in the order of the rows."""
-        if isinstance(self.rows, RowTable) and self.rows.goodness is not None:
-            known: list[float] = self.rows.goodness.tolist()
+        if isinstance(self.rows, RowTable) and self.rows.query_scores is not None:
+            known: list[float] = self.rows.query_scores.tolist()
             return known
-        return list(map(self.benchmark.goodness, self.rows))
+        return list(map(self.benchmark.query_score, self.rows))
 
     @property
     def other_space(self) -> bool:
@@ -210,7 +210,7 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     if keep is RowData.DETAILS:
         return run
     counted = with_events(run.benchmark.errors, rows)
-    table = table_of(rows, counted, run.goodness if keep is RowData.GOODNESS else None)
+    table = table_of(rows, counted, run.query_scores if keep is RowData.QUERY_SCORES else None)
     return replace(run, rows=table, details=details)
 
 

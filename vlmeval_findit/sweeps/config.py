@@ -23,7 +23,7 @@ from ..benchmarks.findit.grid import (
 )
 from ..benchmarks.findit.grid import variants as cells_of
 from ..benchmarks.findit.variant import Variant
-from ..boxes.representation import KEYS, REPRESENTATIONS, Judging
+from ..boxes.representation import KEYS, REPRESENTATIONS, MatchRule
 from ..core.config import (
     Checked,
     Config,
@@ -198,7 +198,7 @@ def searched(name: str) -> Table | Question:
     question = known.get(name) or parse(name)
     if not isinstance(question, Variant):
         return question
-    if question.judged is not Judging.BY_OVERLAP:
+    if question.match_rule is not MatchRule.BOX_OVERLAP:
         raise ValueError(f"{name}: formats of points are compared by a sweep, not by a search")
     return known[question.table]
 
@@ -318,8 +318,8 @@ def _datasets(said: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Question, .
     tables = tuple(one for one in found if isinstance(one, Table))
     if len({table.kind for table in tables}) > 1:
         raise MisplacedError(
-            "datasets of several benchmarks have no common best format: make a sweep of each, or "
-            "name the questions in full",
+            "datasets of several benchmarks have no common best "
+            "format: make a sweep of each, or name the questions in full",
             "datasets",
         )
     return tables, tuple(one for one in found if not isinstance(one, Table))
@@ -354,13 +354,13 @@ def _views(file: _SweepFile) -> Views:
 def _refuse_several_judgements(sweep: Sweep, file: _SweepFile) -> None:
     """Refuse to compare boxes with points: they have no common metric."""
     said = [name for axes in sweep.stages for name in axes.representations if name != WINNER]
-    ways = {REPRESENTATIONS[name].judged: name for name in reversed(said)}
+    ways = {REPRESENTATIONS[name].match_rule: name for name in reversed(said)}
     if len(ways) > 1:
         each = " and ".join(f"{name} ({way.value})" for way, name in ways.items())
         named = (name for name in ("representations", "stages") if getattr(file, name))
         raise MisplacedError(
-            f"{each} are judged otherwise and have no common best format: make a sweep of each, or "
-            "name the questions in full",
+            f"{each} are matched by different rules and have no common best "
+            "format: make a sweep of each, or name the questions in full",
             next(named, "datasets"),
         )
 

@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.findit.query import Query, thinned
 from vlmeval_findit.boxes.error_types import Answered, Kind, classify_errors
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Ignored, Matched, Reading, Truth
-from vlmeval_findit.boxes.representation import Judging
+from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.scored_row import ScoredRow
@@ -41,10 +41,10 @@ ELSEWHERE = (80.0, 80.0, 90.0, 90.0)
 
 
 def matched(
-    boxes: list[Any], truth: Truth, judged: Judging = Judging.BY_OVERLAP, **more: Any
+    boxes: list[Any], truth: Truth, match_rule: MatchRule = MatchRule.BOX_OVERLAP, **more: Any
 ) -> Matched:
     reading = Reading(boxes, more.get("labels", []), more.get("frames", []), None)
-    return match([reading], [truth], None, judged)[0]
+    return match([reading], [truth], None, match_rule)[0]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_points_are_ignored_in_the_mask_where_there_is_one() -> None:
     pixels[10, 30] = 1
     masked = CROWD._replace(mask=packed_mask(pixels))
     points = [(5.0, 5.0, 5.0, 5.0), (30.5, 10.5, 30.5, 10.5), (50.0, 30.0, 50.0, 30.0)]
-    by = Judging.BY_LYING_INSIDE
+    by = MatchRule.POINT_IN_OBJECT
     assert matched(points, Truth((REAL,), (0,), ignored=(masked,)), by).ignored == (1,)
     assert matched(points, Truth((REAL,), (0,), ignored=(CROWD,)), by).ignored == (1, 2)
 

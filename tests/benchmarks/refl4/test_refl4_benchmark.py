@@ -68,7 +68,7 @@ def test_it_takes_every_variant_of_a_dataset_with_one_box() -> None:
         ("FindIt_RefL4Full_val_xyxy_json_", "does not end in '_'"),
         ("FindIt_RefL4Full_val_multilabel_xyxy_json", "RefL4Full_val has no multi-label queries"),
         ("FindIt_RefL4Full_val_caption_xyxy_json", "RefL4Full_val has no captions"),
-        ("FindIt_RefL4Full_val_point_json", "is judged by overlap: point is"),
+        ("FindIt_RefL4Full_val_point_json", "is matched by box overlap, point by"),
         ("FindIt_RefL4Full_val_f2_xyxy_json", "RefL4Full_val has images, not frames"),
         ("FindIt_RefL4Full_val_xyxy_text_bbox_2d", "text replies have neither"),
     ],
@@ -242,7 +242,7 @@ def test_a_hit_is_drawn_as_one_and_later_boxes_never_are() -> None:
     boxes = BENCHMARK.draw(task, found[0]).pictures[0].boxes
     assert [box.role for box in boxes] == [Role.TRUTH, Role.HIT, Role.MISS]
     assert boxes[0].box == tuple(right)
-    assert BENCHMARK.goodness(found[0]) == 100.0
+    assert BENCHMARK.query_score(found[0]) == 100.0
     assert BENCHMARK.curve(task, found) is None
 
 

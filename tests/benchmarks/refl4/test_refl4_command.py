@@ -286,7 +286,7 @@ def test_a_run_over_another_dataset_gets_them_without_classes(
         ("FindIt_RefL4Full_RefL4_xywh_json", "is a run over RefL4 in xyxy_json, and"),
         ("FindIt_RefL4Full_Pascal_xyxy_json", "no dataset of one box 'Pascal'"),
         ("FindIt_RefL4Full_RefL4_multilabel_xyxy_json", "no multi-label queries"),
-        ("FindIt_RefL4Full_RefL4_point_json", "is judged by overlap"),
+        ("FindIt_RefL4Full_RefL4_point_json", "is matched by box overlap"),
     ],
 )
 def test_a_run_over_something_else_is_refused(

@@ -130,12 +130,15 @@ def test_another_name_is_refused_with_the_nearest(name: str) -> None:
 def test_the_best_mark_depends_on_who_is_asked_and_all_else_does_not() -> None:
     task = load("VPBench_Stage2_bvp")
     seer, other = (for_model(task, model, None) for model in ("Seer", "Other"))
-    assert seer.chosen == {"mark": "tag-blue", "source of the marks": "VPBench_best_marks.json"}
-    assert other.chosen["mark"] == "mask-red"
-    assert other.chosen["drawn from boxes"] == "21 of 24"
+    assert seer.resolved_options == {
+        "mark": "tag-blue",
+        "source of the marks": "VPBench_best_marks.json",
+    }
+    assert other.resolved_options["mark"] == "mask-red"
+    assert other.resolved_options["drawn from boxes"] == "21 of 24"
     assert message(seer, 1) != message(other, 1)
     for one in (seer, other):
-        assert one.of_all is task
+        assert one.shared_task is task
         assert list(one.queries) == list(task.queries)
         for index, query in one.queries.items():
             same = task.queries[index]
@@ -163,7 +166,7 @@ def test_without_a_best_mark_a_model_is_refused_with_what_to_do(
         for_model(task, "Ser", None)
     monkeypatch.setenv(best_marks.BY_HAND, "oval-red")
     found = for_model(task, "Ser", None)
-    assert found.chosen == {"mark": "oval-red", "source of the marks": "FINDIT_VP_MARK"}
+    assert found.resolved_options == {"mark": "oval-red", "source of the marks": "FINDIT_VP_MARK"}
     monkeypatch.setenv(best_marks.BY_HAND, "ovel-red")
     with pytest.raises(BestMarkError, match=r"FINDIT_VP_MARK: 'ovel-red' .*did you mean oval-red"):
         for_model(task, "Ser", None)
@@ -174,11 +177,11 @@ def test_a_run_is_shown_as_it_was_asked_whatever_the_file_says_now() -> None:
     bvp, rbvp = load("VPBench_Stage2_bvp"), load("VPBench_Stage2_rbvp")
     asked = for_model(bvp, "Seer", None)
     best_marks.path().unlink()
-    assert for_model(load("VPBench_Stage2_bvp"), "Seer", asked.chosen) == asked
+    assert for_model(load("VPBench_Stage2_bvp"), "Seer", asked.resolved_options) == asked
     now = load("VPBench_Stage2_rbvp")
-    assert now.chosen["source of the marks"] == "published"
-    again = for_model(now, "Seer", rbvp.chosen)
-    assert (again.queries, again.chosen) == (rbvp.queries, rbvp.chosen)
+    assert now.resolved_options["source of the marks"] == "published"
+    again = for_model(now, "Seer", rbvp.resolved_options)
+    assert (again.queries, again.resolved_options) == (rbvp.queries, rbvp.resolved_options)
     for task in (bvp, now):
         with pytest.raises(BestMarkError, match="the run did not record"):
             for_model(task, "Seer", {})
@@ -329,7 +332,7 @@ def test_marked_pictures_differ_where_the_mark_is() -> None:
     task = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
     for row in stage2_rows(task.table):
         query = task.queries[row.index]
-        changed = _changed(query, task.of_all.queries[row.index])
+        changed = _changed(query, task.shared_task.queries[row.index])
         assert len(changed) == len(row.images)
         for mark in row.marks:
             x, y, w, h = map(int, mark.box)
@@ -462,7 +465,7 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
     assert shown[0].prompt_sha256 != shown[1].prompt_sha256
     runs = [run_identity(one.task, one.model, Answering(), one.rows, None) for one in (seer, other)]
     assert runs[0].prompt_hash == runs[1].prompt_hash
-    assert [run.chosen["mark"] for run in runs] == ["tag-blue", "mask-red"]
+    assert [run.resolved_options["mark"] for run in runs] == ["tag-blue", "mask-red"]
     same = replace(runs[1], model="Seer")
     assert [one.what for one in contradictions(runs[0], same)] == ["mark of the questions"]
     with pytest.raises(BestMarkError):
@@ -489,11 +492,11 @@ def test_what_was_chosen_comes_back_from_an_identity_file(tmp_path: Path) -> Non
     write_identity(tmp_path / "Seer_identity.json", run)
     assert read_identity(tmp_path / "Seer.json") == run
     values = json.loads((tmp_path / "Seer_identity.json").read_text())
-    del values["chosen"]
+    del values["resolved_options"]
     (tmp_path / "Seer_identity.json").write_text(json.dumps(values))
     before = read_identity(tmp_path / "Seer.json")
     assert before is not None
-    assert before.chosen == {}
+    assert before.resolved_options == {}
     assert contradictions(before, run) == []
 
 
@@ -507,7 +510,7 @@ def _run(world: World, model: str, mark: str, folder: str = "") -> Run:
         model,
         "VPBench_Stage2_bvp",
         saying("A"),
-        change=lambda run: replace(run, chosen=chosen),
+        change=lambda run: replace(run, resolved_options=chosen),
         folder=folder,
     )
 

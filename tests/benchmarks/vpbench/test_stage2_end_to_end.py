@@ -118,7 +118,7 @@ def test_what_models_see_best_says_what_it_rests_on(finished: Path, lmu: Path) -
 def test_each_model_is_asked_by_its_own_mark(finished: Path) -> None:
     ways = [identity(predictions(finished / "outputs", model, BVP)) for model in MODELS]
     first, other = ways
-    assert first["chosen"]["mark"] == "oval-blue"  # type: ignore[index]
+    assert first["resolved_options"]["mark"] == "oval-blue"  # type: ignore[index]
     assert first["prompt_hash"] == other["prompt_hash"]
     path = predictions(finished / "outputs", "FirstOption", BVP)
     assert len(replies(path)) == 18
@@ -149,7 +149,7 @@ def test_a_sweep_asks_the_same_and_again_nothing(finished: Path, lmu: Path) -> N
             ours = predictions(finished / "swept", model, name)
             assert replies(ours) == replies(hosts)
             assert figures(ours) == figures(hosts)
-            assert identity(ours)["chosen"] == identity(hosts)["chosen"]
+            assert identity(ours)["resolved_options"] == identity(hosts)["resolved_options"]
 
 
 def test_two_models_with_marks_of_their_own_stand_in_one_column(

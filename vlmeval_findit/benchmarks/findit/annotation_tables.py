@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from ...boxes.records import Ignored, Truth
-from ...boxes.representation import Corners, Judging
+from ...boxes.representation import Corners, MatchRule
 from ...core import places, table_files
 from ...core.config import Checked
 from ...core.metric import slice_problem
@@ -271,7 +271,7 @@ def load_task(name: str) -> FindItTask:
         import_module(f"vlmeval_findit.data.{variant.data.maker}.tables").ensure(variant.data)
     table = find_table(variant.table)
     rows: Sequence[Query] = read_table(table)
-    if variant.judged is Judging.BY_LYING_INSIDE:
+    if variant.match_rule is MatchRule.POINT_IN_OBJECT:
         check_masks(table, rows)
     if variant.mark is not None:
         rows = with_marks(rows, variant)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...boxes.records import Reason
-from ...boxes.representation import Judging
+from ...boxes.representation import MatchRule
 from ...boxes.writing import Said, write
 from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Curve, Drawing
@@ -68,7 +68,7 @@ class FindIt(Benchmark):
     baselines = BASELINES
 
     def of(self, question: Any) -> FindIt:
-        return self if question.judged is Judging.BY_OVERLAP else _POINTS
+        return self if question.match_rule is MatchRule.BOX_OVERLAP else _POINTS
 
     @property
     def headlines(self) -> tuple[str, ...]:
@@ -96,8 +96,8 @@ class FindIt(Benchmark):
     def load(self, name: str) -> FindItTask:
         return load_task(name)
 
-    def rows(self, question: Variant) -> tuple[object, ...]:
-        return *super().rows(question), question.mark
+    def query_set_key(self, question: Variant) -> tuple[object, ...]:
+        return *super().query_set_key(question), question.mark
 
     def prompts(self) -> Sequence[PromptSet]:
         in_force = PromptSet(*prompt_set())
@@ -133,9 +133,9 @@ class FindIt(Benchmark):
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         return draw(task.queries[row.index], row)
 
-    def goodness(self, row: ScoredRow) -> float:
+    def query_score(self, row: ScoredRow) -> float:
         """Return the query's F1@0.5, or 100 where an empty answer is right."""
-        return 100.0 if Outcome.REJECTED.sum in row.sums else super().goodness(row)
+        return 100.0 if Outcome.REJECTED.sum in row.sums else super().query_score(row)
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve | None:
         return curve(rows)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...boxes.matching import match, points_inside
 from ...boxes.records import Matched, Reading, Reason, Truth
-from ...boxes.representation import Corners, Judging, ReplyFormat
+from ...boxes.representation import Corners, MatchRule, ReplyFormat
 from ...boxes.salvage import Salvaged, salvage
 from ...boxes.spaces import ToPixels
 from ...core.metric import Better, Metric
@@ -39,7 +39,7 @@ def salvaged_matches(
     readings: Sequence[Reading],
     truths: Sequence[Truth],
     maps: Sequence[ToPixels],
-    judged: Judging = Judging.BY_OVERLAP,
+    match_rule: MatchRule = MatchRule.BOX_OVERLAP,
 ) -> dict[int, SalvagedMatch]:
     """Match the lenient readings, by index of the replies that have one."""
     found = {
@@ -52,7 +52,7 @@ def salvaged_matches(
         [salvaged.reading for salvaged in found.values()],
         [truths[place] for place in found],
         [maps[place] for place in found],
-        judged,
+        match_rule,
     )
     return dict(zip(found, map(SalvagedMatch, found.values(), matched), strict=True))
 
@@ -324,4 +324,4 @@ POINTS = Rule(
     undetailed=("ious", "tp", "n_pred", "n_gt"),
 )  # fmt: skip
 
-RULES: Mapping[Judging, Rule] = {Judging.BY_OVERLAP: BOXES, Judging.BY_LYING_INSIDE: POINTS}
+RULES: Mapping[MatchRule, Rule] = {MatchRule.BOX_OVERLAP: BOXES, MatchRule.POINT_IN_OBJECT: POINTS}

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...boxes.representation import CLASS_KEY, PLURAL_KEYS, REPRESENTATIONS, Judging, Representation
+from ...boxes.representation import (
+    CLASS_KEY,
+    PLURAL_KEYS,
+    REPRESENTATIONS,
+    MatchRule,
+    Representation,
+)
 from ...core.messages import Message, Part, image, reference, text
 from .datasets import Dataset, Family
 from .marked_pictures import words
@@ -90,13 +96,13 @@ def _find(v: Variant) -> tuple[str, ...]:
 
 
 _ASKED = {  # for one object, for several
-    Judging.BY_OVERLAP: ("its bounding box", "one bounding box for each"),
-    Judging.BY_LYING_INSIDE: ("one point that lies on it", "one point that lies on each"),
+    MatchRule.BOX_OVERLAP: ("its bounding box", "one bounding box for each"),
+    MatchRule.POINT_IN_OBJECT: ("one point that lies on it", "one point that lies on each"),
 }
 
 
 def _return(v: Variant) -> tuple[str, ...]:
-    one, each = _ASKED[v.judged]
+    one, each = _ASKED[v.match_rule]
     what = one if _is_one(v) else each
     if v.frames > 1:
         what += " in each frame where it is seen"

@@ -11,7 +11,7 @@ from ...boxes.error_types import Answered, Event, classify_errors
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, Matched, Reading, Reason
-from ...boxes.representation import Judging, ReplyFormat
+from ...boxes.representation import MatchRule, ReplyFormat
 from ...boxes.spaces import to_pixels
 from ...core.identity import Identity
 from ...core.replies import Replies, Reply
@@ -44,7 +44,7 @@ class MatchedReply:
     cut: bool = False  # boxes may be missing: a well-formed reply was stopped at its limit
     salvaged: SalvagedMatch | None = None  # the lenient reading: no score depends on it
     confidences: Confidences | None = None  # None without recorded logprobs
-    judged: Judging = Judging.BY_OVERLAP
+    match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
     @property
     def recoverable(self) -> tuple[int, ...]:
@@ -95,11 +95,11 @@ def match_replies(
         to_pixels(in_force.space, query.width, query.height)
         for in_force, query in zip(spaces, queries, strict=True)
     ]
-    judged = variant.judged
-    matched = match(readings, truths, maps, judged)
+    match_rule = variant.match_rule
+    matched = match(readings, truths, maps, match_rule)
     known = [formats[row] for row in rows]
     texts = [reply.answer for reply in replies]
-    salvaged = salvaged_matches(texts, known, readings, truths, maps, judged)
+    salvaged = salvaged_matches(texts, known, readings, truths, maps, match_rule)
     found = [
         MatchedReply(
             query,
@@ -110,7 +110,7 @@ def match_replies(
             cut=reply.cut and how.output == "text",
             salvaged=salvaged.get(place),
             confidences=_confidences(reply, how, reading),
-            judged=judged,
+            match_rule=match_rule,
         )
         for place, (query, reply, reading, one, how) in enumerate(
             zip(queries, replies, readings, matched, known, strict=True)
@@ -130,9 +130,11 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidence
 def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
     """Classify the errors in each query's boxes; points have none."""
     events = iter(
-        classify_errors([_answered(one) for one in found if one.judged is Judging.BY_OVERLAP])
+        classify_errors(
+            [_answered(one) for one in found if one.match_rule is MatchRule.BOX_OVERLAP]
+        )
     )
-    return [next(events) if one.judged is Judging.BY_OVERLAP else [] for one in found]
+    return [next(events) if one.match_rule is MatchRule.BOX_OVERLAP else [] for one in found]
 
 
 def _answered(one: MatchedReply) -> Answered:
@@ -149,7 +151,7 @@ def _answered(one: MatchedReply) -> Answered:
 def scored_row(one: MatchedReply, events: Sequence[Event] = ()) -> ScoredRow:
     """Convert a scored query to a row of sums with its details."""
     reason = one.reading.reason
-    rule = RULES[one.judged]
+    rule = RULES[one.match_rule]
     found = rule.sums(one.reading, one.matched, one.query.truth)
     if one.salvaged is not None:
         found |= rule.salvaged_sums(one.matched, one.salvaged)
@@ -181,7 +183,7 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
         "n_pred": matched.counted,
         "n_gt": len(matched.ious),
     }
-    for name in RULES[one.judged].undetailed:
+    for name in RULES[one.match_rule].undetailed:
         del found[name]
     if matched.ignored:
         found["ignored"] = list(matched.ignored)

@@ -19,7 +19,7 @@ from ...boxes.representation import (
     OUTPUTS,
     REPRESENTATIONS,
     STRUCTURES,
-    Judging,
+    MatchRule,
     ReplyFormat,
     default_key,
 )
@@ -102,8 +102,8 @@ class Variant(_Looked):
         return True
 
     @property
-    def judged(self) -> Judging:
-        return REPRESENTATIONS[self.representation].judged
+    def match_rule(self) -> MatchRule:
+        return REPRESENTATIONS[self.representation].match_rule
 
     @property
     def images(self) -> str:
@@ -218,9 +218,9 @@ def format_problem(v: Variant) -> str | None:
     if v.output not in OUTPUTS:
         return f"no output format {v.output!r}{nearest(v.output, OUTPUTS)}"
     row = REPRESENTATIONS[v.representation]
-    if row.judged is not Judging.BY_OVERLAP and not data.has_points:
-        known = Judging.BY_OVERLAP.value
-        return f"{data.name} is judged {known}: {v.representation} is {row.judged.value}"
+    if row.match_rule is not MatchRule.BOX_OVERLAP and not data.has_points:
+        known = MatchRule.BOX_OVERLAP.value
+        return f"{data.name} is matched by {known}, {v.representation} by {row.match_rule.value}"
     if v.key not in KEYS:
         return f"no JSON key {v.key!r}{nearest(v.key, KEYS)}"
     if v.key not in row.json_keys:

@@ -101,7 +101,7 @@ class RefL4(FindIt):
             found[0] = (role, row.details["ious"][0])
         return draw_as(task.queries[row.index], row, found)
 
-    def goodness(self, row: ScoredRow) -> float:
+    def query_score(self, row: ScoredRow) -> float:
         return RANKING[1].value(row.sums) or 0.0
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:

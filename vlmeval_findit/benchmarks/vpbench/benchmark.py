@@ -170,7 +170,7 @@ class VPBench(Benchmark):
             return stage2_task.for_model(task, model, recorded)
         return cast("Task[Any, VPQuery]", task)
 
-    def rows(self, question: Any) -> tuple[object, ...]:
+    def query_set_key(self, question: Any) -> tuple[object, ...]:
         # The formats of stage 2 share a table, but not the images.
         return (question.column,)
 

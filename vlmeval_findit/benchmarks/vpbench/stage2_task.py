@@ -76,7 +76,7 @@ def parse(name: str) -> Stage2Question:
 
 Stage2Task = Task[Stage2Question, VPQuery]
 
-# Keys of :attr:`.Task.chosen`
+# Keys of :attr:`.Task.resolved_options`
 MARK, GOOD_MARKS, SAID_BY = "mark", "good marks", "source of the marks"
 FROM_BOX = "drawn from boxes"  # how many marks had to use a box for an outline
 _KINDS: Mapping[str, type[Choice | GoodMarks]] = {MARK: Choice, GOOD_MARKS: GoodMarks}
@@ -112,7 +112,7 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
         BestMarkError: the model's best mark is unknown, or the run did not record its mark.
     """
     way = task.question.way
-    if way is Way.WORDS or (way is Way.GOOD_MARK and recorded in (None, task.chosen)):
+    if way is Way.WORDS or (way is Way.GOOD_MARK and recorded in (None, task.resolved_options)):
         return task
     key = MARK if way is Way.BEST_MARK else GOOD_MARKS
     marks: Choice | GoodMarks
@@ -123,7 +123,7 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
     else:
         raise BestMarkError(f"the run did not record its {key}: {task.question.name}")
     found = _marked(task, stage2_rows(task.table), marks, who)
-    return replace(found, before=task) if way is Way.BEST_MARK else found
+    return replace(found, base_task=task) if way is Way.BEST_MARK else found
 
 
 def _marked(
@@ -138,4 +138,6 @@ def _marked(
     chosen = {key: marks.name, SAID_BY: who}
     if boxes := sum(asking.without_outline(row, choice.shape) for row, choice in drawn):
         chosen[FROM_BOX] = f"{boxes} of {sum(len(row.marks) for row in rows)}"
-    return replace(task, queries={one.query.index: one.query for one in asked}, chosen=chosen)
+    return replace(
+        task, queries={one.query.index: one.query for one in asked}, resolved_options=chosen
+    )
