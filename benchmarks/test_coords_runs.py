@@ -19,8 +19,8 @@ from simulated_deployments import PROFILES, SIGMA, Fault, Habit, convention, run
 
 from vlmeval_findit.coords.conventions import Convention, conventions
 from vlmeval_findit.coords.diagnosis import ALIKE, Verdict, diagnose
-from vlmeval_findit.coords.evidence import Evidence, Query, evidence_of
-from vlmeval_findit.coords.reading import apart
+from vlmeval_findit.coords.likelihood import convention_distance
+from vlmeval_findit.coords.run_arrays import AnsweredQuery, RunArrays, run_arrays
 
 SHAPED, UNSEEN, RIGHT = 1, 2, 3
 """First parts of numbers: runs as they come, twice, and right ones."""
@@ -50,7 +50,7 @@ class Case(NamedTuple):
     kind: str
     declared: Convention
     says: Convention
-    queries: Sequence[Query]
+    queries: Sequence[AnsweredQuery]
     share: float = 0.0  # of the queries of a mixed run that say another convention
 
 
@@ -77,7 +77,7 @@ def case(*number: int, kind: str | None = None) -> Case:
             for step in steps
         ]
         made = [
-            query._replace(picture=f"{part} {query.picture}")
+            query._replace(picture=f"{part} {query.image}")
             for part, queries in enumerate(parts)
             for query in queries
         ]
@@ -125,9 +125,9 @@ def test_verdicts(part: int) -> None:
     verdicts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for number in range(RUNS):
         one = case(part, number)
-        evidence = evidence_of(one.queries)
-        verdict = diagnose(evidence, one.declared).verdict
-        verdicts[_kind(one, evidence)][verdict.value] += 1
+        arrays = run_arrays(one.queries)
+        verdict = diagnose(arrays, one.declared).verdict
+        verdicts[_kind(one, arrays)][verdict.value] += 1
     named = [verdict.value for verdict in Verdict]
     print(f"\n| runs {part} | {' | '.join(named)} |\n|{'---|' * (len(named) + 1)}")
     for kind, found in sorted(verdicts.items()):
@@ -136,10 +136,10 @@ def test_verdicts(part: int) -> None:
     assert alarms <= RUNS // 1000
 
 
-def _kind(one: Case, evidence: Evidence) -> str:
+def _kind(one: Case, arrays: RunArrays) -> str:
     if one.kind not in ("wrong", "mixed"):
         return one.kind
-    distance = apart(evidence, one.says, one.declared)
+    distance = convention_distance(arrays, one.says, one.declared)
     if distance < ALIKE:
         return "right"
     if one.kind == "mixed":
@@ -151,6 +151,6 @@ def test_right_runs_do_not_alarm() -> None:
     verdicts: Counter[Verdict] = Counter()
     for number in range(RIGHT_RUNS):
         one = case(RIGHT, number, kind="right")
-        verdicts[diagnose(evidence_of(one.queries), one.declared).verdict] += 1
+        verdicts[diagnose(run_arrays(one.queries), one.declared).verdict] += 1
     print({verdict.value: count for verdict, count in verdicts.items()})
     assert sum(verdicts[one] for one in Verdict if one.alarms) <= RIGHT_RUNS // 1000

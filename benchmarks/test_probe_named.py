@@ -16,9 +16,9 @@ from simulated_deployments import Fault
 
 from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, conventions
 from vlmeval_findit.coords.diagnosis import ALIKE
-from vlmeval_findit.coords.evidence import evidence_of
-from vlmeval_findit.coords.probe import Outcome, examine
-from vlmeval_findit.coords.reading import apart
+from vlmeval_findit.coords.likelihood import convention_distance
+from vlmeval_findit.coords.probe import ProbeVerdict, judge_probe
+from vlmeval_findit.coords.run_arrays import run_arrays
 
 NOISES = (0.05, 0.1)
 """Errors of edges, as standard deviations in shares of the object's side: mean IoU .84 and .72."""
@@ -59,12 +59,12 @@ def test_conventions_are_named() -> None:
         notes = []
         for place, truth in enumerate(conventions()):
             made = answers(np.random.default_rng(place), truth, noise)
-            finding = examine(made, None, Convention(SPACES["grid1000"], truth.order))
-            kind = _kind(finding.outcome, truth, finding.named, made)
+            finding = judge_probe(made, None, Convention(SPACES["grid1000"], truth.order))
+            kind = _kind(finding.verdict, truth, finding.named, made)
             counts[kind] += 1
             if kind != "named":
                 name = finding.named.name if finding.named else "-"
-                notes.append(f"{truth.name}: {finding.outcome.value}, {name}")
+                notes.append(f"{truth.name}: {finding.verdict.value}, {name}")
         wrong += counts["wrong"]
         cells = " | ".join(str(counts[kind]) for kind in ("named", "undecided", "wrong"))
         print(f"| {noise} | {counts.total()} | {cells} |", *notes, sep="\n", flush=True)
@@ -72,10 +72,10 @@ def test_conventions_are_named() -> None:
     assert wrong <= 0.01 * len(NOISES) * len(conventions())
 
 
-def _kind(outcome: Outcome, truth: Convention, named: Convention | None, made: list) -> str:
-    if outcome is not Outcome.NAMED or named is None:
-        return "undecided" if outcome in (Outcome.UNDECIDED, Outcome.NOTHING) else "wrong"
-    return "named" if apart(evidence_of(made), truth, named) < ALIKE else "wrong"
+def _kind(verdict: ProbeVerdict, truth: Convention, named: Convention | None, made: list) -> str:
+    if verdict is not ProbeVerdict.NAMED or named is None:
+        return "undecided" if verdict in (ProbeVerdict.UNDECIDED, ProbeVerdict.NOTHING) else "wrong"
+    return "named" if convention_distance(run_arrays(made), truth, named) < ALIKE else "wrong"
 
 
 def test_right_models_are_confirmed() -> None:
@@ -88,8 +88,8 @@ def test_right_models_are_confirmed() -> None:
             counts: Counter[str] = Counter()
             for time in range(TIMES):
                 made = answers(np.random.default_rng([time, 9]), declared, noise, **habit)
-                outcome = examine(made, declared, declared).outcome
-                counts["fault" if outcome.is_fault else outcome.value] += 1
+                verdict = judge_probe(made, declared, declared).verdict
+                counts["fault" if verdict.is_fault else verdict.value] += 1
             cells = f"{counts['confirmed']} | {counts['undecided']} | {counts['fault']}"
             print(f"| {name} | {noise} | {TIMES} | {cells} |", flush=True)
             assert not counts["fault"]
@@ -104,6 +104,6 @@ def test_faults_are_found() -> None:
             found = 0
             for time in range(TIMES):
                 made = answers(np.random.default_rng([time, 7]), declared, noise, fault)
-                found += examine(made, declared, declared).outcome.is_fault
+                found += judge_probe(made, declared, declared).verdict.is_fault
             print(f"| {name} | {noise} | {TIMES} | {found} |", flush=True)
             assert name != "none" or not found

@@ -49,7 +49,7 @@ are {numbers}.
 
 _NUMBERS = {
     "thousandths": f"thousandths of the picture, in steps of {COORDINATE_STEP}",
-    "pixels": "pixels of the picture as its processor shows it",
+    "pixels": "pixels of the image as its processor shows it",
 }
 
 

@@ -126,7 +126,7 @@ def _meant(option: str, posed: Posed, shown: Scene) -> Placed | None:
 
 
 def _field_box(name: str, fields: Fields, width: int, height: int) -> Corners | None:
-    """The box of a field in pixels of the picture; None of what is no field."""
+    """The box of a field in pixels of the image; None of what is no field."""
     parts = fields.value
     for field, called in NAMES[fields].items():
         if called == name:

@@ -122,7 +122,7 @@ def test_the_coordinate_check_finds_what_is_wrong_and_nothing_else(
     for model, space, means in (
         (NANO, "pixels", "thousandths of width and height, xyxy"),
         (NANO, "unit", "thousandths of width and height, xyxy"),
-        (NANO_PX, "unit", "pixels of the picture, xywh"),
+        (NANO_PX, "unit", "pixels of the image, xywh"),
     ):
         winner = formats[model]["FindIt"]["winner"]
         path = runs / model / f"{model}_FindIt_{demo.SCENES}_{winner}.json"

@@ -22,13 +22,13 @@ from vlmeval_findit.benchmarks.refl4.annotations import Split
 from vlmeval_findit.benchmarks.refl4.table import prepare
 from vlmeval_findit.boxes.records import Reading, Truth
 from vlmeval_findit.cli import main
-from vlmeval_findit.coords import check
+from vlmeval_findit.coords import score_check
 from vlmeval_findit.coords.conventions import Convention
-from vlmeval_findit.coords.evidence import Query
+from vlmeval_findit.coords.run_arrays import AnsweredQuery
 from vlmeval_findit.coords.run_check import (
     NotBoxesError,
     RunReplies,
-    figures_read_in,
+    metrics_in,
     replies_of_run,
 )
 from vlmeval_findit.core.identity import Answering, read_identity, write_identity
@@ -63,7 +63,7 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployment:
         write_table(tmp_path, "Pascal", [_row(i, one) for i, one in enumerate(made)], {})
         path = tmp_path / "runs" / f"Model_{name}.json"
         path.parent.mkdir(exist_ok=True)
-        replies = [{"index": i, "prediction": _reply(one.said)} for i, one in enumerate(made)]
+        replies = [{"index": i, "prediction": _reply(one.numbers)} for i, one in enumerate(made)]
         path.write_text(json.dumps(replies), encoding="utf-8")
         recorded = run_identity(
             benchmarks.load(name),
@@ -78,10 +78,10 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deployment:
     return make
 
 
-def _row(index: int, one: Query) -> Row:
+def _row(index: int, one: AnsweredQuery) -> Row:
     boxes = tuple(map(tuple, one.truths))
     truth = Truth(boxes, (0,) * len(boxes))  # type: ignore[arg-type]
-    return Row(index, "thing", one.width, one.height, (f"{one.picture}.jpg",), truth)
+    return Row(index, "thing", one.width, one.height, (f"{one.image}.jpg",), truth)
 
 
 def _reply(boxes: Sequence[Sequence[float]]) -> str:
@@ -130,12 +130,12 @@ def test_a_wrong_space_is_said_with_what_the_score_would_be(
     path = deployment(says=PIXELS)
     assert coords(path.parent, "--json", tmp_path / "told.json") == 1
     out = " ".join(capsys.readouterr().out.split())
-    assert "pixels of the picture, xyxy: F1 " in out
+    assert "pixels of the image, xyxy: F1 " in out
     assert "the run's convention is wrong" in out
     (told,) = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
     assert (told["verdict"], told["alarm"], told["declared"]) == ("other", True, GRID.name)
-    assert told["evidence"]["best"] == "pixels/xyxy"
-    assert told["evidence"]["fit"]["x"]["scale"] == pytest.approx(1, abs=0.05)
+    assert told["fit"]["best"] == "pixels/xyxy"
+    assert told["fit"]["distortion"]["x"]["scale"] == pytest.approx(1, abs=0.05)
     read_as = {line["convention"]: line["F1@0.5"] for line in told["read_as"]["rows"]}
     assert read_as["pixels/xyxy"] > read_as["grid1000/xyxy"] + 30
 
@@ -150,7 +150,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     values = json.loads(identity.read_text("utf-8").replace('"Model"', '"My Model"'))
     RunFiles(path).identity.write_text(json.dumps(values), encoding="utf-8")
     identity.unlink()
-    right = figures_read_in(
+    right = metrics_in(
         replies_of_run(
             "My Model",
             benchmarks.load(NAME),
@@ -226,9 +226,9 @@ def test_what_the_score_would_be_is_what_it_is(order: str, deployment: Deploymen
     wrong = replies_of_run("Model", task, replies, Settings({"kind": "grid1000"}), None)
     right = replies_of_run("Model", task, replies, Settings({"kind": "pixels"}), None)
     scored = score_file(path).figures
-    for figure, value in figures_read_in(wrong, grid).items():
+    for figure, value in metrics_in(wrong, grid).items():
         assert value == pytest.approx(scored[figure])
-    assert figures_read_in(wrong, pixels) == pytest.approx(figures_read_in(right, pixels))
+    assert metrics_in(wrong, pixels) == pytest.approx(metrics_in(right, pixels))
 
 
 @pytest.mark.parametrize("representation", ["xyxy", "xywh", "yxyx", "yxhw", "cxcywh"])
@@ -239,7 +239,7 @@ def test_numbers_are_those_of_the_reply(representation: str, deployment: Deploym
     task = benchmarks.load(f"FindIt_Pascal_{representation}_json_bbox_2d")
     found = replies_of_run("Model", task, read_predictions(path), Settings(), read_identity(path))
     assert found.declared.name == says.name
-    said = [box for query in found.queries for box in query.said]
+    said = [box for query in found.queries for box in query.numbers]
     replies = json.loads(path.read_text(encoding="utf-8"))
     told = [one["bbox_2d"] for reply in replies for one in json.loads(reply["prediction"])]
     assert np.allclose(said, told)
@@ -251,13 +251,13 @@ def test_every_frame_of_a_video_is_evidence_of_its_own() -> None:
     reading = Reading([(10, 20, 30, 40), (0, 0, 0, 0)], [], [1, 2], None)
     matched = MatchedReply(row, None, reading, None)  # type: ignore[arg-type]
     frames = RunReplies(GRID, [matched]).queries
-    assert [(list(one.truths), list(one.said)) for one in frames] == [
+    assert [(list(one.truths), list(one.numbers)) for one in frames] == [
         ([(1, 2, 3, 4)], []),
         ([], [[10, 20, 30, 40]]),
         # Eight numbers that are no rectangle are no box.
         ([(5, 6, 7, 8)], []),
     ]
-    assert {one.picture for one in frames} == {"clip/1.jpg"}
+    assert {one.image for one in frames} == {"clip/1.jpg"}
 
 
 def test_a_run_of_ref_l4(
@@ -275,7 +275,7 @@ def test_a_run_of_ref_l4(
     path = tmp_path / f"Model_{name}.json"
     path.write_text(json.dumps(replies), encoding="utf-8")
     assert coords(path, "--space", "pixels") == 0
-    assert "pixels of the picture, xyxy: F1 100.0" in " ".join(capsys.readouterr().out.split())
+    assert "pixels of the image, xyxy: F1 100.0" in " ".join(capsys.readouterr().out.split())
     assert coords(path, "--space", "grid1000") == 1
     assert "F1 100.0; 12 of 12 answers agree" in " ".join(capsys.readouterr().out.split())
 
@@ -314,7 +314,7 @@ def test_a_score_warns_of_a_wrong_space(
     out, _, provenance = scored(path, capsys)
     line = next(line for line in out.splitlines() if "but the answers follow" in line)
     assert "declared thousandths" in line
-    assert "pixels of the picture" in line
+    assert "pixels of the image" in line
     assert provenance["coords_doubt"] in line
     assert main(["leaderboard", str(path), "--out", str(tmp_path / "board")]) == 0
     doubt, _, agree = provenance["coords_doubt"].partition(" (")
@@ -351,8 +351,8 @@ def test_no_figure_depends_on_the_coordinate_check(
 ) -> None:
     path = deployment(says=says)
     _, kept, provenance = scored(path, capsys)
-    monkeypatch.setattr(check, "sample", lambda task, rows: ())
-    monkeypatch.setattr(check, "warning", lambda task, queries, spaces: "it is all wrong")
+    monkeypatch.setattr(score_check, "sample", lambda task, rows: ())
+    monkeypatch.setattr(score_check, "warning", lambda task, queries, spaces: "it is all wrong")
     _, without, other = scored(path, capsys)
     assert kept == without
     for values in (provenance, other):
@@ -389,16 +389,18 @@ def test_of_a_long_run_no_more_is_sampled_than_intended(
     task = benchmarks.load(NAME)
     opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
     run_ = score_rows(opened)
-    sample = check.sample(task, run_.rows)
+    sample = score_check.sample(task, run_.rows)
     assert len(sample) == min(queries, 64)
-    joined = check.joined_samples([sample] * 5)
-    assert len(joined) == min(5 * len(sample), check.MOST_QUERIES)
+    joined = score_check.join_samples([sample] * 5)
+    assert len(joined) == min(5 * len(sample), score_check.MOST_QUERIES)
     # Evenly: from the first part to the last.
     assert joined[0] == sample[0]
     assert joined[-1] in sample[-5:]
     tried: list[int] = []
-    monkeypatch.setattr(check, "is_suspicious", lambda some, _: tried.append(len(some)) or False)
-    assert check.warning(task, joined, run_.spaces) is None
+    monkeypatch.setattr(
+        score_check, "is_suspicious", lambda some, _: tried.append(len(some)) or False
+    )
+    assert score_check.warning(task, joined, run_.spaces) is None
     assert tried == [80]
 
 
@@ -420,4 +422,4 @@ def test_of_a_reply_with_very_many_boxes_a_few_are_kept(deployment: Deployment) 
     task = benchmarks.load(NAME)
     opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
     run_ = score_rows(opened)
-    assert max(len(query.said) for query in run_.sample) == 50
+    assert max(len(query.numbers) for query in run_.sample) == 50

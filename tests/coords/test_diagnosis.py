@@ -10,9 +10,9 @@ from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, ob
 
 from vlmeval_findit.boxes.spaces import Space, reference
 from vlmeval_findit.coords.conventions import (
+    NO_DISTORTION,
     ORDERS,
     SPACES,
-    UNBENT,
     Convention,
     conventions,
     row_of,
@@ -20,15 +20,26 @@ from vlmeval_findit.coords.conventions import (
 )
 from vlmeval_findit.coords.diagnosis import (
     MIXED,
-    Found,
-    Second,
-    Unlisted,
+    RunFit,
+    SecondConvention,
+    UnlistedConvention,
     Verdict,
     decide,
     diagnose,
 )
-from vlmeval_findit.coords.evidence import MOST_BOXES, MOST_SAID, Query, evidence_of
-from vlmeval_findit.coords.reading import apart, bend, iou, located, said
+from vlmeval_findit.coords.likelihood import (
+    convention_distance,
+    fit_distortion,
+    iou,
+    to_boxes,
+    to_numbers,
+)
+from vlmeval_findit.coords.run_arrays import (
+    MOST_BOXES,
+    MOST_BOXES_OF_REPLY,
+    AnsweredQuery,
+    run_arrays,
+)
 
 SIZES = np.array([[640, 480], [375, 500], [8192, 6144], [1000, 1000], [3000, 211]], float).T
 GOOD = Habit(miou=0.7)
@@ -40,11 +51,11 @@ GOOD = Habit(miou=0.7)
 @pytest.mark.parametrize("one", conventions(), ids=lambda one: one.name)
 def test_what_is_said_is_read_back(one: Convention) -> None:
     boxes = objects(np.random.default_rng(0), PROFILES["phrases"], SIZES.shape[1]).T
-    frame = one.space.frame(SIZES)
-    back = located(said(boxes, frame, one.order.numbers), frame, one.order.corners)
+    frame = one.space.map_of(SIZES)
+    back = to_boxes(to_numbers(boxes, frame, one.order.numbers), frame, one.order.corners)
     assert np.allclose(back.corners, boxes)
     inside_out = boxes[[2, 1, 0, 3]]
-    back = located(said(inside_out, frame, one.order.numbers), frame, one.order.corners)
+    back = to_boxes(to_numbers(inside_out, frame, one.order.numbers), frame, one.order.corners)
     assert np.allclose(back.corners, inside_out)
 
 
@@ -75,13 +86,13 @@ def test_what_is_said_is_read_back(one: Convention) -> None:
 def test_what_a_convention_says(name: str, numbers: list[float]) -> None:
     one = convention(name)
     box = np.array([[0.1], [0.1], [0.5], [0.5]])
-    frame = one.space.frame(np.array([[640.0], [480.0]]))
-    assert said(box, frame, one.order.numbers)[:, 0] == pytest.approx(numbers)
+    frame = one.space.map_of(np.array([[640.0], [480.0]]))
+    assert to_numbers(box, frame, one.order.numbers)[:, 0] == pytest.approx(numbers)
 
 
 @pytest.mark.parametrize("row", [row for row in SPACES.values() if row.space], ids=lambda r: r.name)
 def test_spaces_of_the_score_are_the_scores_own(row: object) -> None:
-    frame = row.frame(SIZES)
+    frame = row.map_of(SIZES)
     known = np.array([reference(row.space, int(w), int(h)) for w, h in SIZES.T], float)
     assert np.array_equal(np.concatenate([frame.scale, frame.offset]).T, known)
     assert row_of(row.space) is row
@@ -93,18 +104,19 @@ YOLO = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
 def test_a_letterbox_begins_where_its_padding_ends() -> None:
     """No row of the table has this side; 640 x 480 has 80 rows of padding above, 375 x 500 80."""
     box, sizes = np.array([[0.1], [0.1], [0.5], [0.5]]), np.array([[640, 375], [480, 500]], float)
-    frame = YOLO.space.frame(sizes)
+    frame = YOLO.space.map_of(sizes)
     said_of_each = [
-        said(box, frame.of(np.array([at])), YOLO.order.numbers)[:, 0].tolist() for at in (0, 1)
+        to_numbers(box, frame.of(np.array([at])), YOLO.order.numbers)[:, 0].tolist()
+        for at in (0, 1)
     ]
     assert said_of_each == [[64, 128, 320, 320], [128, 64, 320, 320]]
 
 
 def test_a_declared_letterbox_fits_and_one_without_its_padding_does_not() -> None:
     made = run(np.random.default_rng(0), PROFILES["detection"], YOLO, GOOD, 120)
-    assert diagnose(evidence_of(made), YOLO).verdict is Verdict.FITS
+    assert diagnose(run_arrays(made), YOLO).verdict is Verdict.FITS
     longer = convention("longer640/xyxy")  # the same scale
-    found = diagnose(evidence_of(made), longer)
+    found = diagnose(run_arrays(made), longer)
     assert found.verdict.alarms
 
 
@@ -116,19 +128,19 @@ def test_a_declared_space_with_settings_of_its_own_is_a_hypothesis() -> None:
     assert len(names) == len(set(names)) == 333 + 5
 
 
-# --- evidence -------------------------------------------------------------------------------------
+# --- arrays -------------------------------------------------------------------------------------
 
 
 def test_numbers_that_are_none_are_left_out() -> None:
     bad = [(1, 2, 3, float("nan")), (1, 2, float("inf"), 4), (1e9, 0, 1, 1), (1, 2, 3, 4)]
-    seen = evidence_of([Query(10, 10, "a", [(0, 0, 5, 5), (5, 5, 5, 9)], bad)])
+    seen = run_arrays([AnsweredQuery(10, 10, "a", [(0, 0, 5, 5), (5, 5, 5, 9)], bad)])
     assert seen.numbers.T.tolist() == [[1, 2, 3, 4]]
     assert seen.truths.T.tolist() == [[0, 0, 0.5, 0.5]]
 
 
 def test_boxes_are_held_against_objects_of_their_label() -> None:
     truths = [(0, 0, 5, 5), (5, 5, 9, 9)]
-    query = Query(
+    query = AnsweredQuery(
         10,
         10,
         "a",
@@ -137,8 +149,8 @@ def test_boxes_are_held_against_objects_of_their_label() -> None:
         ("cat", "Traffic light"),
         ("traffic light.", "bird"),
     )
-    seen = evidence_of([query])
-    assert (seen.box.tolist(), seen.truth.tolist()) == ([0], [1])
+    seen = run_arrays([query])
+    assert (seen.pair_box.tolist(), seen.pair_truth.tolist()) == ([0], [1])
     assert seen.log_choices.tolist() == [0, 0]
 
 
@@ -147,27 +159,31 @@ def test_boxes_are_held_against_objects_of_their_label() -> None:
     [([1, 2, 3, 4], 1.0), ([0.5, 0.25, 0.75, 1], 0.01), ([0.1, 0.2, 0.3, 0.5], 0.1)],
 )
 def test_the_step_of_numbers(numbers: list[float], step: float) -> None:
-    assert evidence_of([Query(10, 10, "a", [(0, 0, 5, 5)], [numbers])]).step == step
+    assert run_arrays([AnsweredQuery(10, 10, "a", [(0, 0, 5, 5)], [numbers])]).step == step
 
 
 def test_of_a_long_run_a_fixed_sample_is_looked_at() -> None:
-    queries = [Query(10, 10, str(i), [(0, 0, 5, 5)], [(i % 7, 1, 9, 9)] * 4) for i in range(900)]
-    first, again = evidence_of(queries), evidence_of(queries)
+    queries = [
+        AnsweredQuery(10, 10, str(i), [(0, 0, 5, 5)], [(i % 7, 1, 9, 9)] * 4) for i in range(900)
+    ]
+    first, again = run_arrays(queries), run_arrays(queries)
     assert MOST_BOXES - 4 < first.boxes <= MOST_BOXES
     assert np.array_equal(first.numbers, again.numbers)
 
 
 def test_of_a_reply_without_an_end_the_first_boxes_are_looked_at() -> None:
-    query = Query(10, 10, "a", [(0, 0, 5, 5)], [(1, 1, 9, 9)] * 5000, ("cat",), ("cat",) * 5000)
-    assert evidence_of([query]).boxes == MOST_SAID
+    query = AnsweredQuery(
+        10, 10, "a", [(0, 0, 5, 5)], [(1, 1, 9, 9)] * 5000, ("cat",), ("cat",) * 5000
+    )
+    assert run_arrays([query]).boxes == MOST_BOXES_OF_REPLY
 
 
 def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
-    seen = evidence_of(run(np.random.default_rng(0), PROFILES["dense"], GRID, GOOD, 40))
+    seen = run_arrays(run(np.random.default_rng(0), PROFILES["dense"], GRID, GOOD, 40))
     part = seen.some(50)
     assert part.boxes == 50
-    owners = part.owner[part.box]
-    assert (owners == part.truth_query[part.truth]).all()
+    owners = part.box_query[part.pair_box]
+    assert (owners == part.truth_query[part.pair_truth]).all()
     assert seen.some(10**6) is seen
 
 
@@ -200,19 +216,19 @@ GRID = convention("grid1000/xyxy")
 )
 def test_another_convention_is_named(declared: str, says: str, profile: str) -> None:
     made = run(np.random.default_rng(3), PROFILES[profile], convention(says), GOOD, 120)
-    evidence = evidence_of(made)
-    found = diagnose(evidence, convention(declared))
+    arrays = run_arrays(made)
+    found = diagnose(arrays, convention(declared))
     assert found.verdict is Verdict.OTHER
-    assert found.found is not None
-    assert apart(evidence, found.found.best, convention(says)) < 0.02
-    assert found.found.best.name in found.found.alike
-    assert found.found.agree > 0.6 * found.answered
+    assert found.fit is not None
+    assert convention_distance(arrays, found.fit.best, convention(says)) < 0.02
+    assert found.fit.best.name in found.fit.alike
+    assert found.fit.agree > 0.6 * found.answered
 
 
 @pytest.mark.parametrize("habit", HABITS)
 def test_a_right_run_does_not_alarm_whatever_its_model_does(habit: str) -> None:
     made = run(np.random.default_rng(1), PROFILES["detection, 1024"], GRID, HABITS[habit], 100)
-    found = diagnose(evidence_of(made), GRID)
+    found = diagnose(run_arrays(made), GRID)
     assert found.verdict in (Verdict.FITS, Verdict.UNDECIDED)
 
 
@@ -230,10 +246,10 @@ def test_a_frame_that_no_row_has(
 ) -> None:
     declared = convention("claude_standard/xyxy")
     made = run(np.random.default_rng(5), PROFILES["phrases"], declared, GOOD, 150, fault)
-    found = diagnose(evidence_of(made), declared)
+    found = diagnose(run_arrays(made), declared)
     assert found.verdict is Verdict.UNLISTED
-    assert found.found is not None
-    how = bend(evidence_of(made), declared, scaled(scale[0]))
+    assert found.fit is not None
+    how = fit_distortion(run_arrays(made), declared, scaled(scale[0]))
     assert how.scale == pytest.approx(scale, abs=0.03)
     assert how.at_origin == pytest.approx(offset, abs=0.015)
     assert (np.abs(how.scale - scale) < 4 * how.scale_error).all()
@@ -249,9 +265,9 @@ def test_a_small_drift_is_noted_and_is_no_alarm() -> None:
         60,
         Fault((1.03, 1.03), (-0.015, -0.015)),
     )
-    found = diagnose(evidence_of(made), GRID)
+    found = diagnose(run_arrays(made), GRID)
     assert not found.verdict.alarms
-    how = bend(evidence_of(made), GRID)
+    how = fit_distortion(run_arrays(made), GRID)
     assert how.scale == pytest.approx([1.03, 1.03], abs=0.01)
 
 
@@ -264,10 +280,10 @@ def test_two_conventions_in_one_run() -> None:
         GOOD,
         200,
     )
-    found = diagnose(evidence_of(made), GRID)
+    found = diagnose(run_arrays(made), GRID)
     assert found.verdict is Verdict.MIXED
-    assert found.found is not None
-    assert found.found.second.share == pytest.approx(0.3, abs=0.1)
+    assert found.fit is not None
+    assert found.fit.second.share == pytest.approx(0.3, abs=0.1)
 
 
 def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
@@ -280,17 +296,17 @@ def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
         rng.choice(3)
     declared = convention("claude_standard/xyxy")
     made = run(rng, PROFILES["tiny, 8k"], declared, HABITS["coarse numbers"], 200)
-    assert not diagnose(evidence_of(made), declared).verdict.alarms
+    assert not diagnose(run_arrays(made), declared).verdict.alarms
 
 
 def test_zero_sides_of_coarse_steps_are_no_second_convention() -> None:
     """Boxes without a width are boxes when read as centres: enough of them for 62 nats."""
     coarse = Habit(miou=0.9, coarse=0.024)
     made = run(np.random.default_rng(0), PROFILES["tiny, 8k"], GRID, coarse, 400)
-    found = diagnose(evidence_of(made), GRID)
+    found = diagnose(run_arrays(made), GRID)
     assert not found.verdict.alarms
-    assert found.found is not None
-    assert found.found.second.gain < MIXED / 2
+    assert found.fit is not None
+    assert found.fit.second.gain < MIXED / 2
 
 
 def test_a_second_convention_of_a_model_that_pulls() -> None:
@@ -304,41 +320,41 @@ def test_a_second_convention_of_a_model_that_pulls() -> None:
         pulls,
         200,
     )
-    assert diagnose(evidence_of(made), GRID).verdict is Verdict.MIXED
+    assert diagnose(run_arrays(made), GRID).verdict is Verdict.MIXED
 
 
 def test_boxes_that_follow_nothing() -> None:
     blind = Habit(miou=0.7, garbage=1.0)
     made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, blind, 100)
-    assert diagnose(evidence_of(made), GRID).verdict is Verdict.NONE
+    assert diagnose(run_arrays(made), GRID).verdict is Verdict.NONE
 
 
 def test_one_box_again_and_again_follows_nothing() -> None:
     made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 60)
-    full = [one._replace(said=[(0, 0, 1000, 1000)]) for one in made]
-    assert not diagnose(evidence_of(full), GRID).verdict.alarms
+    full = [one._replace(numbers=[(0, 0, 1000, 1000)]) for one in made]
+    assert not diagnose(run_arrays(full), GRID).verdict.alarms
 
 
 @pytest.mark.parametrize("queries", [0, 4])
 def test_too_few(queries: int) -> None:
     made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, queries)
-    found = diagnose(evidence_of(made), GRID)
-    assert (found.verdict, found.found) == (Verdict.TOO_FEW, None)
+    found = diagnose(run_arrays(made), GRID)
+    assert (found.verdict, found.fit) == (Verdict.TOO_FEW, None)
 
 
 def test_nothing_to_find_anywhere() -> None:
     made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 40)
     empty = [one._replace(truths=[]) for one in made]
-    assert diagnose(evidence_of(empty), GRID).verdict is Verdict.NONE
+    assert diagnose(run_arrays(empty), GRID).verdict is Verdict.NONE
 
 
 def test_what_pictures_of_one_size_cannot_tell() -> None:
     square = replace(PROFILES["phrases"], sizes=((1000, 1000, 1.0),))
     made = run(np.random.default_rng(0), square, GRID, GOOD, 100)
-    found = diagnose(evidence_of(made), convention("pixels/xyxy"))
+    found = diagnose(run_arrays(made), convention("pixels/xyxy"))
     assert found.verdict is Verdict.FITS
-    assert found.found is not None
-    assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(found.found.alike)
+    assert found.fit is not None
+    assert {"grid1000/xyxy", "pixels/xyxy", "letterbox1000/xyxy"} <= set(found.fit.alike)
 
 
 # --- the rules ------------------------------------------------------------------------------------
@@ -346,9 +362,9 @@ def test_what_pictures_of_one_size_cannot_tell() -> None:
 PIXELS = convention("pixels/xyxy")
 
 
-def found(**changes: object) -> Found:
+def found(**changes: object) -> RunFit:
     """A clear case of another convention, changed."""
-    usual = Found(
+    usual = RunFit(
         best=PIXELS,
         llr=50.0,
         z=5.0,
@@ -358,15 +374,19 @@ def found(**changes: object) -> Found:
         agree=100,
         alike=(PIXELS.name,),
         rivals=(),
-        unlisted=Unlisted(PIXELS, UNBENT, gain=0.0, distance=0.0, z_iou=0.0, signal=0.0),
-        second=Second(GRID, 0.0, -1.0, 0.0),
+        unlisted=UnlistedConvention(
+            PIXELS, NO_DISTORTION, gain=0.0, distance=0.0, z_iou=0.0, signal=0.0
+        ),
+        second=SecondConvention(GRID, 0.0, -1.0, 0.0),
     )
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def bent(scale: tuple[float, float], offset: tuple[float, float], **changes: float) -> Unlisted:
-    how = replace(UNBENT, scale=np.array(scale), offset=np.array(offset))
-    made = Unlisted(GRID, how, gain=59.0, distance=0.2, z_iou=4.0, signal=1000.0)
+def bent(
+    scale: tuple[float, float], offset: tuple[float, float], **changes: float
+) -> UnlistedConvention:
+    how = replace(NO_DISTORTION, scale=np.array(scale), offset=np.array(offset))
+    made = UnlistedConvention(GRID, how, gain=59.0, distance=0.2, z_iou=4.0, signal=1000.0)
     return made._replace(**changes)
 
 
@@ -396,18 +416,21 @@ def bent(scale: tuple[float, float], offset: tuple[float, float], **changes: flo
         (found(unlisted=bent((0.85, 0.85), (0.0, 0.01))), Verdict.FITS),
         (found(unlisted=bent((0.85, 0.85), (-0.075, -0.075))), Verdict.UNLISTED),
         (found(unlisted=bent((1.0, 1.0), (0.03, 0.0))), Verdict.UNLISTED),
-        (found(distance=0.0, second=Second(GRID, 0.2, 26.0, 0.9)), Verdict.MIXED),
-        (found(distance=0.0, second=Second(GRID, 0.04, 26.0, 0.9)), Verdict.FITS),
-        (found(distance=0.0, second=Second(GRID, 0.2, 24.0, 0.9)), Verdict.FITS),
-        (found(distance=0.0, second=Second(GRID, 0.2, 26.0, 0.3)), Verdict.FITS),
+        (found(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.9)), Verdict.MIXED),
+        (found(distance=0.0, second=SecondConvention(GRID, 0.04, 26.0, 0.9)), Verdict.FITS),
+        (found(distance=0.0, second=SecondConvention(GRID, 0.2, 24.0, 0.9)), Verdict.FITS),
+        (found(distance=0.0, second=SecondConvention(GRID, 0.2, 26.0, 0.3)), Verdict.FITS),
         # A model that draws boxes to the middle, and a part in another convention.
         (
-            found(unlisted=bent((0.85, 0.85), (0.0, 0.01)), second=Second(PIXELS, 0.2, 26.0, 0.9)),
+            found(
+                unlisted=bent((0.85, 0.85), (0.0, 0.01)),
+                second=SecondConvention(PIXELS, 0.2, 26.0, 0.9),
+            ),
             Verdict.MIXED,
         ),
     ],
 )
-def test_the_first_rule_that_holds(one: Found, verdict: Verdict) -> None:
+def test_the_first_rule_that_holds(one: RunFit, verdict: Verdict) -> None:
     assert decide(one, GRID, boxes=100)[0] is verdict
 
 

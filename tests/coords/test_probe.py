@@ -10,9 +10,9 @@ from simulated_deployments import Fault, convention
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, row_of
 from vlmeval_findit.coords.diagnosis import ALIKE
-from vlmeval_findit.coords.evidence import Query, evidence_of
-from vlmeval_findit.coords.probe import Outcome, by_size, examine
-from vlmeval_findit.coords.reading import apart
+from vlmeval_findit.coords.likelihood import convention_distance
+from vlmeval_findit.coords.probe import ProbeVerdict, group_by_size, judge_probe
+from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
 from vlmeval_findit.data.probe.scenes import COUNT, SIDES, SIZES, probe_scene
 
 GRID = convention("grid1000/xyxy")
@@ -66,18 +66,18 @@ def test_the_box_is_that_of_the_pixels_that_differ(index: int) -> None:
 def test_every_space_is_told_from_the_declared_one(name: str) -> None:
     truth = convention(f"{name}/xyxy")
     made = answers(rng(), truth, 0.05)
-    finding = examine(made, GRID, GRID)
-    assert finding.outcome is Outcome.OTHER
+    finding = judge_probe(made, GRID, GRID)
+    assert finding.verdict is ProbeVerdict.OTHER
     assert finding.named is not None
-    assert apart(evidence_of(made), truth, finding.named) < ALIKE
+    assert convention_distance(run_arrays(made), truth, finding.named) < ALIKE
 
 
 @pytest.mark.parametrize("order", [name for name in ORDERS if name != "xyxy"])
 @pytest.mark.parametrize("space", ["grid1000", "pixels"])
 def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
     truth = convention(f"{space}/{order}")
-    finding = examine(answers(rng(), truth, 0.05), convention(f"{space}/xyxy"), GRID)
-    assert finding.outcome is Outcome.OTHER
+    finding = judge_probe(answers(rng(), truth, 0.05), convention(f"{space}/xyxy"), GRID)
+    assert finding.verdict is ProbeVerdict.OTHER
     assert finding.named == truth
 
 
@@ -86,10 +86,10 @@ def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
 def test_what_is_declared_is_confirmed_and_what_is_not_is_named(name: str, noise: float) -> None:
     truth = convention(f"{name}/xyxy")
     made = answers(rng(), truth, noise)
-    finding = examine(made, truth, GRID)
-    assert (finding.outcome, finding.named) == (Outcome.CONFIRMED, truth)
-    finding = examine(made, None, GRID)
-    assert (finding.outcome, finding.named) == (Outcome.NAMED, truth)
+    finding = judge_probe(made, truth, GRID)
+    assert (finding.verdict, finding.named) == (ProbeVerdict.CONFIRMED, truth)
+    finding = judge_probe(made, None, GRID)
+    assert (finding.verdict, finding.named) == (ProbeVerdict.NAMED, truth)
     assert finding.declared is None
 
 
@@ -97,30 +97,30 @@ def test_a_letterbox_that_is_declared_is_confirmed_and_its_padding_is_told() -> 
     """Of a side that no row has: what is declared is tried, too."""
     truth = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
     made = answers(rng(), truth, 0.05)
-    finding = examine(made, truth, GRID)
-    assert (finding.outcome, finding.named) == (Outcome.CONFIRMED, truth)
-    for row in by_size(made, finding, GRID):
+    finding = judge_probe(made, truth, GRID)
+    assert (finding.verdict, finding.named) == (ProbeVerdict.CONFIRMED, truth)
+    for row in group_by_size(made, finding, GRID):
         assert row.iou > 0.8
-    assert examine(made, convention("longer640/xyxy"), GRID).outcome.is_fault
+    assert judge_probe(made, convention("longer640/xyxy"), GRID).verdict.is_fault
 
 
 @pytest.mark.parametrize(
-    ("fault", "outcome"),
+    ("fault", "verdict"),
     [
-        (Fault(scale=(1.28, 1.0)), Outcome.UNLISTED),
-        (Fault(offset=(0.01, 0.0)), Outcome.DRIFT),
-        (Fault((1.0126, 1.0126), (-0.0063, -0.0063)), Outcome.DRIFT),
-        (Fault(), Outcome.CONFIRMED),
+        (Fault(scale=(1.28, 1.0)), ProbeVerdict.UNLISTED),
+        (Fault(offset=(0.01, 0.0)), ProbeVerdict.DRIFT),
+        (Fault((1.0126, 1.0126), (-0.0063, -0.0063)), ProbeVerdict.DRIFT),
+        (Fault(), ProbeVerdict.CONFIRMED),
     ],
 )
-def test_a_scale_or_an_offset(fault: Fault, outcome: Outcome) -> None:
+def test_a_scale_or_an_offset(fault: Fault, verdict: ProbeVerdict) -> None:
     made = answers(rng(), GRID, 0.03, fault)
-    finding = examine(made, GRID, GRID)
-    assert finding.outcome is outcome
-    assert finding.outcome.is_fault == (outcome is not Outcome.CONFIRMED)
-    assert finding.fitted is not None
-    assert finding.fit is not None
-    how = finding.fit
+    finding = judge_probe(made, GRID, GRID)
+    assert finding.verdict is verdict
+    assert finding.verdict.is_fault == (verdict is not ProbeVerdict.CONFIRMED)
+    assert finding.nearest is not None
+    assert finding.distortion is not None
+    how = finding.distortion
     corner = np.array(fault.offset)
     assert (np.abs(how.scale - fault.scale) < 4 * how.scale_error).all()
     assert (np.abs(how.at_origin - corner) < 4 * how.at_origin_error).all()
@@ -132,10 +132,10 @@ def test_errors_are_those_of_other_scenes() -> None:
     fits, said = [], []
     for seed in range(20):
         made = answers(np.random.default_rng(seed), GRID, 0.1)
-        finding = examine(made, GRID, GRID)
-        assert finding.fit is not None
-        fits.append([finding.fit.scale, finding.fit.offset])
-        said.append([finding.fit.scale_error, finding.fit.offset_error])
+        finding = judge_probe(made, GRID, GRID)
+        assert finding.distortion is not None
+        fits.append([finding.distortion.scale, finding.distortion.offset])
+        said.append([finding.distortion.scale_error, finding.distortion.offset_error])
     spread = np.sqrt(np.var(fits, axis=0).mean(-1))
     assert np.mean(said, axis=(0, 2)) / spread == pytest.approx([1.1, 1.1], abs=0.4)
 
@@ -144,22 +144,23 @@ def test_two_conventions_by_size() -> None:
     """Large pictures in pixels of what a provider shrank, small ones in thousandths."""
     small, large = answers(rng(), GRID, 0.05), answers(rng(), convention("limit1280/xyxy"), 0.05)
     mixed = [b if max(b.width, b.height) > 1080 else a for a, b in zip(small, large, strict=True)]
-    finding = examine(mixed, GRID, GRID)
-    assert finding.outcome.is_fault
+    finding = judge_probe(mixed, GRID, GRID)
+    assert finding.verdict.is_fault
 
 
 @pytest.mark.parametrize(
-    ("kept", "outcome"), [(0, Outcome.NOTHING), (19, Outcome.NOTHING), (20, Outcome.CONFIRMED)]
+    ("kept", "verdict"),
+    [(0, ProbeVerdict.NOTHING), (19, ProbeVerdict.NOTHING), (20, ProbeVerdict.CONFIRMED)],
 )
-def test_too_few_answers(kept: int, outcome: Outcome) -> None:
+def test_too_few_answers(kept: int, verdict: ProbeVerdict) -> None:
     made = [
-        one if place < kept else one._replace(said=[])
+        one if place < kept else one._replace(numbers=[])
         for place, one in enumerate(answers(rng(), GRID, 0.03))
     ]
-    finding = examine(made, GRID, GRID)
-    assert finding.outcome is outcome
-    assert (finding.named is None) == (outcome is Outcome.NOTHING)
-    rows = by_size(made, finding, GRID)
+    finding = judge_probe(made, GRID, GRID)
+    assert finding.verdict is verdict
+    assert (finding.named is None) == (verdict is ProbeVerdict.NOTHING)
+    rows = group_by_size(made, finding, GRID)
     assert sum(row.boxes for row in rows) == kept
     assert all(np.isnan(row.said).all() == (row.boxes == 0) for row in rows)
 
@@ -167,20 +168,20 @@ def test_too_few_answers(kept: int, outcome: Outcome) -> None:
 def test_boxes_that_follow_nothing() -> None:
     draw = rng()
     made = [
-        Query(*size, f"{place}", [box], [np.sort(draw.integers(0, 1000, 4)).tolist()])
+        AnsweredQuery(*size, f"{place}", [box], [np.sort(draw.integers(0, 1000, 4)).tolist()])
         for place, (size, box) in enumerate(TRUTHS)
     ]
-    finding = examine(made, GRID, GRID)
-    assert finding.outcome in (Outcome.NOTHING, Outcome.UNDECIDED)
-    assert not finding.outcome.is_fault
+    finding = judge_probe(made, GRID, GRID)
+    assert finding.verdict in (ProbeVerdict.NOTHING, ProbeVerdict.UNDECIDED)
+    assert not finding.verdict.is_fault
 
 
 def test_a_table_by_size_of_the_picture() -> None:
     truth = convention("pixels/yxyx")
     made = answers(rng(), truth, 0.0)
-    finding = examine(made, Convention(SPACES["grid1000"], truth.order), truth)
+    finding = judge_probe(made, Convention(SPACES["grid1000"], truth.order), truth)
     assert finding.named == truth
-    for row in by_size(made, finding, truth):
+    for row in group_by_size(made, finding, truth):
         # 4096 at most on the longer side.
         sent = min(1, 4096 / max(row.width, row.height))
         assert row.said == pytest.approx([sent, sent], rel=0.02)

@@ -68,7 +68,7 @@ def probe(server: ChatServer | str, *flags: str) -> int:
         ("grid1000", "grid1000/xyxy", 0, "confirmed"),
         (SMART, "smart_200704_1605632/xyxy", 0, "confirmed"),
         ("grid1000", "smart_200704_1605632/xyxy", 1, "processor's resize within 200704..1605632"),
-        ("grid1000", "letterbox1000/xyxy", 1, "thousandths of the picture padded to a square"),
+        ("grid1000", "letterbox1000/xyxy", 1, "thousandths of the image padded to a square"),
         ("grid1000", "grid1000/yxyx", 1, "thousandths of width and height, yxyx (20 of 20 agree)"),
         ("grid1000", "percent/xyxy", 1, "percent of width and height"),
         ("grid1000", "twice_grid/xyxy", 1, "thousandths scaled a second time"),
@@ -76,7 +76,7 @@ def probe(server: ChatServer | str, *flags: str) -> int:
         ("pixels", "original/xyxy", 0, "confirmed"),
         ("pixels", "limit1280/xyxy", 1, "pixels after shrinking to 1280"),
         (None, "unit/xyxy", 0, "the answers are fractions of width and height"),
-        (None, "letterbox448/xyxy", 0, "pixels of the picture padded to 448 x 448"),
+        (None, "letterbox448/xyxy", 0, "pixels of the image padded to 448 x 448"),
         (None, "crop1000/xyxy", 1, "mend the deployment"),
         (None, "pixels/yxyx", 1, "numbers come as yxyx, and xyxy was asked for"),
     ],
@@ -247,7 +247,7 @@ def test_files(serve: Serve, tmp_path: Path) -> None:
     server = serve(answering(convention("percent/xyxy")))
     assert probe(server, "--space=grid1000", "--json=a/b.json", "--plot=c/d.png") == 1
     told = json.loads((tmp_path / "a/b.json").read_text())
-    assert (told["outcome"], told["exit_status"]) == ("another convention", 1)
+    assert (told["verdict"], told["exit_status"]) == ("another convention", 1)
     assert (told["declared"], told["named"]) == ("grid1000/xyxy", "percent/xyxy")
     assert told["answers"] == {"boxes": 20, "no box": 0, "not readable": 0, "failed": 0}
     assert told["space"] is None

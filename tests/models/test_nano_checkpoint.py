@@ -87,7 +87,7 @@ def test_coordinates_are_tokens_in_the_steps_that_its_card_names() -> None:
     numbers = {int(token["content"]) for token in tokens if token["content"].isdecimal()}
     assert numbers == {*range(0, 1001, 5), *range(241)}
     assert "thousandths of the picture, in steps of 5." in (FOLDER / "README.md").read_text()
-    assert "pixels of the picture" in (Path(SHIPPED[NANO_PX]) / "README.md").read_text()
+    assert "pixels of the image" in (Path(SHIPPED[NANO_PX]) / "README.md").read_text()
 
 
 @pytest.mark.parametrize("table", LEAST)

@@ -97,7 +97,7 @@ def test_the_coordinate_check_tells_thousandths_from_pixels(
     told = tmp_path / "told.json"
     assert main(["coords", str(path), "--space", "grid1000", "--json", str(told)]) == 1
     out = " ".join(capsys.readouterr().out.split())
-    assert "declared thousandths of width and height, xywh: F1 0.0; pixels of the picture" in out
+    assert "declared thousandths of width and height, xywh: F1 0.0; pixels of the image" in out
     assert "the run's convention is wrong" in out
     # Scenes are seen as they are: of their own pixels and the processor's nobody can tell which.
     (evidence,) = [one["evidence"] for one in json.loads(told.read_text())]

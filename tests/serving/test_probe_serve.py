@@ -24,9 +24,9 @@ RESIZED = "pixels of the processor's resize within 2304..28224, to multiples of 
 @pytest.mark.parametrize(
     ("model", "form", "means", "space", "declares"),
     [
-        (NANO, "xyxy_json", THOUSANDTHS, "pixels", "pixels of the picture, xyxy"),
+        (NANO, "xyxy_json", THOUSANDTHS, "pixels", "pixels of the image, xyxy"),
         # On large pictures the pixels of what it was shown are not the picture's.
-        (NANO_PX, "xywh_json", RESIZED, "pixels", "pixels of the picture, xywh"),
+        (NANO_PX, "xywh_json", RESIZED, "pixels", "pixels of the image, xywh"),
         (NANO_PX, "xywh_json", RESIZED, "grid1000", "thousandths of width and height, xywh"),
     ],
 )

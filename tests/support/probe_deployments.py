@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from simulated_deployments import Fault
 
 from vlmeval_findit.coords.conventions import Convention
-from vlmeval_findit.coords.evidence import Query
-from vlmeval_findit.coords.reading import said
+from vlmeval_findit.coords.likelihood import to_numbers
+from vlmeval_findit.coords.run_arrays import AnsweredQuery
 from vlmeval_findit.data.probe.scenes import COUNT, probe_scene
 
 Floats = NDArray[np.float64]
@@ -23,18 +23,18 @@ del SCENES
 
 def answers(
     rng: Rng,
-    how: Convention,
+    actual: Convention,
     noise: float,
     fault: Fault | None = None,
     size: float = 1.0,
     wrong: float = 0.0,
     coarse: float = 0.0,
-) -> list[Query]:
+) -> list[AnsweredQuery]:
     """What a deployment says of the scenes.
 
     Args:
         rng: draws errors.
-        how: the convention.
+        actual: the convention.
         noise: standard deviation of edges in shares of the object's side.
         fault: what is added to it.
         size: boxes are so many times too large.
@@ -48,17 +48,17 @@ def answers(
         if rng.random() < wrong:
             middle = half + rng.random(2) * (np.array(picture) - 2 * half)
         meant = np.concatenate([middle - half, middle + half])
-        said = numbers(meant.tolist(), picture, how, rng, noise, fault)
+        said = numbers(meant.tolist(), picture, actual, rng, noise, fault)
         if coarse:
             said = [round(value / coarse) * coarse for value in said]
-        found.append(Query(*picture, f"{index}.png", [box], [said]))
+        found.append(AnsweredQuery(*picture, f"{index}.png", [box], [said]))
     return found
 
 
 def numbers(
     box: Sequence[float],
     size: tuple[int, int],
-    how: Convention,
+    actual: Convention,
     rng: Rng,
     noise: float = 0.0,
     fault: Fault | None = None,
@@ -69,8 +69,8 @@ def numbers(
     shares = (corners + rng.normal(0, noise, 4) * side) / np.tile(size, 2)
     if fault is not None:
         shares = shares * np.tile(fault.scale, 2) + np.tile(fault.offset, 2)
-    frame = how.space.frame(np.array([size], float).T)
-    exact = said(shares[:, None], frame, how.order.numbers)[:, 0]
+    frame = actual.space.map_of(np.array([size], float).T)
+    exact = to_numbers(shares[:, None], frame, actual.order.numbers)[:, 0]
     # As models do: whole numbers, and three digits of fractions.
     unit = float(np.abs(frame.scale).max())
     return [round(float(n), 3 if unit <= 2 else 1 if unit <= 100 else 0) for n in exact]

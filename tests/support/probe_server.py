@@ -40,14 +40,14 @@ def seen(url: str) -> tuple[Size, Box]:
     return (pixels.shape[1], pixels.shape[0]), tuple(map(float, box))
 
 
-def answering(how: Convention, noise: float = 0.03, fault: Fault | None = None) -> Script:
+def answering(actual: Convention, noise: float = 0.03, fault: Fault | None = None) -> Script:
     """Answers every request with the box of its shape, said in a convention."""
 
     def script(asked: Asked, number: int) -> Answer:
         size, box = seen(sent(asked))
         # The same answer to the same picture, in whatever order calls come.
         rng = np.random.default_rng([int(value) for value in (*size, *box)])
-        said = numbers(box, size, how, rng, noise, fault)
+        said = numbers(box, size, actual, rng, noise, fault)
         return completion(json.dumps([{"bbox": said}]))
 
     return script

@@ -1,6 +1,6 @@
-"""Simulated runs of deployments whose convention is known, from profiles of pictures and objects.
+"""Simulated runs of deployments whose convention is known, from profiles of images and objects.
 
-Nothing here is of a data set: a profile says how large pictures are and how large objects in them,
+Nothing here is of a data set: a profile says how large images are and how large objects in them,
 as numbers; pictures, objects and replies are drawn from it.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention
-from vlmeval_findit.coords.evidence import Query
-from vlmeval_findit.coords.reading import said
+from vlmeval_findit.coords.likelihood import to_numbers
+from vlmeval_findit.coords.run_arrays import AnsweredQuery
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -166,13 +166,13 @@ def run(
     habit: Habit,
     queries: int = 200,
     fault: Fault | None = None,
-) -> list[Query]:
+) -> list[AnsweredQuery]:
     """A run of so many queries; ``says`` may draw a convention for every query."""
     weights = np.array([often for *_, often in profile.sizes])
     weights = weights / weights.sum()
     weights = weights / weights.sum()
     counts = np.array(profile.objects, float)
-    found: list[Query] = []
+    found: list[AnsweredQuery] = []
     picture, size, others = -1, (0, 0), np.zeros((0, 4))
     for _ in range(queries):
         if picture < 0 or rng.random() < 1 / profile.queries_a_picture:
@@ -181,11 +181,11 @@ def run(
             size, others = (width, height), objects(rng, profile, 3)
         truths = objects(rng, profile, int(rng.choice(len(counts), p=counts / counts.sum())))
         boxes = _drawn(rng, profile, truths, np.concatenate([others, truths]), habit)
-        how = says if isinstance(says, Convention) else says(rng)
-        numbers = _numbers(rng, boxes, size, how, habit, fault)
+        actual = says if isinstance(says, Convention) else says(rng)
+        numbers = _numbers(rng, boxes, size, actual, habit, fault)
         edges = np.tile(size, 2)
         found.append(
-            Query(*size, f"picture {picture}", (truths * edges).tolist(), numbers.tolist())
+            AnsweredQuery(*size, f"picture {picture}", (truths * edges).tolist(), numbers.tolist())
         )
     return found
 
@@ -223,15 +223,15 @@ def _numbers(
     rng: Rng,
     boxes: Floats,
     size: tuple[int, int],
-    how: Convention,
+    actual: Convention,
     habit: Habit,
     fault: Fault | None,
 ) -> Floats:
-    frame = how.space.frame(np.array([size], float).T)
+    frame = actual.space.map_of(np.array([size], float).T)
     if fault is not None:
         boxes = boxes * np.tile(fault.scale, 2) + np.tile(fault.offset, 2)
-    numbers = said(boxes.T, frame.of(np.zeros(len(boxes), np.intp)), how.order.numbers).T
-    decimals = _DECIMALS.get(how.space.name, 0)
+    numbers = to_numbers(boxes.T, frame.of(np.zeros(len(boxes), np.intp)), actual.order.numbers).T
+    decimals = _DECIMALS.get(actual.space.name, 0)
     if habit.coarse:
         step = habit.coarse * np.abs(frame.scale).max()
         numbers = np.round(numbers / step) * step

@@ -59,7 +59,7 @@ def field_of(box: Corners, width: int, height: int, fields: Fields) -> str | Non
     True
 
     Args:
-        box: (x1, y1, x2, y2) in pixels of the picture.
+        box: (x1, y1, x2, y2) in pixels of the image.
         width: of the picture, in pixels.
         height: likewise.
         fields: how many there are.

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from ..coords.conventions import Bend, Convention
-from ..coords.diagnosis import Diagnosis, Found, Verdict
+from ..coords.conventions import Convention, Distortion
+from ..coords.diagnosis import Diagnosis, RunFit, Verdict
 from ..coords.run_check import CoordinateCheck, NotBoxesError, check_run, replies_of_run
 from ..core.command import as_called
 from ..core.settings import settings_from
@@ -101,7 +101,7 @@ def command(
 
 def fitting_space(diagnosis: Diagnosis) -> str | None:
     """Return what ``--space`` takes for the convention that fits; None where no space says it."""
-    found = diagnosis.found
+    found = diagnosis.fit
     if diagnosis.verdict is not Verdict.OTHER or found is None or found.best.space.space is None:
         return None
     if is_of_another_order(diagnosis):
@@ -112,7 +112,7 @@ def fitting_space(diagnosis: Diagnosis) -> str | None:
 
 def is_of_another_order(diagnosis: Diagnosis) -> bool:
     """Tell whether the numbers of a box come in another order than was asked for."""
-    found = diagnosis.found
+    found = diagnosis.fit
     if diagnosis.verdict is not Verdict.OTHER or found is None:
         return False
     return found.best.order.name != diagnosis.declared.order.name
@@ -130,15 +130,15 @@ def lines_of(seen: CoordinateCheck) -> Iterator[str]:
     diagnosis = seen.diagnosis
     yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
     yield verdict_line(seen)
-    if diagnosis.found is not None and diagnosis.verdict is not Verdict.NONE:
-        yield from _evidence(diagnosis, diagnosis.found)
+    if diagnosis.fit is not None and diagnosis.verdict is not Verdict.NONE:
+        yield from _evidence(diagnosis, diagnosis.fit)
 
 
 def readings_table(seen: CoordinateCheck) -> Table:
     """Make one row a convention: what the metrics are if the answers are read in it."""
     rows: list[list[Value]] = []
     for line in seen.lines:
-        name, means = line.convention.name, line.convention.means
+        name, means = line.convention.name, line.convention.description
         mark = " (declared)" if name == seen.diagnosis.declared.name else ""
         rows.append([name, f"{means}{mark}", *(line.figures[metric] for metric in _METRICS)])
     metrics = [Field(name, FieldType.VALUE) for name in _METRICS]
@@ -158,20 +158,20 @@ def _f1(seen: CoordinateCheck, convention: Convention) -> str:
 
 def verdict_line(seen: CoordinateCheck) -> str:
     """The verdict in one sentence."""
-    diagnosis, found = seen.diagnosis, seen.diagnosis.found
-    declared = f"declared {diagnosis.declared.means}: {_f1(seen, diagnosis.declared)}"
+    diagnosis, found = seen.diagnosis, seen.diagnosis.fit
+    declared = f"declared {diagnosis.declared.description}: {_f1(seen, diagnosis.declared)}"
     if found is None:
         return f"{declared}; too few boxes to say more"
-    best = f"{found.best.means}: {_f1(seen, found.best)}"
+    best = f"{found.best.description}: {_f1(seen, found.best)}"
     if diagnosis.verdict is Verdict.OTHER:
         agree = f"{found.agree} of {diagnosis.answered} answers agree"
         return f"{declared}; {best}; {agree}: the run's convention is wrong"
     if diagnosis.verdict is Verdict.UNLISTED:
-        near = found.unlisted.bent.means
+        near = found.unlisted.convention.description
         return f"{declared}; the answers follow {near}, scaled or moved: no convention known"
     if diagnosis.verdict is Verdict.MIXED:
         share = f"{100 * found.second.share:.0f} % of the answers"
-        return f"{declared}; {share} are {found.second.convention.means}: two conventions"
+        return f"{declared}; {share} are {found.second.convention.description}: two conventions"
     if diagnosis.verdict is Verdict.NONE:
         return f"{declared}; the boxes do not follow the objects in any convention"
     if diagnosis.verdict is Verdict.FITS:
@@ -185,23 +185,23 @@ def some(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names[:most]) + rest
 
 
-def _evidence(diagnosis: Diagnosis, found: Found) -> Iterator[str]:
+def _evidence(diagnosis: Diagnosis, found: RunFit) -> Iterator[str]:
     if found.best.name != diagnosis.declared.name:
         ahead = f"{found.best.name} is {found.llr:.0f} nats ahead of the declared"
         yield f"{ahead} (z {found.z:.1f} over pictures; of IoU {found.z_iou:.1f})"
     bent = found.unlisted
-    yield (f"fitted in {bent.bent.name}: {scale_and_offset(bent.bend)}")
+    yield (f"fitted in {bent.convention.name}: {scale_and_offset(bent.distortion)}")
     others = [name for name in found.alike if name != found.best.name]
     if others:
         yield f"not to be told from {found.best.name} on this data: {some(others)}"
 
 
-def scale_and_offset(how: Bend) -> str:
+def scale_and_offset(how: Distortion) -> str:
     """A bend in words."""
     return f"{_axis(how, 0)}; {_axis(how, 1)}"
 
 
-def _axis(how: Bend, axis: int) -> str:
+def _axis(how: Distortion, axis: int) -> str:
     scale = f"{how.scale[axis]:.3f} ± {how.scale_error[axis]:.3f}"
     offset = f"{100 * how.at_origin[axis]:+.1f} ± {100 * how.at_origin_error[axis]:.1f} %"
     return f"{'xy'[axis]} × {scale}, {offset}"

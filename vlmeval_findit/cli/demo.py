@@ -288,7 +288,7 @@ def _print_scores(results: Sequence[CellResult]) -> None:
 def _tell_order(demo: Demonstration, result: CellResult) -> None:
     """Say in which order the numbers of a box really come."""
     found = demo.check_coordinates(result)
-    declared, best = found["declared"], found["evidence"]["best"]
+    declared, best = found["declared"], found["fit"]["best"]
     asked, said = (name.partition("/")[2] for name in (declared, best))
     wrong, right = (_read_as(found, name) for name in (declared, best))
     print(f"   asked for {asked}, it says {said}: {_agreeing(found)}")
@@ -298,7 +298,7 @@ def _tell_order(demo: Demonstration, result: CellResult) -> None:
 def _tell_space(demo: Demonstration, result: CellResult) -> None:
     """Say what is left of good answers in a wrong space, and that it is noticed."""
     found = demo.check_coordinates(result, "--space", WRONG)
-    right, wrong = found["evidence"]["best"], found["declared"]
+    right, wrong = found["fit"]["best"], found["declared"]
     print(f"   and if somebody took its pixels for thousandths (--space {WRONG})?")
     print(
         f"   F1@0.5 {_read_as(found, right):.1f} would be {_read_as(found, wrong):.1f}; the check "

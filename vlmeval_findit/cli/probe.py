@@ -14,7 +14,7 @@ from ..benchmarks import parse
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import SpaceError, space_from
 from ..coords.conventions import SPACES, Convention, row_of
-from ..coords.probe import FEWEST, by_size, examine, other_form
+from ..coords.probe import FEWEST, find_other_format, group_by_size, judge_probe
 from ..coords.run_check import RunReplies, replies_of_run
 from ..core.command import INTERRUPTED, as_called
 from ..core.files import atomic_write, sha256_of
@@ -31,7 +31,7 @@ from ..sweeps.config import Sweep, read_sweep
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option
 from .printing import report_spending, write_json
-from .probe_text import Instead, Probed, as_dict, needed, print_probe
+from .probe_text import OtherFormatResult, Probed, as_dict, needed, print_probe
 from .refusals import check_amounts
 from .sweep import budget_for, hosts_for, results_of
 
@@ -78,7 +78,7 @@ _STAND_IN = "grid1000"
     type=int,
     default=COUNT,
     metavar="N",
-    help=f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A finding "
+    help=f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A result "
     f"needs {FEWEST} boxes.",
 )
 @click.option("--work-dir", type=PATH, default=Path("outputs/probe"), metavar="DIR")
@@ -245,25 +245,25 @@ def _probed(path: Path, wanted: _Wanted) -> Probed:
     question = found.task.question
     assert isinstance(question, Variant)  # else its answers were no boxes
     asked = Convention(SPACES[_STAND_IN], run.declared.order)
-    finding = examine(run.queries, _declared(wanted, run), asked)
-    other = other_form(question, found.replies)
+    result = judge_probe(run.queries, _declared(wanted, run), asked)
+    other = find_other_format(question, found.replies)
     instead = None
     if other is not None and other.question is not None:
         task = replace(found.task, question=other.question)
         read_so = replies_of_run(found.model, task, found.replies, own, found.identity)
-        made = examine(read_so.queries, _declared(wanted, read_so), asked)
-        instead = Instead(other, read_so, made)
+        made = judge_probe(read_so.queries, _declared(wanted, read_so), asked)
+        instead = OtherFormatResult(other, read_so, made)
     elif other is not None:
-        instead = Instead(other)
+        instead = OtherFormatResult(other)
     return Probed(
         model=found.model,
         dataset=found.task.name,
         path=path,
         run=run,
-        finding=finding,
-        sizes=by_size(run.queries, finding, asked),
+        result=result,
+        sizes=group_by_size(run.queries, result, asked),
         asked=asked,
-        instead=instead,
+        other_format=instead,
     )
 
 
@@ -276,8 +276,8 @@ def _declared(wanted: _Wanted, run: RunReplies) -> Convention | None:
 
 
 def _status(probed: Probed) -> int:
-    finding = probed.finding
-    if finding.outcome.is_fault or (finding.declared is None and probed.unusable is not None):
+    result = probed.result
+    if result.verdict.is_fault or (result.declared is None and probed.unusable is not None):
         return FAULT
     if probed.failed:
         return FAILED
@@ -288,7 +288,7 @@ def _plot(probed: Probed, path: Path) -> None:
     from ..report.probe_plot import draw
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    draw(probed.run.queries, probed.finding, probed.asked, path)
+    draw(probed.run.queries, probed.result, probed.asked, path)
     print(f"plot: {path}")
 
 
@@ -298,8 +298,8 @@ def _saved(probed: Probed, entry: ModelEntry, path: Path) -> str:
     Returns:
         What is said of it: that it is written, or why it is not.
     """
-    finding, space = probed.finding, probed.space
-    if finding.named is None or not finding.outcome.is_clear:
+    result, space = probed.result, probed.space
+    if result.named is None or not result.verdict.is_clear:
         return f"{path} is not written: nothing was named"
     if probed.unusable is not None or space is None:
         return f"{path} is not written: {probed.unusable}"
@@ -321,7 +321,7 @@ def _saved(probed: Probed, entry: ModelEntry, path: Path) -> str:
     # An address may hold a key: it is for the command line.
     where = " --base-url URL" if entry.base_url else ""
     head = (
-        f"# Named by run_findit.py probe: {finding.named.means}.\n"
+        f"# Named by run_findit.py probe: {result.named.description}.\n"
         "# Name the datasets that you want, then:\n"
         f"#   python run_findit.py sweep {path.name}{where}\n"
         f"#   python run_findit.py probe --config {path.name}{where}\n"

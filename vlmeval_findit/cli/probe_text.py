@@ -14,8 +14,8 @@ from ..boxes.records import Reason
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
 from ..coords.conventions import Convention, Floats
-from ..coords.probe import FEWEST, Finding, OfSize, OtherForm, Outcome
-from ..coords.run_check import RunReplies, bend_as_dict
+from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
+from ..coords.run_check import RunReplies, distortion_as_dict
 from ..core.spelling import visible
 from ..data.probe.scenes import COUNT
 from ..leaderboard.render import to_json
@@ -31,15 +31,15 @@ _WITHOUT = (None, Reason.NO_BOX)
 
 
 @dataclass(frozen=True)
-class Instead:
+class OtherFormatResult:
     """The form that replies have instead of the one that was asked for, and what they say so read.
 
-    Without ``run`` and ``finding`` no format asks for it.
+    Without ``run`` and ``result`` no format asks for it.
     """
 
-    form: OtherForm
+    form: OtherFormat
     run: RunReplies | None = None
-    finding: Finding | None = None
+    result: ProbeResult | None = None
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Probed:
     dataset: str
     path: Path
     run: RunReplies
-    finding: Finding
-    sizes: Sequence[OfSize]
+    result: ProbeResult
+    sizes: Sequence[SizeGroup]
     asked: Convention
-    instead: Instead | None = None
+    other_format: OtherFormatResult | None = None
 
     @property
     def failed(self) -> int:
@@ -62,12 +62,12 @@ class Probed:
 
     @property
     def is_named(self) -> bool:
-        return self.finding.outcome in (Outcome.CONFIRMED, Outcome.NAMED)
+        return self.result.verdict in (ProbeVerdict.CONFIRMED, ProbeVerdict.NAMED)
 
     @property
     def space(self) -> Space | None:
         """The space that runs are to declare; None where the score has none such."""
-        named = self.finding.named
+        named = self.result.named
         if named is None:
             return None
         # With nothing declared pictures were sent as they are, and pixels are those of the sent.
@@ -76,8 +76,8 @@ class Probed:
     @property
     def unusable(self) -> str | None:
         """Why no run can be scored in what was named; None where one can, or nothing was named."""
-        named = self.finding.named
-        if named is None or not self.finding.outcome.is_clear:
+        named = self.result.named
+        if named is None or not self.result.verdict.is_clear:
             return None
         if named.order.name != self.asked.order.name:
             return f"numbers come as {named.order.name}, and {self.asked.order.name} was asked for"
@@ -122,12 +122,12 @@ def needed(scenes: int) -> str:
     """What a probe of fewer scenes than there are needs."""
     spare = scenes - FEWEST
     which = f"all of them but {spare} have" if spare else "every scene has"
-    return f"--limit {scenes}: a finding needs {FEWEST} boxes, so {which} to give one\n"
+    return f"--limit {scenes}: a result needs {FEWEST} boxes, so {which} to give one\n"
 
 
 def _next(probed: Probed) -> Iterator[str]:
     """What else could be asked, where replies had another form or were too few."""
-    scenes, instead = len(probed.run.matched), probed.instead
+    scenes, instead = len(probed.run.matched), probed.other_format
     if instead is not None:
         share = f"{instead.form.count} of {scenes} replies"
         if instead.form.question is None:
@@ -136,9 +136,9 @@ def _next(probed: Probed) -> Iterator[str]:
         else:
             name = instead.form.question.name.partition("_Probe_")[2]
             yield f"{share} are as {name} asks for them: ask so, with --format {name}"
-    if instead is not None and instead.run is not None and instead.finding is not None:
-        yield f"read so: {_verdict(replace(probed, run=instead.run, finding=instead.finding))}"
-    if probed.finding.diagnosis.boxes < FEWEST and scenes < COUNT:
+    if instead is not None and instead.run is not None and instead.result is not None:
+        yield f"read so: {_verdict(replace(probed, run=instead.run, result=instead.result))}"
+    if probed.result.diagnosis.boxes < FEWEST and scenes < COUNT:
         yield f"--limit {COUNT} asks {COUNT - scenes} scenes more, and these are not asked again"
 
 
@@ -162,11 +162,11 @@ def _errors(probed: Probed) -> Counter[str]:
 
 def sizes_table(probed: Probed) -> Table:
     """Make one row an image size: number / true pixel, said and by convention, and the IoU."""
-    finding = probed.finding
-    columns: dict[str, Callable[[OfSize], Floats | None]] = {"said": lambda one: one.said}
-    if finding.declared is not None:
+    result = probed.result
+    columns: dict[str, Callable[[SizeGroup], Floats | None]] = {"answered": lambda one: one.ratio}
+    if result.declared is not None:
         columns["declared"] = lambda one: one.declared
-    if finding.named is not None and finding.named != finding.declared:
+    if result.named is not None and result.named != result.declared:
         columns["named"] = lambda one: one.named
     rows: list[list[Value]] = []
     for one in probed.sizes:
@@ -192,67 +192,67 @@ def _number(value: float) -> float | None:
 
 
 def _verdict(probed: Probed) -> str:
-    finding = probed.finding
-    outcome, named = finding.outcome, finding.named
+    result = probed.result
+    verdict, named = result.verdict, result.named
     declared = "nothing was declared"
-    if finding.declared is not None:
-        declared = f"declared {finding.declared.means}"
-    if outcome is Outcome.CONFIRMED:
+    if result.declared is not None:
+        declared = f"declared {result.declared.description}"
+    if verdict is ProbeVerdict.CONFIRMED:
         return f"{declared}: confirmed"
-    if outcome is Outcome.NOTHING or finding.diagnosis.found is None or named is None:
-        if finding.diagnosis.boxes < FEWEST:
-            why = f"{finding.diagnosis.boxes} boxes are too few (at least {FEWEST})"
+    if verdict is ProbeVerdict.NOTHING or result.diagnosis.fit is None or named is None:
+        if result.diagnosis.boxes < FEWEST:
+            why = f"{result.diagnosis.boxes} boxes are too few (at least {FEWEST})"
         else:
             why = "the boxes do not follow the objects in any convention"
         return f"{declared}; {why}: nothing can be said"
-    return f"{declared}; {_SAID[outcome](probed, named.means)}"
+    return f"{declared}; {_SAID[verdict](probed, named.description)}"
 
 
 def _other(probed: Probed, named: str) -> str:
-    found, answered = probed.finding.diagnosis.found, probed.finding.diagnosis.answered
+    found, answered = probed.result.diagnosis.fit, probed.result.diagnosis.answered
     agree = 0 if found is None else found.agree
     return f"the answers are {named} ({agree} of {answered} agree): ANOTHER CONVENTION"
 
 
 def _mixed(probed: Probed, named: str) -> str:
-    found = probed.finding.diagnosis.found
+    found = probed.result.diagnosis.fit
     if found is None or found.second is None:
         return f"the answers are {named}, but not all of them: TWO CONVENTIONS"
-    share, other = 100 * found.second.share, found.second.convention.means
+    share, other = 100 * found.second.share, found.second.convention.description
     return f"the answers are {named}, but about {share:.0f} % are {other}: TWO CONVENTIONS"
 
 
 def _undecided(probed: Probed, named: str) -> str:
-    found = probed.finding.diagnosis.found
+    found = probed.result.diagnosis.fit
     rivals = () if found is None else found.rivals
     more = f"; not excluded: {some(rivals)}" if rivals else ""
     return f"the answers are most like {named}{more}: undecided"
 
 
-_SAID: Mapping[Outcome, Callable[[Probed, str], str]] = {
-    Outcome.NAMED: lambda probed, named: f"the answers are {named}",
-    Outcome.OTHER: _other,
-    Outcome.MIXED: _mixed,
-    Outcome.DRIFT: lambda probed, named: f"the answers are {named}, but SCALED OR MOVED",
-    Outcome.UNLISTED: lambda probed, named: (
+_SAID: Mapping[ProbeVerdict, Callable[[Probed, str], str]] = {
+    ProbeVerdict.NAMED: lambda probed, named: f"the answers are {named}",
+    ProbeVerdict.OTHER: _other,
+    ProbeVerdict.MIXED: _mixed,
+    ProbeVerdict.DRIFT: lambda probed, named: f"the answers are {named}, but SCALED OR MOVED",
+    ProbeVerdict.UNLISTED: lambda probed, named: (
         f"the answers are nearest to {named}, but SCALED OR MOVED: no convention known"
     ),
-    Outcome.UNDECIDED: _undecided,
+    ProbeVerdict.UNDECIDED: _undecided,
 }
 
 
 def _details(probed: Probed) -> Iterator[str]:
-    finding, found = probed.finding, probed.finding.diagnosis.found
-    if found is None or finding.named is None or finding.fitted is None or finding.fit is None:
+    result, found = probed.result, probed.result.diagnosis.fit
+    if found is None or result.named is None or result.nearest is None or result.distortion is None:
         return
-    yield f"fitted in {finding.fitted.name}: {scale_and_offset(finding.fit)}"
-    alike = [name for name in found.alike if name != finding.named.name]
-    if alike and finding.outcome.is_clear:
-        yield f"not to be told from {finding.named.name} on these scenes: {some(alike)}"
-    if finding.outcome is Outcome.OTHER:
+    yield f"fitted in {result.nearest.name}: {scale_and_offset(result.distortion)}"
+    alike = [name for name in found.alike if name != result.named.name]
+    if alike and result.verdict.is_clear:
+        yield f"not to be told from {result.named.name} on these scenes: {some(alike)}"
+    if result.verdict is ProbeVerdict.OTHER:
         yield f"{found.llr:.0f} nats ahead of what is declared"
     lost = [f"{one.width}x{one.height}" for one in probed.sizes if one.iou < _LOST]
-    if lost and finding.outcome.is_clear:
+    if lost and result.verdict.is_clear:
         yield f"hardly found on {', '.join(lost)}: there the model errs, and not the convention"
     if probed.unusable is not None:
         yield f"no run can be scored like this: {probed.unusable}"
@@ -263,33 +263,34 @@ def _details(probed: Probed) -> Iterator[str]:
 
 def as_dict(probed: Probed) -> dict[str, Any]:
     """All of it, for a file."""
-    finding, found = probed.finding, probed.finding.diagnosis.found
+    result, found = probed.result, probed.result.diagnosis.fit
     return {
         "model": probed.model,
         "dataset": probed.dataset,
         "run": str(probed.path),
-        "outcome": finding.outcome.value,
-        "declared": finding.declared and finding.declared.name,
-        "named": finding.named and finding.named.name,
-        "means": finding.named and finding.named.means,
+        "verdict": result.verdict.value,
+        "declared": result.declared and result.declared.name,
+        "named": result.named and result.named.name,
+        "description": result.named and result.named.description,
         "space": None if probed.unusable or not probed.space else probed.space.as_dict(),
         "unusable": probed.unusable,
         "answers": probed.counts(),
-        "other_form": probed.instead
+        "other_format": probed.other_format
         and {
-            "replies": probed.instead.form.count,
-            "asked_for_by": probed.instead.form.question and probed.instead.form.question.name,
-            "key": probed.instead.form.key or None,
+            "replies": probed.other_format.form.count,
+            "asked_for_by": probed.other_format.form.question
+            and probed.other_format.form.question.name,
+            "key": probed.other_format.form.key or None,
         },
         "sizes": to_json(sizes_table(probed)),
-        "evidence": None
+        "fit": None
         if found is None
         else {
             "nats_ahead_of_declared": round(found.llr, 2),
             "alike": list(found.alike),
             "rivals": list(found.rivals),
             "drift": round(found.unlisted.gain, 2),
-            "fitted_in": finding.fitted and finding.fitted.name,
-            "fit": finding.fit and bend_as_dict(finding.fit),
+            "fitted_in": result.nearest and result.nearest.name,
+            "distortion": result.distortion and distortion_as_dict(result.distortion),
         },
     }

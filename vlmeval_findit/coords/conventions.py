@@ -21,26 +21,26 @@ from ..boxes.spaces import Space, reference
 Floats = NDArray[np.float64]
 
 # From (2, n) widths and heights of images in pixels to their frame
-FrameOf = Callable[[Floats], "Frame"]
+CoordinateMapOf = Callable[[Floats], "CoordinateMap"]
 
 
-class Frame(NamedTuple):
+class CoordinateMap(NamedTuple):
     """u = scale[0] * x + offset[0], v = scale[1] * y + offset[1] for n images."""
 
     scale: Floats  # (2, n) the size that numbers refer to; negative: mirrored
     offset: Floats  # (2, n)
     turned: bool = False  # u follows y and v follows x
 
-    def of(self, rows: NDArray[np.intp]) -> Frame:
+    def of(self, rows: NDArray[np.intp]) -> CoordinateMap:
         """Select images."""
-        return Frame(self.scale[:, rows], self.offset[:, rows], self.turned)
+        return CoordinateMap(self.scale[:, rows], self.offset[:, rows], self.turned)
 
-    def bent(self, how: Bend) -> Frame:
-        if how is UNBENT:
+    def distorted(self, distortion: Distortion) -> CoordinateMap:
+        if distortion is NO_DISTORTION:
             return self
         axes = [1, 0] if self.turned else [0, 1]
-        scale, start = how.scale[axes, None], how.at_origin[axes, None]
-        return Frame(self.scale * scale, self.offset + self.scale * start, self.turned)
+        scale, start = distortion.scale[axes, None], distortion.at_origin[axes, None]
+        return CoordinateMap(self.scale * scale, self.offset + self.scale * start, self.turned)
 
 
 # Deviations of scale, and offsets in shares of the image, that weak models have, too
@@ -48,7 +48,7 @@ SMALL_SCALE, SMALL_OFFSET = 0.05, 0.015
 
 
 @dataclass(frozen=True)
-class Bend:
+class Distortion:
     """A map of a point c to ½ + offset + scale (c − ½), by axis in shares of the image; all (2,).
 
     ``shift`` and ``size`` are a model's habits in any frame.
@@ -85,46 +85,48 @@ class Bend:
         return bool(((self.scale > 0.75) & (self.scale < 1) & (offset < middle)).all())
 
 
-def scaled(scale: float) -> Bend:
+def scaled(scale: float) -> Distortion:
     """Scale both axes about the corner (0, 0)."""
     both, none, nan = np.full(2, scale), np.zeros(2), np.full(2, np.nan)
-    return Bend(both, (both - 1) / 2, none, none, nan, nan)
+    return Distortion(both, (both - 1) / 2, none, none, nan, nan)
 
 
-UNBENT = scaled(1.0)
+NO_DISTORTION = scaled(1.0)
 
 
-def of_space(space: Space) -> FrameOf:
+def of_space(space: Space) -> CoordinateMapOf:
     """Make the frame of one of the score's coordinate spaces."""
 
-    def frame(sizes: Floats) -> Frame:
+    def frame(sizes: Floats) -> CoordinateMap:
         found = [reference(space, int(w), int(h)) for w, h in sizes.T.tolist()]
         both = np.array(found, float).reshape(-1, 4).T
-        return Frame(both[:2], both[2:])
+        return CoordinateMap(both[:2], both[2:])
 
     return frame
 
 
-def cropped(side: float) -> FrameOf:
+def cropped(side: float) -> CoordinateMapOf:
     """Make the frame of the square in the image's middle, with sides of ``side``."""
 
-    def frame(sizes: Floats) -> Frame:
+    def frame(sizes: Floats) -> CoordinateMap:
         edge = sizes.min(0)
-        return Frame(sizes * side / edge, (edge - sizes) / 2 * side / edge)
+        return CoordinateMap(sizes * side / edge, (edge - sizes) / 2 * side / edge)
 
     return frame
 
 
-def seen_turned(size: FrameOf, far: tuple[bool, bool], turned: bool = False) -> FrameOf:
+def seen_turned(
+    size: CoordinateMapOf, far: tuple[bool, bool], turned: bool = False
+) -> CoordinateMapOf:
     """Make the frame of an image that is mirrored, or turned by 90 degrees.
 
     ``far`` tells for u and v whether they count from the far edge: both at 180 degrees; u, from the
     bottom, if turned clockwise.
     """
 
-    def frame(sizes: Floats) -> Frame:
+    def frame(sizes: Floats) -> CoordinateMap:
         scale, back = size(sizes[::-1] if turned else sizes).scale, np.array(far)[:, None]
-        return Frame(np.where(back, -scale, scale), np.where(back, scale, 0), turned)
+        return CoordinateMap(np.where(back, -scale, scale), np.where(back, scale, 0), turned)
 
     return frame
 
@@ -136,9 +138,9 @@ class SpaceRow(NamedTuple):
     """What numbers refer to."""
 
     name: str
-    means: str
+    description: str
     cost: float  # nats
-    frame: FrameOf
+    map_of: CoordinateMapOf
     space: Space | None = None  # as the score has it
 
 
@@ -166,8 +168,8 @@ class Convention(NamedTuple):
         return f"{self.space.name}/{self.order.name}"
 
     @property
-    def means(self) -> str:
-        return f"{self.space.means}, {self.order.name}"
+    def description(self) -> str:
+        return f"{self.space.description}, {self.order.name}"
 
     @property
     def cost(self) -> float:
@@ -177,31 +179,33 @@ class Convention(NamedTuple):
 USUAL, KNOWN, RARE, EXOTIC = 0.0, 1.0, 2.5, 4.0  # nats
 
 
-def _space(name: str, means: str, cost: float, space: Space | None = None) -> SpaceRow:
+def _space(name: str, description: str, cost: float, space: Space | None = None) -> SpaceRow:
     space = space or Space(name)
-    return SpaceRow(name, means, cost, of_space(space), space)
+    return SpaceRow(name, description, cost, of_space(space), space)
 
 
-def _letterbox(side: int, means: str, cost: float = RARE) -> SpaceRow:
-    return _space(f"letterbox{side}", means, cost, Space("letterbox", side=side))
+def _letterbox(side: int, description: str, cost: float = RARE) -> SpaceRow:
+    return _space(f"letterbox{side}", description, cost, Space("letterbox", side=side))
 
 
 def _within(
     low: int, high: int, cost: float = KNOWN, two_step: bool = False, factor: int | None = None
 ) -> SpaceRow:
     name = f"smart{'2' if two_step else ''}{factor or ''}_{low}_{high}"
-    means = f"pixels of the processor's resize within {low}..{high}"
-    means += f", to multiples of {factor}" if factor else ""
-    means += ", in two steps" if two_step else ""
-    return _space(name, means, cost, Space("smart_resize", None, low, high, two_step, factor))
+    description = f"pixels of the processor's resize within {low}..{high}"
+    description += f", to multiples of {factor}" if factor else ""
+    description += ", in two steps" if two_step else ""
+    return _space(name, description, cost, Space("smart_resize", None, low, high, two_step, factor))
 
 
 # From (2, n) sizes of images to the sizes that numbers refer to, from the same corner (0, 0)
 SizeOf = Callable[[Floats], Floats]
 
 
-def _sized(name: str, means: str, cost: float, size: SizeOf) -> SpaceRow:
-    return SpaceRow(name, means, cost, lambda sizes: Frame(size(sizes), np.zeros_like(sizes)))
+def _sized(name: str, description: str, cost: float, size: SizeOf) -> SpaceRow:
+    return SpaceRow(
+        name, description, cost, lambda sizes: CoordinateMap(size(sizes), np.zeros_like(sizes))
+    )
 
 
 def _square(side: float) -> SizeOf:
@@ -230,14 +234,14 @@ _BOUNDS = "the processor's resize within 200704..1605632"
 _COMMON = [
     _space("grid1000", "thousandths of width and height", USUAL),
     _space("unit", "fractions of width and height", USUAL),
-    _space("pixels", "pixels of the picture", USUAL),
+    _space("pixels", "pixels of the image", USUAL),
     _within(200704, 1605632, USUAL),
     _within(3136, 12845056, USUAL),
     _sized("percent", "percent of width and height", KNOWN, _square(100)),
     _space("openai_high", "pixels after OpenAI's 'high' resize", KNOWN),
     _space("claude_standard", "pixels after Anthropic's resize to 1568", KNOWN),
     _space("claude_highres", "pixels after Anthropic's resize to 2576", KNOWN),
-    _letterbox(1000, "thousandths of the picture padded to a square", KNOWN),
+    _letterbox(1000, "thousandths of the image padded to a square", KNOWN),
     _sized("longer1000", "thousandths of the longer side", KNOWN, _longer(1000)),
 ]
 
@@ -273,7 +277,7 @@ _ROWS = [
     # FindIt-Nano-px
     _within(2304, 28224, RARE, factor=24),
     _sized("grid1024", "1024ths of width and height", RARE, _square(1024)),
-    _sized("original", "pixels of the picture, however large", RARE, lambda s: s),
+    _sized("original", "pixels of the image, however large", RARE, lambda s: s),
     _sized("openai_tiles768", "pixels after OpenAI's resize to 768", RARE, _tiles),
     *(
         _sized(f"square{n}", f"pixels of a {n} x {n} input", RARE, _square(n))
@@ -288,15 +292,15 @@ _ROWS = [
         _sized(f"longer{n}", f"pixels after scaling to {n}", RARE, _longer(n))
         for n in (336, 448, 640, 896, 1024)
     ),
-    _letterbox(1, "fractions of the picture padded to a square"),
-    *(_letterbox(n, f"pixels of the picture padded to {n} x {n}") for n in (336, 448)),
+    _letterbox(1, "fractions of the image padded to a square"),
+    *(_letterbox(n, f"pixels of the image padded to {n} x {n}") for n in (336, 448)),
     SpaceRow("crop1", "fractions of the square in its middle", RARE, cropped(1)),
     SpaceRow("crop1000", "thousandths of the square in its middle", RARE, cropped(1000)),
-    *(_sized(name, means, EXOTIC, size) for name, means, size in _MISTAKES),
+    *(_sized(name, description, EXOTIC, size) for name, description, size in _MISTAKES),
     *(
         SpaceRow(
             f"{kind}_{turn}",
-            f"{units} of the picture {what}",
+            f"{units} of the image {what}",
             EXOTIC,
             seen_turned(of_space(Space(kind)), far, by),
         )

@@ -12,9 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .conventions import Bend, Convention, Floats, conventions
-from .evidence import Evidence, Places
-from .reading import SHIFT, Reading, apart, bend, best_bend, read, screen, times
+from .conventions import Convention, Distortion, Floats, conventions
+from .likelihood import (
+    SHIFT,
+    ConventionFit,
+    best_distortion,
+    convention_distance,
+    fit_convention,
+    fit_distortion,
+    matmul,
+    screen,
+)
+from .run_arrays import Indices, RunArrays
 
 FEWEST_BOXES, FEWEST_ANSWERED = 8, 5
 
@@ -35,10 +44,10 @@ DECIDES, STEADY = 15.0, 2.0
 SIGNAL, SIGNAL_A_BOX = 12.0, 0.12
 # Nats for a frame that no row has (32, at 1.9 standard errors), its distance from the rows, and
 # standard errors of IoU; more than above, because four numbers are fitted
-BENT, BENT_APART, BENT_STEADY = 25.0, 0.05, 3.0
+DISTORTED, DISTORTED_APART, DISTORTED_STEADY = 25.0, 0.05, 3.0
 # With so many nats fewer standard errors do: if the scale changes within a run, a bend raises the
 # IoU of some images and lowers that of others.
-BENT_CLEARLY, BENT_SEEN = 60.0, 1.0
+DISTORTED_CLEARLY, DISTORTED_SEEN = 60.0, 1.0
 # Nats for a second convention in part of the queries (15), their share, and its distance: near
 # conventions fit errors of a few per cent, too.
 MIXED, MIXED_SHARE, MIXED_APART = 25.0, 0.05, 0.4
@@ -64,7 +73,7 @@ class Verdict(Enum):
         return self in (Verdict.OTHER, Verdict.UNLISTED, Verdict.MIXED)
 
 
-class Second(NamedTuple):
+class SecondConvention(NamedTuple):
     """A second convention, in part of the queries."""
 
     convention: Convention
@@ -78,11 +87,11 @@ class Second(NamedTuple):
         return share and self.gain >= MIXED
 
 
-class Unlisted(NamedTuple):
-    """The best frame that no row has: that of a row, bent."""
+class UnlistedConvention(NamedTuple):
+    """The best frame that no row has: that of a row, distorted."""
 
-    bent: Convention
-    bend: Bend
+    convention: Convention
+    distortion: Distortion
     gain: float  # nats over the best row, both with the model's habits
     distance: float  # from the best row
     z_iou: float  # standard errors over images by which its IoU exceeds the best row's
@@ -90,8 +99,8 @@ class Unlisted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Found:
-    """What readings of a run show, before a verdict."""
+class RunFit:
+    """What fits of a run show, before a verdict."""
 
     best: Convention
     llr: float  # nats by which ``best`` leads the declared convention
@@ -102,8 +111,8 @@ class Found:
     agree: int  # queries that ``best`` explains better
     alike: tuple[str, ...]  # conventions that cannot be told from ``best`` on this data
     rivals: tuple[str, ...]  # other conventions that are not excluded
-    unlisted: Unlisted
-    second: Second
+    unlisted: UnlistedConvention
+    second: SecondConvention
 
 
 @dataclass(frozen=True)
@@ -115,11 +124,11 @@ class Diagnosis:
     boxes: int
     queries: int
     answered: int  # queries with boxes
-    found: Found | None = None  # None: too few boxes
+    fit: RunFit | None = None  # None: too few boxes
     drift: bool = False  # the frame is slightly off
 
 
-class Demands(NamedTuple):
+class Thresholds(NamedTuple):
     """Settings that depend on the data; the defaults suit any run."""
 
     boxes: int = FEWEST_BOXES
@@ -127,59 +136,63 @@ class Demands(NamedTuple):
     shift: float = SHIFT  # standard deviation of shifted boxes, in shares of their side
 
 
-OF_RUNS = Demands()
+RUN_THRESHOLDS = Thresholds()
 
 
-def diagnose(evidence: Evidence, declared: Convention, demands: Demands = OF_RUNS) -> Diagnosis:
+def diagnose(
+    arrays: RunArrays, declared: Convention, thresholds: Thresholds = RUN_THRESHOLDS
+) -> Diagnosis:
     """Find which convention a run follows, compared with the declared one."""
-    counts = evidence.boxes, evidence.queries, evidence.answered
-    if evidence.boxes < demands.boxes or evidence.answered < FEWEST_ANSWERED:
+    counts = arrays.boxes, arrays.queries, arrays.answered
+    if arrays.boxes < thresholds.boxes or arrays.answered < FEWEST_ANSWERED:
         return Diagnosis(Verdict.TOO_FEW, declared, *counts)
-    found = _look(evidence, declared, demands)
-    verdict, drift = decide(found, declared, evidence.boxes)
-    return Diagnosis(verdict, declared, *counts, found, drift)
+    fit = _fit_run(arrays, declared, thresholds)
+    verdict, drift = decide(fit, declared, arrays.boxes)
+    return Diagnosis(verdict, declared, *counts, fit, drift)
 
 
-def _look(evidence: Evidence, declared: Convention, demands: Demands) -> Found:
-    known, few = conventions(declared), evidence.some(_SCREENED)
+def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) -> RunFit:
+    known, few = conventions(declared), arrays.some(_SCREENED)
     screened = screen(few, known)
     prior = np.array([_preference(one, declared) - one.cost for one in known])
     likely = np.argsort(-(screened[0].sum(1) + prior), kind="stable")[:_READ].tolist()
     tried = {one.name: one for one in (*(known[i] for i in likely), declared)}
-    readings = {name: read(evidence, one) for name, one in tried.items()}
+    fits = {name: fit_convention(arrays, one) for name, one in tried.items()}
 
-    def worth(one: Reading) -> float:
+    def worth(one: ConventionFit) -> float:
         return one.nats + _preference(one.convention, declared)
 
-    best, own = max(readings.values(), key=worth), readings[declared.name]
-    far = {name: apart(evidence, best.convention, one) for name, one in tried.items()}
-    behind = {name: worth(best) - worth(one) for name, one in readings.items()}
-    z, z_iou = steadiness(evidence, best, own)
-    bent = best_bend(evidence, best.convention, declared, demands.shift)
+    best, own = max(fits.values(), key=worth), fits[declared.name]
+    far = {name: convention_distance(arrays, best.convention, one) for name, one in tried.items()}
+    behind = {name: worth(best) - worth(one) for name, one in fits.items()}
+    z, z_iou = steadiness(arrays, best, own)
+    distorted = best_distortion(arrays, best.convention, declared, thresholds.shift)
     # For a fair comparison the best row gets the model's habits, too.
-    habits = bend(evidence, best.convention, shift=demands.shift, free=False)
-    plain = read(evidence, best.convention, habits)
-    return Found(
+    habits = fit_distortion(arrays, best.convention, shift=thresholds.shift, free=False)
+    plain = fit_convention(arrays, best.convention, habits)
+    return RunFit(
         best=best.convention,
         llr=behind[declared.name],
         z=z,
         z_iou=z_iou,
         distance=far[declared.name],
         signal=best.signal,
-        agree=int((evidence.by_query(best.logs - own.logs) > 0).sum()),
+        agree=int((arrays.by_query(best.logs - own.logs) > 0).sum()),
         alike=tuple(name for name in far if far[name] < ALIKE),
         rivals=tuple(
-            name for name in far if far[name] >= ALIKE and behind[name] < demands.excludes
+            name for name in far if far[name] >= ALIKE and behind[name] < thresholds.excludes
         ),
-        unlisted=Unlisted(
-            bent=bent.convention,
-            bend=bent.bend,
-            gain=worth(bent) - worth(plain),
-            distance=apart(evidence, bent.convention, best.convention, bent.bend),
-            z_iou=steadiness(evidence, bent, best)[1],
-            signal=bent.signal,
+        unlisted=UnlistedConvention(
+            convention=distorted.convention,
+            distortion=distorted.distortion,
+            gain=worth(distorted) - worth(plain),
+            distance=convention_distance(
+                arrays, distorted.convention, best.convention, distorted.distortion
+            ),
+            z_iou=steadiness(arrays, distorted, best)[1],
+            signal=distorted.signal,
         ),
-        second=_second(few, known, best, bent, screened),
+        second=_second(few, known, best, distorted, screened),
     )
 
 
@@ -188,14 +201,14 @@ def _preference(one: Convention, declared: Convention) -> float:
     return DECLARED * (space + (one.order.name == declared.order.name))
 
 
-def steadiness(evidence: Evidence, one: Reading, other: Reading) -> tuple[float, float]:
-    """Return by how many standard errors images prefer one reading, in nats and in best IoUs."""
+def steadiness(arrays: RunArrays, one: ConventionFit, other: ConventionFit) -> tuple[float, float]:
+    """Return by how many standard errors images prefer one fit, in nats and in best IoUs."""
     # An image counts for at most 10 nats.
-    nats = _z(one.logs - other.logs, evidence.pictures[evidence.owner], most=10.0)
-    return nats, _z(one.ious - other.ious, evidence.pictures[evidence.truth_query], most=np.inf)
+    nats = _z(one.logs - other.logs, arrays.images[arrays.box_query], most=10.0)
+    return nats, _z(one.ious - other.ious, arrays.images[arrays.truth_query], most=np.inf)
 
 
-def _z(values: Floats, picture: Places, most: float) -> float:
+def _z(values: Floats, picture: Indices, most: float) -> float:
     if not values.size:
         return 0.0
     sums = np.bincount(np.unique(picture, return_inverse=True)[1], values).clip(-most, most)
@@ -204,20 +217,23 @@ def _z(values: Floats, picture: Places, most: float) -> float:
 
 
 def _second(
-    few: Evidence,
+    few: RunArrays,
     known: Sequence[Convention],
-    best: Reading,
-    bent: Reading,
+    best: ConventionFit,
+    distorted: ConventionFit,
     screened: tuple[Floats, Floats],
-) -> Second:
+) -> SecondConvention:
     """Find a convention for the queries that neither ``best`` nor a bend explains.
 
     Only boxes on objects count, because any numbers are boxes somewhere in many conventions. Boxes
     with a side rounded to 0 do not count.
     """
-    ends = times(best.convention.order.corners, few.numbers)
+    ends = matmul(best.convention.order.corners, few.numbers)
     flat = (ends[:2] == ends[2:]).any(0)
-    plain, moved = read(few, best.convention), read(few, bent.convention, bent.bend)
+    plain, moved = (
+        fit_convention(few, best.convention),
+        fit_convention(few, distorted.convention, distorted.distortion),
+    )
     explained = np.maximum(plain.logs, moved.logs)
 
     def gains(logs: Floats, nothing: Floats) -> Floats:
@@ -236,28 +252,34 @@ def _second(
         theirs = share * ratio[i] / (1 - share + share * ratio[i])
         tried.append((float(nats[i]), i, float(theirs.mean())))
     gain, i, part = max(tried)
-    return Second(likely[i], part, gain, apart(few, best.convention, likely[i]))
+    return SecondConvention(
+        likely[i], part, gain, convention_distance(few, best.convention, likely[i])
+    )
 
 
-def decide(found: Found, declared: Convention, boxes: int) -> tuple[Verdict, bool]:
+def decide(fit: RunFit, declared: Convention, boxes: int) -> tuple[Verdict, bool]:
     """Return the first verdict that holds, and whether there is a drift."""
-    bent, second = found.unlisted, found.second
+    distorted, second = fit.unlisted, fit.second
     needed = SIGNAL + SIGNAL_A_BOX * boxes
-    clearly = bent.gain >= BENT_CLEARLY and bent.z_iou >= BENT_SEEN
-    follows = found.signal >= needed or (clearly and bent.signal >= needed)
+    clearly = distorted.gain >= DISTORTED_CLEARLY and distorted.z_iou >= DISTORTED_SEEN
+    follows = fit.signal >= needed or (clearly and distorted.signal >= needed)
     if not follows and not second.is_clear:
         return Verdict.NONE, False
-    off = bent.gain >= BENT and bent.distance >= BENT_APART
-    drift = off and bent.bend.is_small and bent.bent.name in (declared.name, found.best.name)
-    steady = clearly or bent.z_iou >= BENT_STEADY
-    if off and not drift and steady and second.gain < 0.6 * bent.gain:
+    off = distorted.gain >= DISTORTED and distorted.distance >= DISTORTED_APART
+    drift = (
+        off
+        and distorted.distortion.is_small
+        and distorted.convention.name in (declared.name, fit.best.name)
+    )
+    steady = clearly or distorted.z_iou >= DISTORTED_STEADY
+    if off and not drift and steady and second.gain < 0.6 * distorted.gain:
         return Verdict.UNLISTED, False
     if second.is_clear:
         return Verdict.MIXED, drift
-    if drift and bent.bent.name == declared.name:
+    if drift and distorted.convention.name == declared.name:
         return Verdict.FITS, True
-    if found.distance < ALIKE:
-        doubt = found.rivals or (off and not drift)
+    if fit.distance < ALIKE:
+        doubt = fit.rivals or (off and not drift)
         return (Verdict.UNDECIDED if doubt else Verdict.FITS), drift
-    sure = found.llr >= DECIDES and min(found.z, found.z_iou) >= STEADY
+    sure = fit.llr >= DECIDES and min(fit.z, fit.z_iou) >= STEADY
     return (Verdict.OTHER if sure else Verdict.UNDECIDED), drift

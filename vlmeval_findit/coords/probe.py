@@ -18,19 +18,19 @@ from ..boxes.reading import reader
 from ..boxes.representation import KEYS, NO_RECTANGLE, OUTPUTS, STRUCTURES, default_key
 from ..core.loose_json import objects_in
 from ..core.replies import Reply
-from .conventions import Bend, Convention, Floats
-from .diagnosis import ALIKE, Demands, Diagnosis, Verdict, diagnose
-from .evidence import Evidence, Query, evidence_of
-from .reading import bend, iou, placed, said
+from .conventions import Convention, Distortion, Floats
+from .diagnosis import ALIKE, Diagnosis, Thresholds, Verdict, diagnose
+from .likelihood import fit_distortion, iou, placed, to_numbers
+from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 
-FEWEST = 20  # boxes that a finding needs
+FEWEST = 20  # boxes that a result needs
 # Rivals are excluded at odds of 150 to 1. Models hardly have habits on one large shape: boxes drawn
 # to the image's middle are a fault here.
-DEMANDS = Demands(boxes=FEWEST, excludes=5.0, shift=0.01)
-DRIFTS = 12.0  # nats for a scale or an offset, however small, to be a finding
+PROBE_THRESHOLDS = Thresholds(boxes=FEWEST, excludes=5.0, shift=0.01)
+DRIFTS = 12.0  # nats for a scale or an offset, however small, to be a result
 
 
-class Outcome(Enum):
+class ProbeVerdict(Enum):
     """The verdict on a deployment."""
 
     CONFIRMED = "confirmed"
@@ -44,102 +44,111 @@ class Outcome(Enum):
 
     @property
     def is_fault(self) -> bool:
-        return self in (Outcome.OTHER, Outcome.MIXED, Outcome.DRIFT, Outcome.UNLISTED)
+        return self in (
+            ProbeVerdict.OTHER,
+            ProbeVerdict.MIXED,
+            ProbeVerdict.DRIFT,
+            ProbeVerdict.UNLISTED,
+        )
 
     @property
     def is_clear(self) -> bool:
         """Tell whether one convention is named, and fits."""
-        return self in (Outcome.CONFIRMED, Outcome.NAMED, Outcome.OTHER)
+        return self in (ProbeVerdict.CONFIRMED, ProbeVerdict.NAMED, ProbeVerdict.OTHER)
 
 
 _OF_VERDICTS = {
-    Verdict.FITS: Outcome.CONFIRMED,
-    Verdict.OTHER: Outcome.OTHER,
-    Verdict.MIXED: Outcome.MIXED,
-    Verdict.UNLISTED: Outcome.UNLISTED,
-    Verdict.UNDECIDED: Outcome.UNDECIDED,
+    Verdict.FITS: ProbeVerdict.CONFIRMED,
+    Verdict.OTHER: ProbeVerdict.OTHER,
+    Verdict.MIXED: ProbeVerdict.MIXED,
+    Verdict.UNLISTED: ProbeVerdict.UNLISTED,
+    Verdict.UNDECIDED: ProbeVerdict.UNDECIDED,
 }
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProbeResult:
     """What is known of a deployment."""
 
-    outcome: Outcome
+    verdict: ProbeVerdict
     declared: Convention | None  # None: nothing was
     named: Convention | None  # None: no convention fits
     diagnosis: Diagnosis
-    fitted: Convention | None = None  # ``named`` if clear, else the one that fits best when bent
-    fit: Bend | None = None  # scale and offset in ``fitted``
+    nearest: Convention | None = None  # ``named`` if clear, else the one that fits best when bent
+    distortion: Distortion | None = None  # scale and offset in ``fitted``
 
 
-def examine(queries: Sequence[Query], declared: Convention | None, asked: Convention) -> Finding:
+def judge_probe(
+    queries: Sequence[AnsweredQuery], declared: Convention | None, asked: Convention
+) -> ProbeResult:
     """Name the convention of a deployment; ``asked`` is the order asked for in the usual space."""
-    evidence = evidence_of(queries)
+    arrays = run_arrays(queries)
     against = declared or asked
-    diagnosis = diagnose(evidence, against, DEMANDS)
-    if declared is None and diagnosis.found is not None:
+    diagnosis = diagnose(arrays, against, PROBE_THRESHOLDS)
+    if declared is None and diagnosis.fit is not None:
         # The best convention is then compared with its rivals as if it were declared.
-        against = diagnosis.found.best
-        diagnosis = diagnose(evidence, against, DEMANDS)
-    outcome, found = _OF_VERDICTS.get(diagnosis.verdict, Outcome.NOTHING), diagnosis.found
-    if found is None or outcome is Outcome.NOTHING:
-        return Finding(outcome, declared, None, diagnosis)
+        against = diagnosis.fit.best
+        diagnosis = diagnose(arrays, against, PROBE_THRESHOLDS)
+    verdict, fit = _OF_VERDICTS.get(diagnosis.verdict, ProbeVerdict.NOTHING), diagnosis.fit
+    if fit is None or verdict is ProbeVerdict.NOTHING:
+        return ProbeResult(verdict, declared, None, diagnosis)
     # Of conventions that cannot be told apart we name the declared one.
-    named = against if found.distance < ALIKE else found.best
-    fitted, fit = found.unlisted.bent, found.unlisted.bend
-    if outcome in (Outcome.CONFIRMED, Outcome.UNDECIDED):
-        if found.unlisted.gain >= DRIFTS and named is against:
-            outcome = Outcome.DRIFT
-        elif outcome is Outcome.CONFIRMED and declared is None:
-            outcome = Outcome.NAMED
-    if outcome.is_clear:
-        fitted, fit = named, bend(evidence, named, shift=DEMANDS.shift)
-    return Finding(outcome, declared, named, diagnosis, fitted, fit)
+    named = against if fit.distance < ALIKE else fit.best
+    nearest, distortion = fit.unlisted.convention, fit.unlisted.distortion
+    if verdict in (ProbeVerdict.CONFIRMED, ProbeVerdict.UNDECIDED):
+        if fit.unlisted.gain >= DRIFTS and named is against:
+            verdict = ProbeVerdict.DRIFT
+        elif verdict is ProbeVerdict.CONFIRMED and declared is None:
+            verdict = ProbeVerdict.NAMED
+    if verdict.is_clear:
+        nearest, distortion = named, fit_distortion(arrays, named, shift=PROBE_THRESHOLDS.shift)
+    return ProbeResult(verdict, declared, named, diagnosis, nearest, distortion)
 
 
 # --- by image size --------------------------------------------------------------------------------
 
 
-class OfSize(NamedTuple):
+class SizeGroup(NamedTuple):
     """The answers about images of one size; NaN without boxes."""
 
     width: int
     height: int
     boxes: int
-    said: Floats  # (2,) medians of number / true pixel along x and y
+    ratio: Floats  # (2,) medians of number / true pixel along x and y
     declared: Floats | None  # the same for the truth, said in the declared convention
     named: Floats | None  # the same in the named one
     iou: float  # median, read as named, else as declared
 
 
-def by_size(queries: Sequence[Query], finding: Finding, asked: Convention) -> list[OfSize]:
+def group_by_size(
+    queries: Sequence[AnsweredQuery], result: ProbeResult, asked: Convention
+) -> list[SizeGroup]:
     """Group answers by image size, in order of first appearance."""
-    sizes: dict[tuple[int, int], list[Query]] = {}
+    sizes: dict[tuple[int, int], list[AnsweredQuery]] = {}
     for query in queries:
         sizes.setdefault((query.width, query.height), []).append(query)
-    return [_of_size(evidence_of(some), finding, asked) for some in sizes.values()]
+    return [_of_size(run_arrays(some), result, asked) for some in sizes.values()]
 
 
-def _of_size(evidence: Evidence, finding: Finding, asked: Convention) -> OfSize:
-    read_as = finding.named or finding.declared or asked
-    pixels = evidence.truths * np.tile(evidence.sizes[:, :1], (2, 1))
-    boxes, truths = placed(evidence, read_as).corners, evidence.truths
-    ious = iou(boxes[:, evidence.box], truths[:, evidence.truth])
+def _of_size(arrays: RunArrays, result: ProbeResult, asked: Convention) -> SizeGroup:
+    read_as = result.named or result.declared or asked
+    pixels = arrays.truths * np.tile(arrays.sizes[:, :1], (2, 1))
+    boxes, truths = placed(arrays, read_as).corners, arrays.truths
+    ious = iou(boxes[:, arrays.pair_box], truths[:, arrays.pair_truth])
 
     def would_say(one: Convention | None) -> Floats | None:
         if one is None:
             return None
-        frame = evidence.frame(one.space.frame).of(evidence.truth_query)
-        return _ratio(one, said(truths, frame, one.order.numbers), pixels)
+        frame = arrays.coordinate_map(one.space.map_of).of(arrays.truth_query)
+        return _ratio(one, to_numbers(truths, frame, one.order.numbers), pixels)
 
-    return OfSize(
-        width=int(evidence.sizes[0, 0]),
-        height=int(evidence.sizes[1, 0]),
-        boxes=evidence.boxes,
-        said=_ratio(read_as, evidence.numbers[:, evidence.box], pixels[:, evidence.truth]),
-        declared=would_say(finding.declared),
-        named=would_say(finding.named),
+    return SizeGroup(
+        width=int(arrays.sizes[0, 0]),
+        height=int(arrays.sizes[1, 0]),
+        boxes=arrays.boxes,
+        ratio=_ratio(read_as, arrays.numbers[:, arrays.pair_box], pixels[:, arrays.pair_truth]),
+        declared=would_say(result.declared),
+        named=would_say(result.named),
         iou=float(np.median(ious)) if ious.size else float("nan"),
     )
 
@@ -156,7 +165,7 @@ def _ratio(convention: Convention, numbers: Floats, pixels: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherForm:
+class OtherFormat:
     """The form of ``count`` replies: another known format, or an unknown key."""
 
     count: int
@@ -164,17 +173,17 @@ class OtherForm:
     key: str = ""
 
 
-def other_form(question: Variant, replies: Sequence[Reply]) -> OtherForm | None:
+def find_other_format(question: Variant, replies: Sequence[Reply]) -> OtherFormat | None:
     """Find a form that more replies have than the requested one; None where there is none."""
     said = [reply.answer for reply in replies if not reply.failed]
     # Four numbers in brackets are a text reply, even inside an object.
     plain = [text for text in said if not objects_in(text)]
     found = [
-        OtherForm(_readable(one, said if one.output == "json" else plain), one)
+        OtherFormat(_readable(one, said if one.output == "json" else plain), one)
         for one in _formats(question)
     ]
     keys = Counter(key for text in said for key in dict.fromkeys(_keys_of_boxes(text)))
-    found += [OtherForm(count, key=key) for key, count in keys.items() if key not in KEYS]
+    found += [OtherFormat(count, key=key) for key, count in keys.items() if key not in KEYS]
     best = max(found, key=lambda one: one.count, default=None)
     return best if best is not None and best.count > _readable(question, said) else None
 

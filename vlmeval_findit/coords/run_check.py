@@ -19,10 +19,10 @@ from ..core.identity import Identity
 from ..core.replies import Reply
 from ..core.scored_row import add_up
 from ..core.settings import Settings
-from .conventions import ORDERS, SPACES, Bend, Convention, Floats, conventions, row_of
-from .diagnosis import ALIKE, Diagnosis, Found, diagnose
-from .evidence import Evidence, Query, evidence_of
-from .reading import apart, located, screen
+from .conventions import ORDERS, SPACES, Convention, Distortion, Floats, conventions, row_of
+from .diagnosis import ALIKE, Diagnosis, RunFit, diagnose
+from .likelihood import convention_distance, screen, to_boxes
+from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 
 _LINES = 8
 _ALWAYS = ("grid1000", "unit", "pixels")
@@ -40,7 +40,7 @@ class RunReplies:
     matched: Sequence[MatchedReply]
 
     @property
-    def queries(self) -> list[Query]:
+    def queries(self) -> list[AnsweredQuery]:
         """Return a query per image, or per frame of a video."""
         return [one for reply in self.matched for one in _queries(reply, self.declared)]
 
@@ -72,7 +72,7 @@ def replies_of_run(
     return RunReplies(Convention(row_of(space), order), matched)
 
 
-def _queries(one: MatchedReply, declared: Convention) -> Iterator[Query]:
+def _queries(one: MatchedReply, declared: Convention) -> Iterator[AnsweredQuery]:
     query, reading = one.query, one.reading
     truth = query.truth
     where = reading.frames or [0] * len(reading.boxes)
@@ -86,7 +86,7 @@ def _queries(one: MatchedReply, declared: Convention) -> Iterator[Query]:
             for i, at in enumerate(where)
             if at == frame and tuple(reading.boxes[i]) != NO_RECTANGLE
         ]
-        yield Query(
+        yield AnsweredQuery(
             query.width,
             query.height,
             query.images[0],
@@ -97,7 +97,7 @@ def _queries(one: MatchedReply, declared: Convention) -> Iterator[Query]:
         )
 
 
-def figures_read_in(run: RunReplies, convention: Convention) -> dict[str, float | None]:
+def metrics_in(run: RunReplies, convention: Convention) -> dict[str, float | None]:
     """Compute F1@0.5 and mIoU in percent with the replies read in a convention."""
     readings = [one.reading for one in run.matched]
     pixels = iter(_in_pixels(run, convention).T.tolist())
@@ -116,9 +116,9 @@ def _in_pixels(run: RunReplies, convention: Convention) -> Floats:
     corners = np.array(boxes, float).reshape(-1, 4)
     sizes = np.array([(m.query.width, m.query.height) for m in run.matched], float).T
     owner = np.repeat(np.arange(len(run.matched)), [len(m.reading.boxes) for m in run.matched])
-    frame = convention.space.frame(sizes.reshape(2, -1)).of(owner)
+    frame = convention.space.map_of(sizes.reshape(2, -1)).of(owner)
     numbers = run.declared.order.numbers @ corners.T
-    pixels: Floats = located(numbers, frame, convention.order.corners).corners
+    pixels: Floats = to_boxes(numbers, frame, convention.order.corners).corners
     pixels = pixels * np.tile(sizes[:, owner], (2, 1))
     return pixels
 
@@ -142,28 +142,32 @@ class CoordinateCheck:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the diagnosis, for a file."""
-        one, found = self.diagnosis, self.diagnosis.found
+        one, found = self.diagnosis, self.diagnosis.fit
         return {
             "verdict": one.verdict.value,
             "alarm": one.verdict.alarms,
             "declared": one.declared.name,
             **{name: getattr(one, name) for name in ("boxes", "queries", "answered", "drift")},
-            "evidence": found and _evidence(found),
+            "fit": found and _evidence(found),
         }
 
 
-def _evidence(found: Found) -> dict[str, Any]:
+def _evidence(found: RunFit) -> dict[str, Any]:
     bent, second = found.unlisted, found.second
-    fit = {"in": bent.bent.name, "gain": round(bent.gain, 1), "distance": round(bent.distance, 4)}
+    fit = {
+        "in": bent.convention.name,
+        "gain": round(bent.gain, 1),
+        "distance": round(bent.distance, 4),
+    }
     return {
         "best": found.best.name,
-        "means": found.best.space.means,
+        "description": found.best.space.description,
         **{name: round(getattr(found, name), 2) for name in ("llr", "z", "z_iou", "signal")},
         "distance": round(found.distance, 4),
         "agree": found.agree,
         "alike": list(found.alike),
         "rivals": list(found.rivals),
-        "fit": fit | bend_as_dict(bent.bend),
+        "distortion": fit | distortion_as_dict(bent.distortion),
         "second": {
             "convention": second.convention.name,
             "share": round(second.share, 3),
@@ -174,13 +178,13 @@ def _evidence(found: Found) -> dict[str, Any]:
     }
 
 
-def bend_as_dict(how: Bend) -> dict[str, Any]:
+def distortion_as_dict(distortion: Distortion) -> dict[str, Any]:
     """Return scale, offset (of the corner) and their standard errors by axis."""
     values = {
-        "scale": how.scale,
-        "scale_error": how.scale_error,
-        "offset": how.at_origin,
-        "offset_error": how.at_origin_error,
+        "scale": distortion.scale,
+        "scale_error": distortion.scale_error,
+        "offset": distortion.at_origin,
+        "offset_error": distortion.at_origin_error,
     }
     return {
         axis: {name: round(float(both[i]), 4) for name, both in values.items()}
@@ -190,23 +194,23 @@ def bend_as_dict(how: Bend) -> dict[str, Any]:
 
 def check_run(run: RunReplies) -> CoordinateCheck:
     """Check a run."""
-    evidence = evidence_of(run.queries)
-    diagnosis = diagnose(evidence, run.declared)
-    lines = [Line(one, figures_read_in(run, one)) for one in worth_a_line(evidence, diagnosis)]
+    arrays = run_arrays(run.queries)
+    diagnosis = diagnose(arrays, run.declared)
+    lines = [Line(one, metrics_in(run, one)) for one in conventions_to_show(arrays, diagnosis)]
     return CoordinateCheck(diagnosis, lines)
 
 
-def worth_a_line(evidence: Evidence, diagnosis: Diagnosis) -> list[Convention]:
+def conventions_to_show(arrays: RunArrays, diagnosis: Diagnosis) -> list[Convention]:
     """Choose the conventions to show (declared, best, likely, usual), without lookalikes."""
-    declared, found = diagnosis.declared, diagnosis.found
+    declared, found = diagnosis.declared, diagnosis.fit
     first = [declared] if found is None else [declared, found.best]
     usual = [Convention(SPACES[name], declared.order) for name in _ALWAYS]
-    known, few = conventions(declared), evidence.some(200)
+    known, few = conventions(declared), arrays.some(200)
     nats = screen(few, known)[0].sum(1) - [one.cost for one in known]
     likely = [known[i] for i in np.argsort(-nats, kind="stable")[:40]]
     made: list[Convention] = []
     for one in [*first, *likely, *usual]:
         room = len(made) < _LINES or one in usual
-        if room and all(apart(evidence, other, one) >= ALIKE for other in made):
+        if room and all(convention_distance(arrays, other, one) >= ALIKE for other in made):
             made.append(one)
     return made

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..coords.conventions import Convention, Floats
-from ..coords.evidence import Evidence, Query, evidence_of
-from ..coords.probe import Finding
+from ..coords.probe import ProbeResult
+from ..coords.run_arrays import AnsweredQuery, RunArrays, run_arrays
 from ..core.files import write_once
 from .vega import CONFIG, png
 
@@ -25,7 +25,9 @@ _EVERY = "every size"
 Size = tuple[int, int]
 
 
-def draw(queries: Sequence[Query], finding: Finding, asked: Convention, path: Path) -> None:
+def draw(
+    queries: Sequence[AnsweredQuery], result: ProbeResult, asked: Convention, path: Path
+) -> None:
     """Draw the answers about the scenes of a probe, x and y apart, and write a PNG.
 
     Every size of image has a colour, and a line where each convention would have its numbers.
@@ -33,23 +35,25 @@ def draw(queries: Sequence[Query], finding: Finding, asked: Convention, path: Pa
     Raises:
         OSError: it cannot be written.
     """
-    write_once(path, png(spec(queries, finding, asked)))
+    write_once(path, png(spec(queries, result, asked)))
 
 
-def spec(queries: Sequence[Query], finding: Finding, asked: Convention) -> dict[str, Any]:
+def spec(
+    queries: Sequence[AnsweredQuery], result: ProbeResult, asked: Convention
+) -> dict[str, Any]:
     """Return the chart that :func:`draw` draws."""
     sizes = sorted({(one.width, one.height) for one in queries}, key=lambda size: size[0] * size[1])
-    order = (finding.named or finding.declared or asked).order
+    order = (result.named or result.declared or asked).order
     panels = []
     for axis in (0, 1):
         points = []
         for size in sizes:
-            own = evidence_of([one for one in queries if (one.width, one.height) == size])
+            own = run_arrays([one for one in queries if (one.width, one.height) == size])
             true, said = _points(own, axis, order.corners)
             ends = zip(true.tolist(), said.tolist(), strict=True)
             points += [{"x": x, "y": y, "size": _name(size)} for x, y in ends]
-        panels.append(_panel(axis, sizes, points, [*_lines(axis, finding, sizes)]))
-    return {"config": dict(CONFIG), "title": {"text": _title(finding), "anchor": "start"},
+        panels.append(_panel(axis, sizes, points, [*_lines(axis, result, sizes)]))
+    return {"config": dict(CONFIG), "title": {"text": _title(result), "anchor": "start"},
             "hconcat": panels}  # fmt: skip
 
 
@@ -57,17 +61,17 @@ def _name(size: Size) -> str:
     return f"{size[0]} x {size[1]}"
 
 
-def _points(evidence: Evidence, axis: int, corners: Floats) -> tuple[Floats, Floats]:
+def _points(arrays: RunArrays, axis: int, corners: Floats) -> tuple[Floats, Floats]:
     """Where edges are, in shares of the image, and the numbers said of them; both (n,)."""
-    true, said = evidence.truths[:, evidence.truth], corners @ evidence.numbers[:, evidence.box]
+    true, said = arrays.truths[:, arrays.pair_truth], corners @ arrays.numbers[:, arrays.pair_box]
     ends = [axis, axis + 2]
     return true[ends].ravel(), said[ends].ravel()
 
 
-def _lines(axis: int, finding: Finding, sizes: Sequence[Size]) -> Iterator[dict[str, Any]]:
+def _lines(axis: int, result: ProbeResult, sizes: Sequence[Size]) -> Iterator[dict[str, Any]]:
     """Where numbers would lie; of an image that is turned there is no line along one axis."""
-    for what, convention in _conventions(finding).items():
-        frame = convention.space.frame(np.array(sizes, float).T)
+    for what, convention in _conventions(result).items():
+        frame = convention.space.map_of(np.array(sizes, float).T)
         # A line that all sizes share is of none of them.
         shared = bool(np.ptp(frame.scale, axis=1).max() == np.ptp(frame.offset, axis=1).max() == 0)
         for place, size in enumerate(sizes[:1] if shared else sizes):
@@ -77,10 +81,10 @@ def _lines(axis: int, finding: Finding, sizes: Sequence[Size]) -> Iterator[dict[
                     yield {"x": x, "y": y, "what": what, "size": _EVERY if shared else _name(size)}
 
 
-def _conventions(finding: Finding) -> dict[str, Convention]:
+def _conventions(result: ProbeResult) -> dict[str, Convention]:
     """Those that have lines, each once."""
-    both = {"declared": finding.declared, "named": finding.named}
-    if finding.declared == finding.named:
+    both = {"declared": result.declared, "named": result.named}
+    if result.declared == result.named:
         del both["declared"]
     return {what: one for what, one in both.items() if one is not None}
 
@@ -143,14 +147,14 @@ def _limits(
     return low, high + 0.05 * (high - low) or 1.0
 
 
-def _title(finding: Finding) -> list[str]:
+def _title(result: ProbeResult) -> list[str]:
     def words(convention: Convention | None) -> str:
         if convention is None:
             return "nothing"
-        return f"{convention.space.means}, {convention.order.name}"
+        return f"{convention.space.description}, {convention.order.name}"
 
     return [
-        finding.outcome.value,
-        f"declared: {words(finding.declared)}",
-        f"named: {words(finding.named)}",
+        result.verdict.value,
+        f"declared: {words(result.declared)}",
+        f"named: {words(result.named)}",
     ]

@@ -14,8 +14,8 @@ from typing import Any
 
 from .. import benchmarks
 from ..boxes.spaces import SpaceError
-from ..coords import check
-from ..coords.evidence import Query
+from ..coords import score_check
+from ..coords.run_arrays import AnsweredQuery
 from ..core.benchmark import Benchmark, Scorer
 from ..core.identity import GIVEN, Identity
 from ..core.metric import figures
@@ -82,7 +82,7 @@ class RunScore:
     replies: ReplyCounts
     forced: tuple[str, ...] = ()
     scorer: Scorer | None = None
-    sample: tuple[Query, ...] = ()
+    sample: tuple[AnsweredQuery, ...] = ()
     coords_doubt: str | None = None
 
     @property
@@ -173,7 +173,7 @@ def _part(benchmark: Benchmark, opened: Predictions, part: slice) -> RunScore:
         replies=_about(replies),
         forced=opened.forced,
         scorer=made.scorer,
-        sample=check.sample(task, rows),
+        sample=score_check.sample(task, rows),
     )
 
 
@@ -202,13 +202,13 @@ def joined(parts: Iterable[RunScore]) -> RunScore:
         spaces=tuple(spaces.values()),
         replies=sum((run.replies for run in others), first.replies),
         forced=tuple(dict.fromkeys(chain.from_iterable(run.forced for run in runs))),
-        sample=check.joined_samples([run.sample for run in runs]),
+        sample=score_check.join_samples([run.sample for run in runs]),
     )
 
 
 def check_coordinates(run: RunScore) -> RunScore:
     """A run's score with what the coordinate check says of its convention; without the sample."""
-    said = check.warning(run.task, run.sample, run.spaces)
+    said = score_check.warning(run.task, run.sample, run.spaces)
     return replace(run, coords_doubt=said, sample=())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from vlmeval_findit.boxes.spaces import space_from
 from vlmeval_findit.coords.conventions import ORDERS, SPACES, Convention, row_of
 from vlmeval_findit.coords.diagnosis import Diagnosis, Verdict, diagnose
-from vlmeval_findit.coords.evidence import Query, evidence_of
+from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
 
 from .cases import Agreement, Case, each
 
@@ -22,13 +22,13 @@ def agreement(path: Path, subsets: Path | None = None) -> Agreement:
     ):
         total += 1
         if found.verdict.value not in expected["allowed"]:
-            best = f" ({found.found.best.name})" if found.found is not None else ""
+            best = f" ({found.fit.best.name})" if found.fit is not None else ""
             should = " or ".join(expected["allowed"])
             differences.append(f"{where}: {found.verdict.value}{best}, should be {should}")
         alarms += found.verdict.alarms and not expected["alarm"]
-        if found.verdict is Verdict.OTHER and found.found is not None:
+        if found.verdict is Verdict.OTHER and found.fit is not None:
             others += 1
-            named += found.found.best.name in expected["acceptable"]
+            named += found.fit.best.name in expected["acceptable"]
     agreed = total - len(differences)
     said = (
         f"{agreed}/{total} verdicts are allowed; {alarms} alarms where none is due; "
@@ -42,7 +42,7 @@ def diagnosis_of(case: Case) -> Diagnosis:
     declared = case["declared"]
     row = SPACES.get(declared["name"]) or row_of(space_from(declared["space"]))
     queries = [
-        Query(q["width"], q["height"], q["picture"], q["truths"], q["said"])
+        AnsweredQuery(q["width"], q["height"], q["picture"], q["truths"], q["said"])
         for q in case["queries"]
     ]
-    return diagnose(evidence_of(queries), Convention(row, ORDERS[declared["order"]]))
+    return diagnose(run_arrays(queries), Convention(row, ORDERS[declared["order"]]))

@@ -3,7 +3,7 @@
 A box means an object of its query (with heavy-tailed errors: Student's t, 2 degrees of freedom),
 another place, or nothing. Densities are of the reply's numbers, so that units are comparable.
 """
-# Shapes: n boxes, p pairs of a box and an object of its query, t objects; ``...`` are readings
+# Shapes: n boxes, p pairs of a box and an object of its query, t objects; ``...`` are fits
 # computed at once. Positions and sides are in shares of the image.
 
 from __future__ import annotations
@@ -14,8 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .conventions import SPACES, UNBENT, Bend, Convention, Floats, Frame, scaled
-from .evidence import Evidence
+from .conventions import (
+    NO_DISTORTION,
+    SPACES,
+    Convention,
+    CoordinateMap,
+    Distortion,
+    Floats,
+    scaled,
+)
+from .run_arrays import RunArrays
 
 # Errors in shares of the object's side, of models with a mean IoU of 0.9, 0.75 and 0.5
 WIDTHS, USUAL_WIDTH = (0.03, 0.08, 0.2), 0.08
@@ -41,21 +49,21 @@ class Boxes(NamedTuple):
         return np.concatenate([self.centre - half, self.centre + half], axis=-2)
 
 
-def located(numbers: Floats, frame: Frame, corners: Floats) -> Boxes:
+def to_boxes(numbers: Floats, frame: CoordinateMap, corners: Floats) -> Boxes:
     """Convert numbers (4, n) to boxes; ``frame`` is by box, ``corners`` (..., 4, 4) of orders."""
-    ends = times(corners, numbers)
+    ends = matmul(corners, numbers)
     low = (ends[..., :2, :] - frame.offset) / frame.scale
     high = (ends[..., 2:, :] - frame.offset) / frame.scale
     boxes = Boxes((low + high) / 2, (high - low) * np.sign(frame.scale), np.abs(frame.scale))
     return Boxes(*(one[..., ::-1, :] for one in boxes)) if frame.turned else boxes
 
 
-def said(boxes: Floats, frame: Frame, numbers: Floats) -> Floats:
+def to_numbers(boxes: Floats, frame: CoordinateMap, numbers: Floats) -> Floats:
     """Convert corners (4, n) to numbers, as the inverse of :func:`located`.
 
     >>> from vlmeval_findit.coords.conventions import ORDERS
-    >>> frame = Frame(np.array([[1000.0], [1000.0]]), np.zeros((2, 1)))
-    >>> said(np.array([[0.1], [0.2], [0.3], [0.6]]), frame, ORDERS["yxhw"].numbers).T.tolist()
+    >>> frame = CoordinateMap(np.array([[1000.0], [1000.0]]), np.zeros((2, 1)))
+    >>> to_numbers(np.array([[0.1], [0.2], [0.3], [0.6]]), frame, ORDERS["yxhw"].numbers).T.tolist()
     [[200.0, 100.0, 400.0, 200.0]]
     """
     low, high = (boxes[1::-1], boxes[:1:-1]) if frame.turned else (boxes[:2], boxes[2:])
@@ -63,7 +71,7 @@ def said(boxes: Floats, frame: Frame, numbers: Floats) -> Floats:
     # A mirrored axis exchanges the ends; a negative side stays negative.
     mirrored = frame.scale < 0
     ends = np.concatenate([np.where(mirrored, high, low), np.where(mirrored, low, high)])
-    return times(numbers, ends)
+    return matmul(numbers, ends)
 
 
 def iou(left: Floats, right: Floats) -> Floats:
@@ -80,7 +88,7 @@ def iou(left: Floats, right: Floats) -> Floats:
     return overlap
 
 
-def times(left: Floats, right: Floats) -> Floats:
+def matmul(left: Floats, right: Floats) -> Floats:
     """Return ``left @ right`` of long thin arrays without BLAS, whose threads only slow it down."""
     product: Floats = np.einsum("...ij,...jk->...ik", left, right)
     return product
@@ -119,14 +127,14 @@ class Densities(NamedTuple):
 
 
 def likelihood(
-    evidence: Evidence,
+    arrays: RunArrays,
     boxes: Boxes,
     widths: Sequence[float] = (USUAL_WIDTH,),
-    how: Bend = UNBENT,
+    distortion: Distortion = NO_DISTORTION,
 ) -> Densities:
     """Compute the densities of each box's numbers, for errors of some widths."""
-    # ``boxes`` were read in the bent frame; of ``how`` only the habits are used here.
-    truth, box, (mean, spread) = evidence.paired, evidence.box, evidence.log_sides
+    # ``boxes`` were read in the distorted map; of ``distortion`` only the habits are used here.
+    truth, box, (mean, spread) = arrays.paired, arrays.pair_box, arrays.log_sides
     is_box = np.logical_and(boxes.side[..., 0, :] > 0, boxes.side[..., 1, :] > 0)
     log_side = np.log(np.where(boxes.side > 0, boxes.side, 1.0))
     away = np.abs(boxes.centre - 0.5)
@@ -137,13 +145,15 @@ def likelihood(
     middle += 0.015 * np.exp(-np.minimum(away, 600))
     sides = 0.5 * ((log_side - mean) / spread) ** 2 + np.log(spread * np.sqrt(2 * np.pi))
     anywhere = np.where(is_box, units + _both(np.log(middle) - sides), -np.inf)
-    peak = np.maximum(anywhere, evidence.meaningless)
+    peak = np.maximum(anywhere, arrays.meaningless)
 
     centre = (boxes.centre[..., box] - truth.centre) / truth.side
     size = log_side[..., box] - truth.log_side
-    square = _both(2 * (centre - how.shift[:, None]) ** 2 + 0.5 * (size - how.size[:, None]) ** 2)
-    rounding = _both((evidence.step / (boxes.scale[..., box] * truth.side)) ** 2) / 24
-    own = np.where(is_box, units - evidence.log_choices - peak, _NEVER)[..., box]
+    square = _both(
+        2 * (centre - distortion.shift[:, None]) ** 2 + 0.5 * (size - distortion.size[:, None]) ** 2
+    )
+    rounding = _both((arrays.step / (boxes.scale[..., box] * truth.side)) ** 2) / 24
+    own = np.where(is_box, units - arrays.log_choices - peak, _NEVER)[..., box]
     unit = np.exp(own - _both(truth.log_side)) / (2 * np.pi**2)
     first = np.flatnonzero(np.diff(box, prepend=-1))
     objects, pairs, tail = [], unit, unit
@@ -155,18 +165,18 @@ def likelihood(
         if box.size:
             total[..., box[first]] = np.add.reduceat(pairs, first, axis=-1)
         objects.append(total)
-    rest = np.exp(anywhere - peak), np.exp(evidence.meaningless - peak)
+    rest = np.exp(anywhere - peak), np.exp(arrays.meaningless - peak)
     return Densities(objects, *rest, peak, pairs, centre, size, square, tail)
 
 
-# --- readings -------------------------------------------------------------------------------------
+# --- fits -------------------------------------------------------------------------------------
 
 
-class Reading(NamedTuple):
-    """A run read in a convention, bent or not."""
+class ConventionFit(NamedTuple):
+    """A run read in a convention, distorted or not."""
 
     convention: Convention
-    bend: Bend
+    distortion: Distortion
     width: float  # of errors, the one that fits best
     logs: Floats  # (n,) nats by box
     nothing: Floats  # (n,) nats by box, if none meant an object
@@ -183,54 +193,64 @@ class Reading(NamedTuple):
         return float((self.logs - self.nothing).sum())
 
 
-def placed(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Boxes:
-    """Locate the boxes of a run in a convention, bent or not."""
-    frame = evidence.frame(convention.space.frame).bent(how).of(evidence.owner)
-    return located(evidence.numbers, frame, convention.order.corners)
+def placed(
+    arrays: RunArrays, convention: Convention, distortion: Distortion = NO_DISTORTION
+) -> Boxes:
+    """Locate the boxes of a run in a convention, distorted or not."""
+    frame = (
+        arrays.coordinate_map(convention.space.map_of).distorted(distortion).of(arrays.box_query)
+    )
+    return to_boxes(arrays.numbers, frame, convention.order.corners)
 
 
-def read(evidence: Evidence, convention: Convention, how: Bend = UNBENT) -> Reading:
-    """Read a run in a convention, bent or not, with the width and share that fit best."""
-    boxes = placed(evidence, convention, how)
-    found = likelihood(evidence, boxes, WIDTHS, how)
-    tried = [(width, found.logs(k, share)) for k, width in enumerate(WIDTHS) for share in FOLLOWS]
+def fit_convention(
+    arrays: RunArrays, convention: Convention, distortion: Distortion = NO_DISTORTION
+) -> ConventionFit:
+    """Read a run in a convention, distorted or not, with the width and share that fit best."""
+    boxes = placed(arrays, convention, distortion)
+    densities = likelihood(arrays, boxes, WIDTHS, distortion)
+    tried = [
+        (width, densities.logs(k, share)) for k, width in enumerate(WIDTHS) for share in FOLLOWS
+    ]
     width, logs = max(tried, key=lambda one: float(one[1].sum()))
-    nothing = found.logs(follows=0.0)
-    return Reading(convention, how, width, logs, nothing, best_ious(evidence, boxes))
+    nothing = densities.logs(follows=0.0)
+    return ConventionFit(convention, distortion, width, logs, nothing, best_ious(arrays, boxes))
 
 
 def screen(
-    evidence: Evidence, known: Sequence[Convention], width: float = USUAL_WIDTH
+    arrays: RunArrays, known: Sequence[Convention], width: float = USUAL_WIDTH
 ) -> tuple[Floats, Floats]:
     """Return nats by box, (conventions, n), with objects and without."""
-    logs, nothing = np.empty((2, len(known), evidence.boxes))
+    logs, nothing = np.empty((2, len(known), arrays.boxes))
     spaces = [one.space.name for one in known]
     for space in dict.fromkeys(spaces):
         rows = [row for row, name in enumerate(spaces) if name == space]
-        frame = evidence.frame(known[rows[0]].space.frame).of(evidence.owner)
+        frame = arrays.coordinate_map(known[rows[0]].space.map_of).of(arrays.box_query)
         corners = np.array([known[row].order.corners for row in rows])
-        found = likelihood(evidence, located(evidence.numbers, frame, corners), (width,))
-        logs[rows], nothing[rows] = found.logs(), found.logs(follows=0.0)
+        densities = likelihood(arrays, to_boxes(arrays.numbers, frame, corners), (width,))
+        logs[rows], nothing[rows] = densities.logs(), densities.logs(follows=0.0)
     return logs, nothing
 
 
-def best_ious(evidence: Evidence, boxes: Boxes) -> Floats:
+def best_ious(arrays: RunArrays, boxes: Boxes) -> Floats:
     """Return (t,) the best IoU of each object with any paired box."""
-    overlaps = iou(boxes.corners[:, evidence.box], evidence.truths[:, evidence.truth])
-    best = np.zeros(len(evidence.truth_query))
-    np.maximum.at(best, evidence.truth, overlaps)
+    overlaps = iou(boxes.corners[:, arrays.pair_box], arrays.truths[:, arrays.pair_truth])
+    best = np.zeros(len(arrays.truth_query))
+    np.maximum.at(best, arrays.pair_truth, overlaps)
     return best
 
 
-def apart(evidence: Evidence, one: Convention, other: Convention, how: Bend = UNBENT) -> float:
-    """Return 1 − mean IoU of the run's objects, said in one convention (bent), read in another."""
-    if not evidence.truths.size:
+def convention_distance(
+    arrays: RunArrays, one: Convention, other: Convention, distortion: Distortion = NO_DISTORTION
+) -> float:
+    """Return 1 − mean IoU of objects, written in ``one`` (distorted), read in ``other``."""
+    if not arrays.truths.size:
         return 0.0
-    where = evidence.truth_query
-    frame, read_in = (evidence.frame(each.space.frame).of(where) for each in (one, other))
-    numbers = said(evidence.truths, frame.bent(how), one.order.numbers)
-    boxes = located(numbers, read_in, other.order.corners)
-    return float(1 - iou(boxes.corners, evidence.truths).mean())
+    where = arrays.truth_query
+    frame, read_in = (arrays.coordinate_map(each.space.map_of).of(where) for each in (one, other))
+    numbers = to_numbers(arrays.truths, frame.distorted(distortion), one.order.numbers)
+    boxes = to_boxes(numbers, read_in, other.order.corners)
+    return float(1 - iou(boxes.corners, arrays.truths).mean())
 
 
 # --- frames that no row describes -----------------------------------------------------------------
@@ -246,21 +266,21 @@ _USUAL = ("grid1000", "pixels", "longer1000", "letterbox1000")
 _BONUS_BEST, _BONUS_DECLARED = 10.0, 20.0
 
 
-def bend(
-    evidence: Evidence,
+def fit_distortion(
+    arrays: RunArrays,
     convention: Convention,
-    start: Bend = UNBENT,
+    start: Distortion = NO_DISTORTION,
     shift: float = SHIFT,
     free: bool = True,
     rounds: int = 20,
-) -> Bend:
+) -> Distortion:
     """Fit scale, offset and habits by iteratively reweighted least squares.
 
     In a wrong frame positions and sides scale alike; a model's drift to the middle only moves
     positions. ``shift`` is the standard deviation of the habit of shifted boxes; without ``free``
     only habits are fitted.
     """
-    truth = evidence.paired
+    truth = arrays.paired
     one, none = np.ones_like(truth.side), np.zeros_like(truth.side)
     # Derivatives by (offset, log scale, shift, log size) of centres in shares of sides and of log
     # sides, per axis.
@@ -268,57 +288,67 @@ def bend(
     rows = np.array([centres, [none, one, none, one]]).transpose(2, 1, 0, 3).reshape(2, 4, -1)
     across = rows.swapaxes(1, 2)
     priors = np.diag([1e-6 if free else 1e12] * 2 + [shift**-2, SIZE**-2])
-    how = start
+    distortion = start
     for _ in range(rounds):
-        found = likelihood(evidence, placed(evidence, convention, how), how=how)
-        follows = USUAL_FOLLOWS * found.pairs / found.mixed(0, USUAL_FOLLOWS)[evidence.box]
-        weight: Floats = np.outer([2, 0.5], 3 * follows * found.tail).ravel()
-        target = np.concatenate([found.centre, found.size], axis=-1)
-        normal = times(rows * weight, across) + priors
-        fit = np.linalg.solve(normal, times(rows * weight, target[..., None]))[..., 0].astype(float)
+        densities = likelihood(
+            arrays, placed(arrays, convention, distortion), distortion=distortion
+        )
+        follows = (
+            USUAL_FOLLOWS * densities.pairs / densities.mixed(0, USUAL_FOLLOWS)[arrays.pair_box]
+        )
+        weight: Floats = np.outer([2, 0.5], 3 * follows * densities.tail).ravel()
+        target = np.concatenate([densities.centre, densities.size], axis=-1)
+        normal = matmul(rows * weight, across) + priors
+        fit = np.linalg.solve(normal, matmul(rows * weight, target[..., None]))[..., 0].astype(
+            float
+        )
         # The linear model only holds nearby.
         step = fit.clip(-0.3, 0.3)
-        how = replace(
-            how,
-            scale=(how.scale * np.exp(step[:, 1])).clip(0.02, 50),
-            offset=how.offset + how.scale * step[:, 0],
+        distortion = replace(
+            distortion,
+            scale=(distortion.scale * np.exp(step[:, 1])).clip(0.02, 50),
+            offset=distortion.offset + distortion.scale * step[:, 0],
             shift=step[:, 2],
             size=step[:, 3],
         )
         if np.abs(step[:, :2]).max() < _SETTLED:
             break
     # The curvature: in the tails a pull grows more slowly with the error than its weight says.
-    slope: Floats = weight * np.tile(1 - 0.25 * found.square * found.tail, 2)
-    pulls = rows * (weight * (target - times(fit[:, None], rows)[:, 0]))[:, None]
-    inverse = np.linalg.inv(times(rows * slope, across) + priors).astype(float)
-    error = how.scale[:, None] * _errors(evidence, pulls, inverse)
-    return replace(how, scale_error=error[:, 1], offset_error=error[:, 0])
+    slope: Floats = weight * np.tile(1 - 0.25 * densities.square * densities.tail, 2)
+    pulls = rows * (weight * (target - matmul(fit[:, None], rows)[:, 0]))[:, None]
+    inverse = np.linalg.inv(matmul(rows * slope, across) + priors).astype(float)
+    error = distortion.scale[:, None] * _errors(arrays, pulls, inverse)
+    return replace(distortion, scale_error=error[:, 1], offset_error=error[:, 0])
 
 
-def _errors(evidence: Evidence, pulls: Floats, inverse: Floats) -> Floats:
+def _errors(arrays: RunArrays, pulls: Floats, inverse: Floats) -> Floats:
     """Return (2, 4) standard errors by axis, clustered by image."""
-    names, picture = np.unique(evidence.pictures[evidence.owner[evidence.box]], return_inverse=True)
+    names, image = np.unique(arrays.images[arrays.box_query[arrays.pair_box]], return_inverse=True)
     rows = pulls.reshape(8, 2, -1).sum(1)
-    sums = np.array([np.bincount(picture, row, len(names)) for row in rows])
-    spread = times(inverse, sums.reshape(2, 4, -1))
+    sums = np.array([np.bincount(image, row, len(names)) for row in rows])
+    spread = matmul(inverse, sums.reshape(2, 4, -1))
     errors: Floats = np.sqrt((spread**2).sum(-1) * len(names) / max(len(names) - 4, 1))
     return errors
 
 
-def best_bend(
-    evidence: Evidence, best: Convention, declared: Convention, shift: float = SHIFT
-) -> Reading:
-    """Return the best bent reading, preferring ``declared``, then ``best``, among equals."""
+def best_distortion(
+    arrays: RunArrays, best: Convention, declared: Convention, shift: float = SHIFT
+) -> ConventionFit:
+    """Return the best distorted fit, preferring ``declared``, then ``best``, among equals."""
     # Candidates are fitted to some of the boxes, the best of them to all.
-    few = evidence.some(_FIRST_BOXES)
+    few = arrays.some(_FIRST_BOXES)
     usual = [Convention(SPACES[name], best.order) for name in _USUAL]
     bonus = {best.name: _BONUS_BEST, declared.name: _BONUS_DECLARED}
     tried = []
     for one in {one.name: one for one in (best, declared, *usual)}.values():
-        frame = few.frame(one.space.frame).of(few.owner)
-        frames = Frame(frame.scale * _SCALES[:, None, None], frame.offset, frame.turned)
-        logs = likelihood(few, located(few.numbers, frames, one.order.corners)).logs().sum(1)
-        how = bend(few, one, scaled(_SCALES[logs.argmax()]), shift, rounds=_FIRST_ROUNDS)
-        tried.append((read(few, one, how).nats + bonus.get(one.name, 0.0), one, how))
-    _, one, how = max(tried, key=lambda each: each[0])
-    return read(evidence, one, bend(evidence, one, how, shift))
+        frame = few.coordinate_map(one.space.map_of).of(few.box_query)
+        frames = CoordinateMap(frame.scale * _SCALES[:, None, None], frame.offset, frame.turned)
+        logs = likelihood(few, to_boxes(few.numbers, frames, one.order.corners)).logs().sum(1)
+        distortion = fit_distortion(
+            few, one, scaled(_SCALES[logs.argmax()]), shift, rounds=_FIRST_ROUNDS
+        )
+        tried.append(
+            (fit_convention(few, one, distortion).nats + bonus.get(one.name, 0.0), one, distortion)
+        )
+    _, one, distortion = max(tried, key=lambda each: each[0])
+    return fit_convention(arrays, one, fit_distortion(arrays, one, distortion, shift))

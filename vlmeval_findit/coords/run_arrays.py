@@ -11,25 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..boxes.matching import plain_label
-from .conventions import Floats, Frame, FrameOf
+from .conventions import CoordinateMap, CoordinateMapOf, Floats
 
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 MOST_BOXES = 2000  # of a run; larger ones are sampled by query
-MOST_SAID = 200  # boxes of a reply
+MOST_BOXES_OF_REPLY = 200  # boxes of a reply
 MOST_TRUTHS = 40  # objects that a box is compared with
 _LARGEST_NUMBER = 1e7
 _STEPS = 6  # decimals
 
 
-class Query(NamedTuple):
+class AnsweredQuery(NamedTuple):
     """One query with its reply."""
 
     width: int
     height: int
-    picture: str
+    image: str
     truths: Sequence[Sequence[float]]  # (x1, y1, x2, y2) in pixels
-    said: Sequence[Sequence[float]]  # numbers of each box as in the reply
+    numbers: Sequence[Sequence[float]]  # numbers of each box as in the reply
     # Empty if labels need not be compared
     truth_labels: Sequence[str] = ()
     labels: Sequence[str] = ()
@@ -44,28 +44,28 @@ class Paired(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RunArrays:
     """A run as arrays: q queries, t objects, n boxes, p pairs of a box and a possible object."""
 
     sizes: Floats  # (2, q) widths and heights of images in pixels
-    pictures: Places  # (q,) index of each query's image
+    images: Indices  # (q,) index of each query's image
     truths: Floats  # (4, t) in shares of the image
-    truth_query: Places  # (t,)
+    truth_query: Indices  # (t,)
     numbers: Floats  # (4, n) as in the reply
-    owner: Places  # (n,) query of each box
-    box: Places  # (p,)
-    truth: Places  # (p,)
+    box_query: Indices  # (n,) query of each box
+    pair_box: Indices  # (p,)
+    pair_truth: Indices  # (p,)
     log_choices: Floats  # (n,) logarithm of the number of a box's pairs, at least 1
     step: float  # precision of the numbers: 1 for integers, 0.01 for two decimals
-    _frames: dict[FrameOf, Frame] = field(default_factory=dict, repr=False)
+    _maps: dict[CoordinateMapOf, CoordinateMap] = field(default_factory=dict, repr=False)
 
     @property
     def boxes(self) -> int:
-        return len(self.owner)
+        return len(self.box_query)
 
     @property
     def queries(self) -> int:
-        return len(self.pictures)
+        return len(self.images)
 
     @cached_property
     def log_sides(self) -> tuple[Floats, Floats]:
@@ -77,7 +77,7 @@ class Evidence:
 
     @cached_property
     def paired(self) -> Paired:
-        truths = self.truths[:, self.truth]
+        truths = self.truths[:, self.pair_truth]
         side = truths[2:] - truths[:2]
         return Paired((truths[:2] + truths[2:]) / 2, side, np.log(side))
 
@@ -90,89 +90,95 @@ class Evidence:
     @property
     def answered(self) -> int:
         """Return how many queries have boxes."""
-        return len(np.unique(self.owner))
+        return len(np.unique(self.box_query))
 
-    def some(self, most: int) -> Evidence:
+    def some(self, most: int) -> RunArrays:
         """Keep at most so many boxes, spread evenly over the run, and their pairs."""
         if self.boxes <= most:
             return self
         kept = np.linspace(0, self.boxes - 1, most).astype(np.intp)
         place = np.full(self.boxes, -1)
         place[kept] = np.arange(most)
-        pairs = place[self.box] >= 0
+        pairs = place[self.pair_box] >= 0
         return replace(
             self,
             numbers=self.numbers[:, kept],
-            owner=self.owner[kept],
-            box=place[self.box[pairs]],
-            truth=self.truth[pairs],
+            box_query=self.box_query[kept],
+            pair_box=place[self.pair_box[pairs]],
+            pair_truth=self.pair_truth[pairs],
             log_choices=self.log_choices[kept],
         )
 
-    def frame(self, frame_of: FrameOf) -> Frame:
+    def coordinate_map(self, map_of: CoordinateMapOf) -> CoordinateMap:
         """Return the frame of each query; different image sizes are computed once."""
-        if frame_of not in self._frames:
+        if map_of not in self._maps:
             sizes, place = self._different_sizes
-            self._frames[frame_of] = frame_of(sizes).of(place)
-        return self._frames[frame_of]
+            self._maps[map_of] = map_of(sizes).of(place)
+        return self._maps[map_of]
 
     @cached_property
-    def _different_sizes(self) -> tuple[Floats, Places]:
+    def _different_sizes(self) -> tuple[Floats, Indices]:
         sizes, place = np.unique(self.sizes, axis=1, return_inverse=True)
         return sizes, place.ravel()
 
     def by_query(self, of_boxes: Floats) -> Floats:
         """Sum over the boxes of each query: (q,)."""
-        return np.bincount(self.owner, of_boxes, self.queries).astype(float)
+        return np.bincount(self.box_query, of_boxes, self.queries).astype(float)
 
 
-def evidence_of(queries: Sequence[Query]) -> Evidence:
+def run_arrays(queries: Sequence[AnsweredQuery]) -> RunArrays:
     """Make the arrays of a run, without boxes that have non-finite or absurdly large numbers.
 
-    >>> seen = evidence_of([Query(100, 50, "a", [(10, 10, 20, 20)], [(1, 2, 3, 4), (5, 6, 7, 8)])])
-    >>> seen.truths.tolist(), seen.owner.tolist(), seen.box.tolist(), seen.truth.tolist()
-    ([[0.1], [0.2], [0.2], [0.4]], [0, 0], [0, 1], [0, 0])
+    >>> query = AnsweredQuery(100, 50, "a", [(10, 10, 20, 20)], [(1, 2, 3, 4), (5, 6, 7, 8)])
+    >>> arrays = run_arrays([query])
+    >>> arrays.truths.tolist(), arrays.pair_box.tolist(), arrays.pair_truth.tolist()
+    ([[0.1], [0.2], [0.2], [0.4]], [0, 1], [0, 0])
     """
     queries = _sample(
-        [q._replace(said=q.said[:MOST_SAID], labels=q.labels[:MOST_SAID]) for q in queries]
+        [
+            q._replace(
+                numbers=q.numbers[:MOST_BOXES_OF_REPLY], labels=q.labels[:MOST_BOXES_OF_REPLY]
+            )
+            for q in queries
+        ]
     )
     sizes = np.array([(q.width, q.height) for q in queries], float).reshape(-1, 2).T
     names: dict[str, int] = {}
-    pictures = np.array([names.setdefault(q.picture, len(names)) for q in queries], np.intp)
+    images = np.array([names.setdefault(q.image, len(names)) for q in queries], np.intp)
     truths, truth_query, truth_labels = _stacked([(q.truths, q.truth_labels) for q in queries])
     truths = truths / np.tile(sizes[:, truth_query], (2, 1))
     has_sides = (truths[2] > truths[0]) & (truths[3] > truths[1])
     truths, truth_query = truths[:, has_sides], truth_query[has_sides]
-    numbers, owner, labels = _stacked([(q.said, q.labels) for q in queries])
+    numbers, box_query, labels = _stacked([(q.numbers, q.labels) for q in queries])
     usable = (np.abs(numbers) < _LARGEST_NUMBER).all(0)
-    numbers, owner = numbers[:, usable], owner[usable]
-    box, truth = _pairs(owner, truth_query, labels[usable], truth_labels[has_sides])
-    return Evidence(
+    numbers, box_query = numbers[:, usable], box_query[usable]
+    box, truth = _pairs(box_query, truth_query, labels[usable], truth_labels[has_sides])
+    return RunArrays(
         sizes=sizes,
-        pictures=pictures,
+        images=images,
         truths=truths,
         truth_query=truth_query,
         numbers=numbers,
-        owner=owner,
-        box=box,
-        truth=truth,
-        log_choices=np.log(np.bincount(box, minlength=len(owner)).clip(1)),
+        box_query=box_query,
+        pair_box=box,
+        pair_truth=truth,
+        log_choices=np.log(np.bincount(box, minlength=len(box_query)).clip(1)),
         step=_step(numbers),
     )
 
 
-def _sample(queries: Sequence[Query]) -> Sequence[Query]:
-    if sum(len(q.said) for q in queries) <= MOST_BOXES:
+def _sample(queries: Sequence[AnsweredQuery]) -> Sequence[AnsweredQuery]:
+    if sum(len(q.numbers) for q in queries) <= MOST_BOXES:
         return queries
     order = np.random.default_rng(0).permutation(len(queries))
-    ends = np.cumsum([len(queries[i].said) for i in order])
+    ends = np.cumsum([len(queries[i].numbers) for i in order])
     kept = order[: max(1, int(np.searchsorted(ends, MOST_BOXES, side="right")))]
     return [queries[i] for i in sorted(kept)]
 
 
 def _stacked(
     rows: Sequence[tuple[Sequence[Sequence[float]], Sequence[str]]],
-) -> tuple[Floats, Places, NDArray[np.str_]]:
+) -> tuple[Floats, Indices, NDArray[np.str_]]:
     """Join the boxes of all queries: (4, n), the query of each, and their normalised labels."""
     boxes = [box for found, _ in rows for box in found]
     where = np.repeat(np.arange(len(rows)), [len(found) for found, _ in rows])
@@ -181,15 +187,15 @@ def _stacked(
 
 
 def _pairs(
-    owner: Places,
-    truth_query: Places,
+    box_query: Indices,
+    truth_query: Indices,
     labels: NDArray[np.str_],
     truth_labels: NDArray[np.str_],
-) -> tuple[Places, Places]:
+) -> tuple[Indices, Indices]:
     """Pair boxes with objects of the same label among their query's first :data:`MOST_TRUTHS`."""
-    first = np.searchsorted(truth_query, owner, side="left")
-    count = np.minimum(np.searchsorted(truth_query, owner, side="right") - first, MOST_TRUTHS)
-    box = np.repeat(np.arange(len(owner)), count)
+    first = np.searchsorted(truth_query, box_query, side="left")
+    count = np.minimum(np.searchsorted(truth_query, box_query, side="right") - first, MOST_TRUTHS)
+    box = np.repeat(np.arange(len(box_query)), count)
     truth = np.arange(len(box)) - np.repeat(np.cumsum(count) - count, count) + first[box]
     same = labels[box] == truth_labels[truth]
     return box[same], truth[same]

@@ -17,8 +17,8 @@ from ..boxes.spaces import space_from
 from ..core.scored_row import ScoredRow
 from .conventions import ORDERS, SPACES, Convention, row_of
 from .diagnosis import FEWEST_BOXES, Diagnosis, Verdict, diagnose
-from .evidence import Query, evidence_of
-from .reading import said, screen
+from .likelihood import screen, to_numbers
+from .run_arrays import AnsweredQuery, run_arrays
 
 MOST_QUERIES = 256  # of a run
 _A_PART = 64  # queries of a part of a run
@@ -31,7 +31,7 @@ _PART = 0.1  # share of the queries
 Item = TypeVar("Item")
 
 
-def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
+def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[AnsweredQuery, ...]:
     """Sample boxes in pixels with their truth; empty for videos and tasks without boxes."""
     question = task.question
     boxes = isinstance(question, Variant) and question.match_rule is MatchRule.BOX_OVERLAP
@@ -40,12 +40,12 @@ def sample(task: Any, rows: Sequence[ScoredRow]) -> tuple[Query, ...]:
     return tuple(_query(task.queries[row.index], row) for row in _spread(rows, _A_PART))
 
 
-def _query(query: Any, row: ScoredRow) -> Query:
+def _query(query: Any, row: ScoredRow) -> AnsweredQuery:
     # A reply may have a million boxes.
     boxes, labels = row.details.get("boxes", ())[:_A_QUERY], row.details.get("labels", ())
     kept = [i for i, box in enumerate(boxes) if all(n is not None and abs(n) < _FAR for n in box)]
     labelled = bool(labels) and bool(query.truth.labels)
-    return Query(
+    return AnsweredQuery(
         query.width,
         query.height,
         query.images[0],
@@ -56,7 +56,7 @@ def _query(query: Any, row: ScoredRow) -> Query:
     )
 
 
-def joined_samples(samples: Sequence[tuple[Query, ...]]) -> tuple[Query, ...]:
+def join_samples(samples: Sequence[tuple[AnsweredQuery, ...]]) -> tuple[AnsweredQuery, ...]:
     """Join the samples of a run's parts to at most :data:`MOST_QUERIES`, spread evenly."""
     return tuple(_spread(tuple(chain.from_iterable(samples)), MOST_QUERIES))
 
@@ -68,56 +68,58 @@ def _spread(items: Sequence[Item], most: int) -> Sequence[Item]:
     return [items[place * len(items) // most] for place in range(most)]
 
 
-def warning(task: Any, queries: Sequence[Query], spaces: Sequence[Mapping[str, Any]]) -> str | None:
+def warning(
+    task: Any, queries: Sequence[AnsweredQuery], spaces: Sequence[Mapping[str, Any]]
+) -> str | None:
     """Return one line if another convention than the declared fits, else None.
 
     ``spaces`` are the run's coordinate spaces, as settings with a ``source``.
     """
-    if len(spaces) != 1 or sum(len(query.said) for query in queries) < FEWEST_BOXES:
+    if len(spaces) != 1 or sum(len(query.numbers) for query in queries) < FEWEST_BOXES:
         return None
     settings = {key: value for key, value in spaces[0].items() if key != "source"}
     order = ORDERS.get(task.question.representation, ORDERS["xyxy"])
     declared = Convention(row_of(space_from(settings)), order)
     if not is_suspicious(_as_said(_spread(queries, _SCREENED), declared), declared):
         return None
-    return line_of(diagnose(evidence_of(_as_said(queries, declared)), declared))
+    return warning_line(diagnose(run_arrays(_as_said(queries, declared)), declared))
 
 
-def _as_said(queries: Sequence[Query], declared: Convention) -> list[Query]:
+def _as_said(queries: Sequence[AnsweredQuery], declared: Convention) -> list[AnsweredQuery]:
     """Replace boxes in pixels by the numbers that they were read from."""
     sizes = np.array([(query.width, query.height) for query in queries], float).T
-    owner = np.repeat(np.arange(len(queries)), [len(query.said) for query in queries])
-    boxes = np.array([box for query in queries for box in query.said], float).reshape(-1, 4).T
+    owner = np.repeat(np.arange(len(queries)), [len(query.numbers) for query in queries])
+    boxes = np.array([box for query in queries for box in query.numbers], float).reshape(-1, 4).T
     shares = boxes / np.tile(sizes[:, owner], (2, 1))
-    numbers = said(shares, declared.space.frame(sizes).of(owner), declared.order.numbers)
+    numbers = to_numbers(shares, declared.space.map_of(sizes).of(owner), declared.order.numbers)
     each = iter(np.round(numbers, 6).T.tolist())
-    return [query._replace(said=[next(each) for _ in query.said]) for query in queries]
+    return [query._replace(numbers=[next(each) for _ in query.numbers]) for query in queries]
 
 
-def is_suspicious(queries: Sequence[Query], declared: Convention) -> bool:
+def is_suspicious(queries: Sequence[AnsweredQuery], declared: Convention) -> bool:
     """Tell whether another space or another order explains all or part of the answers better."""
-    evidence = evidence_of(queries).some(_SCREENED)
+    arrays = run_arrays(queries).some(_SCREENED)
     others = [Convention(row, declared.order) for row in SPACES.values()]
     others += [Convention(declared.space, order) for order in ORDERS.values()]
     known = [declared, *(one for one in others if one.name != declared.name)]
-    screened, _ = screen(evidence, known)
-    gains = np.stack([evidence.by_query(row) for row in screened - screened[0]]).clip(-60, 60)
+    screened, _ = screen(arrays, known)
+    gains = np.stack([arrays.by_query(row) for row in screened - screened[0]]).clip(-60, 60)
     costs = np.array([one.cost - declared.cost for one in known])
     in_all = gains.sum(1) - costs
     in_a_part = np.log(1 - _PART + _PART * np.exp(gains)).sum(1) - costs
     return bool(max(in_all.max(), in_a_part.max()) >= _SUSPICIOUS)
 
 
-def line_of(diagnosis: Diagnosis) -> str | None:
+def warning_line(diagnosis: Diagnosis) -> str | None:
     """Describe an alarm in one line; None without an alarm."""
-    found, verdict = diagnosis.found, diagnosis.verdict
+    found, verdict = diagnosis.fit, diagnosis.verdict
     if found is None or not verdict.alarms:
         return None
     instead = "the answers are scaled or moved by something that no convention explains"
     if verdict is Verdict.OTHER:
         agree = f"{found.agree} of {diagnosis.answered} agree"
-        instead = f"the answers follow {found.best.means} ({agree})"
+        instead = f"the answers follow {found.best.description} ({agree})"
     elif verdict is Verdict.MIXED:
         share = f"{100 * found.second.share:.0f} %"
-        instead = f"{share} of the answers follow {found.second.convention.means}"
-    return f"declared {diagnosis.declared.means}, but {instead}"
+        instead = f"{share} of the answers follow {found.second.convention.description}"
+    return f"declared {diagnosis.declared.description}, but {instead}"
