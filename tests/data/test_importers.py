@@ -30,7 +30,7 @@ from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data import sources
 from vlmeval_findit.data.custom.checks import check_name
 from vlmeval_findit.data.samples import Counts
-from vlmeval_findit.data.sources import SOURCES, Source, published_sets
+from vlmeval_findit.data.sources import SOURCES, DataSource, published_sets
 from vlmeval_findit.runs.scored_run import Run
 
 
@@ -46,7 +46,7 @@ def bring(name: str, folder: Path, *more: str) -> int:
 def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
     """Let a row know these counts, which a stand-in can have."""
     rows = {**SOURCES.ours, name: replace(SOURCES[name], **change)}
-    monkeypatch.setattr(sources, "SOURCES", Table(Group.IMPORTERS, rows, Source))
+    monkeypatch.setattr(sources, "SOURCES", Table(Group.IMPORTERS, rows, DataSource))
 
 
 def run(tmp_path: Path, name: str, is_right: Callable[[Query], bool], sayer: str = "M") -> Run:
@@ -572,11 +572,11 @@ def test_readers_are_imported_when_they_are_used() -> None:
 PLUGIN = """
 from functools import partial
 from vlmeval_findit.data.custom.coco import read_coco
-from vlmeval_findit.data.sources import Part, Source
+from vlmeval_findit.data.sources import PublishedPart, DataSource
 
-IMPORTERS = Source(
+IMPORTERS = DataSource(
     name="Zoo", title="A zoo", licence="ours", address="a drawer", holds="boxes.json",
-    read=lambda folder: [Part("", partial(read_coco, folder / "boxes.json", folder))],
+    read=lambda folder: [PublishedPart("", partial(read_coco, folder / "boxes.json", folder))],
 )
 """
 

@@ -19,7 +19,8 @@ from web import Web
 from vlmeval_findit.benchmarks.findit.datasets import Dataset, Family, Subset
 from vlmeval_findit.data.fetch.download import Client, Policy
 from vlmeval_findit.data.fetch.images import FetchJob
-from vlmeval_findit.data.fetch.store import Store
+from vlmeval_findit.data.fetch.store import ImageStore
+from vlmeval_findit.data.sources import BASE_ADDRESSES
 
 SIZE = (256, 192)
 QUICK = Policy(attempts=3, first_wait=0.01, longest_wait=5.0, connect=2.0, read=0.3)
@@ -38,21 +39,20 @@ class Silent:
     def __init__(self) -> None:
         self.done: list[str] = []
 
-    def expect(self, total: int) -> None:
+    def expect(self, remaining: int) -> None:
         pass
 
     def finished(self, name: str) -> None:
         self.done.append(name)
 
 
-def errand(
+def fetch_job(
     web: Web, folder: Path, names: Iterable[str], size: tuple[int, int] | None = SIZE
 ) -> FetchJob:
-    """An errand to a server under which every base lies."""
-    from vlmeval_findit.data.fetch.bases import BASES
-
-    bases = dict.fromkeys(BASES, web.url)
-    return FetchJob(Client(QUICK), bases, Store(folder, dict.fromkeys(names, size)), Silent())
+    """A job that fetches everything from one server."""
+    addresses = dict.fromkeys(BASE_ADDRESSES, web.url)
+    store = ImageStore(folder, dict.fromkeys(names, size))
+    return FetchJob(Client(QUICK), addresses, store, Silent())
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -14,9 +14,9 @@ from click.shell_completion import CompletionItem
 from ..benchmarks.findit.datasets import DATASETS
 from ..core.command import SOME_FAILED, as_called
 from ..core.places import image_folder
-from ..data.fetch.annotations import Fetched, fetched_tables, wanted_images
-from ..data.fetch.store import Store
-from ..data.sources import Source
+from ..data.fetch.annotations import FetchableTable, fetched_tables, wanted_images
+from ..data.fetch.store import ImageStore
+from ..data.sources import DataSource
 from .options import PATH, Command
 from .printing import console
 
@@ -65,7 +65,7 @@ def command(names: tuple[str, ...], out: Path | None) -> int:
     return SOME_FAILED if any(line.failed for line in lines) else 0
 
 
-def tables_named(names: Sequence[str]) -> list[Fetched]:
+def tables_named(names: Sequence[str]) -> list[FetchableTable]:
     """Return the tables of names.
 
     Raises:
@@ -74,7 +74,7 @@ def tables_named(names: Sequence[str]) -> list[Fetched]:
     return fetched_tables(None if tuple(names) == ("all",) else names)
 
 
-def _check(tables: Sequence[Fetched], out: Path | None) -> list[TableLine]:
+def _check(tables: Sequence[FetchableTable], out: Path | None) -> list[TableLine]:
     ready = {table: table.ready(out) for table in tables}
     lacking = {
         table.name: "no table of the release's annotations: data get makes it"
@@ -85,29 +85,29 @@ def _check(tables: Sequence[Fetched], out: Path | None) -> list[TableLine]:
     paths = {table: path for table, path in ready.items() if path is not None}
     for source, group in by_source(paths).items():
         store = store_of(group, paths)
-        missing = store.look()
+        missing = store.problems()
         if missing and source.steps:
             print(steps(source, store.folder))
         lines += [line_of(table, paths[table], missing, missing) for table in group]
     return lines
 
 
-def by_source(paths: Mapping[Fetched, Path]) -> dict[Source, list[Fetched]]:
+def by_source(paths: Mapping[FetchableTable, Path]) -> dict[DataSource, list[FetchableTable]]:
     """Group tables by where their images come from."""
-    groups: dict[Source, list[Fetched]] = {}
+    groups: dict[DataSource, list[FetchableTable]] = {}
     for table in paths:
         groups.setdefault(table.source, []).append(table)
     return groups
 
 
-def store_of(tables: Sequence[Fetched], paths: Mapping[Fetched, Path]) -> Store:
+def store_of(tables: Sequence[FetchableTable], paths: Mapping[FetchableTable, Path]) -> ImageStore:
     """Return the image folder that tables share, with the images that they name."""
     queries = [query for table in tables for query in table.queries(paths[table])]
-    return Store(image_folder(tables[0].folder).path, wanted_images(queries))
+    return ImageStore(image_folder(tables[0].folder).path, wanted_images(queries))
 
 
 def line_of(
-    table: Fetched, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
+    table: FetchableTable, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
 ) -> TableLine:
     """Count a table's images: of all that are missing, ``failed`` did not come."""
     names = wanted_images(table.queries(path))
@@ -119,7 +119,7 @@ def line_of(
     )
 
 
-def steps(source: Source, folder: Path) -> str:
+def steps(source: DataSource, folder: Path) -> str:
     """Say what a person has to do where no image can be fetched."""
     text = source.steps.format(folder=folder)
     then = f"Then: python run_findit.py data check, for the datasets of {source.name}."

@@ -20,11 +20,15 @@ from ..core.command import INTERRUPTED, SOME_FAILED
 from ..core.lock import Lock
 from ..core.places import lmu_data_root
 from ..core.table_files import meta_path
-from ..data.fetch.annotations import AnnotationFile, Fetched, has_file, parquet_folder
-from ..data.fetch.bases import bases
-from ..data.fetch.store import Store
+from ..data.fetch.annotations import (
+    AnnotationFile,
+    FetchableTable,
+    is_fetched,
+    parquet_folder,
+)
+from ..data.fetch.store import ImageStore
 from ..data.published.importing import ImportOptions
-from ..data.sources import SOURCES, Source
+from ..data.sources import SOURCES, DataSource, base_addresses
 from .data_check import (
     ANNOTATIONS,
     TableLine,
@@ -149,20 +153,20 @@ def _refuse_others(name: str, names: Sequence[str], options: _Options) -> None:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _get(tables: Sequence[Fetched], options: _Options) -> list[TableLine]:
+def _get(tables: Sequence[FetchableTable], options: _Options) -> list[TableLine]:
     paths, line = _annotations(tables, options)
     lines = [line]
     for source, group in by_source(paths).items() if not options.no_images else ():
         store = store_of(group, paths)
-        missing = store.look()
+        missing = store.problems()
         failed = _bring(source, store, missing, options.videos) if missing else {}
         lines += [line_of(table, paths[table], missing, failed) for table in group]
     return lines
 
 
 def _annotations(
-    tables: Sequence[Fetched], options: _Options
-) -> tuple[dict[Fetched, Path], TableLine]:
+    tables: Sequence[FetchableTable], options: _Options
+) -> tuple[dict[FetchableTable, Path], TableLine]:
     """Every table that can be had, and what became of the others."""
     ready = {table: table.ready(options.out) for table in tables if options.folder is None}
     there = {table: path for table, path in ready.items() if path is not None}
@@ -206,26 +210,26 @@ def _with_boxes(one: Prepared) -> Made:
     return Made(one.path, one.queries, f"{one.boxes:>8} boxes", (*one.notes, *notes))
 
 
-def _fetch_files(tables: Sequence[Fetched]) -> dict[str, str]:
+def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
     """Bring the Parquet files of tables; returns why not, by the name of the file."""
     wanted: dict[str, AnnotationFile] = {file.name: file for t in tables for file in t.files}
-    lacking = [file for file in wanted.values() if not has_file(file)]
+    lacking = [file for file in wanted.values() if not is_fetched(file)]
     if not lacking:
         return {}
-    from ..data.fetch.annotations import fetch_file_of
+    from ..data.fetch.annotations import fetch_annotations
     from ..data.fetch.download import Client, DownloadError
     from .meter import meter
 
-    known = bases()
+    known = base_addresses()
     for terms, base in dict.fromkeys((file.terms, file.base) for file in lacking):
         print(f"Annotations: {terms}.\n  from {known[base]}")
     failed = {}
     parquet_folder().mkdir(parents=True, exist_ok=True)
     with meter(ANNOTATIONS, len(lacking), _TYPICAL_SUBSET) as progress:
-        client = Client(got=progress.got)
+        client = Client(received=progress.got)
         for file in lacking:
             try:
-                fetch_file_of(client, known[file.base] or "", file)
+                fetch_annotations(client, known[file.base] or "", file)
             except DownloadError as error:
                 failed[file.name] = f"{error} (sources.{file.base} in configs/datasets.yaml)"
             progress.finished(file.name)
@@ -237,28 +241,21 @@ _TYPICAL_SUBSET = 60_000
 
 
 def _bring(
-    source: Source, store: Store, missing: Mapping[str, str], videos: Path | None
+    source: DataSource, store: ImageStore, missing: Mapping[str, str], videos: Path | None
 ) -> dict[str, str]:
     """Bring what is missing below one image folder; returns what failed."""
     from ..data.fetch.download import Client
-    from ..data.fetch.images import BY_HAND, FetchJob, bring
+    from ..data.fetch.images import BY_HAND, FetchJob, fetch_images
     from .meter import meter
 
     print(
         f"{source.name}: {len(missing)} of {len(store.sizes)} images are missing in "
         f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
     )
-    known = bases()
-    if videos is None or not source.frames:
-        for base in source.over_plain_http(missing, known):
-            print(
-                f"  {base} is plain http: nothing proves that what comes is its owner's; "
-                "checked is only that an image decodes and has the annotated size"
-            )
     with _locked(store), meter(source.name, len(missing), source.typical) as progress:
-        job = FetchJob(Client(got=progress.got), known, store, progress)
-        failed = bring(job, source, list(missing), videos)
-    store.tidy()
+        job = FetchJob(Client(received=progress.got), base_addresses(), store, progress)
+        failed = fetch_images(job, source, list(missing), videos)
+    store.clean_up()
     if BY_HAND in failed.values() or (failed and source.steps):
         print(steps(source, store.folder))
     # What lies there already and is wrong is the better reason than that it is not fetched.
@@ -269,9 +266,9 @@ def _bring(
 
 
 @contextmanager
-def _locked(store: Store) -> Iterator[None]:
+def _locked(store: ImageStore) -> Iterator[None]:
     """One fetch at a time in a folder: two would write the same partial files."""
-    with Lock(store.parts() / "lock", "another fetch is at work there"):
+    with Lock(store.parts / "lock", "another fetch is at work there"):
         yield
 
 

@@ -22,7 +22,7 @@ from ..data.custom.images import Drawn
 from ..data.custom.jsonl import NO, YES
 from ..data.published.importing import ImportOptions, ImportResult, run_import
 from ..data.samples import AnnotationError, Counts, Samples, Units
-from ..data.sources import SOURCES, Source, published_sets
+from ..data.sources import SOURCES, DataSource, published_sets
 from .options import PATH, Command
 
 FORMATS = """\
@@ -249,7 +249,7 @@ def _show() -> int:
     return 0
 
 
-def _description(row: Source) -> str:
+def _description(row: DataSource) -> str:
     counts = str(row.counts)
     if row.parts:
         images = sum(one.images or 0 for one in row.parts.values())

@@ -16,7 +16,7 @@ from ..core.places import image_folder, table_folders
 from ..core.question import Question
 from ..core.table_files import TableError
 from ..data.fetch.annotations import fetched_tables, wanted_images
-from ..data.sources import OURS, SOURCES, published_sets
+from ..data.sources import SHIPPED, SOURCES, published_sets
 from .options import Command
 from .printing import console
 
@@ -60,7 +60,7 @@ def _findit() -> Iterator[Row]:
         if row.images not in made:
             yield Row(row.name, *_on_disk(row), _licence(row))
         elif row.name == row.images:
-            yield Row(f"{row.name}, {row.name}_…", "made", "when asked for", OURS)
+            yield Row(f"{row.name}, {row.name}_…", "made", "when asked for", SHIPPED)
 
 
 def _licence(row: Dataset) -> str:

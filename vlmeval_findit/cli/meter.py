@@ -42,10 +42,10 @@ class Meter:
             self._bytes += count
             self._show()
 
-    def expect(self, total: int) -> None:
-        """So many bytes are going to be read from an archive."""
+    def expect(self, remaining: int) -> None:
+        """Note how many bytes of an archive are still to come."""
         with self._lock:
-            self._announced += total
+            self._announced = self._bytes + remaining
             self._show()
 
     def finished(self, name: str) -> None:

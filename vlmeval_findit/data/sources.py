@@ -1,16 +1,16 @@
-"""The registry of data: images that are fetched, and published sets that are read.  One row each.
+"""The registry of data: one row an image folder, a published set, or a benchmark's files.
 
-A row says how its data are licensed, and where they come from.  Datasets that share an image
-folder (the six RefCOCO splits, say) share its row; it maps a file name to a file of its own, a
-member of an archive, a frame of a video, or steps that a person must take.  A published set is
-read in the format in which it is published, and held against what is known of it.  Licences are
-what is published with the data; the owners' pages decide.
+A row says where its data come from, how they are licensed, read and checked.  Datasets that share
+an image folder (the six RefCOCO splits, say) share its row; it maps an image's name to a file at an
+address, a member of an archive, a frame of a video, or steps that a person must take.  A published
+set is read in the format in which it is published, and compared with its published counts.
+Licences are what is published with the data; the owners' pages decide.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -18,31 +18,77 @@ from types import MappingProxyType
 from typing import Any
 
 from ..benchmarks.findit.datasets import Dataset
+from ..core.places import config_file, read_config
 from ..core.plugins import Group, Table
 from ..core.spelling import nearest
 from .samples import AnnotationError, Counts, Samples
 
-OURS = "this package's"
+SHIPPED = "this package's"
+"""The licence of what needs no download."""
+
+RELEASE_COMMIT = "4d99bfde3553886af36c4343a1bc45eea57e435e"
+"""The commit of the release's repository whose subsets are fetched."""
+
+BASE_ADDRESSES: Mapping[str, str | None] = MappingProxyType(
+    {
+        "findit": f"https://raw.githubusercontent.com/esh04/FindIt/{RELEASE_COMMIT}/subsets/",
+        "voc2007": "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/",
+        "coco_train2014": "http://images.cocodataset.org/train2014/",
+        "refl4": "https://huggingface.co/datasets/JierunChen/Ref-L4/resolve/main/",
+        "openimages": "https://open-images-dataset.s3.amazonaws.com/",
+        "visual_genome": "https://cs.stanford.edu/people/rak248/",
+        "flickr30k": None,
+        "d3": None,
+        "hrinsdet": None,
+        "robotools": None,
+    }
+)
+"""Base addresses, each with a slash at its end; ``sources`` in configs/datasets.yaml replaces them.
+
+None: the owners ask for a form or publish no plain file, so no address is shipped.  Once a user
+sets one (of a mirror that they may use), the dataset is fetched like the others.
+"""
+
+
+class SourceError(ValueError):
+    """An address in the configuration that cannot be used; the message names file and key."""
+
+
+def base_addresses() -> Mapping[str, str | None]:
+    """Return the base addresses, with those that the configuration replaces.
+
+    Raises:
+        SourceError: the configuration names an unknown base, or no http(s) address.
+        PlaceError: the configuration cannot be read.
+    """
+    config = config_file()
+    if config is None:
+        return BASE_ADDRESSES
+    replaced = {key: value for key, value in read_config(config).sources.items() if value}
+    for key, value in replaced.items():
+        if key not in BASE_ADDRESSES:
+            why = f"no such source{nearest(str(key), BASE_ADDRESSES)}"
+            raise SourceError(f"{config}, sources.{key}: {why}")
+        if not re.match(r"https?://[^/]", str(value)):
+            raise SourceError(f"{config}, sources.{key}: {value!r} is not an http(s) address")
+    return {**BASE_ADDRESSES, **{key: f"{str(v).rstrip('/')}/" for key, v in replaced.items()}}
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Every image is a file of its own: ``paths`` below the base, {} its name, tried in order."""
+    """Every image is a file at an address."""
 
-    base: str
-    paths: tuple[str, ...] = ("{}",)
+    base: str  # Key of its base address
+    paths: tuple[str, ...] = ("{}",)  # Below the base, {} the image's name; tried in order
 
 
 @dataclass(frozen=True, slots=True)
 class Archives:
-    """Images are members of archives, which are read in order until all are found.
+    """Images are members of archives."""
 
-    ``member`` is the end of a member's name, {} the image's: archives differ in the folders above.
-    """
-
-    base: str
-    files: tuple[str, ...]
-    member: str = "{}"
+    base: str  # Key of their base address
+    files: tuple[str, ...]  # Below the base; read in order until no image is missing
+    member: str = "{}"  # End of a member's path, {} the image's name
 
 
 Origin = Files | Archives
@@ -50,14 +96,14 @@ Origin = Files | Archives
 
 @dataclass(frozen=True, slots=True)
 class FrameName:
-    """A frame of a video: the video's name without suffix, and the frame, counted from 0."""
+    """The name of a frame of a video."""
 
-    video: str
-    frame: int
+    video: str  # Its file's name without suffix
+    number: int  # Counted from 0
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PublishedPart:
     """One dataset of a published set."""
 
     name: str  # Within the set; empty where it is the only one
@@ -65,8 +111,8 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Source:
-    """One row of the table.  What is not established is not there."""
+class DataSource:
+    """One row of the registry.  What is not established is not stated."""
 
     name: str  # Of the image folder; of a published set: what its dataset is called
     licence: str
@@ -81,34 +127,25 @@ class Source:
     title: str = ""
     address: str = ""  # Where it is published
     # Finds the parts in a folder and reads none of them; raises AnnotationError if there is none
-    read: Callable[[Path], Sequence[Part]] | None = None
+    read: Callable[[Path], Sequence[PublishedPart]] | None = None
     counts: Counts = field(default_factory=Counts)  # Of the whole
     parts: Mapping[str, Counts] = field(default_factory=lambda: MappingProxyType({}))
     datasets: int = 1
 
     def frame(self, name: str) -> FrameName | None:
         """Read a name as a frame of a video."""
-        found = re.fullmatch(self.frames, name) if self.frames else None
-        return FrameName(found[1], int(found[2])) if found else None
+        match = re.fullmatch(self.frames, name) if self.frames else None
+        return FrameName(match[1], int(match[2])) if match else None
 
     def origin(self, name: str) -> Origin | None:
         """Where an image comes from."""
         return next((origin for begin, origin in self.origins if re.match(begin, name)), None)
 
-    def over_plain_http(
-        self, names: Iterable[str], bases: Mapping[str, str | None]
-    ) -> Sequence[str]:
-        """The addresses for which nothing proves that an image is its owner's: of none do we have a
-        checksum.
-        """
-        used = {origin.base for origin in map(self.origin, names) if origin is not None}
-        return sorted(base for base in map(bases.get, used) if base and base.startswith("http:"))
-
     def dataset(self, part: str, name: str | None = None) -> str:
         """What a part's dataset is called, where the set is called ``name`` (None: as the row)."""
         return "_".join(filter(None, (name or self.name, part)))
 
-    def parts_in(self, folder: Path) -> Sequence[Part]:
+    def parts_in(self, folder: Path) -> Sequence[PublishedPart]:
         """Find the parts of a published set, or raise an AnnotationError."""
         if self.read is None:
             raise AnnotationError(f"{self.name} is no published set that is read")
@@ -128,7 +165,7 @@ WHOLE_REF_L4 = "RefL4Full"
 _COCO = Files("coco_train2014")
 
 _IMAGES = (
-    Source(
+    DataSource(
         name="Pascal",
         licence="photographs from Flickr, under Flickr's terms of use; research use (VOC 2007)",
         download="up to 0.9 GB are read (two archives), 0.2 GB kept",
@@ -144,14 +181,14 @@ _IMAGES = (
             ),
         ),
     ),
-    Source(
+    DataSource(
         name="COCO_train2014",
         licence="COCO: annotations CC BY 4.0, photographs under Flickr's terms of use",
         download="555 to 920 images a split, 3,012 for all six, about 0.5 GB",
         typical=160_000,
         origins=(("", _COCO),),
     ),
-    Source(
+    DataSource(
         name="RefL4",
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
         download="602 COCO images singly, about 100 MB; 359 from an archive of several GB, which "
@@ -162,7 +199,7 @@ _IMAGES = (
             ("", Archives("refl4", ("images.tar.gz",))),
         ),
     ),
-    Source(
+    DataSource(
         # In the folder of FindIt's subset of it: what is there already is not fetched again.
         name=WHOLE_REF_L4,
         licence="Ref-L4 CC BY-NC 4.0; COCO under Flickr's terms, Objects365 CC BY 4.0",
@@ -170,21 +207,21 @@ _IMAGES = (
         typical=360_000,
         origins=(("", Archives("refl4", ("images.tar.gz",))),),
     ),
-    Source(
+    DataSource(
         name="OpenImages",
         licence="photographs CC BY 2.0 as listed by their authors, annotations CC BY 4.0",
         download="about 2,000 images, 0.6 GB",
         typical=300_000,
         origins=(("", Files("openimages", ("test/{}",))),),
     ),
-    Source(
+    DataSource(
         name="VisualGenome",
         licence="Visual Genome CC BY 4.0, photographs under Flickr's terms of use",
         download="about 1,800 images, 150 MB",
         typical=85_000,
         origins=(("", Files("visual_genome", ("VG_100K/{}", "VG_100K_2/{}"))),),
     ),
-    Source(
+    DataSource(
         name="Flickr30k",
         licence="photographs under Flickr's terms of use; non-commercial research and education",
         download="986 images, 130 MB",
@@ -195,7 +232,7 @@ _IMAGES = (
         "Hugging Face hub, set sources.flickr30k to the folder that holds its "
         "flickr30k-images.zip: then only the named members are read from it.",
     ),
-    Source(
+    DataSource(
         name="D3",
         licence="D3 CC BY-NC 4.0, photographs under Flickr's terms; non-commercial research",
         download="969 images, 0.3 GB",
@@ -205,7 +242,7 @@ _IMAGES = (
         "and unpack them so that {folder}/<group>/<file>.jpg exist. Or put d3_images.zip onto a "
         "web server and set sources.d3 to its folder.",
     ),
-    Source(
+    DataSource(
         name="HRInsDet",
         licence="as stated by its authors (insdet/instance-detection); research use",
         download="160 scenes of 8192x6144 and 100 object shots, 1 to 2 GB",
@@ -215,7 +252,7 @@ _IMAGES = (
         "unpack so that {folder}/Scenes/<easy|hard>/<scene>/rgb_NNN.jpg and "
         "{folder}/Objects/<object>/images/NNN.jpg exist.",
     ),
-    Source(
+    DataSource(
         name="RoboTools",
         licence="as stated by its authors (Jaraxxus-Me/VoxDet); research use",
         download="1,330 frames of 1920x1080, about 3 GB",
@@ -227,7 +264,7 @@ _IMAGES = (
         "<object>.mp4 the named frames are cut: data get RoboTools --videos DIR.",
         frames=r"test(?:_video)?/([^/]+)/rgb/(\d+)\.png",
     ),
-    Source(
+    DataSource(
         name="iGround",
         licence="frames of HowTo100M videos, under YouTube's terms; research use",
         download="nothing; 8,000 frames are cut from the videos that you bring",
@@ -239,19 +276,19 @@ _IMAGES = (
         "from 0 in six digits.",
         frames=r"(.+)_f(\d+)\.jpg",
     ),
-    Source(
+    DataSource(
         name="VPBench",
         licence="terms of jinpeng0528/VP-Bench",
         holds="jinpeng0528/VP-Bench of Hugging Face: a TSV or Parquet files, of both stages",
     ),
-    Source(
+    DataSource(
         name="SelfRetrieval",
         licence="its authors' terms; COCO 2014: photographs under Flickr's terms",
         holds="the dataset.json of D3 self-retrieval",
     ),
-    Source(name="Demo", licence=OURS, holds="nothing: the demonstration's tables"),
+    DataSource(name="Demo", licence=SHIPPED, holds="nothing: the demonstration's tables"),
     *(
-        Source(name=name, licence=OURS)
+        DataSource(name=name, licence=SHIPPED)
         for name in (
             *("Scenes", "Scenes_mini", "VPBench_Scenes", "VPBench_Scenes_mini"),
             *("SelfRetrieval_Scenes", "SelfRetrieval_Scenes_mini"),
@@ -262,12 +299,14 @@ _IMAGES = (
 # --- published sets -------------------------------------------------------------------------------
 
 
-def _by(module: str, function: str = "read", *more: str) -> Callable[[Path], Sequence[Part]]:
+def _by(
+    module: str, function: str = "read", *more: str
+) -> Callable[[Path], Sequence[PublishedPart]]:
     """Return a reader of ``published/``, which is imported when it is used."""
 
-    def read(folder: Path) -> Sequence[Part]:
+    def read(folder: Path) -> Sequence[PublishedPart]:
         reader: Any = import_module(f".published.{module}", __package__)
-        parts: Sequence[Part] = getattr(reader, function)(folder, *more)
+        parts: Sequence[PublishedPart] = getattr(reader, function)(folder, *more)
         return parts
 
     return read
@@ -292,14 +331,14 @@ ODINW_13 = {
 }
 
 
-def _odinw(split: str) -> Source:
+def _odinw(split: str) -> DataSource:
     """ODinW-13 in one of its splits, ``test`` or ``valid``."""
     is_test = split == "test"
     counts = {
         name: Counts(images=test if is_test else valid, classes=classes)
         for name, (_, classes, test, valid) in ODINW_13.items()
     }
-    return Source(
+    return DataSource(
         name="ODinW13" if is_test else "ODinW13_valid",
         title=f"Object Detection in the Wild, the 13 sets of GLIP, split {split}",
         licence="that of each set, as stated at public.roboflow.com (not looked up here)",
@@ -312,7 +351,7 @@ def _odinw(split: str) -> Source:
 
 
 _SETS = (
-    Source(
+    DataSource(
         name="COCO_val2017",
         title="COCO val2017, all of it",
         licence="annotations CC BY 4.0, photographs under Flickr's terms of use",
@@ -323,7 +362,7 @@ _SETS = (
     ),
     _odinw("test"),
     _odinw("valid"),
-    Source(
+    DataSource(
         name="RF100-VL",
         title="Roboflow 100-VL, test splits",
         licence="Apache 2.0, as its README says",
@@ -332,7 +371,7 @@ _SETS = (
         read=_by("coco_sets", "read_rf100vl"),
         datasets=100,
     ),
-    Source(
+    DataSource(
         name="GroundingME",
         title="GroundingME: hard expressions, and expressions of what is not there",
         licence="research only, under the terms of SA-1B and of HR-Bench",
@@ -341,7 +380,7 @@ _SETS = (
         read=_by("groundingme"),
         counts=Counts(queries=1005),
     ),
-    Source(
+    DataSource(
         name="RefCOCO-M",
         title="RefCOCO-M: RefCOCO val with new masks, without harmful expressions",
         licence="MIT, as its card says; photographs of COCO under Flickr's terms of use",
@@ -350,7 +389,7 @@ _SETS = (
         read=_by("refcoco_m"),
         counts=Counts(images=1190, boxes=2080, queries=5598),
     ),
-    Source(
+    DataSource(
         name="ScreenSpot-Pro",
         title="ScreenSpot-Pro: where to click in professional software; ask for point",
         licence="MIT, as copies of its card say",
@@ -359,7 +398,7 @@ _SETS = (
         read=_by("screenspot_pro"),
         counts=Counts(queries=1581),
     ),
-    Source(
+    DataSource(
         name="RefSpatial",
         title="RefSpatial-Bench: objects and free places by where they are; ask for point",
         licence="Apache 2.0, as its card says",
@@ -375,21 +414,21 @@ _SETS = (
     ),
 )
 
-SOURCES: Table[Source] = Table(
+SOURCES: Table[DataSource] = Table(
     Group.IMPORTERS,
     {row.name: row for row in (*_IMAGES, *_SETS)},
-    Source,
+    DataSource,
     lambda row: None if row.read else "nothing reads it: give it a function `read`",
 )
 """The table, by the name of the image folder or of the set."""
 
 
-def published_sets() -> Mapping[str, Source]:
+def published_sets() -> Mapping[str, DataSource]:
     """Return the published sets, plug-ins' too."""
     return {name: row for name, row in SOURCES.items() if row.read is not None}
 
 
-def source_for(dataset: Dataset) -> Source:
+def source_for(dataset: Dataset) -> DataSource:
     """Return where the images of a dataset come from, or raise a ValueError."""
     source = SOURCES.ours.get(dataset.images)
     if source is None:

@@ -24,7 +24,7 @@ from ..boxes.writing import Said, write
 from ..core.image_files import header
 from ..core.messages import located
 from ..core.places import image_folder
-from ..data.sources import Source
+from ..data.sources import DataSource
 from ..models.row import ModelRow
 from .benchmark_check import Finding, Findings
 
@@ -137,7 +137,7 @@ def _same(row: Representation, box: Corners, back: Sequence[float]) -> bool:
 # --- an importer ----------------------------------------------------------------------------------
 
 
-def check_importer(row: Source, folder: Path | None) -> Findings:
+def check_importer(row: DataSource, folder: Path | None) -> Findings:
     """What is known of a published set, and what its reader finds in a folder."""
     yield Finding(f"{row.title} ({row.licence}), {row.address}")
     if folder is None:

@@ -4,7 +4,7 @@ from functools import partial
 
 from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.samples import AnnotationError, Counts
-from vlmeval_findit.data.sources import Part, Source
+from vlmeval_findit.data.sources import DataSource, PublishedPart
 
 
 def read(folder):
@@ -12,10 +12,10 @@ def read(folder):
     boxes = folder / "plates.json"
     if not boxes.is_file():
         raise AnnotationError(f"{boxes} is missing")
-    return [Part("", partial(read_coco, boxes, folder / "Plates"))]
+    return [PublishedPart("", partial(read_coco, boxes, folder / "Plates"))]
 
 
-PLATES = Source(
+PLATES = DataSource(
     name="AcmePlates",
     title="Number plates of Acme",
     licence="CC0",

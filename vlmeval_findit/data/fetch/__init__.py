@@ -1,7 +1,6 @@
-"""Getting the data: annotations, and only those images that the queries name.
+"""Fetch annotations, and only the images that their queries name.
 
-What is wanted follows from the annotations, which are checked against their checksums.  Single
-files come in parallel and go on where they broke, large archives are read by ranges and give up
-only the members that are named, frames are cut out of videos.  Every file is decoded and measured
-before it counts as there, and nothing is written outside its folder.
+Annotations are compared with their checksums.  Single files are fetched in parallel, members are
+read out of archives, frames are cut out of videos.  Downloads are resumed where they broke.  Every
+image is decoded and measured before it is accepted, and nothing is written outside its folder.
 """

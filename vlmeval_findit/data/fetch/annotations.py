@@ -1,4 +1,4 @@
-"""Annotations: the checked Parquet files that each table is made of, and the table."""
+"""Fetch the Parquet files of annotations, and make tables of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...core.files import file_sha256
 from ...core.image_files import Size
 from ...core.places import find_table, lmu_data_root
 from ...core.table_files import TableError, made_of
-from ..sources import SOURCES, WHOLE_REF_L4, Source, source_for
+from ..sources import SOURCES, WHOLE_REF_L4, DataSource, source_for
 
 if TYPE_CHECKING:
     from .download import Client
@@ -32,37 +32,39 @@ class AnnotationFile:
     """A Parquet file of annotations."""
 
     name: str
-    base: str  # Key of the address that it lies below
-    terms: str  # Whose it is, and its licence
-    problem: Callable[[Path], str | None]  # What is wrong with one on disk; None: nothing
+    base: str  # Key of its base address
+    terms: str  # Owner and licence
+    problem: Callable[[Path], str | None]  # Why a file on disk is not it; None: it is
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Fetched:
-    """A table that can be fetched."""
+class FetchableTable:
+    """A table that `data get` can fetch or make of Parquet files."""
 
     name: str
     folder: str  # Key of the image folder
-    source: Source  # Of the images
+    source: DataSource  # Of the images
     files: Sequence[AnnotationFile]
-    is_owners: Callable[[Path], bool]  # Whether a table is made of the owners' annotations
-    make: Callable[[Path, Path, bool], Prepared]  # Of a folder of Parquet files, into one, by force
-    queries: Callable[[Path], Sequence[Query]]  # Its rows
+    is_genuine: Callable[[Path], bool]  # Whether a table is made of the owners' annotations
+    make: Callable[
+        [Path, Path, bool], Prepared
+    ]  # From a folder of Parquet files, to a folder, force
+    queries: Callable[[Path], Sequence[Query]]  # Reads its rows
 
     def ready(self, out: Path | None) -> Path | None:
-        """Return the table, in a folder (None: where runs look), if it is the owners'."""
+        """Return the table, in a folder (None: where runs look), if it is there and genuine."""
         try:
             path = find_table(self.name, "data get") if out is None else out / f"{self.name}.tsv"
-            return path if self.is_owners(path) else None
+            return path if self.is_genuine(path) else None
         except (OSError, TableError):
             return None
 
 
-def fetched_tables(names: Sequence[str] | None) -> list[Fetched]:
+def fetched_tables(names: Sequence[str] | None) -> list[FetchableTable]:
     """Return the tables of names (None: all of FindIt's release), or raise a TableError."""
     if names is None:
         return [_subset_table(*table) for table in tables_of(None)]
-    found: list[Fetched] = []
+    found: list[FetchableTable] = []
     for name in names:
         if name.startswith(REF_L4_TABLES):
             found.append(_ref_l4_table(ref_l4.split_of(name)))
@@ -72,17 +74,17 @@ def fetched_tables(names: Sequence[str] | None) -> list[Fetched]:
 
 
 def parquet_folder() -> Path:
-    """Where fetched Parquet files are kept."""
+    """Return where fetched Parquet files are stored."""
     return lmu_data_root() / "findit_subsets"
 
 
-def has_file(file: AnnotationFile) -> bool:
-    """Whether a Parquet file was fetched before."""
+def is_fetched(file: AnnotationFile) -> bool:
+    """Tell whether a Parquet file was fetched before."""
     return file.problem(parquet_folder() / file.name) is None
 
 
-def fetch_file_of(client: Client, base: str, file: AnnotationFile) -> None:
-    """Bring one Parquet file into :func:`parquet_folder`, or raise a DownloadError."""
+def fetch_annotations(client: Client, base: str, file: AnnotationFile) -> None:
+    """Fetch one Parquet file into :func:`parquet_folder`, or raise a DownloadError."""
     from .download import address, fetch_file
 
     part = parquet_folder() / f".{file.name}.part"
@@ -90,8 +92,8 @@ def fetch_file_of(client: Client, base: str, file: AnnotationFile) -> None:
     fetch_file(client, (address(base, file.name),), part, target, file.problem)
 
 
-def _subset_table(dataset: Dataset, multilabel: bool) -> Fetched:
-    """A table of FindIt's release."""
+def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:
+    """Return the row of a table of FindIt's release."""
     name, known = dataset.table_name(multilabel), dataset.subset_for(multilabel)
 
     def problem(path: Path) -> str | None:
@@ -102,7 +104,7 @@ def _subset_table(dataset: Dataset, multilabel: bool) -> Fetched:
             return f"SHA-256 is {checksum}, but the release's file has {known.sha256}"
         return None
 
-    def is_owners(path: Path) -> bool:
+    def is_genuine(path: Path) -> bool:
         return known is not None and made_of(path) == known.sha256 and bool(read_table(path))
 
     def make(parquet: Path, out: Path, force: bool) -> Prepared:
@@ -110,15 +112,17 @@ def _subset_table(dataset: Dataset, multilabel: bool) -> Fetched:
 
     terms = "the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too"
     files = [AnnotationFile(f"{known.file}.parquet", "findit", terms, problem)] if known else []
-    return Fetched(name, dataset.images, source_for(dataset), files, is_owners, make, read_table)
+    return FetchableTable(
+        name, dataset.images, source_for(dataset), files, is_genuine, make, read_table
+    )
 
 
-def _ref_l4_table(split: Split) -> Fetched:
-    """A table of the whole of Ref-L4."""
+def _ref_l4_table(split: Split) -> FetchableTable:
+    """Return the row of a table of the whole of Ref-L4."""
     name = table_name(split)
     terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
 
-    def is_owners(path: Path) -> bool:
+    def is_genuine(path: Path) -> bool:
         return not unlike_release([row.annotation for row in ref_l4.read_table(path)], split)
 
     def make(parquet: Path, out: Path, force: bool) -> Prepared:
@@ -134,11 +138,11 @@ def _ref_l4_table(split: Split) -> Fetched:
         for part in split.parts
     ]
     source = SOURCES[WHOLE_REF_L4]
-    return Fetched(name, REF_L4_IMAGES, source, files, is_owners, make, ref_l4.read_table)
+    return FetchableTable(name, REF_L4_IMAGES, source, files, is_genuine, make, ref_l4.read_table)
 
 
 def _row_problem(path: Path, rows: int) -> str | None:
-    """The authors publish no checksum: whether it is theirs is said by its rows."""
+    """Say why a file is not the authors', who publish no checksum, by its number of rows."""
     if not path.is_file():
         return "is missing"
     import pyarrow
@@ -152,9 +156,9 @@ def _row_problem(path: Path, rows: int) -> str | None:
 
 
 def wanted_images(queries: Iterable[Query]) -> dict[str, Size | None]:
-    """Every image that queries name, with the size of their annotations.
+    """Return every image that queries name, with the size that annotations state.
 
-    Reference shots have no annotations, so their size is not known.
+    Reference images have no annotations: their size is None.
     """
     wanted: dict[str, Size | None] = {}
     for query in queries:

@@ -32,8 +32,8 @@ def find_video(folder: Path, stem: str) -> Path:
     raise VideoError(f"no video {stem} in {folder} ({', '.join(SUFFIXES)})")
 
 
-def cut(video: Path, frames: Sequence[int]) -> Iterator[tuple[int, Image]]:
-    """The frames of these numbers, in ascending order, as RGB images of the video's size.
+def cut_frames(video: Path, frames: Sequence[int]) -> Iterator[tuple[int, Image]]:
+    """Yield the frames of these numbers, in ascending order, as RGB images of the video's size.
 
     Raises:
         VideoError: PyAV is not installed, the file is no video, or it has fewer frames.
@@ -55,33 +55,19 @@ def cut(video: Path, frames: Sequence[int]) -> Iterator[tuple[int, Image]]:
 
 
 def _stamps(container: Any) -> list[int]:
-    """The time stamp of every frame, in the order of showing."""
+    """Return the time stamp of every frame, in the order of showing."""
     packets = container.demux(container.streams.video[0])
     return sorted(packet.pts for packet in packets if packet.pts is not None)
 
 
 def _decoded(container: Any, video: Path, wanted: dict[int, int]) -> Iterator[tuple[int, Image]]:
-    """Decode from key frame to key frame; ``wanted`` gives a frame's number by its time stamp."""
+    """Decode each frame from the key frame before it; ``wanted`` has its number by its stamp."""
     stream = container.streams.video[0]
     stream.thread_type = "AUTO"
-    left = sorted(wanted)
-    while left:
-        container.seek(left[0], stream=stream)
-        for frame in container.decode(stream):
-            if frame.pts is not None and frame.pts > left[0]:
-                raise VideoError(f"{video}: frame {wanted[left[0]]} does not decode")
-            if frame.pts == left[0]:
-                yield wanted[left.pop(0)], frame.to_image()
-                # A long way to the next one is left to the next seek.
-                if not left or _far(frame, left[0], stream):
-                    break
-        else:
-            raise VideoError(f"{video}: ends before frame {wanted[left[0]]}")
-
-
-_FAR_SECONDS = 10
-"""Decoding this much costs about as much as a seek and the frames after its key frame."""
-
-
-def _far(frame: Any, stamp: int, stream: Any) -> bool:
-    return float((stamp - frame.pts) * stream.time_base) > _FAR_SECONDS
+    for stamp, number in sorted(wanted.items()):
+        container.seek(stamp, stream=stream)
+        later = (f for f in container.decode(stream) if f.pts is not None and f.pts >= stamp)
+        frame = next(later, None)
+        if frame is None or frame.pts != stamp:
+            raise VideoError(f"{video}: frame {number} does not decode")
+        yield number, frame.to_image()

@@ -36,24 +36,24 @@ from typing import Any
 
 from ..custom.coco import read_coco
 from ..samples import AnnotationError, Samples
-from ..sources import ODINW_13, Part
+from ..sources import ODINW_13, PublishedPart
 
 INSTANCES = "instances_val2017.json"
 CLEANED = "annotations_without_background.json"
 EXPORTED = "_annotations.coco.json"
 
 
-def read_val2017(folder: Path) -> Sequence[Part]:
+def read_val2017(folder: Path) -> Sequence[PublishedPart]:
     """Return the one part of COCO val2017, or raise an AnnotationError."""
     places = (folder / "annotations" / INSTANCES, folder / INSTANCES)
     instances = next((place for place in places if place.is_file()), None)
     images = folder / "val2017"
     if instances is None or not images.is_dir():
         raise AnnotationError(f"{images if instances else places[0]} is missing")
-    return (Part("", lambda: read_coco(instances, images)),)
+    return (PublishedPart("", lambda: read_coco(instances, images)),)
 
 
-def read_odinw(folder: Path, split: str) -> Sequence[Part]:
+def read_odinw(folder: Path, split: str) -> Sequence[PublishedPart]:
     """Return the splits (test or valid) of ODinW-13 that are there, or raise an AnnotationError."""
     parts = []
     for name, (inner, *_) in ODINW_13.items():
@@ -61,14 +61,14 @@ def read_odinw(folder: Path, split: str) -> Sequence[Part]:
         places = [place for place in (subset / inner, subset) if place.is_dir()]
         if places:
             wanted = "valid" if name == "PascalVOC" else split
-            parts.append(Part(name, partial(_read_subset, places, wanted)))
+            parts.append(PublishedPart(name, partial(_read_subset, places, wanted)))
     return _some(parts, folder)
 
 
-def read_rf100vl(folder: Path) -> Sequence[Part]:
+def read_rf100vl(folder: Path) -> Sequence[PublishedPart]:
     """Return the test splits of RF100-VL that are there, or raise an AnnotationError."""
     subsets = [place for place in sorted(folder.iterdir()) if any(_splits(place))]
-    parts = [Part(place.name, partial(_read_subset, [place], "test")) for place in subsets]
+    parts = [PublishedPart(place.name, partial(_read_subset, [place], "test")) for place in subsets]
     return _some(parts, folder)
 
 
@@ -76,7 +76,7 @@ def _splits(subset: Path) -> Iterator[Path]:
     return subset.glob(f"*/{EXPORTED}")
 
 
-def _some(parts: Sequence[Part], folder: Path) -> Sequence[Part]:
+def _some(parts: Sequence[PublishedPart], folder: Path) -> Sequence[PublishedPart]:
     if not parts:
         raise AnnotationError(f"{folder}: no subset is there")
     return parts

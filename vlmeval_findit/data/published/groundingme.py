@@ -25,7 +25,7 @@ from ...core.image_files import Size
 from ...core.spelling import nearest
 from ..custom.text import CORNERS, numbers
 from ..samples import AnnotationError, Box, Sample, Samples, expressions
-from ..sources import Part
+from ..sources import PublishedPart
 from .shards import Packed, Row, Shards, shards_of
 
 COLUMNS = ("id", "description", "image", "bbox", "subtask_l1", "subtask_l2", "width", "height")
@@ -35,9 +35,9 @@ SUBTASKS = ("Discriminative", "Spatial", "Limited", REJECTION)
 """What ``subtask_l1`` may be."""
 
 
-def read(folder: Path) -> Sequence[Part]:
+def read(folder: Path) -> Sequence[PublishedPart]:
     """Return the one part, or raise an AnnotationError."""
-    return (Part("", partial(_read, shards_of(folder, "test"))),)
+    return (PublishedPart("", partial(_read, shards_of(folder, "test"))),)
 
 
 def _read(shards: Shards) -> Samples:

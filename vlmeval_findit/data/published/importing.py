@@ -11,7 +11,7 @@ from ..custom.build import Built, build
 from ..custom.checks import check_name
 from ..custom.images import Drawn
 from ..samples import AnnotationError
-from ..sources import SOURCES, Part, Source
+from ..sources import SOURCES, DataSource, PublishedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Refused:
     why: str
 
 
-def run_import(row: Source, options: ImportOptions) -> Iterator[ImportResult | Refused]:
+def run_import(row: DataSource, options: ImportOptions) -> Iterator[ImportResult | Refused]:
     """Make the datasets of a set, one after the other.
 
     Of a set with many parts, one that cannot be used keeps none of the others from being made.
@@ -62,7 +62,7 @@ def run_import(row: Source, options: ImportOptions) -> Iterator[ImportResult | R
             yield Refused(name, str(error))
 
 
-def _parts(row: Source, options: ImportOptions) -> Sequence[Part]:
+def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
     """The parts that are asked for, all of which are there."""
     folder = options.folder
     try:
@@ -88,7 +88,9 @@ def _parts(row: Source, options: ImportOptions) -> Sequence[Part]:
     return list(parts.values())
 
 
-def _import(row: Source, part: Part, name: str, options: ImportOptions) -> ImportResult:
+def _import(
+    row: DataSource, part: PublishedPart, name: str, options: ImportOptions
+) -> ImportResult:
     check_name(name, options.replace)
     samples = part.read()
     unlike = row.unlike(part.name, samples)

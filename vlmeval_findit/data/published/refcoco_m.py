@@ -22,15 +22,15 @@ from ...core.image_files import Size
 from ..custom.masks import mask_of
 from ..custom.text import SIDES, numbers, state_size
 from ..samples import AnnotationError, Box, Sample, Samples, expressions
-from ..sources import Part
+from ..sources import PublishedPart
 from .shards import Packed, Row, Shards, shards_of
 
 COLUMNS = ("file_name", "samples")
 
 
-def read(folder: Path) -> Sequence[Part]:
+def read(folder: Path) -> Sequence[PublishedPart]:
     """Return the one part, or raise an AnnotationError."""
-    return (Part("", partial(_read, shards_of(folder, "validation"))),)
+    return (PublishedPart("", partial(_read, shards_of(folder, "validation"))),)
 
 
 def _read(shards: Shards) -> Samples:

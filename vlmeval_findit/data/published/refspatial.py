@@ -32,19 +32,19 @@ from ...marks.region import packed_mask
 from ..custom.masks import pixels_of
 from ..custom.text import line_of, rows_of
 from ..samples import AnnotationError, Box, Sample, Samples, expressions
-from ..sources import Part
+from ..sources import PublishedPart
 
 PARTS = ("Location", "Placement", "Unseen")
 FIELDS = ("id", "object", "rgb_path", "mask_path")
 TAGS = ("category", "step")
 
 
-def read(folder: Path) -> Sequence[Part]:
+def read(folder: Path) -> Sequence[PublishedPart]:
     """Return the parts that are there, or raise an AnnotationError."""
     there = [name for name in PARTS if (folder / name / "question.json").is_file()]
     if not there:
         raise AnnotationError(f"{folder}: no {', '.join(PARTS)} with a question.json")
-    return tuple(Part(name, partial(_read, folder / name)) for name in there)
+    return tuple(PublishedPart(name, partial(_read, folder / name)) for name in there)
 
 
 def _read(folder: Path) -> Samples:

@@ -23,19 +23,19 @@ from ...benchmarks.findit.datasets import Family
 from ...core.image_files import Size
 from ..custom.text import CORNERS, line_of, numbers, rows_of, state_size
 from ..samples import AnnotationError, Box, Sample, Samples, expressions
-from ..sources import Part
+from ..sources import PublishedPart
 
 FIELDS = ("img_filename", "img_size", "bbox", "instruction", "id")
 TAGS = ("ui_type", "group", "application", "platform")
 """What slices a score by: text and icons, kinds of software, programs, systems."""
 
 
-def read(folder: Path) -> Sequence[Part]:
+def read(folder: Path) -> Sequence[PublishedPart]:
     """Return the one part, or raise an AnnotationError."""
     files = sorted((folder / "annotations").glob("*.json"))
     if not files:
         raise AnnotationError(f"{folder}: no annotations/*.json")
-    return (Part("", partial(_read, folder, files)),)
+    return (PublishedPart("", partial(_read, folder, files)),)
 
 
 def _read(folder: Path, files: Sequence[Path]) -> Samples:

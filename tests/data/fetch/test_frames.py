@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from stand_ins import errand, files_of
+from stand_ins import fetch_job, files_of
 from web import Web
 
-from vlmeval_findit.data.fetch.frames import VideoError, cut, find_video
-from vlmeval_findit.data.fetch.images import bring
+from vlmeval_findit.data.fetch.frames import VideoError, cut_frames, find_video
+from vlmeval_findit.data.fetch.images import fetch_images
 from vlmeval_findit.data.sources import SOURCES
 
 av = pytest.importorskip("av")
@@ -60,29 +60,19 @@ def video(path: Path, uneven: bool = False) -> Path:
 @pytest.mark.parametrize("uneven", [False, True])
 def test_the_named_frames_exactly(tmp_path: Path, uneven: bool) -> None:
     wanted = [0, 1, 24, 25, 26, 60, 61, 99, FRAMES - 1]
-    found = list(cut(video(tmp_path / "a.mp4", uneven), wanted))
+    found = list(cut_frames(video(tmp_path / "a.mp4", uneven), wanted))
     assert [number for number, _ in found] == wanted
     assert [read_number(image) for _, image in found] == wanted
     assert {image.size for _, image in found} == {SIZE}
 
 
-def test_a_long_way_is_sought_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from vlmeval_findit.data.fetch import frames
-
-    monkeypatch.setattr(frames, "_FAR_SECONDS", 0.5)
-    found = list(cut(video(tmp_path / "a.mp4"), [3, 110, 30]))
-    assert [(number, read_number(image)) for number, image in found] == [
-        (number, number) for number in (3, 30, 110)
-    ]
-
-
 def test_what_cannot_be_cut_says_why(tmp_path: Path) -> None:
     path = video(tmp_path / "a.mp4")
     with pytest.raises(VideoError, match=r"a\.mp4: no frame 120, it has 120"):
-        list(cut(path, [5, FRAMES]))
+        list(cut_frames(path, [5, FRAMES]))
     (tmp_path / "b.mp4").write_bytes(b"no video")
     with pytest.raises(VideoError, match=r"b\.mp4"):
-        list(cut(tmp_path / "b.mp4", [0]))
+        list(cut_frames(tmp_path / "b.mp4", [0]))
     with pytest.raises(VideoError, match="no video c in"):
         find_video(tmp_path, "c")
 
@@ -92,11 +82,11 @@ def test_iground_frames_from_a_folder_of_videos(tmp_path: Path) -> None:
     videos.mkdir()
     video(videos / "_a-B_1.mp4")
     names = ["_a-B_1_f000004.jpg", "_a-B_1_f000100.jpg", "gone_f000001.jpg"]
-    small = errand(Web(), folder, names, (64, 48))
-    whys = bring(small, SOURCES["iGround"], names, videos)
+    small = fetch_job(Web(), folder, names, (64, 48))
+    whys = fetch_images(small, SOURCES["iGround"], names, videos)
     assert list(whys) == ["gone_f000001.jpg"]
     assert "no video gone in" in whys["gone_f000001.jpg"]
-    assert small.store.look() == {"gone_f000001.jpg": "is missing"}
+    assert small.store.problems() == {"gone_f000001.jpg": "is missing"}
     with Image.open(folder / names[1]) as image:
         assert read_number(image) == 100
     assert small.progress.done[-3:]  # type: ignore[attr-defined]
@@ -106,13 +96,13 @@ def test_robotools_frames_and_shots(tmp_path: Path) -> None:
     for stem in ("000005", "obj_000015"):
         video(tmp_path / f"{stem}.mp4")
     names = ["test/000005/rgb/00003.png", "test_video/obj_000015/rgb/000000.png"]
-    work = errand(Web(), tmp_path / "frames", names, SIZE)
-    assert bring(work, SOURCES["RoboTools"], names, tmp_path) == {}
+    work = fetch_job(Web(), tmp_path / "frames", names, SIZE)
+    assert fetch_images(work, SOURCES["RoboTools"], names, tmp_path) == {}
     assert set(files_of(tmp_path / "frames")) == set(names)
 
 
 def test_a_video_of_another_shape_is_refused(tmp_path: Path) -> None:
     video(tmp_path / "a.mp4")
-    work = errand(Web(), tmp_path / "frames", ["a_f000001.jpg"], (64, 64))
-    whys = bring(work, SOURCES["iGround"], ["a_f000001.jpg"], tmp_path)
+    work = fetch_job(Web(), tmp_path / "frames", ["a_f000001.jpg"], (64, 64))
+    whys = fetch_images(work, SOURCES["iGround"], ["a_f000001.jpg"], tmp_path)
     assert whys == {"a_f000001.jpg": "the video is 128x96, its annotations 64x64"}

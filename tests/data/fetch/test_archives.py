@@ -1,0 +1,199 @@
+"""Images out of archives: only named members, whatever an archive says."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from pathlib import Path
+
+import pytest
+from stand_ins import fetch_job, files_of, info, jpeg, tar_of, zip_of
+from web import Answer, Web
+
+from vlmeval_findit.data.fetch.archives import ArchiveError, read_members
+from vlmeval_findit.data.fetch.images import fetch_images
+from vlmeval_findit.data.sources import SOURCES
+
+NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
+TEST, TRAINVAL = "VOCtest_06-Nov-2007.tar", "VOCtrainval_06-Nov-2007.tar"
+FOLDER = "VOCdevkit/VOC2007/JPEGImages"
+
+
+def fetch(web: Web, folder: Path, row: str = "Pascal", names: list[str] = NAMES) -> dict[str, str]:
+    """Fetch images of a row; return why some could not be had."""
+    return fetch_images(fetch_job(web, folder, names), SOURCES[row], names, None)
+
+
+def member(name: str) -> str:
+    return f"{FOLDER}/{name}"
+
+
+def photos(*names: str) -> dict[str, bytes]:
+    return {member(name): jpeg(int(name[:6])) for name in names}
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+def test_named_members_of_two_archives_and_nothing_else(tmp_path: Path, web: Web) -> None:
+    others = {f"{FOLDER}/9{i:05}.jpg": b"not wanted" for i in range(50)}
+    web.serve(TEST, tar_of({**others, **photos("000001.jpg")}))
+    web.serve(TRAINVAL, tar_of({**photos("000002.jpg", "000003.jpg"), **others}))
+    assert fetch(web, tmp_path) == {}
+    assert files_of(tmp_path) == {name: jpeg(int(name[:6])) for name in NAMES}
+
+
+def test_the_second_archive_is_not_fetched_when_nothing_is_missing(
+    tmp_path: Path, web: Web
+) -> None:
+    web.serve(TEST, tar_of(photos(*NAMES)))
+    assert fetch(web, tmp_path) == {}
+    assert web.counts() == {f"/{TEST}": 1}
+
+
+@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
+def test_compressed_archives(tmp_path: Path, web: Web, mode: str) -> None:
+    web.serve("images.tar.gz", tar_of({"images/objects365_v1_1.jpg": jpeg()}, mode))
+    assert fetch(web, tmp_path, "RefL4", ["objects365_v1_1.jpg"]) == {}
+
+
+def test_a_zip(tmp_path: Path, web: Web) -> None:
+    web.serve("flickr30k-images.zip", zip_of({"x/1.jpg": b"not wanted", "x/77.jpg": jpeg(7)}))
+    assert fetch(web, tmp_path, "Flickr30k", ["77.jpg"]) == {}
+    assert files_of(tmp_path) == {"77.jpg": jpeg(7)}
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_an_archive_that_is_cut_off(tmp_path: Path, web: Web, ranges: bool) -> None:
+    body = tar_of(photos(*NAMES))
+    cut = Answer(body, cut=len(body) // 2, ranges=ranges)
+    web.serve(TEST, cut, Answer(body, ranges=ranges))
+    assert fetch(web, tmp_path) == {}
+    assert len(files_of(tmp_path)) == 3
+
+
+def test_an_archive_is_resumed_by_the_next_run(tmp_path: Path, web: Web) -> None:
+    body = tar_of(photos(*NAMES))
+    web.serve(TEST, Answer(body, cut=len(body) // 2), Answer(b"", 403))
+    web.serve(TRAINVAL, Answer(b"", 403))
+    assert set(fetch(web, tmp_path)) == set(NAMES)
+    web.serve(TEST, body)
+    assert fetch(web, tmp_path) == {}
+    assert str(web.asked[-1][1]).startswith("bytes=")
+
+
+# --- damaged archives ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", ["Pascal", "Flickr30k"])
+def test_a_web_page_instead(tmp_path: Path, web: Web, row: str) -> None:
+    for file in (TEST, TRAINVAL, "flickr30k-images.zip"):
+        web.serve(file, b"<html>" + b"page " * 500)
+    problems = fetch(web, tmp_path, row, ["000001.jpg"])
+    assert "damaged archive" in problems["000001.jpg"]
+    assert "(sources." in problems["000001.jpg"]
+    assert files_of(tmp_path) == {}
+
+
+def gzip_of() -> bytes:
+    """An archive whose members stand in it as they are, so that one can be damaged in silence."""
+    return gzip.compress(tar_of({f"images/{i}.jpg": jpeg(i) for i in range(3)}), compresslevel=0)
+
+
+@pytest.mark.parametrize("damage", ["changed", "ends early"])
+def test_nothing_of_a_damaged_gzip_archive_is_used(tmp_path: Path, web: Web, damage: str) -> None:
+    names = [f"{i}.jpg" for i in range(3)]
+    body = gzip_of()
+    at = body.index(jpeg(1)[9000:9050])
+    flipped = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+    web.serve("images.tar.gz", flipped if damage == "changed" else body[:at])
+    problems = fetch(web, tmp_path, "RefL4", names)
+    assert set(problems) == set(names), "Nobody knows which member it is."
+    assert "damaged archive" in problems["0.jpg"]
+    assert files_of(tmp_path) == {}
+    web.serve("images.tar.gz", gzip_of())
+    assert fetch(web, tmp_path, "RefL4", names) == {}
+
+
+def test_a_damaged_zip(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(zip_of({"1.jpg": jpeg()})[:-30])
+    with pytest.raises(ArchiveError, match="damaged archive"):
+        read_members(path, {"1.jpg": "1.jpg"}, 1 << 20, lambda name, content: None)
+
+
+def test_an_image_that_no_archive_has(tmp_path: Path, web: Web) -> None:
+    for file in (TEST, TRAINVAL):
+        web.serve(file, tar_of(photos("000001.jpg")))
+    problems = fetch(web, tmp_path)
+    assert set(problems) == {"000002.jpg", "000003.jpg"}
+    assert problems["000002.jpg"].startswith(f"in none of {TEST}, {TRAINVAL}")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"no image", "is not an image that can be read"), (jpeg(2, (32, 32)), "is 32x32, but its")],
+)
+def test_a_member_that_is_not_the_image(tmp_path: Path, web: Web, content: bytes, why: str) -> None:
+    web.serve(TEST, tar_of({**photos("000001.jpg", "000003.jpg"), member("000002.jpg"): content}))
+    problems = fetch(web, tmp_path)
+    assert list(problems) == ["000002.jpg"]
+    assert why in problems["000002.jpg"]
+    assert set(files_of(tmp_path)) == {"000001.jpg", "000003.jpg"}
+
+
+# --- hostile archives -----------------------------------------------------------------------------
+
+HOSTILE = {
+    "symbolic link": info(member("000002.jpg"), tarfile.SYMTYPE, "../../../../outside/secret.jpg"),
+    "hard link": info(member("000002.jpg"), tarfile.LNKTYPE, "../../outside/secret.jpg"),
+    "device": info(member("000002.jpg"), tarfile.CHRTYPE),
+    "climbs out": info(f"../../../outside/{member('000002.jpg')}"),
+    "absolute path": info(f"/tmp/outside/{member('000002.jpg')}"),
+}
+
+
+@pytest.mark.parametrize("why", HOSTILE)
+def test_hostile_members_are_refused_and_nothing_outside_changes(
+    tmp_path: Path, web: Web, why: str
+) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "images"
+    outside.mkdir()
+    (outside / "secret.jpg").write_bytes(jpeg(2))
+    good = [(info(member(name)), jpeg(int(name[:6]))) for name in ("000001.jpg", "000003.jpg")]
+    # A link in the way, to be followed by the members after it.
+    way = [(info(FOLDER, tarfile.SYMTYPE, str(outside)), b"")]
+    web.serve(TEST, tar_of([*way, (HOSTILE[why], jpeg(2)), *good]))
+    web.serve(TRAINVAL, tar_of({}))
+    problems = fetch(web, folder)
+    assert list(problems) == ["000002.jpg"]
+    assert (why if HOSTILE[why].isreg() else "is not a plain file") in problems["000002.jpg"]
+    assert "refused" in problems["000002.jpg"]
+    assert files_of(outside) == {"secret.jpg": jpeg(2)}
+    assert set(files_of(folder)) == {"000001.jpg", "000003.jpg"}
+    assert not any(path.is_symlink() for path in folder.rglob("*"))
+
+
+def test_a_good_member_after_a_hostile_one_is_used(tmp_path: Path, web: Web) -> None:
+    hostile = (HOSTILE["symbolic link"], b"")
+    web.serve(TEST, tar_of([hostile, (info(member("000002.jpg")), jpeg(2))]))
+    assert fetch(web, tmp_path, names=["000002.jpg"]) == {}
+
+
+def refusals(path: Path, body: bytes, largest: int = 1 << 20) -> str:
+    path.write_bytes(body)
+    wanted = {"1.jpg": "1.jpg"}
+    return read_members(path, wanted, largest, lambda *_: pytest.fail("stored"))["1.jpg"]
+
+
+def test_a_member_that_is_too_large(tmp_path: Path) -> None:
+    said = refusals(tmp_path / "a", tar_of({"a/1.jpg": b"x" * 5000}), 4999)
+    assert "has 5000 bytes, more than 4999" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("/a/1.jpg", "absolute"), ("a/../../1.jpg", "climbs"), ("C:\\a\\1.jpg", "absolute")],
+)
+def test_hostile_zip_members(tmp_path: Path, name: str, why: str) -> None:
+    assert why in refusals(tmp_path / "a", zip_of({name: jpeg()}))
