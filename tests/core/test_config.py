@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +12,8 @@ from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
 from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats, variants
-from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.export_config import host_config
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.servers import ServersHost
@@ -272,32 +269,8 @@ def test_a_search_is_counted_without_a_model(capsys: pytest.CaptureFixture[str])
     assert counted in capsys.readouterr().out
 
 
-def test_export_is_a_config_of_vlmevalkit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "config.json"
-    assert main(["sweep", str(CONFIGS / "smoke.yaml"), "--export-config", str(path)]) == 0
-    config = json.loads(path.read_text())
-    assert set(config["model"]) == {"FullImage"}
-    assert len(config["data"]) == 20
-    for name, entry in config["data"].items():
-        assert parse(name).name == entry["dataset"] == name
-        assert entry["class"] == HOST_CLASSES[parse(name).data.family]
-    assert f"--config {path}" in capsys.readouterr().out
-    assert main(["sweep", str(CONFIGS / "format_search.yaml"), "--export-config", str(path)]) == 2
-    assert "cannot be exported" in capsys.readouterr().err
-
-
-def test_export_names_what_cannot_be_said() -> None:
-    two = "models: [FullImage, {name: Mine, space: unit}]\ndatasets: Demo"
-    with pytest.raises(ValueError, match="differ in space"):
-        host_config(parse_sweep(two))
-    one = host_config(parse_sweep("models: [{name: Mine, space: unit}]\ndatasets: Demo"))
-    assert all(entry["space"] == "unit" for entry in one["data"].values())
-
-
 @pytest.mark.host
-def test_the_classes_of_the_export_are_the_hosts() -> None:
+def test_the_classes_of_the_datasets_are_the_hosts() -> None:
     require_host()
     from vlmeval_findit.host import register
 

@@ -20,7 +20,6 @@ from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.names import parse as parse_variant
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.cli.export_config import ExportError, host_config
 from vlmeval_findit.cli.search import command as search
 from vlmeval_findit.cli.sweep import command as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
@@ -353,5 +352,3 @@ def test_contradicting_settings_are_refused(tmp_path: Path) -> None:
     best.write_text("models: {FullImage: {FindIt: {winner: xyxy_text}}}")
     with pytest.raises(ValueError, match="--formats asks each model in one only"):
         sweep_command.main([str(config), "--formats", str(best)], standalone_mode=False)
-    with pytest.raises(ExportError, match="a race cannot be exported"):
-        host_config(parse_sweep(config.read_text()))

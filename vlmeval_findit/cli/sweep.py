@@ -45,7 +45,6 @@ from ..serving.processes import end
 from ..serving.programs import PROGRAMS, Serving
 from ..sweeps.config import Race, Sweep, in_best_formats, read_sweep
 from ..sweeps.run import UnfinishedError, run_sweep
-from .export_config import export
 from .model_options import (
     BATCH,
     CONFIDENCES,
@@ -76,9 +75,6 @@ ASKED_THERE = (Way.SERVER, Way.PROVIDER, Way.BATCH)
 @click.option(
     "--formats", type=PATH, metavar="FILE", help="Best formats: each model is asked in its own."
 )
-@click.option(
-    "--export-config", type=PATH, metavar="FILE", help="Write VLMEvalKit's --config instead."
-)
 @click.option("--limit", type=int, metavar="N", help="The first N rows of every table.")
 @click.option(
     "--work-dir",
@@ -92,7 +88,6 @@ def command(
     how: ModelOptions,
     config: Path,
     formats: Path | None,
-    export_config: Path | None,
     limit: int | None,
     work_dir: Path | None,
     journal: Path | None,
@@ -111,8 +106,6 @@ def command(
             why = "--formats asks each model in one only"
             raise ValueError(f"{config} races formats, and {why}")
         sweep = in_best_formats(sweep, _formats(formats))
-    if export_config is not None:
-        return export(sweep, export_config)
     return ask(sweep, how, sweep.work_dir / "best_formats.yaml")
 
 
