@@ -53,7 +53,7 @@ _SHARED: tuple[Option, ...] = (
         help="OpenAI-compatible servers of the model, up to and with /v1; @FILE has one a line, "
         "and is followed while it changes.",
     ),
-    # Not a Choice: plug-ins add providers, and are not imported before one is wanted.
+    # Not a Choice: plug-ins add providers, and are not imported for a help.
     click.option(
         "--provider",
         metavar="NAME",
@@ -103,17 +103,17 @@ _SHARED: tuple[Option, ...] = (
 
 
 def model_options(*more: Option) -> Option:
-    """Add the shared options, and some ``more``, to a command; it gets them as one record, ``how``.
+    """Add the shared options, and ``more``, to a command, which gets them as one ``options``.
 
     The other arguments of the command stay as they are.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def call(**given: Any) -> Any:
-            names = [option.name for option in fields(ModelOptions) if option.name in given]
-            how = ModelOptions(**{name: given.pop(name) for name in names})
-            return command(how=how, **given)
+        def call(**values: Any) -> Any:
+            names = [option.name for option in fields(ModelOptions) if option.name in values]
+            options = ModelOptions(**{name: values.pop(name) for name in names})
+            return command(options=options, **values)
 
         decorated: Callable[..., Any] = call
         for option in reversed((*_SHARED, *more)):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,44 +14,11 @@ from click.shell_completion import CompletionItem
 
 from ..core.command import as_called
 
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_default": True}
+"""Settings of every command's context."""
+
 PLUGIN = "--plugin"
 _QUIET, _VERBOSE = "vlmeval_findit.quiet", "vlmeval_findit.verbose"
-
-
-class Command(click.Command):
-    """A command with ``--plugin``, ``--verbose`` and ``--quiet``.
-
-    Its help is its callback's docstring, followed by ``examples``, a command a line.
-    """
-
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **settings: Any) -> None:
-        settings["context_settings"] = {**HELP, **settings.get("context_settings", {})}
-        super().__init__(*args, **settings)
-        self.help = as_called(self.help or "")
-        self.examples = examples
-        self.params += shared_options()
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if now := self.renamed(error.option_name):
-                raise click.UsageError(f"{error.option_name} is {now} now.", ctx) from None
-            raise
-
-    def renamed(self, flag: str) -> str | None:
-        """Return what an option of 0.2 is called in this command; None: nothing."""
-        now = RENAMED_FLAGS.get(flag, "")
-        own = {name for option in self.params for name in option.opts}
-        return now if now.partition(" ")[0] in own else None
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.examples:
-            with formatter.section("Examples"):
-                for example in self.examples:
-                    formatter.write(f"{'':{formatter.current_indent}}{as_called(example)}\n")
-        super().format_epilog(ctx, formatter)
-
 
 RENAMED_FLAGS = {
     "--endpoints": "--base-url",
@@ -64,9 +32,58 @@ RENAMED_FLAGS = {
 }
 """Options of 0.2 and their names now."""
 
+Section = Callable[[], str | Sequence[tuple[str, str]]]
+"""Makes the text, or the terms with their definitions, of a section of a help."""
 
-HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_default": True}
-"""Settings of every command's context."""
+
+class Command(click.Command):
+    """A command with ``--plugin``, ``--verbose`` and ``--quiet``.
+
+    Its help is its callback's docstring, followed by ``examples``, a command a line, and by
+    ``sections``, which are made when the help is printed: plug-ins may add to their tables.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        examples: Sequence[str] = (),
+        sections: Mapping[str, Section] | None = None,
+        **settings: Any,
+    ) -> None:
+        settings["context_settings"] = {**HELP, **settings.get("context_settings", {})}
+        super().__init__(*args, **settings)
+        self.help = as_called(self.help or "")
+        self.examples = examples
+        self.sections = sections or {}
+        self.params += shared_options()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if new_name := self.new_name(error.option_name):
+                raise click.UsageError(f"{error.option_name} is {new_name} now.", ctx) from None
+            raise
+
+    def new_name(self, flag: str) -> str | None:
+        """Return the name of an option of 0.2 in this command; None if it has no such option."""
+        new_name = RENAMED_FLAGS.get(flag, "")
+        names = {name for option in self.params for name in option.opts}
+        return new_name if new_name.partition(" ")[0] in names else None
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{as_called(example)}\n")
+        super().format_epilog(ctx, formatter)
+        for heading, make in self.sections.items():
+            with formatter.section(heading):
+                content = make()
+                if isinstance(content, str):
+                    formatter.write(content)
+                else:
+                    formatter.write_dl(content)
 
 
 def shared_options() -> list[click.Option]:
@@ -74,7 +91,7 @@ def shared_options() -> list[click.Option]:
     return [
         click.Option(
             [PLUGIN],
-            type=click.Path(path_type=Path),
+            type=PATH,
             multiple=True,
             expose_value=False,
             is_eager=True,
@@ -89,7 +106,8 @@ def shared_options() -> list[click.Option]:
 
 def _switch(short: str, long: str, key: str, text: str) -> click.Option:
     def remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        ctx.find_root().meta[key] = ctx.find_root().meta.get(key, False) or value
+        meta = ctx.find_root().meta
+        meta[key] = meta.get(key, False) or value
         if value:
             logging.basicConfig(level=logging.INFO if key == _VERBOSE else logging.ERROR)
 
@@ -122,7 +140,22 @@ def _meta(key: str) -> bool:
 # --- what several commands share ------------------------------------------------------------------
 
 PATH = click.Path(path_type=Path)
-"""The type of files and folders, which need not be there."""
+"""The type of files and folders, which need not exist."""
+
+Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def completion(names: Callable[[], Iterable[str]]) -> Completion:
+    """Make a ``shell_complete`` of an option or argument from the names that it takes."""
+
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in sorted({*names()}) if name.startswith(incomplete)]
+
+    return complete
+
+
+complete_models = completion(lambda: import_module(".early_checks", __package__).all_models())
+complete_datasets = completion(lambda: import_module(".early_checks", __package__).all_datasets())
 
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=PATH)
 """Scored prediction files, or folders of them."""
@@ -143,27 +176,6 @@ force_option = click.option(
     help="Go on although something contradicts the run's record; the result says so.",
 )
 
-
-def complete_models(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a model, for ``shell_complete`` of an option or argument."""
-    from .refusals import all_models
-
-    return _beginning(incomplete, all_models)
-
-
-def complete_datasets(
-    _: click.Context, __: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Complete the name of a dataset, for ``shell_complete`` of an option or argument."""
-    from .refusals import all_datasets
-
-    return _beginning(incomplete, all_datasets)
-
-
-def _beginning(incomplete: str, names: Callable[[], Iterable[str]]) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in sorted(set(names())) if name.startswith(incomplete)]
-
-
 data_name_option = click.option(
     "--data",
     "dataset",
@@ -180,7 +192,7 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
     """Make the rows of files known, here and in the processes that are started.
 
     Raises:
-        PluginError: a file is not there, or something of it cannot be used.
+        PluginError: a file does not exist, or cannot be used.
     """
     if not paths:
         return
@@ -192,10 +204,10 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
             raise PluginError(f"--plugin {path}: no such file")
         if os.pathsep in str(path.resolve()):
             raise PluginError(f"--plugin {path}: no {os.pathsep!r} may be in its path")
-    given = [str(path.resolve()) for path in paths]
-    os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*named_files(), *given]))
+    files = [str(path.resolve()) for path in paths]
+    os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*named_files(), *files]))
     with unreported():
         for table in plugin_tables().values():
             table.added()
-    if broken := [str(row) for row in reported() if row.plugin.origin in given]:
+    if broken := [str(row) for row in reported() if row.plugin.origin in files]:
         raise PluginError("\n".join(broken))

@@ -37,6 +37,15 @@ from ..models.http.spending import Budget
 from ..models.options import ModelOptions
 from ..models.table import check_settings, known_model
 from ..serving.processes import end
+from .access import FINDIT_ONLY, REPLAY, Access, access_of, flag_name, refuse_unused
+from .early_checks import (
+    MODEL_COMMAND,
+    check_amounts,
+    check_answers,
+    check_host_dataset,
+    check_model,
+    check_rows,
+)
 from .model_options import CONFIDENCES, DRY_RUN, MODEL, SKIP_MISSING, model_options
 from .options import (
     PATH,
@@ -47,15 +56,6 @@ from .options import (
     is_verbose,
 )
 from .printing import report_spending
-from .refusals import (
-    MODEL_COMMAND,
-    check_amounts,
-    check_answers,
-    check_here,
-    check_hosts_dataset,
-    check_rows,
-)
-from .ways import OURS_ONLY, REPLAY, Way, flag_name, refuse_unused, way_of
 
 MODES = ("all", "infer", "eval")
 
@@ -67,7 +67,7 @@ _HANDED_ON = ("base_url", "key", "timeout", "extra_body")
 class RunOptions:
     """A command line of ``run``; ``rest`` are flags of VLMEvalKit's runner."""
 
-    how: ModelOptions
+    options: ModelOptions
     data: tuple[str, ...]
     model: tuple[str, ...]
     config: str | None
@@ -81,23 +81,32 @@ class RunOptions:
     rest: tuple[str, ...]
 
     @property
-    def is_ours(self) -> bool:
-        """Whether a dataset of FindIt's is named."""
+    def asks_findit(self) -> bool:
+        """Whether ``--data`` names a FindIt dataset."""
         return any(map(is_meant, self.data))
+
+    @property
+    def is_http(self) -> bool:
+        """Whether FindIt asks the models at an address or a provider."""
+        return bool(self.options.base_url or self.options.provider) and self.asks_findit
 
     @property
     def settings(self) -> dict[str, Any]:
         """``--judge-args`` with ``--space``; a ValueError where they contradict."""
-        said, space = judge_args(self.judge_args), self.how.said_space
-        if space is not None and said.get("space", space) != space:
-            raise ValueError(f"--space {self.how.space} and another in --judge-args: which is it?")
-        return said if space is None else {**said, "space": space}
+        settings, space = judge_args(self.judge_args), self.options.said_space
+        if space is None:
+            return settings
+        if settings.get("space", space) != space:
+            raise ValueError(
+                f"--space {self.options.space} and another in --judge-args: leave one out"
+            )
+        return {**settings, "space": space}
 
     @property
     def given(self) -> list[str]:
-        """The options that were given, and that not everybody heeds."""
-        own = [name for name in ("image_root", "prompts") if getattr(self, name)]
-        return [*own, *self.how.given]
+        """The options on the command line that not every model uses."""
+        names = [name for name in ("image_root", "prompts") if getattr(self, name)]
+        return [*names, *self.options.given]
 
 
 class _RunCommand(Command):
@@ -153,47 +162,49 @@ class _RunCommand(Command):
 )
 @model_options(DRY_RUN, CONFIDENCES, force_option, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
-def command(**given: Any) -> int:
+def command(**values: Any) -> int:
     """Ask models about datasets and score the answers.
 
     Every other flag is VLMEvalKit's runner's. The word "run" may be left out before --data.
     """
-    ours = RunOptions(**given)
-    how = ours.how
-    _set_environment(ours)
-    check_amounts(how, limit=ours.limit)
-    said = _datasets(ours)
-    questions = [parse(name) for name in said]
+    run = RunOptions(**values)
+    options = run.options
+    _set_environment(run)
+    check_amounts(options, limit=run.limit)
+    datasets = _datasets(run)
+    questions = [parse(name) for name in datasets]
     runner = None
-    if not how.dry_run or package_folder() is not None:
-        runner = find_runner([*ours.rest, *_host_flags(ours, ours.model)])
-    theirs = _hosts_flags(runner, ours)
-    _check_named(ours)
-    check_amounts(how, **{name: theirs[name] for name in ("nproc", "retry") if name in theirs})
-    entries = _entries(ours)
-    own = (_way(entry, ours, bool(said)) in (Way.LOCAL, Way.CHECKPOINT) for entry in entries)
-    if theirs.get("use_vllm") and any(own):
-        ours = replace(ours, how=replace(how, serve="vllm"))
-    ways = {entry.name: _way(entry, ours, bool(said)) for entry in entries}
-    if said:
-        _check_ours(ours, [*theirs, *ours.given], entries, ways, questions)
-        check_rows(questions if ours.mode != "eval" else (), skips_missing())
+    if not options.dry_run or package_folder() is not None:
+        runner = find_runner([*run.rest, *_flags_for_host(run, run.model)])
+    host_values = _parse_host_flags(runner, run)
+    _check_named(run)
+    amounts = {name: host_values[name] for name in ("nproc", "retry") if name in host_values}
+    check_amounts(options, **amounts)
+    entries = _entries(run)
+    accesses = {entry.name: _access(entry, run, bool(datasets)) for entry in entries}
+    if host_values.get("use_vllm") and {*accesses.values()} & {Access.LOCAL, Access.CHECKPOINT}:
+        run = replace(run, options=replace(options, serve="vllm"))
+        accesses = {entry.name: _access(entry, run, bool(datasets)) for entry in entries}
+    if datasets:
+        _check_findit(run, [*host_values, *run.given], entries, accesses, questions)
+        check_rows(questions if run.mode != "eval" else (), skips_missing())
     else:
-        _check_theirs(ours, theirs)
-    if how.dry_run or runner is None:
+        _check_host(run, host_values)
+    if options.dry_run or runner is None:
         from .dry_run import of_data
 
-        return of_data(list(said), entries, ours.limit)
-    return _run(ours, runner, said, entries)
+        return of_data(list(datasets), entries, run.limit)
+    return _run(run, runner, datasets, entries, accesses)
 
 
 def _run(
-    ours: RunOptions,
+    run: RunOptions,
     runner: Runner,
-    said: Mapping[str, Mapping[str, Any]],
+    datasets: Mapping[str, Mapping[str, Any]],
     entries: Sequence[ModelEntry],
+    accesses: Mapping[str, Access],
 ) -> int:
-    """Import the host, hold the runs against what lies there, and start its runner."""
+    """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
     os.environ.setdefault("PRED_FORMAT", "json")
     try:
         from ..host import register
@@ -206,19 +217,18 @@ def _run(
             "or install a clone of it into this environment"
         ) from None
     register()
-    names, how = list(said), ours.how
-    serving = how.serving()
-    for entry in entries if ours.model else ():
-        _make_known(entry, ours, _way(entry, ours, bool(said)))
-    models = [entry.name for entry in entries] or list(_config(ours, "model"))
-    if not any(word.partition("=")[0] == "--data-config" for word in ours.rest):
-        check_datasets([name for name in ours.data if name not in said])
-    settings = json.dumps(ours.settings) if ours.settings else None
-    preflight(WantedRuns(models, said, ours.mode, Path(ours.work_dir), settings, ours.limit))
-    budget = share_budget(models, ours.mode, how.max_usd, how.timeout)
+    options, serving = run.options, run.options.serving()
+    for entry in entries if run.model else ():
+        _make_known(entry, run, accesses[entry.name])
+    models = [entry.name for entry in entries]
+    if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
+        check_datasets([name for name in run.data if name not in datasets])
+    settings = json.dumps(run.settings) if run.settings else None
+    preflight(WantedRuns(models, datasets, run.mode, Path(run.work_dir), settings, run.limit))
+    budget = share_budget(models, run.mode, options.max_usd, options.timeout)
     print(f"VLMEvalKit: {runner.what}", file=sys.stderr)
-    flags = [*ours.rest, *_host_flags(ours, models)]
-    if serving is not None and how.api_nproc is None:
+    flags = [*run.rest, *_flags_for_host(run, models)]
+    if serving is not None and options.api_nproc is None:
         flags += ["--api-nproc", str(serving.calls)]
     if is_verbose() and "--verbose" in _names(host_flags(runner.path)):
         flags.append("--verbose")
@@ -226,248 +236,240 @@ def _run(
         run_host(runner, flags)
     finally:
         end()
-    if how.temperature:
-        print(f"FindIt: replies were sampled at temperature {how.temperature:g}", file=sys.stderr)
-    expected = [(model, name) for model in models for name in names]
-    missing = OUTCOMES.missing(expected, scored=ours.mode != "infer")
+    if options.temperature:
+        print(f"FindIt: replies sampled at temperature {options.temperature:g}", file=sys.stderr)
+    expected = [(model, name) for model in models for name in datasets]
+    missing = OUTCOMES.missing(expected, scored=run.mode != "infer")
     for line in [*map(str, OUTCOMES.bad()), *missing]:
         print(f"FindIt: {line}", file=sys.stderr)
     return report_spending(budget) or OUTCOMES.status or (SOME_FAILED if missing else 0)
 
 
-def _set_environment(ours: RunOptions) -> None:
-    if ours.image_root:
-        os.environ["FINDIT_IMAGES"] = ",".join(ours.image_root)
-    if ours.how.skip_missing_images:
-        os.environ["FINDIT_SKIP_MISSING"] = "1"
-    if ours.prompts:
-        os.environ["FINDIT_PROMPTS"] = str(ours.prompts)
-    if ours.how.force:
-        os.environ[FORCE_VARIABLE] = "1"
-    if ours.how.confidences:
-        os.environ[CONFIDENCES_VARIABLE] = "1"
+def _set_environment(run: RunOptions) -> None:
+    """Hand settings to VLMEvalKit's processes."""
+    options = run.options
+    variables = {
+        "FINDIT_IMAGES": ",".join(run.image_root),
+        "FINDIT_SKIP_MISSING": "1" * options.skip_missing_images,
+        "FINDIT_PROMPTS": str(run.prompts or ""),
+        FORCE_VARIABLE: "1" * options.force,
+        CONFIDENCES_VARIABLE: "1" * options.confidences,
+    }
+    os.environ.update({name: value for name, value in variables.items() if value})
 
 
-def _datasets(ours: RunOptions) -> dict[str, dict[str, Any]]:
-    """The datasets of ours that a command line asks for, with what its ``--config`` says of each.
+def _datasets(run: RunOptions) -> dict[str, dict[str, Any]]:
+    """Return the FindIt datasets of a command line, with the settings that ``--config`` has.
 
     Raises:
-        ValueError: the configuration gives one another name than its own.
+        ValueError: the configuration gives a dataset another name or another class than its own.
     """
-    if ours.config is None:
-        return {name: {} for name in ours.data if is_meant(name)}
-    found = {}
-    for name, entry in _config(ours, "data").items():
+    if run.config is None:
+        return {name: {} for name in run.data if is_meant(name)}
+    datasets = {}
+    for name, entry in _config(run, "data").items():
         if not is_ours_entry(name, entry):
             continue
         if entry.get("dataset", name) != name:
             raise ValueError(
-                f"{ours.config}: data {name!r} is the dataset {entry['dataset']}: VLMEvalKit looks "
-                f"for its predictions under the one name and writes them under the other. Call it "
+                f"{run.config}: data {name!r} is the dataset {entry['dataset']}: VLMEvalKit looks "
+                f"for its predictions under one name and writes them under the other. Call it "
                 f"{entry['dataset']}"
             )
-        _check_class(ours, name, entry)
-        found[name] = {k: v for k, v in entry.items() if k not in ("class", "dataset")}
-    return found
+        question = parse(name)
+        class_name = benchmark_of(question).host_class(question)
+        if entry.get("class") != class_name:
+            raise ValueError(
+                f"{run.config}: data {name!r}: its class is {class_name}, not "
+                f'{entry.get("class")}. Type: "class": "{class_name}"'
+            )
+        datasets[name] = {k: v for k, v in entry.items() if k not in ("class", "dataset")}
+    return datasets
 
 
-def _check_class(ours: RunOptions, name: str, entry: Mapping[str, Any]) -> None:
-    question = parse(name)
-    wanted = benchmark_of(question).host_class(question)
-    if entry.get("class") != wanted:
-        raise ValueError(
-            f"{ours.config}: data {name!r}: its class is {wanted}, not {entry.get('class')}. "
-            f'Type: "class": "{wanted}"'
-        )
-
-
-def _config(ours: RunOptions, section: str) -> dict[str, Any]:
-    """A section of the ``--config`` file; empty without one.
+def _config(run: RunOptions, section: str) -> dict[str, Any]:
+    """Return a section of the ``--config`` file; empty without a file.
 
     Raises:
-        ValueError: there is none such in it.
+        ValueError: the file has no such section.
     """
-    if ours.config is None:
+    if run.config is None:
         return {}
     try:
-        values = json.loads(Path(ours.config).read_text(encoding="utf-8"))
+        values = json.loads(Path(run.config).read_text(encoding="utf-8"))
         entries = values[section]
         if not all(isinstance(entry, dict) for entry in entries.values()):
             raise TypeError(f"{section} should have an object a name")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{ours.config}: no configuration of VLMEvalKit: {error}") from None
+        raise ValueError(f"{run.config}: no configuration of VLMEvalKit: {error}") from None
     return dict(entries)
 
 
-def _host_flags(ours: RunOptions, models: Sequence[str]) -> list[str]:
-    """What VLMEvalKit's runner is handed of our options."""
-    how = ours.how
-    flags = ["--mode", ours.mode, "--work-dir", ours.work_dir]
-    flags += ["--data", *ours.data] if ours.data else []
-    flags += ["--model", *models] if ours.model else []
+def _flags_for_host(run: RunOptions, models: Sequence[str]) -> list[str]:
+    """Return the options that VLMEvalKit's runner is started with."""
+    options = run.options
+    flags = ["--mode", run.mode, "--work-dir", run.work_dir]
+    flags += ["--data", *run.data] if run.data else []
+    flags += ["--model", *models] if run.model else []
     values: dict[str, Any] = {
-        "judge_args": json.dumps(ours.settings) if ours.settings else None,
-        "limit": ours.limit,
-        "config": ours.config,
-        "api_nproc": how.api_nproc,
-        # A model of FindIt's never sees these again, and the host would record the key.
-        **({} if _is_called(ours) or how.serve else {n: getattr(how, n) for n in _HANDED_ON}),
-        "temperature": None if ours.is_ours or ours.config else how.temperature,
+        "judge_args": json.dumps(run.settings) if run.settings else None,
+        "limit": run.limit,
+        "config": run.config,
+        "api_nproc": options.api_nproc,
+        "temperature": None if run.asks_findit or run.config else options.temperature,
     }
+    if not run.is_http and not options.serve:
+        # A model of FindIt's never needs these, and VLMEvalKit would record the key.
+        values |= {name: getattr(options, name) for name in _HANDED_ON}
     for name, value in values.items():
         if value is not None:
             flags += [flag_name(name), f"{value:g}" if isinstance(value, float) else str(value)]
-    return flags + ["--reuse"] * ours.reuse
+    return flags + ["--reuse"] * run.reuse
 
 
-# --- what is refused before the host is imported --------------------------------------------------
+# --- what is refused before VLMEvalKit is imported ------------------------------------------------
 
 
-def _check_named(ours: RunOptions) -> None:
-    """Refuse a command line that does not say what is asked, or whom."""
-    if ours.mode not in MODES:
-        raise ValueError(f"--mode {ours.mode}{nearest(ours.mode, MODES)}")
-    if ours.config is not None and (ours.data or ours.model):
+def _check_named(run: RunOptions) -> None:
+    """Refuse a command line without a dataset or a model."""
+    if run.mode not in MODES:
+        raise ValueError(f"--mode {run.mode}{nearest(run.mode, MODES)}")
+    if run.config is not None and (run.data or run.model):
         raise ValueError("--config names datasets and models: leave --data and --model out")
-    if ours.config is None and not ours.data:
+    if run.config is None and not run.data:
         raise ValueError(
             "--model without --data: which dataset is asked? "
             "(for example --data FindIt_Scenes_mini_xyxy_json)"
-            if ours.model
+            if run.model
             else "nothing is asked: --data and --model, or --config"
         )
-    if ours.data and not ours.model:
+    if run.data and not run.model:
         raise ValueError(f"--data without --model: which model is asked? {MODEL_COMMAND}")
 
 
 class _HostParser(argparse.ArgumentParser):
-    """Parses flags of VLMEvalKit's runner; what it cannot parse is an error of ours."""
+    """Parses flags of VLMEvalKit's runner."""
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
 
 
-def _hosts_flags(runner: Runner | None, ours: RunOptions) -> dict[str, Any]:
-    """What a command line says in flags of the host's runner, by their names.
+def _parse_host_flags(runner: Runner | None, run: RunOptions) -> dict[str, Any]:
+    """Return the values of VLMEvalKit's flags on a command line, by their names.
 
     Raises:
-        ValueError: it has no such flag, or the flag no such value.
+        ValueError: VLMEvalKit's runner has no such flag, or the flag no such value.
     """
     flags = host_flags(runner.path) if runner is not None else []
-    theirs = _names(flags)
-    if not theirs:
-        return {}  # no runner, or one that says its flags in another way
-    own = {name for option in command.params for name in option.opts}
+    host_names = _names(flags)
+    if not host_names:
+        return {}  # No runner, or one that states its flags in another form
+    findit_names = {name for option in command.params for name in option.opts}
     parser = _HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     for flag in flags:
-        if not own & set(flag.names):
+        if not findit_names & set(flag.names):
             parser.add_argument(*flag.names, **flag.settings)
-    found, unknown = parser.parse_known_args(ours.rest)
+    values, unknown = parser.parse_known_args(run.rest)
     if unknown:
-        said = unknown[0].partition("=")[0]
-        if now := command.renamed(said):
-            raise ValueError(f"{said} is {now} now: python run_findit.py run --help")
-        raise ValueError(f"no flag {said!r}{nearest(said, sorted(own | theirs))}")
-    for name, value in (("--limit", ours.limit), ("--api-nproc", ours.how.api_nproc)):
-        if value is not None and name not in theirs:
+        name = unknown[0].partition("=")[0]
+        if new_name := command.new_name(name):
+            raise ValueError(f"{name} is {new_name} now: python run_findit.py run --help")
+        raise ValueError(f"no flag {name!r}{nearest(name, sorted(findit_names | host_names))}")
+    for name, value in (("--limit", run.limit), ("--api-nproc", run.options.api_nproc)):
+        if value is not None and name not in host_names:
             raise ValueError(
                 f"{name}: the runner of this VLMEvalKit has no such flag. Leave it out"
             )
-    return {name: value for name, value in vars(found).items() if value not in (None, False, [])}
+    return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 
 
 def _names(flags: Sequence[HostFlag]) -> set[str]:
     return {name for flag in flags for name in flag.names}
 
 
-def _entries(ours: RunOptions) -> list[ModelEntry]:
-    """The models of ``--model``, as a sweep names them; those of a configuration by their names."""
-    if ours.config is not None:
-        return [ModelEntry(name) for name in _config(ours, "model")]
-    if not ours.is_ours:
+def _entries(run: RunOptions) -> list[ModelEntry]:
+    """Return the models of ``--model``; those of a configuration by their names alone."""
+    if run.config is not None:
+        return [ModelEntry(name) for name in _config(run, "model")]
+    if not run.asks_findit:
         # VLMEvalKit asks its own models at an address.
-        return [_theirs(model, ours) for model in ours.model]
-    space = ours.settings.get("space")
-    return [replace(ours.how.entry(model), space=space) for model in ours.model]
+        return [_host_entry(model, run) for model in run.model]
+    space = run.settings.get("space")
+    return [replace(run.options.entry(model), space=space) for model in run.model]
 
 
-def _theirs(model: str, ours: RunOptions) -> ModelEntry:
-    name, given, where = model.partition("=")
-    return ModelEntry(name, checkpoint=where if given else None, like=ours.how.like)
+def _host_entry(model: str, run: RunOptions) -> ModelEntry:
+    name, equals, checkpoint = model.partition("=")
+    return ModelEntry(name, checkpoint=checkpoint if equals else None, like=run.options.like)
 
 
-def _is_called(ours: RunOptions) -> bool:
-    """Whether the models are asked at an address or a provider, by FindIt."""
-    return bool(ours.how.base_url or ours.how.provider) and ours.is_ours
+def _access(entry: ModelEntry, run: RunOptions, asks_findit: bool) -> Access:
+    if run.config is not None:
+        return Access.CONFIG
+    return access_of(entry, run.options.serve is not None) if asks_findit else Access.VLMEVALKIT
 
 
-def _way(entry: ModelEntry, ours: RunOptions, is_ours: bool) -> Way:
-    if ours.config is not None:
-        return Way.CONFIG
-    if not is_ours:
-        return Way.HOSTS_OWN
-    return way_of(entry, ours.how.serve is not None)
-
-
-def _check_ours(
-    ours: RunOptions,
-    given: Sequence[str],
+def _check_findit(
+    run: RunOptions,
+    flags: Sequence[str],
     entries: Sequence[ModelEntry],
-    ways: Mapping[str, Way],
+    accesses: Mapping[str, Access],
     questions: Sequence[Question],
 ) -> None:
-    """Refuse what a run of our datasets would not heed, or could not be asked."""
-    how = ours.how
-    if how.provider and ours.config:
+    """Refuse flags that a run of FindIt's datasets does not use, and what cannot be asked."""
+    options = run.options
+    if options.provider and run.config:
         raise ValueError(
-            "--provider is for --data FindIt_…; an entry of a --config file says it itself (class "
+            "--provider is for --data FindIt_…; an entry of a --config file names it itself (class "
             "FindItProvider)"
         )
-    refuse_unused(given, [*ways.items()])
-    others = [name for name in ours.data if not is_meant(name)]
-    if others and (_is_called(ours) or how.temperature is not None):
-        flag = "--temperature" if how.temperature is not None else "--base-url or --provider"
+    refuse_unused(flags, [*accesses.items()])
+    others = [name for name in run.data if not is_meant(name)]
+    if others and (run.is_http or options.temperature is not None):
+        flag = "--temperature" if options.temperature is not None else "--base-url or --provider"
         raise ValueError(f"{flag}: run FindIt's datasets and others apart")
     for name in others:
-        check_hosts_dataset(name)
-    said = ours.settings
-    for key in said if not others and ours.data else ():
+        check_host_dataset(name)
+    for key in run.settings if not others and run.data else ():
         if key not in SETTING_NAMES:
             raise ValueError(f"--judge-args: no setting {key!r}{nearest(key, SETTING_NAMES)}")
-    settings = settings_from(said)
+    settings = settings_from(run.settings)
     check_settings(settings)
-    if how.like is not None:
-        known_model(how.like, "--like")
-    _check_images(ours, questions)
-    if ours.config:
-        _check_configured(ours)
+    if options.like is not None:
+        known_model(options.like, "--like")
+    _check_image_roots(run, questions)
+    if run.config:
+        _check_configured(run)
         return
-    servers = _servers(how) if _is_called(ours) else None
-    serving = how.serving()
+    servers = None
+    if run.is_http:
+        budget = Budget(math.inf if options.max_usd is None else options.max_usd)
+        servers = ServersHost((), Inference(), options.header, budget, key=options.key)
+    serving = options.serving()
     if serving is not None:
         serving.check()
-    asks = not how.dry_run and ours.mode != "eval"
+    asks = not options.dry_run and run.mode != "eval"
     for entry in entries:
-        way = ways[entry.name]
+        access = accesses[entry.name]
         if servers is None:
-            check_here(entry, way)
+            check_model(entry, access)
         elif asks:
             servers.check(entry)
         for question in questions:
-            if serving is not None and way is Way.SERVED:
+            if serving is not None and access is Access.SERVED:
                 served_model(entry, serving).describe(question)
             elif servers is None:
-                check_answers(entry, way, question, settings)
+                check_answers(entry, access, question, settings)
             else:
                 servers.describe(entry, question)
-        if way is Way.OPENROUTER and asks:
-            provider_endpoints(OPENROUTER)  # its key has to be there
+        if access is Access.OPENROUTER and asks:
+            provider_endpoints(OPENROUTER)  # Its key has to be set
 
 
-def _check_images(ours: RunOptions, questions: Sequence[Question]) -> None:
-    """Refuse a folder of images that no dataset looks into."""
+def _check_image_roots(run: RunOptions, questions: Sequence[Question]) -> None:
+    """Refuse an image folder that does not exist, or that no dataset uses."""
     keys = list(dict.fromkeys(question.images for question in questions))
-    for pair in ours.image_root:
+    for pair in run.image_root:
         key, _, folder = pair.partition("=")
         if key not in keys:
             raise ValueError(
@@ -478,52 +480,46 @@ def _check_images(ours: RunOptions, questions: Sequence[Question]) -> None:
             raise ValueError(f"--image-root {pair}: no such folder. Type: --image-root {key}=DIR")
 
 
-def _check_configured(ours: RunOptions) -> None:
-    """Refuse models of a configuration that nobody knows; a class is VLMEvalKit's to find."""
-    for name, said in _config(ours, "model").items():
-        if "class" not in said:
+def _check_configured(run: RunOptions) -> None:
+    """Refuse unknown models of a configuration; those with a class are left to VLMEvalKit."""
+    for name, values in _config(run, "model").items():
+        if "class" not in values:
             try:
-                entry = ModelEntry(name)
-                check_here(entry, way_of(entry))
+                check_model(ModelEntry(name), access_of(ModelEntry(name)))
             except ValueError as error:
-                raise ValueError(f"{ours.config}: {error}") from None
+                raise ValueError(f"{run.config}: {error}") from None
 
 
-def _servers(how: ModelOptions) -> ServersHost:
-    budget = Budget(math.inf if how.max_usd is None else how.max_usd)
-    return ServersHost((), Inference(), how.header, budget, key=how.key)
-
-
-def _check_theirs(ours: RunOptions, theirs: Mapping[str, Any]) -> None:
-    """Refuse what VLMEvalKit's own datasets would not heed, and names that it cannot know."""
-    # Upstream's --data-config gives datasets other names.
-    for name in ours.data if "data_config" not in theirs else ():
-        check_hosts_dataset(name)
-    for name in ours.given:
-        if name in OURS_ONLY:
+def _check_host(run: RunOptions, host_values: Mapping[str, Any]) -> None:
+    """Refuse flags that VLMEvalKit's own datasets do not use, and names that it cannot know."""
+    # VLMEvalKit's --data-config gives datasets other names.
+    for name in run.data if "data_config" not in host_values else ():
+        check_host_dataset(name)
+    for name in run.given:
+        if name in FINDIT_ONLY:
             raise ValueError(
                 f"{flag_name(name)} is for FindIt's datasets (--data FindIt_…), and none is asked"
             )
-    if ours.how.like is not None:
-        known_model(ours.how.like, "--like")
-    for model in ours.model if not ours.how.base_url else ():
-        entry = _theirs(model, ours)
-        check_here(entry, way_of(entry))
+    if run.options.like is not None:
+        known_model(run.options.like, "--like")
+    for model in run.model if not run.options.base_url else ():
+        entry = _host_entry(model, run)
+        check_model(entry, access_of(entry))
 
 
-def _make_known(entry: ModelEntry, ours: RunOptions, way: Way) -> None:
-    """Make a model known to the host, by its name."""
+def _make_known(entry: ModelEntry, run: RunOptions, access: Access) -> None:
+    """Make a model known to VLMEvalKit, by its name."""
     from ..host import preflight
     from ..host.local import make_known
 
-    serving = ours.how.serving()
-    if way is Way.PROVIDER:
-        preflight.add_provider(entry, ours.how)
-    elif way is Way.SERVER:
-        preflight.add_server(entry, ours.how)
-    elif way is Way.SERVED and serving is not None:
-        folder = Path(ours.work_dir) / "servers"
-        preflight.add_served(entry, serving, folder, ours.how.timeout)
+    serving = run.options.serving()
+    if access is Access.PROVIDER:
+        preflight.add_provider(entry, run.options)
+    elif access is Access.SERVER:
+        preflight.add_server(entry, run.options)
+    elif access is Access.SERVED and serving is not None:
+        folder = Path(run.work_dir) / "servers"
+        preflight.add_served(entry, serving, folder, run.options.timeout)
     else:
         if entry.checkpoint is not None and entry.name == REPLAY:
             preflight.add_replay(entry.checkpoint)

@@ -1,8 +1,9 @@
-"""What can be refused by our tables and files alone: nothing here imports VLMEvalKit or torch."""
+"""Refuse what FindIt's tables and files alone tell: nothing here imports VLMEvalKit or torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
@@ -39,7 +40,7 @@ from ..models.table import (
 )
 from ..runs.prediction_names import recorded_file, replay_source
 from ..sweeps.config import Sweep, all_questions
-from .ways import REPLAY, Way, flag_name
+from .access import REPLAY, Access, flag_name
 
 MODEL_COMMAND = "(names: run_findit.py models)"
 
@@ -56,162 +57,154 @@ class _Amounts(Inference):
     retry: Count = 1
 
 
-def check_amounts(how: ModelOptions, **more: float | None) -> None:
-    """Refuse numbers of flags that cannot be; ``more`` are those of one command."""
-    of_models = {field.name: getattr(how, field.name, None) for field in fields(_Amounts)}
-    said = {**of_models, **more}
-    if given := {name: value for name, value in said.items() if value is not None}:
-        config_from(_Amounts, given, flag_name)
+def check_amounts(options: ModelOptions, **more: float | None) -> None:
+    """Refuse numbers of flags that are out of range; ``more`` belong to a single command."""
+    of_models = {field.name: getattr(options, field.name, None) for field in fields(_Amounts)}
+    amounts = {name: value for name, value in {**of_models, **more}.items() if value is not None}
+    if amounts:  # Else pydantic need not be imported
+        config_from(_Amounts, amounts, flag_name)
 
 
 # --- datasets -------------------------------------------------------------------------------------
 
 
-def check_hosts_dataset(name: str) -> None:
-    """Refuse a dataset that is neither ours nor may be VLMEvalKit's or a table of its user's.
+def check_host_dataset(name: str) -> None:
+    """Refuse a dataset that is neither FindIt's, VLMEvalKit's nor a table of its user's.
 
     Raises:
         ValueError: the message names those that were probably meant.
     """
     if has_dataset(name) or is_users_table(name):
         return
-    ours = _with_prefix(name)
-    if not ours and may_have_dataset(name):
+    if meant := _with_prefix(name):
+        raise ValueError(f"no dataset {name!r}: did you mean {' or '.join(meant)}?")
+    if may_have_dataset(name):
         return
-    if ours:
-        raise ValueError(f"no dataset {name!r}: did you mean {' or '.join(ours)}?")
-    shorter = {
-        listed.removeprefix(prefix): listed
-        for listed, prefix in ((one, _prefix(one)) for one in _listed())
-    }
-    words = {**{one: one for one in dataset_names()}, **shorter}
-    found = closest(name, words)
-    meant = f": did you mean {words[found]}?" if found else f"{_EXAMPLE}"
-    raise ValueError(f"no dataset {name!r}{meant}")
-
-
-_EXAMPLE = ", neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
+    names = {each: each for each in dataset_names()}
+    names |= {listed.removeprefix(_prefix(listed)): listed for listed in _listed()}
+    near = closest(name, names)
+    example = "neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
+    raise ValueError(
+        f"no dataset {name!r}{f': did you mean {names[near]}?' if near else f', {example}'}"
+    )
 
 
 def all_datasets() -> list[str]:
-    """Return the names that ``--data`` takes: ours as they are listed, and VLMEvalKit's."""
+    """Return the names that ``--data`` takes: FindIt's as they are listed, and VLMEvalKit's."""
     return [*_listed(), *dataset_names()]
 
 
 def _listed() -> list[str]:
-    return [name for one in benchmarks() for name in one.listed()]
+    return [name for benchmark in benchmarks() for name in benchmark.listed()]
 
 
 def _prefix(name: str) -> str:
-    return next(one for one in prefixes() if name.startswith(one))
+    return next(prefix for prefix in prefixes() if name.startswith(prefix))
 
 
 def _with_prefix(name: str) -> list[str]:
-    """Our datasets that a name without a prefix, or without a format, probably means."""
-    found = []
-    for one in benchmarks():
-        for prefix in dict.fromkeys(map(_prefix, one.listed())):
+    """Return FindIt's datasets that a name without a prefix, or without a format, may mean."""
+    meant = []
+    for benchmark in benchmarks():
+        listed = benchmark.listed()
+        for prefix in dict.fromkeys(map(_prefix, listed)):
             begin = f"{prefix.rstrip('_')}_{name}"
-            longer = [each for each in one.listed() if f"{each}_".startswith(f"{begin}_")]
-            found += longer[:1] or [begin] * _is_one(one.parse, begin)
-    return found
-
-
-def _is_one(parse: Callable[[str], Question], name: str) -> bool:
-    try:
-        parse(name)
-    except ValueError:
-        return False
-    return True
+            longer = [each for each in listed if f"{each}_".startswith(f"{begin}_")]
+            if longer:
+                meant.append(longer[0])
+            else:
+                with suppress(ValueError):
+                    benchmark.parse(begin)
+                    meant.append(begin)
+    return meant
 
 
 # --- models ---------------------------------------------------------------------------------------
 
 
-def check_here(entry: ModelEntry, way: Way) -> None:
-    """Refuse a model that is not asked over a network by an address of the command line.
+def check_model(entry: ModelEntry, access: Access) -> None:
+    """Refuse a model whose name, checkpoint or recorded run does not exist.
+
+    A model at an address of the command line is not checked here.
 
     Raises:
-        ValueError: there is none of this name, or its checkpoint is not there.
+        ValueError: the message names what is missing.
     """
     check_model_name(entry.name)
-    if entry.checkpoint is not None and way in (Way.CHECKPOINT, Way.SERVED):
+    if entry.checkpoint is not None and access in (Access.CHECKPOINT, Access.SERVED):
         row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
         if may_have_model(entry.name):
             near = nearest(entry.name, local_names())
             raise ValueError(
                 f"{entry.name}={entry.checkpoint}: {entry.name} is VLMEvalKit's own model{near}"
             )
-    elif way is Way.REPLAY:
+    elif access is Access.REPLAY:
         replay_source(entry.checkpoint)
-    elif way in (Way.LOCAL, Way.SERVED):
+    elif access in (Access.LOCAL, Access.SERVED):
         row, checkpoint = local_names()[entry.name]
         refuse_missing(str(row.settings.get("model_path", checkpoint)))
-    elif way is Way.HOSTS_OWN and not may_have_model(entry.name):
+    elif access is Access.VLMEVALKIT and not may_have_model(entry.name):
         raise ValueError(f"no model {entry.name!r}{nearest(entry.name, all_models())}")
 
 
 def all_models() -> list[str]:
-    """Return the names that ``--model`` takes: baselines, ours, and VLMEvalKit's."""
+    """Return the names that ``--model`` takes: baselines, FindIt's, and VLMEvalKit's."""
     at_openrouter = [row.entry for row in MODELS.values() if row.api]
     return [*baselines(), REPLAY, *local_names(), *at_openrouter, *model_names()]
 
 
-def check_answers(entry: ModelEntry, way: Way, question: Question, settings: Settings) -> None:
+def check_answers(
+    entry: ModelEntry, access: Access, question: Question, settings: Settings
+) -> None:
     """Refuse a model that cannot answer a question, or whose coordinate space nothing says.
 
     Raises:
         ValueError: the message says what to type.
     """
     check_settings(settings)
-    if way is Way.REPLAY:
+    if access is Access.REPLAY:
         recorded_file(replay_source(entry.checkpoint), question.name)
         return
-    if way is Way.BASELINE:
-        found = Described(Answering(), baseline_for(entry.name, question).space)
-    elif way is Way.HOSTS_OWN:
+    if access is Access.BASELINE:
+        described = Described(Answering(), baseline_for(entry.name, question).space)
+    elif access is Access.VLMEVALKIT:
         row = find_model(entry.name)
         space = row.space(question).as_dict() if row else None
-        found = Described(Answering(hosts_own=True), space)
+        described = Described(Answering(hosts_own=True), space)
     else:
         return
-    benchmark_of(question).space(entry.name, question, settings, found)
+    benchmark_of(question).space(entry.name, question, settings, described)
 
 
 # --- tables and images ----------------------------------------------------------------------------
 
 
 def check_rows(questions: Iterable[Question], skip_missing: bool) -> None:
-    """Refuse questions whose tables or images are not there.
+    """Refuse questions whose tables or images do not exist.
 
     Raises:
         OSError, ValueError: the message says what makes them.
     """
     tables = Tables(None)
-    looked_at = set()
-    for question in questions:
-        at = (question.table, question.images, question.frames)
-        if at in looked_at:
-            continue
-        looked_at.add(at)
-        task = tables.task(question)
-        folder = image_folder(question.images)
-        rows_to_leave_out(list(task.queries.values()), folder, skip_missing)
+    distinct = {(each.table, each.images, each.frames): each for each in questions}
+    for question in distinct.values():
+        queries = list(tables.task(question).queries.values())
+        rows_to_leave_out(queries, image_folder(question.images), skip_missing)
 
 
-def check_sweep(sweep: Sweep, ways: Sequence[tuple[ModelEntry, Way]]) -> None:
-    """Refuse models of a sweep that nobody is going to find, and tables that are not there.
+def check_sweep(sweep: Sweep, accesses: Sequence[tuple[ModelEntry, Access]]) -> None:
+    """Refuse models of a sweep that do not exist, and tables that do not.
 
     Raises:
-        OSError, ValueError: the message names the file's line, where it is of one.
+        OSError, ValueError: the message names the line, where it comes from a file.
     """
-    for entry, way in ways:
+    for entry, access in accesses:
         try:
             if entry.like is not None:
                 known_model(entry.like, "like")
-            check_here(entry, way)
-            if way is Way.OPENROUTER:
-                provider_endpoints(OPENROUTER)  # its key has to be there
+            check_model(entry, access)
+            if access is Access.OPENROUTER:
+                provider_endpoints(OPENROUTER)  # Its key has to be set
         except ValueError as error:
             where = f"line {entry.line}: " if entry.line else ""
             raise ValueError(f"{where}{error}") from None

@@ -1,0 +1,148 @@
+"""How a model is reached, and which flags that uses: a flag that nothing uses is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+
+from ..benchmarks import baselines
+from ..core.vlmevalkit import may_have_model
+from ..models.entry import ModelEntry
+from ..models.table import find_model, local_names
+
+REPLAY = "Replay"
+
+
+class Access(Enum):
+    """How a model is reached; the value is what messages call it."""
+
+    BASELINE = "a baseline"
+    REPLAY = "a recorded run"
+    LOCAL = "a model on this machine"
+    CHECKPOINT = "a checkpoint on this machine"
+    SERVED = "a model that this machine serves (--serve)"
+    RAY = "a model on a Ray cluster"
+    OPENROUTER = "a model at OpenRouter"
+    SERVER = "a model of a server (--base-url)"
+    PROVIDER = "a model at a provider (--provider)"
+    BATCH = "a model that is asked in batches (--batch)"
+    VLMEVALKIT = "VLMEvalKit's own model"
+    CONFIG = "a model of a --config file"
+
+
+_HTTP = frozenset({Access.SERVER, Access.PROVIDER})
+_HTTP_OR_BATCH = _HTTP | {Access.BATCH}
+_PAID = _HTTP | {Access.OPENROUTER}
+_CONCURRENT = _PAID | {Access.SERVED, Access.VLMEVALKIT, Access.CONFIG}
+_LIMITED = (
+    "FindIt asks within the variant's limit of tokens (--extra-body sets other fields of a "
+    "server's request)"
+)
+_HERE = frozenset({Access.LOCAL, Access.CHECKPOINT, Access.RAY})
+_UNJUDGED = "no judge scores FindIt's datasets"
+
+USED_BY: Mapping[str, frozenset[Access]] = {
+    "like": _HTTP_OR_BATCH | {Access.CHECKPOINT, Access.SERVED},
+    **dict.fromkeys(("base_url", "header", "extra_body", "key", "prices"), _HTTP_OR_BATCH),
+    "temperature": _HERE | _PAID | {Access.SERVED, Access.BATCH},
+    **dict.fromkeys(("batch_size", "device"), _HERE),
+    "dtype": _HERE | {Access.SERVED},
+    **dict.fromkeys(("api_nproc", "nproc"), _CONCURRENT),
+    "retry": _PAID | {Access.SERVED, Access.VLMEVALKIT},
+    "timeout": _PAID | {Access.SERVED, Access.BATCH, Access.CONFIG},
+    "max_usd": _PAID | {Access.BATCH, Access.CONFIG},
+    **dict.fromkeys(("executor", "replicas"), frozenset({Access.RAY})),
+    "gpus": frozenset({Access.RAY, Access.SERVED}),
+    **dict.fromkeys(("serve", "tensor_parallel", "serve_args"), frozenset({Access.SERVED})),
+    "confidences": frozenset(Access) - {Access.BASELINE, Access.REPLAY, Access.VLMEVALKIT},
+    "use_vllm": frozenset({Access.SERVED, Access.VLMEVALKIT, Access.CONFIG}),
+}
+"""Flags that not every access uses, by their names in :class:`.ModelOptions`."""
+
+USED_BY_EACH = ("temperature", "batch_size", "device", "dtype")
+"""Flags that every model of a command has to use: its answers, or its time, depend on them."""
+
+USED_BY_NONE: Mapping[str, str] = {
+    **dict.fromkeys(("top_k", "top_p", "repetition_penalty", "max_tokens", "thinker"), _LIMITED),
+    **dict.fromkeys(
+        ("judge", "judge_base_url", "judge_key", "judge_api_nproc", "judge_retry"), _UNJUDGED
+    ),
+    **dict.fromkeys(("judge_timeout", "use_verifier"), _UNJUDGED),
+    "api_mode": "FindIt's datasets are asked by FindIt, --api-nproc calls at a time",
+    **dict.fromkeys(("monitor_interval", "debug"), "it belongs to --api-mode"),
+    "custom_prompt": "FindIt's prompts are those of its datasets",
+    "video_llm": "FindIt's videos are asked frame by frame",
+    "local_media": "FindIt sends the images themselves",
+}
+"""Flags of VLMEvalKit's that no run of a FindIt dataset uses, and why."""
+
+FINDIT_ONLY = (
+    *("image_root", "skip_missing_images", "prompts", "force", "confidences", "dry_run"),
+    *("space", "max_usd", "provider", "header", "prices", "batch_size", "dtype", "device"),
+)
+"""FindIt's flags that VLMEvalKit's own datasets do not use."""
+
+
+def access_of(entry: ModelEntry, serves: bool = False) -> Access:
+    """Return how a model is reached; ``serves``: this machine starts servers for its models.
+
+    A name of VLMEvalKit's is its own model: VLMEvalKit's list goes before FindIt's.
+
+    Raises:
+        ValueError: a baseline or a recorded run is given an address.
+    """
+    free = {REPLAY: Access.REPLAY, **dict.fromkeys(baselines(), Access.BASELINE)}
+    if entry.name in free:
+        if entry.base_url or entry.provider:
+            flag = "--provider" if entry.provider else "--base-url"
+            what = free[entry.name].value
+            raise ValueError(f"{flag}: {entry.name} is {what} and asks nobody. Leave {flag} out")
+        return free[entry.name]
+    if entry.provider:
+        return Access.PROVIDER
+    if entry.base_url:
+        return Access.SERVER
+    if entry.checkpoint is not None:
+        return Access.SERVED if serves else Access.CHECKPOINT
+    if may_have_model(entry.name):
+        return Access.VLMEVALKIT
+    if entry.name in local_names():
+        return Access.SERVED if serves else Access.LOCAL
+    row = find_model(entry.name)
+    is_api = row is not None and row.api is not None and row.entry == entry.name
+    return Access.OPENROUTER if is_api else Access.VLMEVALKIT
+
+
+def flag_name(name: str) -> str:
+    """Return a flag as it is typed.
+
+    >>> flag_name("max_usd")
+    '--max-usd'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def refuse_unused(flags: Iterable[str], accesses: Sequence[tuple[str, Access]]) -> None:
+    """Refuse the first flag that none of the models uses, or not each that should.
+
+    Args:
+        flags: names of :class:`.ModelOptions`, or of VLMEvalKit's flags.
+        accesses: models, and how they are reached; a model may be reached in several ways.
+
+    Raises:
+        ValueError: the message names flag, model and what would use it.
+    """
+    for name in flags:
+        flag = flag_name(name)
+        if name in USED_BY_NONE:
+            raise ValueError(f"{flag} has no effect: {USED_BY_NONE[name]}. Leave the flag out")
+        used_by = USED_BY.get(name, frozenset(Access))
+        unused = [(model, access) for model, access in accesses if access not in used_by]
+        if not unused or (len(unused) < len(accesses) and name not in USED_BY_EACH):
+            continue
+        model, access = unused[0]
+        users = ", ".join(each.value for each in Access if each in used_by)
+        raise ValueError(
+            f"{flag} has no effect: {model} is {access.value}, and the flag is used by {users}. "
+            f"{'Leave the flag out' if len(unused) == len(accesses) else 'Ask that model apart'}"
+        )
