@@ -14,7 +14,9 @@ from host_runs import require_host
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.cli import demo, main
+from vlmeval_findit.cli.progress import SweepProgress
 from vlmeval_findit.core.command import INTERRUPTED, REFUSED
+from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.sink import Planned
 from vlmeval_findit.models.table import NANO, NANO_PX
@@ -194,10 +196,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bar_counts_all_stages_of_a_model(terminal: None) -> None:
-    with demo.Bars() as shown:
+    with SweepProgress(transient=True) as shown:
         for calls, finished in ((800, 100), (150, 0)):
             shown.planned(NANO, Planned(8, calls, finished))
-            shown.answered([None, None])  # type: ignore[list-item]
+            shown.answered([Answer(""), Answer("")])
         shown.planned(NANO_PX, Planned(8, 30, 0))
     _, nano, other = shown.bars.tasks
     assert (nano.description, nano.completed, nano.total) == (NANO, 104, 950)
@@ -209,9 +211,9 @@ def test_bars_are_on_the_terminal_while_others_print_into_the_log(
 ) -> None:
     with (tmp_path / "demo.log").open("w") as log:
         told = demo.Demonstration(tmp_path, log)
-        with demo.Bars() as bars, told.logged():
-            bars.planned(NANO, Planned(8, 800, 0))
-            bars.bars.refresh()
+        with SweepProgress(transient=True) as shown, told.logged():
+            shown.planned(NANO, Planned(8, 800, 0))
+            shown.bars.refresh()
             print("what a stage prints")
     assert NANO in capsys.readouterr().err
     assert (tmp_path / "demo.log").read_text() == "what a stage prints\n"

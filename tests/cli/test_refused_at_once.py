@@ -445,7 +445,7 @@ FOR_ALL = {
 
 def test_of_every_flag_it_is_known_who_uses_it() -> None:
     from vlmeval_findit.cli import probe, run, search, sweep
-    from vlmeval_findit.cli.ways import USED_BY, USED_BY_NONE
+    from vlmeval_findit.cli.access import USED_BY, USED_BY_NONE
     from vlmeval_findit.core.vlmevalkit import find_runner, host_flags, package_folder
 
     names = {option.name for option in run.command.params}

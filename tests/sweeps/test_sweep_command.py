@@ -19,7 +19,9 @@ from vlmeval_findit.engine.journal.writer import lock_path
 
 
 def test_progress_shows_cells_calls_a_second_time_left_and_failures() -> None:
-    state = State("M", cells=4, cells_done=1, calls=100, calls_done=40, before=20, started=5.0)
+    state = State(
+        "M", cells=4, cells_done=1, calls=100, calls_done=40, calls_before=20, started=5.0
+    )
     line = state.line(now=15.0)
     assert line == "M  cells 1/4  calls 40/100  2.0/s  left 30 s  failed 0"
     assert "left ?" in State("M").line(now=0.0)
@@ -31,7 +33,7 @@ def test_a_bar_is_shown_on_a_terminal(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     progress = SweepProgress()
-    assert progress._bar is not None
+    assert not progress.bars.disable
     monkeypatch.setattr("vlmeval_findit.cli.sweep.SweepProgress", lambda: progress)
     assert run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel())), tmp_path / "best.yaml") == 0
     assert progress.state.cells_done == 8

@@ -218,14 +218,14 @@ def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
         return {}
     from ..data.fetch.annotations import fetch_annotations
     from ..data.fetch.download import Client, DownloadError
-    from .meter import meter
+    from .progress import download_progress
 
     known = base_addresses()
     for terms, base in dict.fromkeys((file.terms, file.base) for file in lacking):
         print(f"Annotations: {terms}.\n  from {known[base]}")
     failed = {}
     parquet_folder().mkdir(parents=True, exist_ok=True)
-    with meter(ANNOTATIONS, len(lacking), _TYPICAL_SUBSET) as progress:
+    with download_progress(ANNOTATIONS, len(lacking), _TYPICAL_SUBSET) as progress:
         client = Client(received=progress.got)
         for file in lacking:
             try:
@@ -246,13 +246,13 @@ def _bring(
     """Bring what is missing below one image folder; returns what failed."""
     from ..data.fetch.download import Client
     from ..data.fetch.images import BY_HAND, FetchJob, fetch_images
-    from .meter import meter
+    from .progress import download_progress
 
     print(
         f"{source.name}: {len(missing)} of {len(store.sizes)} images are missing in "
         f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
     )
-    with _locked(store), meter(source.name, len(missing), source.typical) as progress:
+    with _locked(store), download_progress(source.name, len(missing), source.typical) as progress:
         job = FetchJob(Client(received=progress.got), base_addresses(), store, progress)
         failed = fetch_images(job, source, list(missing), videos)
     store.clean_up()

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,24 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 import click
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX
 from ..benchmarks.findit.grid import Axes
 from ..core.command import INTERRUPTED, as_called, install
-from ..core.work import Answer
 from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
-from ..engine.sink import Planned
 from ..leaderboard.board import OVERALL, TIED, Board
 from ..leaderboard.board_files import write_board
 from ..leaderboard.table import Cell, Field, FieldType, Table, Value, value
@@ -49,8 +37,9 @@ from ..sweeps.config import STAGES, Sweep, grid_tables, in_best_formats
 from ..sweeps.run import run_sweep
 from . import main
 from .leaderboard import boards_from
-from .options import PATH, Command, is_quiet
+from .options import PATH, Command
 from .printing import print_table
+from .progress import SweepProgress
 from .report import write_report
 from .sweep import budget_for, hosts_for, report_formats
 
@@ -149,7 +138,7 @@ class Demonstration:
             ValueError: calls failed.
         """
         hosts = hosts_for(sweep, ModelOptions(), budget_for(sweep))
-        with Bars() as bars, self.logged(), cancelled_by_signals() as cancel:
+        with SweepProgress(transient=True) as bars, self.logged(), cancelled_by_signals() as cancel:
             results = run_sweep(sweep, hosts, bars, cancel)
         if failed := sum(result.failed for result in results):
             raise ValueError(f"{failed} calls failed; the same command asks them again")
@@ -162,51 +151,6 @@ class Demonstration:
             main(["coords", str(result.path), *options, "--json", str(found)])
             (said,) = json.loads(found.read_text(encoding="utf-8"))
         return dict(said)
-
-
-@dataclass
-class Bars:
-    """A bar a model on a terminal, gone when a stage is over; nothing elsewhere."""
-
-    tasks: dict[str, TaskID] = field(default_factory=dict)
-
-    def __enter__(self) -> Bars:
-        # Named, because the stream of that name is the log's while calls are made.
-        console = Console(file=sys.stderr)
-        self.bars = Progress(
-            *(TextColumn("   {task.description}"), BarColumn(), MofNCompleteColumn()),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal or is_quiet(),
-            # What others print goes to the log, and not above the bars.
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self.bars.start()
-        self._starting = self.bars.add_task("starting", total=None)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-    def planned(self, model: str, planned: Planned) -> None:
-        self.bars.update(self._starting, visible=False)
-        if model not in self.tasks:
-            self.tasks[model] = self.bars.add_task(model, total=0)
-        self._task = self.tasks[model]
-        # A search plans each of its stages: a model's bar is of all.
-        (before,) = (one.total or 0 for one in self.bars.tasks if one.id == self._task)
-        self.bars.update(self._task, total=before + planned.calls, advance=planned.finished)
-
-    def answered(self, answers: Sequence[Answer]) -> None:
-        self.bars.advance(self._task, len(answers))
-
-    def scored(self, result: CellResult) -> None:
-        """Nothing to show: the calls were counted."""
-
-    def took(self, model: str, servers: Mapping[str, int]) -> None:
-        """Nothing to show: there are no servers."""
 
 
 # --- the story ------------------------------------------------------------------------------------

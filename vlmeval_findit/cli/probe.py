@@ -28,11 +28,11 @@ from ..models.options import ModelOptions
 from ..models.table import MODELS, find_model, known_model
 from ..runs.open_predictions import open_predictions
 from ..sweeps.config import Sweep, read_sweep
+from .early_checks import check_amounts
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option
 from .printing import report_spending, write_json
 from .probe_text import OtherFormatResult, Probed, as_dict, needed, print_probe
-from .refusals import check_amounts
 from .sweep import budget_for, hosts_for, results_of
 
 _EPILOG = f"""\
@@ -93,7 +93,7 @@ _STAND_IN = "grid1000"
 )
 @model_options(DRY_RUN, EXECUTOR, REPLICAS)
 def command(
-    how: ModelOptions,
+    options: ModelOptions,
     model: str | None,
     config: Path | None,
     form: str,
@@ -110,12 +110,12 @@ def command(
     have is named without.
     """
     question = parse(f"FindIt_Probe_{form}")
-    check_amounts(how)
+    check_amounts(options)
     if not FEWEST <= limit <= COUNT:
         raise ValueError(f"--limit {limit}: from {FEWEST} to {COUNT} scenes")
-    wanted = _wanted(_entry(model, config, how), question)
-    sweep = _sweep(wanted, question, limit, work_dir, how)
-    if how.dry_run:
+    wanted = _wanted(_entry(model, config, options), question)
+    sweep = _sweep(wanted, question, limit, work_dir, options)
+    if options.dry_run:
         from .dry_run import of_sweep
 
         return of_sweep(sweep)
@@ -126,7 +126,7 @@ def command(
     if limit < COUNT:
         print(needed(limit))
     budget = budget_for(sweep)
-    results, status = results_of(sweep, hosts_for(sweep, how, budget))
+    results, status = results_of(sweep, hosts_for(sweep, options, budget))
     report_spending(budget)
     if status == INTERRUPTED or not results:
         return status if status == INTERRUPTED else FAILED
@@ -186,32 +186,32 @@ def _row_says(entry: ModelEntry, question: Question) -> bool:
     return True
 
 
-def _entry(model: str | None, config: Path | None, how: ModelOptions) -> ModelEntry:
-    if how.like is not None:
-        known_model(how.like, "--like")
+def _entry(model: str | None, config: Path | None, options: ModelOptions) -> ModelEntry:
+    if options.like is not None:
+        known_model(options.like, "--like")
     if config is None:
         if model is None:
             raise ValueError("--model or --config: who is asked?")
-        return how.entry(model)
+        return options.entry(model)
     known = {entry.name: entry for entry in read_sweep(config).models}
     name = model or next(iter(known))
     if name not in known or (model is None and len(known) > 1):
         raise ValueError(
             f"{config}: which model? --model {' or '.join(known)}{nearest(name, known)}"
         )
-    return how.applied(replace(known[name], line=0))
+    return options.applied(replace(known[name], line=0))
 
 
 def _sweep(
-    wanted: _Wanted, question: Question, limit: int, work_dir: Path, how: ModelOptions
+    wanted: _Wanted, question: Question, limit: int, work_dir: Path, options: ModelOptions
 ) -> Sweep:
     """The probe as a sweep of one cell.
 
     What makes it another run is part of the folder's name, so that nothing is refused for being
     another one; scenes that are added share the journal.
     """
-    entry, serving = wanted.entry, how.serving()
-    parts = [asdict(replace(entry, headers=None, prices=None, resources={})), how.header]
+    entry, serving = wanted.entry, options.serving()
+    parts = [asdict(replace(entry, headers=None, prices=None, resources={})), options.header]
     parts += [serving.program, serving.arguments] if serving is not None else []
     digest = sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())[:8]
     folder = work_dir / digest
@@ -222,7 +222,7 @@ def _sweep(
         work_dir=folder / f"{limit}",
         journal=folder / "calls.jsonl",
         serve=serving,
-        max_usd=how.max_usd,
+        max_usd=options.max_usd,
     )
 
 

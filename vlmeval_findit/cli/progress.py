@@ -1,17 +1,26 @@
-"""How a sweep goes: a live bar on a terminal, a line now and then elsewhere."""
+"""Progress of sweeps and downloads: bars on a terminal; elsewhere a line of a sweep at times."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import TracebackType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.text import Text
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from ..core.replies import recorded
 from ..core.spelling import duration
@@ -21,143 +30,193 @@ from ..runs.cell_results import CellResult
 from .options import is_quiet
 
 _LINE_EVERY = 10.0
-"""Seconds between lines where nobody sees a bar."""
+"""Seconds between lines where there is no terminal."""
 
 
 @dataclass(slots=True)
 class State:
-    """What is counted: of the model at work; failures and tokens of the whole sweep."""
+    """Counts of the model at work; failures, tokens and capacities of the whole sweep."""
 
     model: str = ""
     cells: int = 0
     cells_done: int = 0
     calls: int = 0
     calls_done: int = 0
-    before: int = 0
+    calls_before: int = 0
     failures: int = 0
     started: float = 0.0
     tokens: Counter[str] = field(default_factory=Counter)
-    at_once: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    capacity: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def line(self, now: float) -> str:
-        """The state in words."""
-        made, seconds = self.calls_done - self.before, max(now - self.started, 1e-9)
-        rate = made / seconds
-        left = (self.calls - self.calls_done) / rate if made else None
+        """Return the state in words."""
+        calls, seconds = self.calls_done - self.calls_before, max(now - self.started, 1e-9)
+        rate = calls / seconds
+        left = (self.calls - self.calls_done) / rate if calls else None
         return (
             f"{self.model}  cells {self.cells_done}/{self.cells}  "
             f"calls {self.calls_done}/{self.calls}  {rate:.1f}/s  "
             f"left {duration(left)}  failed {self.failures}"
         )
 
-
-def at_once_lines(at_once: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """By model, how many calls at once each server took, in words.
-
-    >>> at_once_lines({"Qwen3-VL": {"http://a/v1": 12, "http://b/v1": 3}})
-    ['Qwen3-VL: calls at once that were taken: http://a/v1 12, http://b/v1 3']
-    """
-    return [
-        f"{model}: calls at once that were taken: "
-        + ", ".join(f"{name} {count}" for name, count in servers.items())
-        for model, servers in at_once.items()
-    ]
-
-
-def tokens_line(tokens: Mapping[str, int]) -> str:
-    """What was sent and answered, in words; empty where no service said it.
-
-    >>> tokens_line({"prompt": 9_000, "completion": 400, "cached": 7_200})
-    'tokens: 9,000 in, of which 7,200 from a cache; 400 out'
-    """
-    if not tokens.get("prompt"):
-        return ""
-    parts = [(tokens.get("cached"), "from a cache"), (tokens.get("cache_write"), "put into one")]
-    cached = " and ".join(f"{count:,} {what}" for count, what in parts if count)
-    which = f", of which {cached}" if cached else ""
-    out = tokens.get("completion", tokens.get("reply", 0))
-    return f"tokens: {tokens['prompt']:,} in{which}; {out:,} out"
+    def summary(self) -> Iterator[str]:
+        """Yield what was sent and answered, and how many concurrent calls each server took."""
+        tokens = self.tokens
+        if tokens["prompt"]:
+            parts = [(tokens["cached"], "from a cache"), (tokens["cache_write"], "put into one")]
+            cached = " and ".join(f"{count:,} {what}" for count, what in parts if count)
+            which = f", of which {cached}" if cached else ""
+            out = tokens["completion"] or tokens["reply"]
+            yield f"tokens: {tokens['prompt']:,} in{which}; {out:,} out"
+        for model, servers in self.capacity.items():
+            counts = ", ".join(f"{name} {count}" for name, count in servers.items())
+            yield f"{model}: concurrent calls at most: {counts}"
 
 
 class SweepProgress:
-    """Watches a sweep (:class:`..engine.answering.Watcher`) and shows it."""
+    """Shows a sweep (:class:`..engine.answering.Watcher`).
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        transient: bars vanish at the end, and what others print is left where it goes.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, transient: bool = False
+    ) -> None:
         self.state = State()
         self._clock = clock
-        self._shown = 0.0
-        self._bar: Progress | None = None
-        self._quiet = is_quiet()
-        if sys.stderr.isatty() and not self._quiet:
-            console = Console(stderr=True)
-            self._bar = Progress(TextColumn(""), BarColumn(), _Words(self), console=console)
+        self._last_line = 0.0
+        # Named, because the stream of that name may be a log's while calls are made.
+        console = Console(file=sys.stderr)
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(20),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+            transient=transient,
+            disable=not console.is_terminal or is_quiet(),
+            redirect_stdout=not transient,
+            redirect_stderr=not transient,
+        )
+        self._prints_lines = not (console.is_terminal or transient or is_quiet())
+        self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> SweepProgress:
-        if self._bar is not None:
-            self._bar.start()
+        self.bars.start()
+        self._starting = self.bars.add_task("starting", total=None, note="")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
 
     def planned(self, model: str, planned: Planned) -> None:
-        now = self._clock()
-        self.state = State(
+        self.bars.update(self._starting, visible=False)
+        self.state = replace(
+            self.state,
             model=model,
             cells=planned.cells,
+            cells_done=0,
             calls=planned.calls,
             calls_done=planned.finished,
-            before=planned.finished,
-            failures=self.state.failures,
-            started=now,
-            tokens=self.state.tokens,
-            at_once=self.state.at_once,
+            calls_before=planned.finished,
+            started=self._clock(),
         )
-        if self._bar is None:
-            self._say(now)
-        else:
-            self._bar.add_task(model, total=planned.calls, completed=planned.finished)
+        task = self._tasks.get(model)
+        if task is None:
+            task = self._tasks[model] = self.bars.add_task(model, total=0, note="")
+        # A search plans each of its stages: the bar of a model covers all of them.
+        (before,) = (each.total or 0 for each in self.bars.tasks if each.id == task)
+        self.bars.update(task, total=before + planned.calls, advance=planned.finished)
+        self._show(now=True)
 
     def answered(self, answers: Sequence[Answer]) -> None:
         self.state.calls_done += len(answers)
         self.state.failures += sum(answer.error is not None for answer in answers)
         for answer in answers:
             self.state.tokens.update(recorded(answer.extra).tokens)
-        if self._bar is not None:
-            self._bar.advance(self._bar.task_ids[-1], len(answers))
-        elif self._clock() - self._shown >= _LINE_EVERY:
-            self._say(self._clock())
+        self.bars.advance(self._tasks[self.state.model], len(answers))
+        self._show()
 
     def scored(self, result: CellResult) -> None:
         self.state.cells_done += 1
-        if self._bar is None and self.state.cells_done == self.state.cells:
-            self._say(self._clock())
+        self._show(now=self.state.cells_done == self.state.cells)
 
     def took(self, model: str, servers: Mapping[str, int]) -> None:
         if servers:
-            self.state.at_once[model] = servers
+            self.state.capacity[model] = servers
 
-    def _say(self, now: float) -> None:
-        self._shown = now
-        if not self._quiet:
-            print(self.state.line(now), file=sys.stderr, flush=True)
+    def print_summary(self) -> None:
+        """Print tokens and capacities once the sweep is over."""
+        for line in self.state.summary():
+            print(line, file=sys.stderr)
+
+    def _show(self, now: bool = False) -> None:
+        state = self.state
+        note = f"cells {state.cells_done}/{state.cells}, failed {state.failures}"
+        self.bars.update(self._tasks[state.model], note=note)
+        clock = self._clock()
+        if self._prints_lines and (now or clock - self._last_line >= _LINE_EVERY):
+            self._last_line = clock
+            print(state.line(clock), file=sys.stderr, flush=True)
 
 
-class _Words(ProgressColumn):
-    """The state in words beside the bar; of models that are done, only their name."""
+class DownloadProgress:
+    """Counts bytes and files; may be called from many threads.
 
-    def __init__(self, progress: SweepProgress) -> None:
-        super().__init__()
-        self._progress = progress
+    The number of bytes is known for archives; for single files it is estimated from those that
+    arrived, and before the first from the usual size.
+    """
 
-    def render(self, task: Task) -> Text:
-        state = self._progress.state
-        if task.description != state.model:
-            return Text(f"{task.description}  calls {task.completed:.0f}/{task.total:.0f}")
-        return Text(state.line(self._progress._clock()))
+    def __init__(self, bar: Progress, what: str, files: int, typical: int) -> None:
+        self._bar = bar
+        self._lock = threading.Lock()
+        self._files, self._typical = files, typical
+        self._done = self._bytes = self._announced = 0
+        self._task = bar.add_task(what, total=files * typical, files=f"0/{files}")
+
+    def got(self, count: int) -> None:
+        """Count bytes that arrived."""
+        with self._lock:
+            self._bytes += count
+            self._show()
+
+    def expect(self, remaining: int) -> None:
+        """Note how many bytes of an archive are still to come."""
+        with self._lock:
+            self._announced = self._bytes + remaining
+            self._show()
+
+    def finished(self, name: str) -> None:
+        """Count a file that arrived, or failed for good."""
+        with self._lock:
+            self._done += 1
+            self._show()
+
+    def _show(self) -> None:
+        mean = self._bytes / self._done if self._done else self._typical
+        estimate = self._bytes + (self._files - self._done) * mean
+        self._bar.update(
+            self._task,
+            completed=self._bytes,
+            total=max(self._bytes, self._announced or estimate),
+            files=f"{self._done}/{self._files}",
+        )
+
+
+@contextmanager
+def download_progress(what: str, files: int, typical: int) -> Iterator[DownloadProgress]:
+    """Show a bar on a terminal; ``typical`` is the usual size of a file in bytes."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[files]}"),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console()
+    silent = is_quiet() or not console.is_terminal
+    with Progress(*columns, console=console, disable=silent) as bar:
+        yield DownloadProgress(bar, what, files, typical)

@@ -10,11 +10,11 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.grid import Table
 from ..benchmarks.findit.variant import MARKS
 from ..core.spelling import nearest
-from ..models.entry import ModelEntry
 from ..models.options import ModelOptions
 from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
 from ..sweeps.config import Race, search_sweep, searched
+from .early_checks import check_amounts
 from .model_options import (
     BATCH,
     CONFIDENCES,
@@ -26,8 +26,7 @@ from .model_options import (
     model_options,
 )
 from .options import PATH, Command, complete_datasets, complete_models, force_option
-from .refusals import check_amounts
-from .sweep import ask, with_options
+from .sweep import run_or_count, with_options
 
 
 @click.command(
@@ -76,7 +75,7 @@ from .sweep import ask, with_options
 )
 @model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, force_option, SKIP_MISSING)
 def command(
-    how: ModelOptions,
+    options: ModelOptions,
     model: str,
     data: str,
     limit: int,
@@ -92,35 +91,32 @@ def command(
     Stage 1 asks all representations in text and JSON, stage 2 the keys at the winner. A benchmark
     that is not of FindIt's grid is asked in all its formats at once.
     """
-    over = searched(data)
-    check_amounts(how, limit=limit)
-    entry = how.entry(model)
-    if isinstance(over, Table) or over.in_boxes:
-        _refuse_without_space(entry)
-    if seed is not None and not race:
-        raise ValueError("--seed orders the images of a --race, and there is none")
-    calls = journal or (work_dir or Path("outputs")) / "calls.jsonl"
-    places = work_dir or Path("outputs/search"), calls
-    raced = Race(seed or 0) if race else None
-    sweep = search_sweep(entry, over, limit, places, _marks(marks), raced)
-    return ask(with_options(sweep, how), how, out)
-
-
-def _marks(said: str | None) -> tuple[str, ...]:
-    if said is None or said == "all":
-        return MARKS if said else ()
-    marks = tuple(dict.fromkeys(said.split(",")))
-    for mark in marks:
-        if mark not in MARKS:
-            raise ValueError(f"--marks: no mark {mark!r}{nearest(mark, MARKS)}")
-    return marks
-
-
-def _refuse_without_space(entry: ModelEntry) -> None:
-    """Refuse a model whose boxes nobody could read."""
+    table = searched(data)
+    check_amounts(options, limit=limit)
+    entry = options.entry(model)
     name = entry.like or entry.name
-    if entry.space is None and find_model(name) is None:
+    reads_boxes = isinstance(table, Table) or table.in_boxes
+    if reads_boxes and entry.space is None and find_model(name) is None:
         raise ValueError(
             f"no model {name!r} in the model table{nearest(name, MODELS)}; one that the table does "
             "not have needs --like or --space"
         )
+    if seed is not None and not race:
+        raise ValueError("--seed orders the images of a --race, and there is none")
+    places = (
+        work_dir or Path("outputs/search"),
+        journal or (work_dir or Path("outputs")) / "calls.jsonl",
+    )
+    races = Race(seed or 0) if race else None
+    sweep = search_sweep(entry, table, limit, places, _marks(marks), races)
+    return run_or_count(with_options(sweep, options), options, out)
+
+
+def _marks(text: str | None) -> tuple[str, ...]:
+    if text is None or text == "all":
+        return MARKS if text else ()
+    marks = tuple(dict.fromkeys(text.split(",")))
+    for mark in marks:
+        if mark not in MARKS:
+            raise ValueError(f"--marks: no mark {mark!r}{nearest(mark, MARKS)}")
+    return marks

@@ -29,6 +29,7 @@ from ..engine.cancel import cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
 from ..engine.served import ServedHost
 from ..engine.servers import ServersHost
+from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
 from ..models.options import ModelOptions
 from ..runs.best_format import worst
@@ -42,9 +43,11 @@ from ..runs.format_file import (
     write_formats,
 )
 from ..serving.processes import end
-from ..serving.programs import PROGRAMS, Serving
+from ..serving.programs import PROGRAMS
 from ..sweeps.config import Race, Sweep, in_best_formats, read_sweep
 from ..sweeps.run import UnfinishedError, run_sweep
+from .access import USED_BY_EACH, Access, access_of, refuse_unused
+from .early_checks import check_amounts, check_sweep
 from .model_options import (
     BATCH,
     CONFIDENCES,
@@ -56,12 +59,10 @@ from .model_options import (
 )
 from .options import PATH, Command, force_option
 from .printing import print_folded, print_rows, report_spending
-from .progress import SweepProgress, at_once_lines, tokens_line
-from .refusals import check_amounts, check_sweep
-from .ways import USED_BY_EACH, Way, refuse_unused, way_of
+from .progress import SweepProgress
 
-ASKED_THERE = (Way.SERVER, Way.PROVIDER, Way.BATCH)
-"""Ways of asking for which VLMEvalKit is not needed."""
+_WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
+"""For these VLMEvalKit is not needed."""
 
 
 @click.command(
@@ -85,7 +86,7 @@ ASKED_THERE = (Way.SERVER, Way.PROVIDER, Way.BATCH)
 @click.option("--journal", type=PATH, metavar="FILE", help="Overrides journal in the file.")
 @model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, force_option, SKIP_MISSING)
 def command(
-    how: ModelOptions,
+    options: ModelOptions,
     config: Path,
     formats: Path | None,
     limit: int | None,
@@ -98,115 +99,114 @@ def command(
     limit was reached; 4: no batch service was reached (run again to collect them).
     """
     sweep = read_sweep(config_here_or_shipped(config), work_dir)
-    check_amounts(how, limit=limit)
-    sweep = with_options(sweep, how)
+    check_amounts(options, limit=limit)
+    sweep = with_options(sweep, options)
     sweep = replace(sweep, limit=limit or sweep.limit, journal=journal or sweep.journal)
     if formats is not None:
         if sweep.race is not None:
-            why = "--formats asks each model in one only"
-            raise ValueError(f"{config} races formats, and {why}")
-        sweep = in_best_formats(sweep, _formats(formats))
-    return ask(sweep, how, sweep.work_dir / "best_formats.yaml")
+            raise ValueError(f"{config} races formats, and --formats asks each model in one only")
+        if not formats.is_file():
+            raise ValueError(
+                f"--formats {formats}: no such file. Searches and sweeps over several formats "
+                f"write one: run_findit.py search --model NAME --out {formats}"
+            )
+        sweep = in_best_formats(sweep, BestFormats(formats))
+    return run_or_count(sweep, options, sweep.work_dir / "best_formats.yaml")
 
 
-def with_options(sweep: Sweep, how: ModelOptions) -> Sweep:
+def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:
     """Return a sweep with the options of a command line, which override its file.
 
     Raises:
-        ValueError: one of them cannot be used.
+        ValueError: an option cannot be used.
     """
     return replace(
         sweep,
-        models=tuple(map(how.applied, sweep.models)),
-        confidences=how.confidences or sweep.confidences,
-        force=how.force,
-        skip_missing=how.skip_missing_images or sweep.skip_missing,
-        batch=how.batch or sweep.batch,
-        serve=how.serving(sweep.serve),
-        max_usd=sweep.max_usd if how.max_usd is None else how.max_usd,
+        models=tuple(map(options.applied, sweep.models)),
+        confidences=options.confidences or sweep.confidences,
+        force=options.force,
+        skip_missing=options.skip_missing_images or sweep.skip_missing,
+        batch=options.batch or sweep.batch,
+        serve=options.serving(sweep.serve),
+        max_usd=sweep.max_usd if options.max_usd is None else options.max_usd,
     )
 
 
-def ask(sweep: Sweep, how: ModelOptions, formats_file: Path) -> int:
-    """Run a sweep, or count its calls, and write the best formats; returns the exit status."""
-    if how.dry_run:
+def run_or_count(sweep: Sweep, options: ModelOptions, formats_file: Path) -> int:
+    """Run a sweep, or count its calls with ``--dry-run``; returns the exit status."""
+    if options.dry_run:
         from .dry_run import of_sweep
 
         return of_sweep(sweep)
     budget = budget_for(sweep)
-    status = run(sweep, hosts_for(sweep, how, budget), formats_file)
+    status = run(sweep, hosts_for(sweep, options, budget), formats_file)
     return report_spending(budget) or status
 
 
-def _formats(path: Path) -> BestFormats:
-    if not path.is_file():
-        raise ValueError(
-            f"--formats {path}: no such file. Searches and sweeps over several formats write one: "
-            f"run_findit.py search --model NAME --out {path}"
-        )
-    return BestFormats(path)
+# --- who answers ----------------------------------------------------------------------------------
 
 
 def budget_for(sweep: Sweep) -> Budget:
-    """What the calls of a sweep may cost together."""
+    """Make the budget that the calls of a sweep share."""
     return Budget() if sweep.max_usd is None else Budget(sweep.max_usd)
 
 
-def hosts_for(sweep: Sweep, how: ModelOptions, budget: Budget) -> Hosts:
-    """Who answers the calls of a sweep, and spends from a budget.
+def hosts_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Hosts:
+    """Return who answers the calls of each model of a sweep, within a budget.
 
     Raises:
         ValueError: options contradict, or what they need is not installed.
     """
-    said = {
-        "threads": how.api_nproc,
-        "timeout": how.timeout,
-        "replicas": how.replicas,
-        "gpus": how.gpus,
+    values: dict[str, Any] = {
+        "threads": options.api_nproc,
+        "timeout": options.timeout,
+        "replicas": options.replicas,
+        "gpus": options.gpus,
     }
-    given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
-    inference = replace(sweep.inference, **given)
-    serving = sweep.serve
-    ways = [
-        (entry, Way.BATCH if sweep.batch else way_of(entry, serving is not None))
+    given = {name: value for name, value in values.items() if value is not None}
+    inference, serving = replace(sweep.inference, **given), sweep.serve
+    accesses = [
+        (entry, Access.BATCH if sweep.batch else access_of(entry, serving is not None))
         for entry in sweep.models
     ]
-    here = [(entry, way) for entry, way in ways if way not in ASKED_THERE]
-    not_on_ray = (Way.OPENROUTER, Way.SERVED)
-    on_ray = [entry for entry, way in here if way not in not_on_ray and how.executor == "ray"]
-    by_name = [(entry.name, way) for entry, way in ways]
-    refuse_unused(
-        [name for name in how.given if name not in USED_BY_EACH],
-        [*by_name, *((entry.name, Way.RAY) for entry in on_ray)],
-    )
-    refuse_unused([name for name in how.given if name in USED_BY_EACH], by_name)
+    here = [(entry, access) for entry, access in accesses if access not in _WITHOUT_HOST]
+    _refuse_unused(options, accesses)
     check_sweep(sweep, here)
     hosts: dict[str, Host] = {}
-    found = [way for _, way in ways]
-    if any(way not in (*ASKED_THERE, Way.SERVED) for way in found):
-        others = _host_here(how.executor, inference, budget)
-        hosts |= {entry.name: others for entry, way in here if way is not Way.SERVED}
-    if Way.SERVED in found:
+    in_process = [entry.name for entry, access in here if access is not Access.SERVED]
+    if in_process:
+        hosts |= dict.fromkeys(in_process, _vlmevalkit(options.executor, inference, budget))
+    if len(in_process) < len(here):
         assert serving is not None
-        served = ServedHost(serving, _for_servers(inference, serving), sweep.work_dir)
-        hosts |= {entry.name: served for entry, way in here if way is Way.SERVED}
-    if len(here) < len(ways):
+        if inference.threads == Inference().threads:  # Nobody set a number
+            inference = replace(inference, threads=PROGRAMS[serving.program].calls)
+        served = ServedHost(serving, inference, sweep.work_dir)
+        hosts |= {entry.name: served for entry, access in here if access is Access.SERVED}
+    if len(here) < len(accesses):
         if sweep.batch is not None and sweep.confidences and sweep.batch.is_plain:
             raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
-        servers = ServersHost((), inference, how.header, budget, sweep.batch, how.key)
-        hosts |= {entry.name: servers for entry, way in ways if way in ASKED_THERE}
+        inference = replace(sweep.inference, **given)
+        servers = ServersHost((), inference, options.header, budget, sweep.batch, options.key)
+        hosts |= {entry.name: servers for entry, access in accesses if access in _WITHOUT_HOST}
     return hosts
 
 
-def _for_servers(inference: Inference, serving: Serving) -> Inference:
-    """Calls at a time as the servers' program takes them, where nobody said a number."""
-    if inference.threads != Inference().threads:
-        return inference
-    return replace(inference, threads=PROGRAMS[serving.program].calls)
+def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, Access]]) -> None:
+    """Refuse flags that no model, or not each that should, uses."""
+    by_name = [(entry.name, access) for entry, access in accesses]
+    not_on_ray = (*_WITHOUT_HOST, Access.OPENROUTER, Access.SERVED)
+    on_ray = [
+        (name, Access.RAY)
+        for name, access in by_name
+        if options.executor == "ray" and access not in not_on_ray
+    ]
+    of_each = [name for name in options.given if name in USED_BY_EACH]
+    refuse_unused([name for name in options.given if name not in of_each], [*by_name, *on_ray])
+    refuse_unused(of_each, by_name)
 
 
-def _host_here(executor: str, inference: Inference, budget: Budget) -> Host:
-    """VLMEvalKit, which knows models on this machine and OpenRouter's.
+def _vlmevalkit(executor: str, inference: Inference, budget: Budget) -> Host:
+    """Return VLMEvalKit, which knows models on this machine and OpenRouter's.
 
     Raises:
         ValueError: it is not installed.
@@ -214,7 +214,7 @@ def _host_here(executor: str, inference: Inference, budget: Budget) -> Host:
     if package_folder() is None:
         raise ValueError(f"VLMEvalKit is not installed: {install('run')}")
     os.environ.setdefault("PRED_FORMAT", "json")
-    # VLMEvalKit calls it an error that nobody wrote a .env file into its folder.
+    # VLMEvalKit logs an error where its folder has no .env file.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
     try:
         from ..host.sweep_host import VLMEvalKitHost
@@ -227,10 +227,13 @@ def _host_here(executor: str, inference: Inference, budget: Budget) -> Host:
     return VLMEvalKitHost(inference, RayBackend, budget)
 
 
+# --- the run --------------------------------------------------------------------------------------
+
+
 def run(sweep: Sweep, hosts: Hosts, formats_file: Path) -> int:
-    """Run a sweep, print its scores, write the best formats where there were several."""
+    """Run a sweep, print its scores, and write the best formats where there were several."""
     if formats_file.is_file():
-        BestFormats(formats_file)  # refused before the first call, if it is something else
+        BestFormats(formats_file)  # Refused before the first call, if it is something else
     results, status = results_of(sweep, hosts)
     print_rows(_row(result) for result in results if status or result.dropped is None)
     if status:
@@ -239,14 +242,50 @@ def run(sweep: Sweep, hosts: Hosts, formats_file: Path) -> int:
         if temperature := entry.settings.get("temperature"):
             print(f"{entry.name}: replies were sampled at temperature {temperature:g}")
     report_formats(results, formats_file, sweep.race)
-    _print_doubts(results)
+    _print_coordinate_checks(results)
     failed = sum(result.failed for result in results)
     if failed:
         print(f"{failed} calls failed; run the same command again to ask them again.")
     return SOME_FAILED if failed else 0
 
 
-def _print_doubts(results: Sequence[CellResult]) -> None:
+def results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[CellResult], int]:
+    """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
+    status = INTERRUPTED
+    try:
+        results, status = _results_of(sweep, hosts)
+        return results, status
+    finally:
+        end(wait=status != INTERRUPTED)
+
+
+def _results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[CellResult], int]:
+    with cancelled_by_signals(_write_from_handler) as cancel, SweepProgress() as progress:
+        try:
+            results = run_sweep(sweep, hosts, progress, cancel)
+        except (StoppedError, KeyboardInterrupt) as error:
+            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
+            return (), INTERRUPTED
+        except (DiskFullError, JournalTakenError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return (), NO_MORE if isinstance(error, DiskFullError) else SOME_FAILED
+        except UnfinishedError as error:
+            print(f"error: {error}", file=sys.stderr)
+            status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
+            return error.results, status
+    progress.print_summary()
+    return results, 0
+
+
+def _write_from_handler(line: str) -> None:
+    # Not print: in a signal's handler the stream may be in the middle of another line.
+    os.write(2, f"{line}\n".encode())
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
     """Name the runs whose answers follow another convention than the declared one."""
     by_model: dict[str, list[CellResult]] = {}
     for result in results:
@@ -261,86 +300,47 @@ def _print_doubts(results: Sequence[CellResult]) -> None:
             print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
 
 
-def results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[CellResult], int]:
-    """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
-    status = INTERRUPTED
-    try:
-        results, status = _results_of(sweep, hosts)
-        return results, status
-    finally:
-        end(wait=status != INTERRUPTED)
-
-
-def _results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[CellResult], int]:
-    with cancelled_by_signals(_say) as stop, SweepProgress() as progress:
-        try:
-            results = run_sweep(sweep, hosts, progress, stop)
-        except (StoppedError, KeyboardInterrupt) as error:
-            print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
-            return (), INTERRUPTED
-        except DiskFullError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return (), NO_MORE
-        except JournalTakenError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return (), SOME_FAILED
-        except UnfinishedError as error:
-            print(f"error: {error}", file=sys.stderr)
-            status = NO_MORE if error.spent else LATER if error.later else SOME_FAILED
-            return error.results, status
-    if line := tokens_line(progress.state.tokens):
-        print(line, file=sys.stderr)
-    for line in at_once_lines(progress.state.at_once):
-        print(line, file=sys.stderr)
-    return results, 0
-
-
-def _say(line: str) -> None:
-    # Not print: in a signal's handler the stream may be in the middle of another line.
-    os.write(2, f"{line}\n".encode())
-
-
 def report_formats(results: Sequence[CellResult], path: Path, race: Race | None = None) -> None:
     """Name the best format of every model and benchmark with several, and write them down."""
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    outcomes: dict[str, dict[str, Mapping[str, Any]]] = {}
     contests: dict[tuple[str, str], list[CellResult]] = {}
     for result in results:
         if result.compared:
             key = result.model, benchmark_of(result.question).name
             contests.setdefault(key, []).append(result)
-    for (model, name), own in contests.items():
-        ranked, benchmark = averages(own), benchmark_of(own[0].question)
-        several = len({result.question.format for result in own}) > 1
-        if race is not None and several:
-            _print_race(own)
-        several = len(ranked) > 1 or any(result.dropped is not None for result in own)
-        if several and all(result.failed < result.rows for result in own):
-            best = ranked[0]
-            over = f", on average over {best.columns} tables" if best.columns > 1 else ""
-            figure = next(iter(best.figures.values()))
-            headline = benchmark.metrics[0].title
-            if figure == worst(benchmark.ranking[0]):
-                where = f"{figure:g} in all {len(ranked)} formats"
-                print(f"{model}: no best format: {headline} is {where}")
-                continue
-            print(f"{model}: best format on {name} {best.format} ({headline} {figure:.1f}{over})")
-            seed = None if race is None else race.seed
-            found.setdefault(model, {})[name] = outcome(own, benchmark.prompts()[0].name, seed)
-    if found:
-        write_formats(path, found)
+    for (model, name), contest in contests.items():
+        ranked, benchmark = averages(contest), benchmark_of(contest[0].question)
+        if race is not None and len({result.question.format for result in contest}) > 1:
+            _print_race(contest)
+        several = len(ranked) > 1 or any(result.dropped is not None for result in contest)
+        if not several or any(result.failed >= result.rows for result in contest):
+            continue
+        best, headline = ranked[0], benchmark.metrics[0].title
+        value = next(iter(best.figures.values()))
+        if value == worst(benchmark.ranking[0]):
+            everywhere = f"{value:g} in all {len(ranked)} formats"
+            print(f"{model}: no best format: {headline} is {everywhere}")
+            continue
+        over = f", on average over {best.columns} tables" if best.columns > 1 else ""
+        print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
+        seed = None if race is None else race.seed
+        prompts = benchmark.prompts()[0].name
+        outcomes.setdefault(model, {})[name] = outcome(contest, prompts, seed)
+    if outcomes:
+        write_formats(path, outcomes)
         print(f"Formats with intervals: {path} (sweep … --formats {path})")
-        print(
+        print_folded(
             "The best of many formats is optimistic on the rows that it was chosen on. Report it "
-            f"on other tables (sweep … --formats {path}), or choose on half of the pictures and "
+            f"on other tables (sweep … --formats {path}), or choose on half of the images and "
             f"report on the rest: leaderboard {results[0].path.parents[1]} --choose-on half"
         )
 
 
 def _print_race(results: Sequence[CellResult]) -> None:
-    """What the race of one model saved, and which formats it dropped after how many queries."""
-    asked, of = race_calls(results)
-    saved = f"{of - asked:,} calls saved ({100 * (of - asked) / of:.0f} %)"
-    print(f"{results[0].model}: the race asked {asked:,} of {of:,} queries; {saved}")
+    """Print what the race of a model saved, and which formats it dropped after how many queries."""
+    asked, total = race_calls(results)
+    saved = f"{total - asked:,} calls saved ({100 * (total - asked) / total:.0f} %)"
+    print(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")
     for result in dropped_formats(results):
         why = result.dropped
         assert why is not None
@@ -351,7 +351,7 @@ def _print_race(results: Sequence[CellResult]) -> None:
 
 
 def _row(result: CellResult) -> dict[str, Any]:
-    """A result with the columns that :func:`.printing.print_rows` shows."""
+    """Return a result as :func:`.printing.print_rows` takes it."""
     return {
         "dataset": result.question.name,
         "model": result.model,
