@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, load_local
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.model_table import MODELS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

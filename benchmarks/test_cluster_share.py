@@ -18,7 +18,7 @@ from engine_fakes import FakeHost, FakeModel, Message, Silent, answered_keys, de
 from scale_runs import GRID, import_table
 
 from vlmeval_findit.engine.backend import Inference, LocalBackend
-from vlmeval_findit.models.model_asker import ModelAsker
+from vlmeval_findit.models.model_client import GenerateClient
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
@@ -36,8 +36,8 @@ class AtOnce(FakeModel):
         return "[10, 20, 300, 900]"
 
 
-def load() -> ModelAsker:
-    return ModelAsker(AtOnce())
+def load() -> GenerateClient:
+    return GenerateClient(AtOnce())
 
 
 def test_what_a_call_costs_the_driver(

@@ -23,7 +23,7 @@ from vlmeval_findit.core.question import Question
 from vlmeval_findit.engine.calls import prompts_of
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, load_local
-from vlmeval_findit.models.table import MODELS, NANO_CHECKPOINT
+from vlmeval_findit.models.model_table import MODELS, NANO_CHECKPOINT
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -17,11 +17,11 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.models.local import pictures
+from vlmeval_findit.models.local import images
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import plan
+from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.models.scene_cache import CachedScene, SceneCache, make
-from vlmeval_findit.models.table import MODELS
 
 Asked = TypeVar("Asked")
 SCENE = (8192, 6144)
@@ -83,25 +83,25 @@ def test_a_pass_of_a_local_model(
     pytest.importorskip("transformers")
     from tiny_checkpoints import build
 
-    from vlmeval_findit.models.local.encoding import Encoder
+    from vlmeval_findit.models.local.encoding import MessageEncoder
     from vlmeval_findit.models.local.transformer import load_processor
 
     count, queries = (2, QUERIES_A_SCENE) if measures else (1, 2)
     row, variant = MODELS["Qwen3-VL"], parse("FindIt_HRInsDet_easy_xyxy_json")
     assert row.local is not None
-    encoder = Encoder(load_processor(str(build("Qwen3-VL", tmp_path / "model"))), row.local)
+    encoder = MessageEncoder(load_processor(str(build("Qwen3-VL", tmp_path / "model"))), row.local)
     bounds = plan(row, variant, RunSettings()).bounds
     scenes = [str(synthetic_scene(tmp_path / f"{i}.jpg", i)) for i in range(count)]
     monkeypatch.setenv("LMUData", str(tmp_path))
-    monkeypatch.setattr(pictures, "_RECENT", pictures.RecentPixels(most=0))
+    monkeypatch.setattr(images, "_RECENT", images.RecentPixels(most=0))
     sizes = set()
 
-    def encode(scene: str, group: pictures.Pictures) -> None:
+    def encode(scene: str, group: images.ImageSet) -> None:
         encoded = encoder.encode((image(scene), text("Find it.")), group, bounds)
         sizes.add(tuple(encoded.images[0]["processed"]))
 
-    without = seconds(lambda scene: encode(scene, pictures.Pictures(bounds)), scenes, queries)
-    with_it = seconds(lambda scene: encode(scene, encoder.pictures(bounds)), scenes, queries)
+    without = seconds(lambda scene: encode(scene, images.ImageSet(bounds)), scenes, queries)
+    with_it = seconds(lambda scene: encode(scene, encoder.image_set(bounds)), scenes, queries)
     assert sizes == {(4128, 3072)}
     if measures:
         with capsys.disabled():

@@ -21,8 +21,8 @@ from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
 from vlmeval_findit.data.rendered.scene import Scene
 from vlmeval_findit.marks import style
 from vlmeval_findit.marks.style import Shape
-from vlmeval_findit.models.local.encoding import Encoder
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.local.encoding import MessageEncoder
+from vlmeval_findit.models.model_table import MODELS
 
 IGNORED = -100
 """The target of what is not to be learnt."""
@@ -112,7 +112,7 @@ class Writer:
     def __init__(self, processor: Any, model: Any) -> None:
         family = MODELS["FindIt-Nano"].local
         assert family is not None
-        self._encoder = Encoder(processor, family)
+        self._encoder = MessageEncoder(processor, family)
         self._tokenizer = processor.tokenizer
         self._images = processor.image_processor
         self._rope = model.model.get_rope_index

@@ -37,8 +37,8 @@ from vlmeval_findit.data.rendered.scene import (
     shot,
 )
 from vlmeval_findit.marks.style import Shape
-from vlmeval_findit.models.row import ModelRow
-from vlmeval_findit.models.table import MODELS, NANO, NANO_PX
+from vlmeval_findit.models.model_row import ModelRow
+from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX
 
 
 class Numbers(Enum):

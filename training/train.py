@@ -33,7 +33,7 @@ from training.wild_lessons import wild_clip_lesson, wild_lesson, wild_shot_lesso
 from training.wild_pictures import WILD_SHOT_SIZES, WILD_SIZES
 from vlmeval_findit.core.files import write_once
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, SIZES, Stream, rng_of
-from vlmeval_findit.models.table import SHIPPED
+from vlmeval_findit.models.model_table import SHIPPED
 
 RECIPE = Path(__file__).with_name("recipe.yaml")
 

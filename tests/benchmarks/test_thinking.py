@@ -34,7 +34,7 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import plan, spoken
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.runs.score import score_file
 
 BOX = '[{"bbox": [100, 200, 500, 800]}]'

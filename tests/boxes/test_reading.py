@@ -23,7 +23,7 @@ from vlmeval_findit.boxes.representation import (
 )
 from vlmeval_findit.boxes.spaces import Space, reference_size
 from vlmeval_findit.boxes.writing import Said, write
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.model_table import MODELS
 
 TEXT = ReplyFormat("text", "xyxy")
 ALL_TEXT = ReplyFormat("text", "all")

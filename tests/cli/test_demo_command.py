@@ -19,7 +19,7 @@ from vlmeval_findit.core.command import INTERRUPTED, REFUSED
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.sink import Planned
-from vlmeval_findit.models.table import NANO, NANO_PX
+from vlmeval_findit.models.model_table import NANO, NANO_PX
 
 BEST = {NANO: "xyxy", NANO_PX: "xywh"}
 """The representation that the search has to find: what each was taught most.

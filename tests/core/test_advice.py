@@ -15,7 +15,7 @@ from paths import ROOT
 from vlmeval_findit.cli import COMMANDS, main
 from vlmeval_findit.core.command import EXTRAS
 from vlmeval_findit.core.settings import SettingsError, settings_from
-from vlmeval_findit.models.table import unknown_space
+from vlmeval_findit.models.model_table import unknown_space
 
 PACKAGE = ROOT / "vlmeval_findit"
 

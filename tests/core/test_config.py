@@ -18,7 +18,7 @@ from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.table import find_model
+from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.sweeps.config import STAGES, Race, parse_sweep, questions_in, read_sweep
 
 CONFIGS = ROOT / "configs"

@@ -51,7 +51,7 @@ from vlmeval_findit.core.identity import (
 )
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.models import row_checks
-from vlmeval_findit.models.table import MODELS, find_model
+from vlmeval_findit.models.model_table import MODELS, find_model
 from vlmeval_findit.runs.plugins import plugin_tables
 
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -134,7 +134,7 @@ def test_rows_of_ours_ask_no_plugin() -> None:
         "import vlmeval_findit as findit\n"
         "from vlmeval_findit.benchmarks import parse\n"
         "from vlmeval_findit.boxes.spaces import space_from\n"
-        "from vlmeval_findit.models.table import find_model\n"
+        "from vlmeval_findit.models.model_table import find_model\n"
         "for name in ('FindIt_Pascal_all_text', 'FindIt_RefL4Full_val_xyxy_json'):\n"
         "    parse(name).format_place\n"
         "find_model('Qwen3-VL'), find_model(''), space_from('standard')\n"
@@ -145,7 +145,7 @@ def test_rows_of_ours_ask_no_plugin() -> None:
 
 
 HEAD = (
-    "from vlmeval_findit.models.row import *\n"
+    "from vlmeval_findit.models.model_row import *\n"
     "from vlmeval_findit.models.bounds import *\n"
     "from vlmeval_findit.boxes.spaces import Kind, Space\n"
     "from vlmeval_findit.boxes.representation import Representation\n"

@@ -26,7 +26,7 @@ from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.data.custom.build import build
 from vlmeval_findit.data.custom.jsonl import read_jsonl
 from vlmeval_findit.data.samples import AnnotationError
-from vlmeval_findit.models.table import find_model
+from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.runs.new_identity import run_identity
 
 MODEL = "Qwen3-VL"

@@ -30,7 +30,7 @@ from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend, run_sync
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 from vlmeval_findit.engine.outputs import Output
-from vlmeval_findit.models.model_asker import ModelAsker
+from vlmeval_findit.models.model_client import GenerateClient
 
 Finish = Callable[..., Any]
 
@@ -199,7 +199,7 @@ def test_interrupted_it_does_not_wait_for_a_cell(
 
 @pytest.mark.parametrize("kind", ["local", "threads"])
 def test_a_model_that_is_interrupted_while_it_is_loaded(kind: str, tmp_path: Path) -> None:
-    def load() -> ModelAsker:
+    def load() -> GenerateClient:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
         pytest.fail("it went on")

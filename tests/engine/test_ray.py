@@ -18,7 +18,7 @@ from paths import python_path
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.ray_backend import RayBackend
-from vlmeval_findit.models.model_asker import ModelAsker
+from vlmeval_findit.models.model_client import GenerateClient
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
@@ -65,7 +65,7 @@ def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_
             handlers.append(signal.getsignal(signal.SIGTERM))
             super().answered(answers)
 
-    host = FakeHost(None, lambda _: RayBackend(lambda: ModelAsker(FakeModel()), TWO))
+    host = FakeHost(None, lambda _: RayBackend(lambda: GenerateClient(FakeModel()), TWO))
     go(demo_sweep(tmp_path, SMALL), host, watcher=Watching())
     assert heard == {"127.0.0.1"}
     assert set(handlers) == {before[1]}, "Ray's own handler of SIGTERM ends the process at once"

@@ -24,7 +24,7 @@ from vlmeval_findit.engine import ray_backend
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.engine.ray_cluster import _LOOPBACK
-from vlmeval_findit.models.model_asker import ModelAsker
+from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.sweeps.run import UnfinishedError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
@@ -107,7 +107,7 @@ def machines(cluster: Any) -> Iterator[Machines]:
     made.remove_all()
 
 
-def load(how: Mapping[str, str], marks: Path) -> ModelAsker:
+def load(how: Mapping[str, str], marks: Path) -> GenerateClient:
     """A model that does on each machine what is said of that, and writes down its calls."""
     here = ray.get_runtime_context().get_node_id()
     kind, calls = how.get(here, ""), marks / "calls"
@@ -136,7 +136,7 @@ def load(how: Mapping[str, str], marks: Path) -> ModelAsker:
             os._exit(1)
         time.sleep(SECONDS)
 
-    return ModelAsker(FakeModel(on_call))
+    return GenerateClient(FakeModel(on_call))
 
 
 def count(path: Path) -> int:

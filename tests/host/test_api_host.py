@@ -20,8 +20,8 @@ from vlmeval_findit.boxes.spaces import Space, SpaceError
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.http.spending import Budget
-from vlmeval_findit.models.model_asker import host_message
-from vlmeval_findit.models.table import find_model
+from vlmeval_findit.models.model_client import to_host_message
+from vlmeval_findit.models.model_table import find_model
 
 pytestmark = pytest.mark.host
 
@@ -132,7 +132,7 @@ def one_message() -> list[dict[str, str]]:
     from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
     from vlmeval_findit.engine.calls import prompts_of
 
-    return host_message(prompts_of(load_task(DATA)).message(0))
+    return to_host_message(prompts_of(load_task(DATA)).message(0))
 
 
 @pytest.fixture

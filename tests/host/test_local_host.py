@@ -24,7 +24,7 @@ from host_runs import (
 )
 
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.models.table import MODELS, local_names
+from vlmeval_findit.models.model_table import MODELS, local_names
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")

@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import LocalReply, LocalRunner, load_local
-from vlmeval_findit.models.table import MODELS, NANO_CHECKPOINT
+from vlmeval_findit.models.model_table import MODELS, NANO_CHECKPOINT
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -26,7 +26,7 @@ from tiny_checkpoints import build  # noqa: E402
 
 from vlmeval_findit.models.local import runner as runners  # noqa: E402
 from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
-from vlmeval_findit.models.local.logits import ChosenLogprobs  # noqa: E402
+from vlmeval_findit.models.local.logits import LogprobRecorder  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
@@ -134,7 +134,7 @@ def test_ends_of_tokens_are_those_of_longer_and_longer_texts(row: str, said: str
 
 def test_memory_does_not_grow_with_the_vocabulary() -> None:
     """Of the steps before the last nothing of the size of the vocabulary is left."""
-    chosen, seen = ChosenLogprobs(), []
+    chosen, seen = LogprobRecorder(), []
     ids = torch.zeros((2, 1), dtype=torch.long)
     for step in range(5):
         scores = torch.randn(2, 1000)

@@ -39,7 +39,7 @@ from vlmeval_findit.models.http.schema import SchemaRoot, response_format, unwra
 from vlmeval_findit.models.local import runner
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import describe, load_local, plan
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.runs.twins import constrained_twin, syntax
 
 __all__ = ["world"]

@@ -21,7 +21,7 @@ from vlmeval_findit.models.dual_encoder.encoder import (
     Padding,
     checkpoint_of,
 )
-from vlmeval_findit.models.dual_encoder.kept import FOLDER, KeptFeatures
+from vlmeval_findit.models.dual_encoder.feature_cache import FOLDER, FeatureCache
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -381,11 +381,11 @@ def test_each_content_is_made_once(tmp_path: Path) -> None:
         asked.append([*numbers])
         return np.array([[i, i + 0.5] for i in numbers], dtype=np.float32)
 
-    kept = KeptFeatures({"revision": "1"}, tmp_path)
+    kept = FeatureCache({"revision": "1"}, tmp_path)
     assert kept.of(["b", "a", "b"], make).tolist() == [[0, 0.5], [1, 1.5], [0, 0.5]]
     assert kept.of(["a", "c", "c"], make).tolist() == [[1, 1.5], [1, 1.5], [1, 1.5]]
     assert asked == [[0, 1], [1]]
-    KeptFeatures({"revision": "2"}, tmp_path).of(["a"], make)
+    FeatureCache({"revision": "2"}, tmp_path).of(["a"], make)
     assert asked[2:] == [[0]]
     assert kept.of([], make).shape == (0, 0)
     assert len(asked) == 3
@@ -395,7 +395,7 @@ def test_where_nothing_can_be_kept_features_are_made_nevertheless(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / FOLDER).write_text("a file where the folder should be")
-    kept = KeptFeatures({}, tmp_path / FOLDER / "below")
+    kept = FeatureCache({}, tmp_path / FOLDER / "below")
     assert kept.of(["a"], lambda numbers: np.ones((1, 3), np.float32)).tolist() == [[1, 1, 1]]
     assert "cannot be kept" in caplog.text
 

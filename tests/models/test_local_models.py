@@ -22,7 +22,7 @@ from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.work import CancelledError
-from vlmeval_findit.models.local.pictures import Pictures, limited
+from vlmeval_findit.models.local.images import ImageSet, limited
 from vlmeval_findit.models.local.runner import (
     LocalReply,
     LocalRunner,
@@ -31,7 +31,7 @@ from vlmeval_findit.models.local.runner import (
     plan,
     spoken,
 )
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.score import score_rows
 
@@ -128,7 +128,7 @@ def test_the_order_of_images_reaches_the_model(row: str) -> None:
     how = plan(MODELS[row], VARIANT, RunSettings())
     logits = []
     for message in ask:
-        inputs = loaded.inputs([loaded.encoder.encode(message, Pictures(how.bounds), how.bounds)])
+        inputs = loaded.inputs([loaded.encoder.encode(message, ImageSet(how.bounds), how.bounds)])
         with torch.no_grad():
             logits.append(loaded.model(**inputs).logits[0, -1])
     assert (logits[0] - logits[1]).abs().max() > 1e-3
@@ -140,7 +140,7 @@ def test_a_placeholder_in_a_text_is_refused() -> None:
     with pytest.raises(ValueError, match="1 images, but 2 times"):
         encoder.encode(
             (image(picture(320, 200)), text("Find <|image_pad|>")),
-            Pictures(how.bounds),
+            ImageSet(how.bounds),
             how.bounds,
         )
 
@@ -162,7 +162,7 @@ def test_sizes_are_those_of_the_image_features(row: str) -> None:
     assert sizes["original"] == [640, 360]
     width, height = sizes["processed"]
     how = plan(MODELS[row], VARIANT, RunSettings())
-    encoded = model._loaded.encoder.encode(message, Pictures(how.bounds), how.bounds)
+    encoded = model._loaded.encoder.encode(message, ImageSet(how.bounds), how.bounds)
     if row == "InternVL3":
         tiles = (width // 112) * (height // 112)
         assert sum(encoded.types) == 16 * (tiles + (tiles > 1))
@@ -207,7 +207,7 @@ def test_scoring_reads_the_very_size_that_qwen_was_shown(
     how = plan(MODELS["Qwen2.5-VL"], variant, RunSettings(max_pixels=max_pixels))
     encoder = ready("Qwen2.5-VL")._loaded.encoder
     message = (image(picture(*size)), text("x"))
-    (sizes,) = encoder.encode(message, Pictures(how.bounds), how.bounds).images
+    (sizes,) = encoder.encode(message, ImageSet(how.bounds), how.bounds).images
     assert reference_size(space_from(how.space), *size) == tuple(sizes["processed"])
 
 
@@ -215,7 +215,7 @@ def test_perfect_boxes_of_a_run_with_other_bounds_score_in_full() -> None:
     how = plan(MODELS["Qwen2.5-VL"], VARIANT, RunSettings(max_pixels=300_000))
     encoder = ready("Qwen2.5-VL")._loaded.encoder
     message = (image(picture(2000, 1500)), text("x"))
-    (sizes,) = encoder.encode(message, Pictures(how.bounds), how.bounds).images
+    (sizes,) = encoder.encode(message, ImageSet(how.bounds), how.bounds).images
     truth = (200.0, 300.0, 500.0, 900.0)
     w, h = sizes["processed"]
     said = [truth[0] * w / 2000, truth[1] * h / 1500, truth[2] * w / 2000, truth[3] * h / 1500]
@@ -312,7 +312,7 @@ def test_a_stop_token_ends_its_row_and_no_other() -> None:
     tokenizer = model._loaded.encoder.processor.tokenizer
     loaded = model._loaded
     how = plan(MODELS["Qwen3-VL"], VARIANT, RunSettings())
-    encoded = [loaded.encoder.encode(one, Pictures(how.bounds), how.bounds) for one in questions()]
+    encoded = [loaded.encoder.encode(one, ImageSet(how.bounds), how.bounds) for one in questions()]
     from vlmeval_findit.models.local.transformer import Decoding, generate
 
     rows = [one.ids for one in generate(loaded, encoded, Decoding(12))]

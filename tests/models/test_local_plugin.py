@@ -19,7 +19,7 @@ from recipes import recipe
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import Message, image, text
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.model_table import MODELS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -35,7 +35,7 @@ HUB = "HuggingFaceTB/SmolVLM-500M-Instruct"
 NAME, DATA = "SmolVLM-500M-hf", "FindIt_Demo_xyxy_json"
 PLAIN = """
 from vlmeval_findit.boxes.spaces import Space
-from vlmeval_findit.models.row import LocalFamily, ModelRow
+from vlmeval_findit.models.model_row import LocalFamily, ModelRow
 
 MODELS = ModelRow("Ov", "Ov", lambda question: Space("unit"), local=LocalFamily({"Ov": "a/b"}))
 """

@@ -20,11 +20,11 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.bounds import Bounds
 from vlmeval_findit.models.local.batching import BatchLimit, in_batches, is_out_of_memory
 from vlmeval_findit.models.local.device import Machine, choose
+from vlmeval_findit.models.local.images import ImageSet, ModelImage, expected_length, limited
 from vlmeval_findit.models.local.layout import Grid, ImageLayout, LayoutError, Positions
-from vlmeval_findit.models.local.pictures import Picture, Pictures, expected_length, limited
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import plan
-from vlmeval_findit.models.table import MODELS, find_model, local_names
+from vlmeval_findit.models.model_table import MODELS, find_model, local_names
 
 # --- rows -----------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ def test_stored_pixels_are_sent_whatever_exif_says(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # turn by a quarter to see it upright
     Image.new("L", (40, 30)).save(path, exif=exif)
-    picture = Pictures(Bounds()).get(str(path))
+    picture = ImageSet(Bounds()).get(str(path))
     assert picture.original == picture.sent == (40, 30)
     assert picture.pixels.mode == "RGB"
 
@@ -189,7 +189,7 @@ def test_stored_pixels_are_sent_whatever_exif_says(tmp_path: Path) -> None:
 def test_an_image_is_decoded_once_a_group(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.new("RGB", (40, 30)).save(path)
-    pictures = Pictures(Bounds())
+    pictures = ImageSet(Bounds())
     first = pictures.get(str(path))
     path.unlink()
     assert pictures.get(str(path)) is first
@@ -231,7 +231,7 @@ def test_what_is_given_goes_before_what_would_be_chosen() -> None:
 
 @pytest.mark.parametrize("layout", [Grid, Positions])
 def test_features_of_another_layout_are_an_error(layout: type[ImageLayout]) -> None:
-    shown = [Picture(Image.new("RGB", (4, 4)), (4, 4), (4, 4))]
+    shown = [ModelImage(Image.new("RGB", (4, 4)), (4, 4), (4, 4))]
     with pytest.raises(LayoutError, match="the processor returned no image_"):
         layout(SimpleNamespace(patch_size=16), Bounds(1, 2), 1).processed(shown, {})
 

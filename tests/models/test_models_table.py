@@ -6,7 +6,7 @@ import pytest
 
 from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.spaces import KINDS, Space
-from vlmeval_findit.models.table import MODELS, find_model, unknown_space
+from vlmeval_findit.models.model_table import MODELS, find_model, unknown_space
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.stored_png import png  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
 from vlmeval_findit.models.bounds import Bounds  # noqa: E402
-from vlmeval_findit.models.local.encoding import Encoder  # noqa: E402
+from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
@@ -184,13 +184,13 @@ def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
         ).last_hidden_state[0]
     family = SPEAKERS[Numbers.THOUSANDTHS].local
     assert family is not None
-    encoder = Encoder(untrained.processor, family)
+    encoder = MessageEncoder(untrained.processor, family)
     learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != IGNORED]
     at = 0
     # A row has its turns in the order of their lengths.
     for turn in sorted(lesson.turns, key=lambda turn: -length(untrained, turn)):
         message = message_of(lesson, turn.request, tmp_path)
-        alone = encoder.encode(message, encoder.pictures(Bounds()), Bounds())
+        alone = encoder.encode(message, encoder.image_set(Bounds()), Bounds())
         reply = untrained.processor.tokenizer(turn.reply, add_special_tokens=False).input_ids
         ids = torch.tensor([[*alone.ids, *reply]])
         with torch.no_grad():

@@ -26,7 +26,7 @@ pytest.importorskip("transformers")
 from training import train  # noqa: E402
 from training.evaluate import evaluate  # noqa: E402
 from training.train import read_recipe  # noqa: E402
-from vlmeval_findit.models.table import (  # noqa: E402
+from vlmeval_findit.models.model_table import (  # noqa: E402
     NANO_CHECKPOINT,
     NANO_PX,
     SHIPPED,

@@ -17,7 +17,7 @@ from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.http.chat import server_space
 from vlmeval_findit.models.local.run_settings import RunSettings
-from vlmeval_findit.models.table import MODELS, NANO, NANO_PX, SHIPPED, find_model
+from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX, SHIPPED, find_model
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.score import score_rows
 
@@ -113,15 +113,15 @@ def test_its_processor_shows_the_very_size_that_is_read(
     from PIL import Image
 
     from vlmeval_findit.core.messages import image, text
-    from vlmeval_findit.models.local.encoding import Encoder
+    from vlmeval_findit.models.local.encoding import MessageEncoder
     from vlmeval_findit.models.local.runner import plan
 
     Image.new("RGB", size).save(tmp_path / "a.png")
     how = plan(MODELS[NANO_PX], parse(SCENES), RunSettings())
     processor = transformers.AutoProcessor.from_pretrained(SHIPPED[NANO_PX])
-    encoder = Encoder(processor, how.family)
+    encoder = MessageEncoder(processor, how.family)
     message = (image(str(tmp_path / "a.png")), text("x"))
-    (sizes,) = encoder.encode(message, encoder.pictures(how.bounds), how.bounds).images
+    (sizes,) = encoder.encode(message, encoder.image_set(how.bounds), how.bounds).images
     assert reference_size(space_from(how.space), *size) == tuple(sizes["processed"])
     # Said or left to it, its bounds are the same: who serves it sees what is seen here.
     image_processor = json.loads(Path(SHIPPED[NANO_PX], "processor_config.json").read_text())

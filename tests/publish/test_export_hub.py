@@ -22,7 +22,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.identity import Answering, Identity
 from vlmeval_findit.core.run_files import CHECKSUMS
-from vlmeval_findit.models.table import NANO_CHECKPOINT
+from vlmeval_findit.models.model_table import NANO_CHECKPOINT
 from vlmeval_findit.publish.parquet import _column
 from vlmeval_findit.publish.private import Private
 from vlmeval_findit.runs.scored_run import Run

@@ -20,7 +20,7 @@ from pages import PAGES, blocks, commands
 
 from vlmeval_findit.benchmarks import is_meant, parse
 from vlmeval_findit.cli import ROOT as FINDIT
-from vlmeval_findit.models.table import find_model
+from vlmeval_findit.models.model_table import find_model
 
 RUN = [page for page, path in PAGES.items() if any(block.info == "sh" for block in blocks(path))]
 NOT_TYPED = "pip install"

@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks.findit.prompts import NAME
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import KINDS
 from vlmeval_findit.cli import COMMANDS, main
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.model_table import MODELS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")

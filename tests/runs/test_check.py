@@ -211,7 +211,7 @@ def test_a_mistake_is_said_with_its_place(
 
 BROKEN_ROWS = """
 from vlmeval_findit.boxes.representation import Representation
-from vlmeval_findit.models.row import ModelRow
+from vlmeval_findit.models.model_row import ModelRow
 from vlmeval_findit.boxes.spaces import Space
 
 REPRESENTATIONS = Representation(

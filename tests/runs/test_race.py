@@ -265,13 +265,13 @@ def test_dropped_formats_are_set_apart_by_the_leaderboard(
 
 def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:
     from vlmeval_findit.engine.backend import LocalBackend
-    from vlmeval_findit.models.model_asker import ModelAsker
+    from vlmeval_findit.models.model_client import GenerateClient
 
     loaded = []
 
-    def load() -> ModelAsker:
+    def load() -> GenerateClient:
         loaded.append(1)
-        return ModelAsker(Skilled(SKILLS))
+        return GenerateClient(Skilled(SKILLS))
 
     go(race_sweep(tmp_path), FakeHost(None, lambda _: LocalBackend(load)))
     assert len(loaded) == 2

@@ -13,7 +13,7 @@ import pytest
 from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 
 from vlmeval_findit.core.messages import PartKind
-from vlmeval_findit.models.model_asker import host_message
+from vlmeval_findit.models.model_client import to_host_message
 from vlmeval_findit.serving.processes import LocalServers
 from vlmeval_findit.serving.programs import Serving
 
@@ -105,5 +105,5 @@ def test_a_server_answers_what_the_model_answers(
         assert record["space"] == {"kind": "grid1000"}
         images = [part for part in prompts.message(row["index"]) if part.kind is PartKind.IMAGE]
         assert len(record["images"]) == len(images) > 1
-        said = expected_reply(checkpoint, host_message(prompts.message(row["index"])))
+        said = expected_reply(checkpoint, to_host_message(prompts.message(row["index"])))
         assert row["prediction"].strip() == said

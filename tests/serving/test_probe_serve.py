@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from host_runs import RUN_FINDIT, environment, require_host, run
 
-from vlmeval_findit.models.table import NANO, NANO_PX
+from vlmeval_findit.models.model_table import NANO, NANO_PX
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 

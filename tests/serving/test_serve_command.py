@@ -22,7 +22,7 @@ from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine.served import ServedModel, served_model
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.table import NANO_PX, SHIPPED
+from vlmeval_findit.models.model_table import NANO_PX, SHIPPED
 from vlmeval_findit.serving.programs import Serving
 
 DATA = "FindIt_Demo_xyxy_json"

@@ -18,7 +18,7 @@ from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.view import JournalView
 from vlmeval_findit.engine.sink import Planned
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.model_asker import ModelAsker
+from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.runs.cell_results import CellResult
 from vlmeval_findit.sweeps.config import Sweep, parse_sweep
 from vlmeval_findit.sweeps.run import run_sweep
@@ -59,7 +59,7 @@ class FakeHost:
 
     def __init__(self, model: Any, backend: Callable[[Any], Any] | None = None) -> None:
         self._model = model
-        self._backend = backend or (lambda model: LocalBackend(lambda: ModelAsker(model)))
+        self._backend = backend or (lambda model: LocalBackend(lambda: GenerateClient(model)))
 
     def check(self, entry: ModelEntry) -> None:
         pass
@@ -86,7 +86,7 @@ def everywhere(host: Any) -> dict[str, Any]:
 
 def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
     """A backend of a model object that so many threads ask at a time."""
-    return lambda model: ThreadedBackend(lambda: ModelAsker(model), threads)
+    return lambda model: ThreadedBackend(lambda: GenerateClient(model), threads)
 
 
 class Silent:

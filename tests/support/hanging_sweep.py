@@ -24,7 +24,7 @@ from paths import SUPPORT, python_path
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.engine.backend import Inference, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.servers import ServersHost
-from vlmeval_findit.models.model_asker import ModelAsker
+from vlmeval_findit.models.model_client import GenerateClient
 
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2
 
@@ -62,10 +62,10 @@ def backend(kind: str, folder: Path) -> Any:
         from vlmeval_findit.engine.ray_backend import RayBackend
 
         inference = Inference(replicas=RAY_REPLICAS, cpus=0.5)
-        return RayBackend(lambda: ModelAsker(Hanging(folder)), inference)
+        return RayBackend(lambda: GenerateClient(Hanging(folder)), inference)
     if kind == "local":
-        return LocalBackend(lambda: ModelAsker(Hanging(folder)))
-    return ThreadedBackend(lambda: ModelAsker(Hanging(folder)), THREADS)
+        return LocalBackend(lambda: GenerateClient(Hanging(folder)))
+    return ThreadedBackend(lambda: GenerateClient(Hanging(folder)), THREADS)
 
 
 class Sweep:

@@ -18,7 +18,7 @@ from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.messages import located
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.table import find_model
+from vlmeval_findit.models.model_table import find_model
 
 
 def perfect_answers(

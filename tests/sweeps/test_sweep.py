@@ -44,7 +44,7 @@ from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.writer import DiskFullError
 from vlmeval_findit.engine.servers import ServersHost
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.model_asker import ModelAsker
+from vlmeval_findit.models.model_client import GenerateClient
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +220,7 @@ def test_a_batch_that_fails_is_asked_one_by_one() -> None:
     model = Fragile(lambda number, text: (_ for _ in ()).throw(ValueError) if number == 2 else None)
     messages = tuple((text(str(at)),) for at in range(3))
     work = Work(messages, (parse("FindIt_Demo_xyxy_json"),) * 3, shares_images=False)
-    answers = ModelAsker(model).ask(work)
+    answers = GenerateClient(model).ask(work)
     assert [answer.error is None for answer in answers] == [True, False, True]
 
 

@@ -21,8 +21,8 @@ from ..core.question import Question
 from ..core.replies import Reply, recorded
 from ..core.spelling import nearest
 from ..models.http.providers.table import OPENROUTER
-from ..models.row import ModelRow
-from ..models.table import MODELS, find_model, local_names
+from ..models.model_row import ModelRow
+from ..models.model_table import MODELS, find_model, local_names
 from .given import Picture, in_memory, is_file, several
 from .prompts import custom_query
 from .questions import SpaceLike

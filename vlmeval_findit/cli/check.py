@@ -18,7 +18,7 @@ from ..core.drawing import Drawing
 from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..data.sources import published_sets
-from ..models.table import MODELS, find_model
+from ..models.model_table import MODELS, find_model
 from ..report.drawn import drawn_values
 from ..runs import benchmark_check, plugin_row_check
 from .options import PATH, Command, complete_datasets

@@ -15,8 +15,8 @@ from ..core.messages import Message, PartKind, located
 from ..core.places import image_folder
 from ..core.question import Query, Question
 from ..core.settings import Settings
-from ..models.row import LocalFamily, ModelRow
-from ..models.table import find_model
+from ..models.model_row import LocalFamily, ModelRow
+from ..models.model_table import find_model
 from .options import Command, complete_datasets, complete_models
 
 
@@ -89,11 +89,11 @@ def _checkpoint(named: str, family: LocalFamily) -> str:
 
 def _print_shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> None:
     """The text after the chat template and the sizes of each image; nothing is downloaded."""
-    from ..models.local.runner import NotHereError, shown
+    from ..models.local.runner import ProcessorMissingError, shown
 
     try:
         seen = shown(row, checkpoint, question, message)
-    except NotHereError as error:
+    except ProcessorMissingError as error:
         print(f"\nWhat it is shown cannot be said here: {error}")
         print(f"--model {row.name.replace(' ', '')}=FOLDER names a checkpoint that is here.")
         return

@@ -28,8 +28,8 @@ from ..leaderboard.board import OVERALL, TIED, Board
 from ..leaderboard.board_files import write_board
 from ..leaderboard.table import Cell, Field, FieldType, Table, Value, value
 from ..models.entry import ModelEntry
+from ..models.model_table import NANO, NANO_PX
 from ..models.options import ModelOptions
-from ..models.table import NANO, NANO_PX
 from ..runs.cell_results import CellResult
 from ..runs.format_file import BestFormats, averages
 from ..runs.scored_run import RowData

@@ -22,9 +22,9 @@ from ..models.entry import ModelEntry
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Load
+from ..models.model_table import find_model, local_names
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
-from ..models.table import find_model, local_names
 from ..sweeps.config import Sweep
 from ..sweeps.counting import Track
 from ..sweeps.dry_run import DryRun, Group, count, least_of_a_race, sweep_groups

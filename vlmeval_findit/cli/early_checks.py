@@ -28,9 +28,7 @@ from ..engine.tables import Tables
 from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
-from ..models.options import ModelOptions
-from ..models.revision import refuse_missing
-from ..models.table import (
+from ..models.model_table import (
     MODELS,
     check_settings,
     find_model,
@@ -38,6 +36,8 @@ from ..models.table import (
     local_names,
     row_of_checkpoint,
 )
+from ..models.options import ModelOptions
+from ..models.revision import refuse_missing
 from ..runs.prediction_names import recorded_file, replay_source
 from ..sweeps.config import Sweep, all_questions
 from .access import REPLAY, Access, flag_name

@@ -11,10 +11,10 @@ import click
 from ..benchmarks import baselines
 from ..benchmarks.findit.names import parse
 from ..core.command import as_called
-from ..core.places import own_models_file
+from ..core.places import custom_models_file
 from ..core.question import Question
-from ..models.row import ApiFacts, ModelRow
-from ..models.table import MODELS, known_model
+from ..models.model_row import ApiFacts, ModelRow
+from ..models.model_table import MODELS, known_model
 from .options import PATH, Command, complete_models
 from .printing import console
 
@@ -35,7 +35,7 @@ _VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
     help="Keep the models of a file: what probe --save wrote, or a list of rows.",
 )
 @click.option("--replace", is_flag=True, help="--add replaces models of the same names.")
-@click.option("--remove", metavar="NAME", help="Forget a model of your own.")
+@click.option("--remove", metavar="NAME", help="Delete a custom model.")
 def command(names: tuple[str, ...], add: Path | None, replace: bool, remove: str | None) -> int:
     """List the models whose coordinate space is known, or describe some; keep or forget your own.
 
@@ -97,16 +97,16 @@ def _describe(row: ModelRow) -> None:
 
 
 def _add(path: Path, replaces: bool) -> int:
-    from ..models.own_models import add
+    from ..models.custom_models import add
 
     for row in add(path, replaces=replaces):
         print(f"{row.name}: known to every command from now on")
-    print(f"kept in {own_models_file()}")
+    print(f"kept in {custom_models_file()}")
     return 0
 
 
 def _remove(name: str) -> int:
-    from ..models.own_models import remove
+    from ..models.custom_models import remove
 
     remove(name)
     print(f"{name}: forgotten; its runs stay; to score them again it must be back, or --force")

@@ -24,8 +24,8 @@ from ..core.spelling import nearest
 from ..data.probe.scenes import COUNT, SIZES
 from ..models.entry import ModelEntry
 from ..models.http.chat import server_space
+from ..models.model_table import MODELS, find_model, known_model
 from ..models.options import ModelOptions
-from ..models.table import MODELS, find_model, known_model
 from ..runs.open_predictions import open_predictions
 from ..sweeps.config import Sweep, read_sweep
 from .early_checks import check_amounts

@@ -34,8 +34,8 @@ from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Budget
+from ..models.model_table import check_settings, known_model
 from ..models.options import ModelOptions
-from ..models.table import check_settings, known_model
 from ..serving.processes import end
 from .access import FINDIT_ONLY, REPLAY, Access, access_of, flag_name, refuse_unused
 from .early_checks import (
@@ -93,7 +93,7 @@ class RunOptions:
     @property
     def settings(self) -> dict[str, Any]:
         """``--judge-args`` with ``--space``; a ValueError where they contradict."""
-        settings, space = judge_args(self.judge_args), self.options.said_space
+        settings, space = judge_args(self.judge_args), self.options.space_value
         if space is None:
             return settings
         if settings.get("space", space) != space:

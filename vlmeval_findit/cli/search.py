@@ -10,8 +10,8 @@ from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.grid import Table
 from ..benchmarks.findit.variant import MARKS
 from ..core.spelling import nearest
+from ..models.model_table import MODELS, find_model
 from ..models.options import ModelOptions
-from ..models.table import MODELS, find_model
 from ..runs.best_format import rule
 from ..sweeps.config import Race, search_sweep, searched
 from .early_checks import check_amounts

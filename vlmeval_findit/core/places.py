@@ -52,7 +52,7 @@ def own_datasets_file() -> Path:
 OWN_MODELS = "findit_models.yaml"
 
 
-def own_models_file() -> Path:
+def custom_models_file() -> Path:
     """Return the file of custom models; it need not exist."""
     return lmu_data_root() / OWN_MODELS
 

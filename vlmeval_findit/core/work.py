@@ -74,7 +74,7 @@ def refused_if_it_quotes(answer: Answer) -> Answer:
     return answer._replace(text="", extra=failed.as_json(), error=error)
 
 
-class Asker(Protocol):
+class ModelClient(Protocol):
     """Answers work: a model, a server, a replica elsewhere."""
 
     def ask(self, work: Work) -> list[Answer]:

@@ -16,7 +16,16 @@ from itertools import islice
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 from ..core.config import Config, Count, Number, Seconds, Wanted
-from ..core.work import Answer, Asker, Cancellable, CancelledError, Stop, Work, in_thread, said
+from ..core.work import (
+    Answer,
+    Cancellable,
+    CancelledError,
+    ModelClient,
+    Stop,
+    Work,
+    in_thread,
+    said,
+)
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
@@ -24,7 +33,7 @@ from .plan import WorkItem
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Loader = Callable[[], Asker]
+Loader = Callable[[], ModelClient]
 """Loads a model. Must be picklable: another process may call it."""
 
 
@@ -99,7 +108,7 @@ def single_calls(item: WorkItem) -> list[WorkItem]:
     return [WorkItem((call,), item.shares_images) for call in item.calls]
 
 
-def answers_of(asker: Asker, work: Work) -> tuple[Answer, ...]:
+def answers_of(asker: ModelClient, work: Work) -> tuple[Answer, ...]:
     """Return one answer per message; an exception fails them all."""
     count = len(work.messages)
     try:
@@ -113,7 +122,7 @@ def answers_of(asker: Asker, work: Work) -> tuple[Answer, ...]:
 
 
 def answers_in_turn(
-    asker: Asker, work: Work, is_stopped: Callable[[], bool]
+    asker: ModelClient, work: Work, is_stopped: Callable[[], bool]
 ) -> Iterator[tuple[Answer, ...]]:
     """Yield the answers that a model gives together; fewer after a stop.
 
@@ -148,7 +157,7 @@ class LocalBackend:
 
     def __init__(self, load: Loader) -> None:
         self._load = load
-        self._asker: Asker | None = None
+        self._asker: ModelClient | None = None
         self.capacity: Mapping[str, int] = {}
 
     async def answer(
@@ -187,7 +196,7 @@ class ThreadedBackend:
     def __init__(self, load: Loader, threads: int) -> None:
         self._load = load
         self._threads = threads
-        self._asker: Asker | None = None
+        self._asker: ModelClient | None = None
         self.capacity: Mapping[str, int] = {}
 
     async def answer(

@@ -24,9 +24,9 @@ from ..models.entry import ModelEntry
 from ..models.http.chat import ChatModel, chat_model, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.local.run_settings import RunSettings
+from ..models.model_row import LocalFamily, ModelRow
+from ..models.model_table import local_names, row_of_checkpoint
 from ..models.revision import known_revision, refuse_missing, revision_of
-from ..models.row import LocalFamily, ModelRow
-from ..models.table import local_names, row_of_checkpoint
 from ..serving.processes import LocalServers, serve
 from ..serving.programs import PROGRAMS, ServerProgram, Serving
 from .backend import Inference
@@ -72,7 +72,7 @@ class ServedModel:
             )
         template = {**self._family.template, **own.template}
         sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}
-        if self._family.keeps and self.program.filters_tokens:
+        if self._family.preserves and self.program.filters_tokens:
             sent["skip_special_tokens"] = False
         if own.temperature is not None:
             sent["temperature"] = own.temperature

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..models.entry import ON_THIS_MACHINE, ModelEntry
+from ..models.entry import LOCAL_SETTINGS, ModelEntry
 from ..models.http.batch.records import BatchKind
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.endpoints import (
@@ -77,7 +77,7 @@ class ServersHost:
                     f"checkpoint {entry.checkpoint} is of a model on this machine, and servers are "
                     "asked: say their name for it, `served`"
                 )
-            for name in ON_THIS_MACHINE:
+            for name in LOCAL_SETTINGS:
                 if name in entry.settings or name in entry.resources:
                     raise ValueError(
                         f"{name} is of a model on this machine, and a server is asked, which has "

@@ -27,9 +27,9 @@ from ..models.http.endpoint import Endpoint
 from ..models.http.endpoints import Endpoints, endpoints, lasting, provider_endpoints
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Budget
-from ..models.model_asker import HostMessage, message_from
-from ..models.prices import SaidPrices
-from ..models.table import MODELS
+from ..models.model_client import HostMessage, from_host_message
+from ..models.model_table import MODELS
+from ..models.prices import PricesField
 from .models import RecordedReply, question_of, recorded_reply
 
 
@@ -50,7 +50,7 @@ class ApiSettings(Config):
     """Limits a reply; None: the row's limit, else the question's."""
     temperature: Number | None = None
     """Of a model at OpenRouter; None: the row's."""
-    prices: SaidPrices | None = None
+    prices: PricesField | None = None
     """US dollars a million tokens sent and answered; None: the model table's."""
 
     @property
@@ -112,7 +112,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
         self, inputs: HostMessage, dataset: str | None = None
     ) -> tuple[int, str, Recorded]:
         """(0, the answer, its record), or (-1, why there is none, the record of the call)."""
-        answer = self._backend.ask(message_from(inputs), question_of(dataset))
+        answer = self._backend.ask(from_host_message(inputs), question_of(dataset))
         record = recorded(answer.extra)
         return (0, answer.text, record) if answer.error is None else (-1, answer.error, record)
 

@@ -23,8 +23,8 @@ from ..core.question import QuestionError
 from ..core.settings import NAMES, settings_from, skips_missing
 from ..core.settings import judge_args as read_judge_args
 from ..engine.calls import Cell, prompts_of, settings_of
-from ..models.model_asker import HostMessage, host_message
-from ..models.table import check_settings
+from ..models.model_client import HostMessage, to_host_message
+from ..models.model_table import check_settings
 from ..runs.results import score_row, write_score
 from ..runs.score import score_file
 from . import entries
@@ -133,7 +133,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
     def build_prompt(self, line: int | Mapping[str, Any]) -> HostMessage:
         """The interleaved message of a row, images as paths of files, as all models share it."""
         row = self.data.iloc[line] if isinstance(line, int) else line
-        return host_message(self.prompts.message(int(row["index"])))
+        return to_host_message(self.prompts.message(int(row["index"])))
 
     def dump_image(self, line: Mapping[str, Any]) -> list[str]:
         """The paths of a row's images: support shots first."""

@@ -20,8 +20,8 @@ from ..core.question import Question
 from ..core.redaction import scrubbed
 from ..engine.calls import given_key
 from ..models.http.endpoint import Endpoint
+from ..models.model_table import find_model
 from ..models.revision import known_revision
-from ..models.table import find_model
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from ..core.predictions import check_model_name, write_rows
 from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.vlmevalkit import host_version
-from ..core.work import Answer, Asker
+from ..core.work import Answer, ModelClient
 from ..engine.answering import Job, ModelStoppedError, StoppedError, answer
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
 from ..engine.cancel import cancelled_by_signals
@@ -37,7 +37,7 @@ from ..engine.journal.writer import Journal
 from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes, unanswered
 from ..engine.sink import Planned
-from ..models.model_asker import ModelAsker
+from ..models.model_client import GenerateClient
 from ..runs.cell_results import CellResult
 from .api import API_CLASSES
 from .datasets import QuestionDataset
@@ -246,8 +246,8 @@ def _make_calls(run: HostRun, model: HostModel, how: How, journal: Journal) -> N
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
     arguments = {k: v for k, v in run.entry.arguments.items() if k == "space"}
 
-    def load() -> Asker:
-        return ModelAsker(model.load(arguments))
+    def load() -> ModelClient:
+        return GenerateClient(model.load(arguments))
 
     backend: Backend = LocalBackend(load)
     if run.entry.cls in API_CLASSES:

@@ -21,10 +21,10 @@ from ..models.local.runner import (
     load_local,
     on_this_machine,
 )
-from ..models.model_asker import HostMessage, message_from
+from ..models.model_client import HostMessage, from_host_message
+from ..models.model_row import ModelRow
+from ..models.model_table import MODELS, local_names, row_of_checkpoint
 from ..models.revision import refuse_missing
-from ..models.row import ModelRow
-from ..models.table import MODELS, local_names, row_of_checkpoint
 from .entries import flag, has_flag
 from .models import FindItModel, RecordedReply, question_of, recorded_reply
 from .served import FindItServed
@@ -100,7 +100,7 @@ class FindItLocalModel(FindItModel):
 
         With ``confidences`` they record log-probabilities of their tokens.
         """
-        asked = [message_from(one) for one in messages]
+        asked = [from_host_message(one) for one in messages]
         with self._lock:
             ask = self._runner.answer_batch
             return _replies(ask(asked, question_of(dataset), confidences=confidences))
@@ -112,7 +112,7 @@ class FindItLocalModel(FindItModel):
 
         ``dataset`` is the name of any of them: they have images and frames in common.
         """
-        asked = [message_from(one) for one in messages]
+        asked = [from_host_message(one) for one in messages]
         with self._lock:
             ask = self._runner.answer_variants
             return _replies(ask(asked, question_of(dataset), confidences=confidences))

@@ -28,7 +28,7 @@ from ..core.question import Question
 from ..core.replies import Recorded
 from ..core.settings import Settings
 from ..engine.calls import prompts_of
-from ..models.model_asker import HostMessage, message_from
+from ..models.model_client import HostMessage, from_host_message
 from ..models.revision import fingerprint
 from ..runs.prediction_names import recorded_file, replay_source
 
@@ -78,7 +78,7 @@ class FindItBaseline(FindItModel):
         """The reply to a message of one of its benchmark's datasets."""
         question = question_of(dataset)
         made = baseline_for(self._name, question)
-        return recorded_reply(*made.answer(message_from(message), question))
+        return recorded_reply(*made.answer(from_host_message(message), question))
 
 
 REPLAY = "Replay"
@@ -128,7 +128,7 @@ class FindItReplay(FindItModel):
         Raises:
             PredictionError: it was not recorded.
         """
-        asked = message_from(message)
+        asked = from_host_message(message)
         replies = self._replies(question_of(dataset).name if dataset is None else dataset)
         if asked not in replies:
             raise PredictionError(f"{self._source}: no reply to this message of {dataset}")

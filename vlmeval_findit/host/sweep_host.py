@@ -14,12 +14,12 @@ from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
-from ..core.work import Asker
+from ..core.work import ModelClient
 from ..engine.backend import Backend, Inference, Loader, LocalBackend, ThreadedBackend
 from ..engine.http_backend import HttpBackend, Service
 from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
-from ..models.model_asker import ModelAsker
+from ..models.model_client import GenerateClient
 from .api import API_CLASSES
 from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
@@ -133,7 +133,7 @@ def service_of(name: str, arguments: Mapping[str, Any]) -> Service:
     return service
 
 
-def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:
+def load_model(name: str, arguments: Mapping[str, Any]) -> ModelClient:
     """Load one of VLMEvalKit's models; another process may do it.
 
     Raises:
@@ -143,4 +143,4 @@ def load_model(name: str, arguments: Mapping[str, Any]) -> Asker:
     register()
     from vlmeval.config import supported_VLM
 
-    return ModelAsker(supported_VLM[name](**arguments))
+    return GenerateClient(supported_VLM[name](**arguments))

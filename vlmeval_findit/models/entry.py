@@ -19,10 +19,10 @@ from ..core.config import (
     config_from,
 )
 from ..core.spelling import nearest
-from .described import DescribedModel
+from .custom_models import ModelDescription
 from .http.providers.table import find_provider
-from .prices import SaidPrices
-from .table import MODELS, find_model
+from .model_table import MODELS, find_model
+from .prices import PricesField
 
 
 def _known_row(name: str) -> str:
@@ -36,7 +36,7 @@ def _provider(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelEntry(DescribedModel):
+class ModelEntry(ModelDescription):
     """A model of a sweep."""
 
     like: Annotated[Name, Checked(_known_row)] | None = None
@@ -47,7 +47,7 @@ class ModelEntry(DescribedModel):
     """Who is asked, in its own protocol; None: OpenRouter, a server or this machine."""
     base_url: Name | None = field(default=None, repr=False)
     """Addresses of its servers with commas between them, or ``@FILE``; may hold a key."""
-    prices: SaidPrices | None = None
+    prices: PricesField | None = None
     """Prices, if the model table has none."""
     headers: Mapping[Text, Annotated[str, Wanted("a text", secret=True, strict=True)]] | None = (
         field(default=None, repr=False)
@@ -56,7 +56,7 @@ class ModelEntry(DescribedModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _AskedWith(Config):
+class _CallKeys(Config):
     """Keys of a model in a file that are settings or resources of it."""
 
     temperature: Number | None = None
@@ -65,7 +65,7 @@ class _AskedWith(Config):
     device: Name | None = None
 
 
-ON_THIS_MACHINE = ("dtype", "batch_size", "device")
+LOCAL_SETTINGS = ("dtype", "batch_size", "device")
 """Settings that servers do not take."""
 
 _PLACES = {
@@ -89,7 +89,7 @@ def entry_values(said: Any) -> Any:
     if not isinstance(said, Mapping) or not (keys := _PLACES.keys() & said.keys()):
         return said
     given = {key: said[key] for key in keys}
-    config_from(_AskedWith, given)
+    config_from(_CallKeys, given)
     values = {key: value for key, value in said.items() if key not in keys}
     for key, value in given.items():
         inner = values.get(_PLACES[key]) or {}

@@ -56,7 +56,7 @@ class ModelOptions:
         return [option.name for option, value in values.items() if value != option.default]
 
     @property
-    def said_space(self) -> Any:
+    def space_value(self) -> Any:
         """The coordinate space as a name or a mapping; None: not given."""
         return None if self.space is None else settings_from({"space": self.space}).space
 
@@ -95,13 +95,13 @@ class ModelOptions:
                     "on this machine"
                 )
         if self.space is not None:
-            space_from(self.said_space)
+            space_from(self.space_value)
         settings = {"temperature": self.temperature, "dtype": self.dtype}
         resources = {"batch_size": self.batch_size, "device": self.device}
         return replace(
             entry,
             like=self.like or entry.like,
-            space=self.said_space or entry.space,
+            space=self.space_value or entry.space,
             provider=provider,
             base_url=self.base_url or entry.base_url,
             prices=entry.prices if self.prices is None else prices_from(self.prices),

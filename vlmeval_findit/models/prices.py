@@ -21,7 +21,7 @@ AS_OF = "November 2026"
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class TokenPrices:
     """US dollars per million tokens."""
 
     sent: float  # prompt
@@ -71,7 +71,7 @@ class Prices:
         return (beginning * price + (sent - beginning) * self.sent) / 1e6
 
 
-def prices_from(said: str | Sequence[object]) -> Prices:
+def prices_from(said: str | Sequence[object]) -> TokenPrices:
     """Parse user-given prices: US dollars per million tokens sent and answered, no cache.
 
     >>> prices_from("0.5,2").of({"prompt": 1_000_000, "completion": 1_000_000})
@@ -89,21 +89,21 @@ def prices_from(said: str | Sequence[object]) -> Prices:
         raise ValueError(
             f"prices {said!r}: IN,OUT in US dollars a million tokens, as 0.5,2 (0 where it is free)"
         )
-    return Prices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
+    return TokenPrices(sent, answered, cached=sent, written=sent, least=0, source="given prices")
 
 
 def _said(said: Any) -> Any:
-    if isinstance(said, Prices):
+    if isinstance(said, TokenPrices):
         return said
     return prices_from(said if isinstance(said, str | list) else [said])
 
 
-SaidPrices = Annotated[Prices, Checked(_said, before=True)]
+PricesField = Annotated[TokenPrices, Checked(_said, before=True)]
 """As a file has them: ``0.5,2`` or ``[0.5, 2]``."""
 
 
-GPT_5_4 = Prices(2.5, 15.0, cached=0.25, written=2.5, least=1024)
-GPT_6_ASTRA = Prices(10.0, 50.0, cached=1.0, written=12.5, least=1024)
-SONNET_4_5 = Prices(3.0, 15.0, cached=0.3, written=3.75, least=1024)
-OPUS_5_5 = Prices(4.0, 20.0, cached=0.2, written=5.0, least=1024)
-GEMINI_2_5_FLASH = Prices(0.3, 2.5, cached=0.03, written=0.3, least=2048)
+GPT_5_4 = TokenPrices(2.5, 15.0, cached=0.25, written=2.5, least=1024)
+GPT_6_ASTRA = TokenPrices(10.0, 50.0, cached=1.0, written=12.5, least=1024)
+SONNET_4_5 = TokenPrices(3.0, 15.0, cached=0.3, written=3.75, least=1024)
+OPUS_5_5 = TokenPrices(4.0, 20.0, cached=0.2, written=5.0, least=1024)
+GEMINI_2_5_FLASH = TokenPrices(0.3, 2.5, cached=0.03, written=0.3, least=2048)

@@ -4,7 +4,7 @@ HR-InsDet asks a thousand questions about 40 to 120 scenes of 8192x6144 pixels: 
 run decodes each up to two dozen times. The cache is bounded (least recently used goes first) and
 safe to share between processes.
 
-:func:`make` makes what servers are sent; for local processors see :mod:`.local.large_pictures`.
+:func:`make` makes what servers are sent; for local processors see :mod:`.local.large_images`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from ..leaderboard.board import boards
 from ..leaderboard.board_tables import runs_table
 from ..leaderboard.notes import remarks
 from ..leaderboard.render import md, to_markdown
-from ..models.table import SHIPPED, find_model
+from ..models.model_table import SHIPPED, find_model
 from ..runs.scored_run import Run
 
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}

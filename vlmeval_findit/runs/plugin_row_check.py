@@ -25,7 +25,7 @@ from ..core.image_files import header
 from ..core.messages import located
 from ..core.places import image_folder
 from ..data.sources import DataSource
-from ..models.row import ModelRow
+from ..models.model_row import ModelRow
 from .benchmark_check import Finding, Findings
 
 # --- a model --------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def check_model(row: ModelRow, checkpoint: str | None, name: str, indexes: int =
         return
     bounds = row.local.bounds(task.question).as_dict()
     yield Finding(f"image bounds: {bounds or 'the checkpoint decides'}")
-    from ..models.local.runner import NotHereError, shown
+    from ..models.local.runner import ProcessorMissingError, shown
 
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     folder = image_folder(task.question.images).path
@@ -53,7 +53,7 @@ def check_model(row: ModelRow, checkpoint: str | None, name: str, indexes: int =
         asked = benchmark.prompts()[0].message(task.queries[index], task.question)
         try:
             seen = shown(row, checkpoint, task.question, located(asked, folder))
-        except NotHereError as error:
+        except ProcessorMissingError as error:
             yield Finding(f"its processor was not tried: {error}; NAME=FOLDER names one that is")
             return
         sizes = [dict(image) for image in seen.images]

@@ -15,7 +15,7 @@ from ..core.plugins import Group, Table
 from ..core.question import Question
 from ..data.sources import SOURCES
 from ..models.http.providers.table import PROVIDERS
-from ..models.table import MODELS
+from ..models.model_table import MODELS
 
 
 def plugin_tables() -> Mapping[Group, Table[Any]]:

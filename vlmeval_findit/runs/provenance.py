@@ -20,7 +20,7 @@ from ..core.metric import is_sliced
 from ..core.question import Question
 from ..core.run_files import Shape, checked, read_json
 from ..core.scored_row import ScoredRow
-from ..models.table import find_model
+from ..models.model_table import find_model
 from .plugins import plugins_used
 from .score import RunScore
 

@@ -44,7 +44,7 @@ from ..core.yaml_text import YamlText
 from ..engine.backend import Inference
 from ..models.entry import ModelEntry, entry_values
 from ..models.http.batch.records import BatchKind
-from ..models.table import MODELS, find_model
+from ..models.model_table import MODELS, find_model
 from ..runs.format_file import BestFormats
 from ..serving.programs import Serving
 

@@ -25,7 +25,7 @@ from ..engine.journal.view import JournalView
 from ..models.http.chat import ChatModel
 from ..models.http.images import ImageRule, SentImage, WantedImage, pieces, wanted_images
 from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
-from ..models.prices import Prices
+from ..models.prices import TokenPrices
 
 Array = npt.NDArray[Any]
 
@@ -248,7 +248,9 @@ class Weighing:
         return sum(map(len, pieces(asked.body, asked.images)))
 
 
-def _usd_in(sent: Array, beginning: Array, later: Array, several: Array, prices: Prices) -> float:
+def _usd_in(
+    sent: Array, beginning: Array, later: Array, several: Array, prices: TokenPrices
+) -> float:
     """Return US dollars for prompts; only the first of several calls over images writes to the
     cache.
     """

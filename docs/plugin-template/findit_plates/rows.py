@@ -2,7 +2,7 @@
 
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.spaces import Kind, Space
-from vlmeval_findit.models.row import ModelRow
+from vlmeval_findit.models.model_row import ModelRow
 
 
 def _of_the_longer_side(size, space):

@@ -23,7 +23,7 @@ from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED, Recorded
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings, SettingsError, settings_from
-from vlmeval_findit.models.table import check_settings
+from vlmeval_findit.models.model_table import check_settings
 from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import RunScore, score_file

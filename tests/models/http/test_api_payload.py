@@ -20,9 +20,9 @@ from vlmeval_findit.core.messages import Part, image, located, reference, text
 from vlmeval_findit.engine.calls import Images
 from vlmeval_findit.models.http.chat import chat_model, server_name, server_space
 from vlmeval_findit.models.http.images import as_they_are, for_provider, wanted_images
-from vlmeval_findit.models.model_asker import host_message, message_from
+from vlmeval_findit.models.model_client import from_host_message, to_host_message
+from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.models.scene_cache import JPEG_QUALITY
-from vlmeval_findit.models.table import find_model
 
 PASCAL = parse("FindIt_Pascal_xyxy_json")
 SCENES = parse("FindIt_HRInsDet_hard_xyxy_json")
@@ -156,7 +156,7 @@ def test_reference_images_are_known_whatever_the_number_of_frames(
     for name in support + images:
         picture(tmp_path, name, (300, 30))
     query = Query(0, "cup", 300, 30, images, Truth((), ()), support=support)
-    message = message_from(host_message(located(prompts.message(query, VIDEO), tmp_path)))
+    message = from_host_message(to_host_message(located(prompts.message(query, VIDEO), tmp_path)))
     wanted = wanted_images(message, Space("grid1000", scene_max_size=100), as_they_are)
     assert [image.encoded().sent for image in wanted] == [(300, 30)] * shots + [(100, 10)] * frames
     found = read(full_image(message, VIDEO)[0], VIDEO.reply)

@@ -16,7 +16,7 @@ from vlmeval_findit.engine.http_backend import Service
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget, SpendingError
-from vlmeval_findit.models.prices import Prices, prices_from
+from vlmeval_findit.models.prices import TokenPrices, prices_from
 
 
 def spend(budget: Budget, cost: float | None) -> bool:
@@ -120,7 +120,7 @@ def test_a_limit_holds_with_many_calls_at_once() -> None:
 
 
 def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
-    prices = Prices(1.0, 1000.0, cached=1.0, written=1.0, least=0)
+    prices = TokenPrices(1.0, 1000.0, cached=1.0, written=1.0, least=0)
     model = replace(chat_model("Qwen3-VL"), prices=prices)
     budget = Budget(5.0)
     with ChatServer(in_turn(NEVER)) as server:

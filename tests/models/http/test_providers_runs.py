@@ -31,7 +31,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.boxes.spaces import reference_size
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.http.providers import table
-from vlmeval_findit.models.table import find_model
+from vlmeval_findit.models.model_table import find_model
 
 DATA = "FindIt_Demo_xyxy_json"
 

@@ -20,7 +20,7 @@ from vlmeval_findit.core.replies import (
 )
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.http.logprobs import LogprobsError, refuses_logprobs, reply_logprobs
-from vlmeval_findit.models.kept_tokens import answer_span, ends_of_bytes, ends_of_ids
+from vlmeval_findit.models.reply_tokens import answer_span, byte_ends, id_ends
 
 # --- the record -----------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ def test_pieces_of_bytes_end_at_characters(text: str, data: st.DataObject) -> No
     whole = text.encode("utf-8", "replace")
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)))))
     pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    said, ends = ends_of_bytes(pieces)
+    said, ends = byte_ends(pieces)
     assert said == whole.decode()
     assert ends[-1] == len(said)
     assert list(ends) == [len(whole[:at].decode("utf-8", "ignore")) for at in (*cuts, len(whole))]
@@ -88,7 +88,7 @@ def test_tokens_that_are_written_otherwise_at_the_beginning() -> None:
     def decode(ids: Any) -> str:
         return "".join(words[i] for i in ids).removeprefix(" ")
 
-    assert ends_of_ids([0, 1, 2, 3], decode, lambda i: decode([i])) == (1, 5, 7, 8)
+    assert id_ends([0, 1, 2, 3], decode, lambda i: decode([i])) == (1, 5, 7, 8)
 
 
 # --- what services send ---------------------------------------------------------------------------

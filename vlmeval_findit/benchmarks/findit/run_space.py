@@ -11,8 +11,8 @@ from ...boxes.spaces import Space, SpaceError, space_from
 from ...core.identity import GIVEN, SPACE, Contradiction, Described, Identity
 from ...core.replies import Replies
 from ...core.settings import Settings
-from ...models.row import ModelRow
-from ...models.table import MODELS, check_settings, find_model, known_model, unknown_space
+from ...models.model_row import ModelRow
+from ...models.model_table import MODELS, check_settings, find_model, known_model, unknown_space
 from .variant import Variant
 
 

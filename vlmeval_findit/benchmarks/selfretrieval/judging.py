@@ -19,7 +19,7 @@ from ...core.benchmark import Scorer
 from ...core.command import missing
 from ...core.settings import Settings, SettingsError
 from ...core.spelling import nearest
-from ...models.dual_encoder.encoder import ENCODERS, Encoder, EncoderError, Padding
+from ...models.dual_encoder.encoder import ENCODERS, DualEncoder, EncoderError, Padding
 from .captions import Captions, Said
 from .pairs import SETS, Both, Pair, Side
 
@@ -117,7 +117,7 @@ RankingResult = Both[JudgedCaption]  # a pair
 
 
 def judge(
-    pairs: Sequence[Pair], captions: Sequence[Captions], folder: Path, encoder: Encoder
+    pairs: Sequence[Pair], captions: Sequence[Captions], folder: Path, encoder: DualEncoder
 ) -> list[RankingResult]:
     """Judge for each pair, in order, whether its captions are nearer their own image.
 
@@ -198,7 +198,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1)
-def loaded(name: str) -> Encoder:
+def loaded(name: str) -> DualEncoder:
     """Load an encoder by name, or raise EncoderError; the last one is cached."""
     try:
         # Imported here because it needs torch.
@@ -211,7 +211,7 @@ def loaded(name: str) -> Encoder:
         raise EncoderError(f"encoder {name}: {error}") from error
 
 
-def scorer_of(encoder: Encoder, source: str) -> Scorer:
+def scorer_of(encoder: DualEncoder, source: str) -> Scorer:
     """Describe an encoder that ``source`` chose."""
     facts = dict(encoder.facts)
     name, padding = facts.pop(_NAME), facts.pop(_PADDING, _PADDING)

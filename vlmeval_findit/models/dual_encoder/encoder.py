@@ -41,7 +41,7 @@ class TextFeatures(NamedTuple):
     cut: tuple[bool, ...]  # whether each caption was cut
 
 
-class Encoder(Protocol):
+class DualEncoder(Protocol):
     """A dual encoder."""
 
     @property

@@ -22,7 +22,7 @@ from ...core.image_files import decode
 from ..revision import known_revision, refuse_missing, revision_of
 from .encoder import (
     UNPADDED_TOKENS,
-    Encoder,
+    DualEncoder,
     EncoderError,
     Padding,
     TextFeatures,
@@ -30,7 +30,7 @@ from .encoder import (
     checkpoint_of,
     identifier_of,
 )
-from .kept import KeptFeatures
+from .feature_cache import FeatureCache
 
 _Item = TypeVar("_Item")
 
@@ -170,7 +170,7 @@ def _revision(checkpoint: str) -> str:
         raise EncoderError(f"{checkpoint}: cannot be found on the hub or here: {error}") from error
 
 
-def named_encoder(name: str) -> Encoder:
+def named_encoder(name: str) -> DualEncoder:
     """Return a dual encoder by name in ENCODERS, at the hub, or by folder; raises as Towers.
 
     Weights are loaded when a feature is not in the cache.
@@ -188,14 +188,14 @@ class _NamedEncoder:
 
     def images(self, paths: Sequence[Path]) -> Vectors:
         contents = [file_sha256(path) for path in paths]
-        kept = KeptFeatures({**self._towers.facts, "of": "image"})
+        kept = FeatureCache({**self._towers.facts, "of": "image"})
         return kept.of(contents, lambda numbers: self._towers.images([paths[i] for i in numbers]))
 
     def texts(self, captions: Sequence[str], padding: Padding) -> TextFeatures:
         # Tokenizers refuse lone surrogates, which a reply may have.
         captions = [caption.encode("utf-8", "replace").decode() for caption in captions]
         contents = [sha256_of(caption.encode()) for caption in captions]
-        kept = KeptFeatures({**self._towers.facts, "of": "text", "padding": padding.value})
+        kept = FeatureCache({**self._towers.facts, "of": "text", "padding": padding.value})
         vectors = kept.of(
             contents, lambda numbers: self._towers.texts([captions[i] for i in numbers], padding)
         )

@@ -15,9 +15,9 @@ from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.settings import settings_from
 from ...core.spelling import nearest
-from ..prices import Prices
-from ..row import ApiFacts, ModelRow
-from ..table import MODELS, find_model, how_to_say_space, known_model, unknown_space
+from ..model_row import ApiFacts, ModelRow
+from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
+from ..prices import TokenPrices
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .images import (
@@ -52,7 +52,7 @@ class ChatModel:
     provider: str = ""  # asked in its own protocol; empty: servers
     limit: int | None = None  # of a reply's tokens; None: the question's
     schema_root: SchemaRoot | None = SchemaRoot.LIST  # supported schemas; None: none
-    prices: Prices | None = None  # if the service does not state costs
+    prices: TokenPrices | None = None  # if the service does not state costs
     by_question: Callable[[Question], Mapping[str, Any]] | None = None  # further fields
 
     @property
@@ -315,7 +315,7 @@ def own_name(provider: str, name: str, served: str | None) -> str:
 
 
 def _names_at(facts: ApiFacts | None) -> Mapping[str, str]:
-    return {OPENROUTER: facts.identifier, **facts.own_names} if facts else {}
+    return {OPENROUTER: facts.identifier, **facts.provider_names} if facts else {}
 
 
 def served_as(model: str) -> str:
@@ -355,7 +355,7 @@ def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[
             value = f'{{"kind": "smart_resize", "min_pixels": …, "max_pixels": …{factor}}}'
             raise SpaceError(
                 f"{model} answers in pixels after its processor's resize, whose bounds are the "
-                f"server's. Say them: {how_to_say_space(value)}"
+                f"server's. Say them: {space_options(value)}"
             )
         return space
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core.redaction import of_whole_characters, quoted
 from ...core.replies import TokenLogprobs, split_thought
-from ..prices import Prices
+from ..prices import TokenPrices
 from .logprobs import LogprobsError, reply_logprobs
 
 RETRIED = frozenset({408, 429})  # statuses below 500 that may pass when repeated
@@ -73,7 +73,7 @@ class Completion:
     token_logprobs: TokenLogprobs | None = None
     no_logprobs: str = ""  # why they are missing though requested
 
-    def priced(self, prices: Prices | None, share: float = 1.0) -> Completion:
+    def priced(self, prices: TokenPrices | None, share: float = 1.0) -> Completion:
         """Add the cost by a share of ``prices``, if the service states none."""
         if prices is None or self.cost is not None or (cost := prices.of(self.tokens)) is None:
             return self

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.replies import LEAST, TokenLogprobs
-from ..kept_tokens import SaidTokens, answer_span, ends_of_bytes, kept_tokens
+from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, kept_tokens
 
 # llama.cpp gives none without top_logprobs.
 FIELDS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 1}
@@ -33,7 +33,7 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     ``content`` is its text, with the thought.
     """
     entries = _entries(choice)
-    said, ends = ends_of_bytes(map(_bytes, entries))
+    said, ends = byte_ends(map(_bytes, entries))
     span, end = answer_span(content), len(content)
     if not said.startswith(content):
         # vLLM and llama.cpp remove the thought from the text, but not its tokens.
@@ -48,8 +48,8 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     last = said[begins:]
     # vLLM includes the token that ended the reply.
     if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
-        return kept_tokens(SaidTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
-    return kept_tokens(SaidTokens(ends, logprobs), span)
+        return kept_tokens(GeneratedTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
+    return kept_tokens(GeneratedTokens(ends, logprobs), span)
 
 
 def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -17,12 +17,12 @@ import torch
 
 from ...core.messages import Message, PartKind
 from ..bounds import Bounds
-from ..kept_tokens import ends_of_ids
-from ..row import LocalFamily
-from .large_pictures import RAW, LargePictures
+from ..model_row import LocalFamily
+from ..reply_tokens import id_ends
+from .images import ImageSet, ModelImage
+from .large_images import RAW, LargeImages
 from .layout import ImageLayout
 from .logits import grammar_tokenizer
-from .pictures import Picture, Pictures
 
 _TOKEN_KEYS = ("input_ids", "attention_mask", "mm_token_type_ids")
 """A processor's outputs per token; the others are per image, patch or tile."""
@@ -39,7 +39,7 @@ class Encoded:
     images: tuple[Mapping[str, Any], ...]  # records of sizes
 
 
-class Encoder:
+class MessageEncoder:
     """A transformers processor with a family's options; ``switches`` override its template's."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Encoder:
         )
         return text
 
-    def encode(self, message: Message, pictures: Pictures, bounds: Bounds) -> Encoded:
+    def encode(self, message: Message, images: ImageSet, bounds: Bounds) -> Encoded:
         """Encode one message.
 
         Raises:
@@ -76,7 +76,7 @@ class Encoder:
             ValueError: the text has more or fewer placeholders than images.
         """
         text = self.chat(message)
-        shown = pictures_of(message, pictures)
+        shown = images_of(message, images)
         self._check_places(text, len(shown))
         layout = self._layout(bounds)
         inputs = self._inputs(text, shown, layout)
@@ -89,12 +89,12 @@ class Encoder:
             images=layout.records(shown, inputs),
         )
 
-    def pictures(self, bounds: Bounds) -> Pictures:
+    def image_set(self, bounds: Bounds) -> ImageSet:
         """Return the images of a group of queries within bounds; large ones are cached."""
         layout = self._layout(bounds)
         raw = partial(self._inputs, self._placeholder, layout=layout, more=RAW)
-        large = LargePictures(layout, lambda picture: raw([picture]), type(self.processor))
-        return Pictures(bounds, large.get)
+        large = LargeImages(layout, lambda image: raw([image]), type(self.processor))
+        return ImageSet(bounds, large.get)
 
     def encode_like(self, first: Encoded, message: Message) -> Encoded | None:
         """Encode a message that differs from another only after its last image, else None."""
@@ -114,7 +114,7 @@ class Encoder:
     def ends(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return where each token ends in a reply's text (:meth:`decode`), in characters."""
         shown = [i for i in ids if i not in self._hidden]
-        ends = iter(ends_of_ids(shown, self._text, self._alone))
+        ends = iter(id_ends(shown, self._text, self._alone))
         # A hidden token ends where the previous one does.
         return tuple(accumulate((0 if i in self._hidden else next(ends) for i in ids), max))
 
@@ -123,7 +123,7 @@ class Encoder:
         tokenizer = self.processor.tokenizer
         added = tokenizer.added_tokens_decoder
         special = {i for i, token in added.items() if token.special} | {*tokenizer.all_special_ids}
-        kept = {i for i, token in added.items() if token.content in self.family.kept_tokens}
+        kept = {i for i, token in added.items() if token.content in self.family.preserved_tokens}
         return frozenset(special - kept)
 
     def _text(self, ids: Sequence[int]) -> str:
@@ -156,17 +156,17 @@ class Encoder:
     def _inputs(
         self,
         text: str,
-        shown: Sequence[Picture],
+        shown: Sequence[ModelImage],
         layout: ImageLayout,
         more: Mapping[str, Any] = MappingProxyType({}),
     ) -> Mapping[str, Any]:
         inputs = self.processor(
             text=[text],
-            images=[[picture.pixels for picture in shown]] if shown else None,
+            images=[[image.pixels for image in shown]] if shown else None,
             images_kwargs={**layout.as_arguments(), **more},
             return_tensors="pt",
         )
-        if all(picture.thumbnail is None for picture in shown):
+        if all(image.thumbnail is None for image in shown):
             return inputs  # type: ignore[no-any-return]
         return layout.with_thumbnails(inputs, shown, more)
 
@@ -189,12 +189,12 @@ class Encoder:
         return tuple(int(i == self.processor.image_token_id) for i in ids)
 
 
-def pictures_of(message: Message, pictures: Pictures) -> list[Picture]:
+def images_of(message: Message, images: ImageSet) -> list[ModelImage]:
     """Return the images of a message in order."""
-    return [pictures.get(part.value) for part in message if part.kind is PartKind.IMAGE]
+    return [images.get(part.value) for part in message if part.kind is PartKind.IMAGE]
 
 
-def collate(batch: Sequence[Encoded], encoder: Encoder, device: Any) -> dict[str, Any]:
+def collate(batch: Sequence[Encoded], encoder: MessageEncoder, device: Any) -> dict[str, Any]:
     """Batch queries, padded on the left: tensors of shape (queries, tokens), and all images."""
     inputs = token_rows(batch, encoder)
     if encoder.gives_types:
@@ -205,7 +205,7 @@ def collate(batch: Sequence[Encoded], encoder: Encoder, device: Any) -> dict[str
     return {key: value.to(device) for key, value in inputs.items()}
 
 
-def token_rows(batch: Sequence[Encoded], encoder: Encoder) -> dict[str, Any]:
+def token_rows(batch: Sequence[Encoded], encoder: MessageEncoder) -> dict[str, Any]:
     """Return the token ids of a batch, padded on the left, and their attention mask."""
     return {
         "input_ids": _padded([one.ids for one in batch], encoder.pad_id),

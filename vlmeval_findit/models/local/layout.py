@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from ..bounds import Bounds
-    from .pictures import Picture
+    from .images import ModelImage
 
 Features = Mapping[str, Any]
 """What a processor returns."""
@@ -32,7 +32,7 @@ class ImageLayout:
     Args:
         image_processor: of transformers.
         bounds: of a run.
-        counted: times its areas count a pixel (:class:`..row.LocalFamily`).
+        counted: times its areas count a pixel (:class:`..model_row.LocalFamily`).
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()
@@ -48,7 +48,7 @@ class ImageLayout:
         return {}
 
     def records(
-        self, shown: Sequence[Picture], features: Features
+        self, shown: Sequence[ModelImage], features: Features
     ) -> tuple[Mapping[str, Any], ...]:
         """Return each image's size as stored, as sent and as processed, and the bounds."""
         if not shown:
@@ -65,7 +65,7 @@ class ImageLayout:
         """Return the bounds, completed with the processor's defaults."""
         return {}
 
-    def processed(self, shown: Sequence[Picture], features: Features) -> Sequence[Size] | None:
+    def processed(self, shown: Sequence[ModelImage], features: Features) -> Sequence[Size] | None:
         """Return the size of every image after the processor; None if unknown."""
         return None
 
@@ -77,7 +77,7 @@ class ImageLayout:
         raise LayoutError(f"{type(self).__name__} does not say how features become pixels")
 
     def with_thumbnails(
-        self, features: Features, shown: Sequence[Picture], more: Mapping[str, Any]
+        self, features: Features, shown: Sequence[ModelImage], more: Mapping[str, Any]
     ) -> Features:
         """Insert the features of stored thumbnails; ``more`` are processor options."""
         return features
@@ -112,7 +112,7 @@ class Grid(ImageLayout):
     def in_force(self) -> dict[str, Any]:
         return self.bounds.overridden(self._area).as_dict()
 
-    def processed(self, shown: Sequence[Picture], features: Features) -> Sequence[Size]:
+    def processed(self, shown: Sequence[ModelImage], features: Features) -> Sequence[Size]:
         side = self.image_processor.patch_size
         return [(w * side, h * side) for _, h, w in _of(features, "image_grid_thw").tolist()]
 
@@ -131,7 +131,7 @@ class Positions(ImageLayout):
     def in_force(self) -> dict[str, Any]:
         return {"soft_tokens": self.image_processor.max_soft_tokens}
 
-    def processed(self, shown: Sequence[Picture], features: Features) -> Sequence[Size]:
+    def processed(self, shown: Sequence[ModelImage], features: Features) -> Sequence[Size]:
         side = self.image_processor.patch_size
         last = _of(features, "image_position_ids").amax(dim=1).tolist()
         return [((x + 1) * side, (y + 1) * side) for x, y in last]
@@ -157,10 +157,10 @@ class Tiles(ImageLayout):
     def in_force(self) -> dict[str, Any]:
         return self.bounds.overridden({"patches": self._patches}).as_dict()
 
-    def processed(self, shown: Sequence[Picture], features: Features) -> Sequence[Size]:
+    def processed(self, shown: Sequence[ModelImage], features: Features) -> Sequence[Size]:
         """Return the sizes of the tiled canvases, which features do not have."""
         height, width = self._tile
-        grids = [self._canvas(picture.sent) for picture in shown]
+        grids = [self._canvas(image.sent) for image in shown]
         return [(columns * width, rows * height) for columns, rows in grids]
 
     def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
@@ -172,16 +172,16 @@ class Tiles(ImageLayout):
         return pixels, values[-1].permute(1, 2, 0) if len(values) > columns * rows else None
 
     def with_thumbnails(
-        self, features: Features, shown: Sequence[Picture], more: Mapping[str, Any]
+        self, features: Features, shown: Sequence[ModelImage], more: Mapping[str, Any]
     ) -> Features:
         """Replace thumbnails by stored ones: one made of a resized image would differ."""
         grids = [columns * rows for columns, rows in (self._canvas(one.sent) for one in shown)]
         # A thumbnail follows its tiles, if there are several.
         ends = accumulate(tiles + (tiles > 1) for tiles in grids)
-        for picture, end in zip(shown, ends, strict=True):
-            if picture.thumbnail is not None:
+        for image, end in zip(shown, ends, strict=True):
+            if image.thumbnail is not None:
                 made = self.image_processor(
-                    images=[picture.thumbnail], crop_to_patches=False, return_tensors="pt", **more
+                    images=[image.thumbnail], crop_to_patches=False, return_tensors="pt", **more
                 )
                 features["pixel_values"][end - 1] = made["pixel_values"][0]
         return features

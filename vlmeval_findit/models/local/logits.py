@@ -39,7 +39,7 @@ def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> 
         ) from None
 
 
-class HeldTo:
+class SchemaMask:
     """Masks all tokens with which a reply could not fit a schema.
 
     ``tokenizer`` makes :func:`grammar_tokenizer` for a width of logits; ``prompt`` is the prompt's
@@ -94,7 +94,7 @@ def _allowed(matcher: Any, width: int, stops: Sequence[int]) -> NDArray[np.bool_
     return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)
 
 
-class ChosenLogprobs:
+class LogprobRecorder:
     """Records the log-probabilities of chosen tokens, and changes no logits.
 
     A step's token is known only in the next one, so it holds the logits of one step and one number
@@ -107,7 +107,7 @@ class ChosenLogprobs:
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Record a step's 32-bit logits (rows, vocabulary) and return them; ``input_ids`` as in
-        HeldTo.
+        SchemaMask.
         """
         self._note(input_ids[:, -1])
         # On a CPU half the time of logsumexp, and safe from masking in place.

@@ -18,16 +18,16 @@ from ...core.question import Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
 from ...core.spelling import nearest
 from ..bounds import Bounds, space_within
-from ..kept_tokens import SaidTokens, spoken_tokens
+from ..model_row import LocalFamily, ModelRow
+from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import known_revision
-from ..row import LocalFamily, ModelRow
 from .batching import BatchLimit, in_batches, is_out_of_memory
 from .device import Placement, first_try
-from .pictures import Pictures, expected_length
+from .images import ImageSet, expected_length
 from .run_settings import RunSettings
 
 if TYPE_CHECKING:
-    from .encoding import Encoded, Encoder
+    from .encoding import Encoded, MessageEncoder
 
 log = logging.getLogger(__name__)
 
@@ -232,7 +232,7 @@ class LocalRunner:
         if not messages or not all(_paths(one) == _paths(messages[0]) for one in messages):
             return []
         try:
-            first = encoder.encode(messages[0], encoder.pictures(how.bounds), how.bounds)
+            first = encoder.encode(messages[0], encoder.image_set(how.bounds), how.bounds)
         except OSError:
             return []
         others = [encoder.encode_like(first, message) for message in messages[1:]]
@@ -241,12 +241,12 @@ class LocalRunner:
     def _answer(self, batch: Sequence[Message], how: GenerationPlan) -> list[LocalReply]:
         from .transformer import generate
 
-        pictures = self._loaded.encoder.pictures(how.bounds)
+        images = self._loaded.encoder.image_set(how.bounds)
         encoded: dict[int, Any] = {}
         answers: dict[int, LocalReply] = {}
         for at, message in enumerate(batch):
             try:
-                encoded[at] = self._loaded.encoder.encode(message, pictures, how.bounds)
+                encoded[at] = self._loaded.encoder.encode(message, images, how.bounds)
             except OSError as error:
                 answers[at] = failed_answer(f"{type(error).__name__}: {error}", how)
         asked = list(encoded.values())
@@ -263,10 +263,10 @@ class LocalRunner:
         return Decoding(how.limit, how.schema, how.confidences, self._told, temperature)
 
     def _answered(self, one: Any, new: Any, how: GenerationPlan) -> LocalReply:
-        from .transformer import said_tokens
+        from .transformer import generated_tokens
 
         encoder = self._loaded.encoder
-        text, said = encoder.decode(new.ids), said_tokens(new, encoder)
+        text, said = encoder.decode(new.ids), generated_tokens(new, encoder)
         tokens = {"prompt": len(one.ids), "reply": len(new.ids)}
         return spoken(how, one.text, text, new.finish_reason, one.images, tokens, self._who, said)
 
@@ -279,7 +279,7 @@ def spoken(
     images: Sequence[Any],
     tokens: dict[str, int],
     who: dict[str, str],
-    its_tokens: SaidTokens | None = None,
+    its_tokens: GeneratedTokens | None = None,
 ) -> LocalReply:
     """Return a reply without its thought, and its record."""
     marks = how.family.thought
@@ -295,7 +295,7 @@ def spoken(
             ends_in_thought=said.ends_inside,
             tokens=tokens,
             model=who,
-            token_logprobs=its_tokens and spoken_tokens(its_tokens, opened, text),
+            token_logprobs=its_tokens and answer_tokens(its_tokens, opened, text),
         ),
     )
 
@@ -327,36 +327,36 @@ def free_memory() -> None:
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
     """Load a checkpoint for this machine; OSError if it does not exist."""
     from .device import choose, this_machine
-    from .encoding import Encoder
+    from .encoding import MessageEncoder
     from .transformer import load, load_processor
 
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
     placement = choose(this_machine(), settings.device, settings.dtype, settings.attention)
     processor = load_processor(checkpoint, settings.revision)
-    encoder = Encoder(processor, row.local, settings.template)
+    encoder = MessageEncoder(processor, row.local, settings.template)
     loaded = load(checkpoint, encoder, placement, settings.revision)
     return LocalRunner(loaded, row, settings, checkpoint, placement)
 
 
-class NotHereError(ValueError):
+class ProcessorMissingError(ValueError):
     """The processor, or what it needs, is not on this machine."""
 
 
 def shown(row: ModelRow, checkpoint: str, question: Question, message: Message) -> Encoded:
     """Encode a message (images as file paths) as the model would get it; download nothing.
 
-    Raises NotHereError without the processor, OSError for an unreadable image.
+    Raises ProcessorMissingError without the processor, OSError for an unreadable image.
     """
     how = plan(row, question, RunSettings())
-    return _encoder(how.family, checkpoint).encode(message, Pictures(how.bounds), how.bounds)
+    return _encoder(how.family, checkpoint).encode(message, ImageSet(how.bounds), how.bounds)
 
 
-def _encoder(family: LocalFamily, checkpoint: str) -> Encoder:
+def _encoder(family: LocalFamily, checkpoint: str) -> MessageEncoder:
     try:
-        from .encoding import Encoder
+        from .encoding import MessageEncoder
         from .transformer import load_processor
 
-        return Encoder(load_processor(checkpoint, local_files_only=True), family)
+        return MessageEncoder(load_processor(checkpoint, local_files_only=True), family)
     except (ImportError, OSError) as error:
-        raise NotHereError(f"{checkpoint}: {str(error).splitlines()[0]}") from None
+        raise ProcessorMissingError(f"{checkpoint}: {str(error).splitlines()[0]}") from None

@@ -12,11 +12,11 @@ import torch
 from transformers import StoppingCriteria, StoppingCriteriaList
 
 from ...core.work import CancelledError
-from ..kept_tokens import SaidTokens
+from ..reply_tokens import GeneratedTokens
 from ..revision import revision_of
 from .device import Placement
-from .encoding import Encoded, Encoder, collate
-from .logits import ChosenLogprobs, HeldTo
+from .encoding import Encoded, MessageEncoder, collate
+from .logits import LogprobRecorder, SchemaMask
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Loaded:
     """A model with its processor, and the revisions of both."""
 
     model: Any
-    encoder: Encoder
+    encoder: MessageEncoder
     revision: str
     processor_revision: str
 
@@ -62,7 +62,7 @@ def load_processor(checkpoint: str, revision: str | None = None, **where: Any) -
 
 
 def load(
-    checkpoint: str, encoder: Encoder, placement: Placement, revision: str | None = None
+    checkpoint: str, encoder: MessageEncoder, placement: Placement, revision: str | None = None
 ) -> Loaded:
     """Load a checkpoint; of its generation settings only the end tokens are used."""
     from transformers import AutoModelForImageTextToText, GenerationConfig
@@ -141,12 +141,12 @@ def continue_rows(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> list
     """
     stops = loaded.stops
     prompt = inputs["input_ids"].shape[1]
-    chosen = ChosenLogprobs() if how.confidences else None
+    chosen = LogprobRecorder() if how.confidences else None
     processors: list[Any] = [] if chosen is None else [chosen]
     if how.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # After the one that records the model's own distribution.
-        processors.append(HeldTo(how.schema, known, stops, prompt))
+        processors.append(SchemaMask(how.schema, known, stops, prompt))
     cancelled = _Cancelled(how.told or (lambda: False))
     with torch.no_grad():
         output = loaded.model.generate(
@@ -185,10 +185,10 @@ def ended(
     )
 
 
-def said_tokens(new: Generated, encoder: Encoder) -> SaidTokens | None:
+def generated_tokens(new: Generated, encoder: MessageEncoder) -> GeneratedTokens | None:
     """Return a reply's tokens with their ends in its text; None without log-probabilities."""
     if new.logprobs is None:
         return None
     count = len(new.ids)
     last = new.logprobs[count] if len(new.logprobs) > count else None
-    return SaidTokens(encoder.ends(new.ids), new.logprobs[:count], last)
+    return GeneratedTokens(encoder.ends(new.ids), new.logprobs[:count], last)

@@ -20,7 +20,7 @@ TORN = "\N{REPLACEMENT CHARACTER}"
 """What decoders write for incomplete characters."""
 
 
-class SaidTokens(NamedTuple):
+class GeneratedTokens(NamedTuple):
     """All tokens of a generated text."""
 
     ends: tuple[int, ...]  # where each ends in the text, in characters
@@ -39,10 +39,10 @@ def answer_span(text: str) -> Span:
     return begin, begin + len(answer.strip())
 
 
-def kept_tokens(said: SaidTokens, span: Span) -> TokenLogprobs:
+def kept_tokens(said: GeneratedTokens, span: Span) -> TokenLogprobs:
     """Return the tokens of the stored ``span`` of a text.
 
-    >>> kept_tokens(SaidTokens((2, 4, 6), (-1.0, -2.0, -3.0), -0.5), (1, 3))
+    >>> kept_tokens(GeneratedTokens((2, 4, 6), (-1.0, -2.0, -3.0), -0.5), (1, 3))
     TokenLogprobs(ends=(1, 2, 2), logprobs=(-1.0, -2.0, -0.5))
     """
     first, last = span
@@ -59,18 +59,18 @@ def kept_tokens(said: SaidTokens, span: Span) -> TokenLogprobs:
     return TokenLogprobs.of(ends, logprobs)
 
 
-def spoken_tokens(said: SaidTokens, before: str, text: str) -> TokenLogprobs:
+def answer_tokens(said: GeneratedTokens, before: str, text: str) -> TokenLogprobs:
     """Return the tokens of a text's answer; the prompt began the text with ``before``."""
     moved = said._replace(ends=tuple(len(before) + end for end in said.ends))
     return kept_tokens(moved, answer_span(before + text))
 
 
-def ends_of_bytes(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:
+def byte_ends(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:
     """Return the text of UTF-8 tokens, and where each ends in it, in characters.
 
     A token that ends within a character ends where that character begins.
 
-    >>> ends_of_bytes([b"a", "é".encode()[:1], "é".encode()[1:]])
+    >>> byte_ends([b"a", "é".encode()[:1], "é".encode()[1:]])
     ('aé', (1, 1, 2))
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -81,10 +81,10 @@ def ends_of_bytes(pieces: Iterable[bytes]) -> tuple[str, tuple[int, ...]]:
     return text + decoder.decode(b"", final=True), tuple(ends)
 
 
-def ends_of_ids(
+def id_ends(
     ids: Sequence[int], decode: Callable[[Sequence[int]], str], alone: Callable[[int], str]
 ) -> tuple[int, ...]:
-    """Return where each token ends in the whole text, in characters; as :func:`ends_of_bytes`.
+    """Return where each token ends in the whole text, in characters; as :func:`byte_ends`.
 
     If tokens decoded ``alone`` do not add up to the text, each is decoded after the one before, or
     after all up to the last complete character.

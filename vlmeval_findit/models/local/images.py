@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ModelImage:
     """An image as the processor gets it; sizes are (w, h).
 
-    A cached one (:mod:`.large_pictures`) has the pixels that the processor resizes it to, and the
+    A cached one (:mod:`.large_images`) has the pixels that the processor resizes it to, and the
     thumbnail of a processor that cuts tiles.
     """
 
@@ -70,30 +70,30 @@ _RECENT = RecentPixels(most=512 * 2**20)
 """Three scenes of HR-InsDet, or a thousand photographs of COCO."""
 
 
-def limited(pixels: Image.Image, bounds: Bounds) -> Picture:
+def limited(pixels: Image.Image, bounds: Bounds) -> ModelImage:
     """Apply the run's own limits: the first of two resizes of Qwen's chat interface (bicubic)."""
     original = pixels.size
     if bounds.two_step:
         size = chat_resize(original)
         if size != original:
             pixels = pixels.resize(size)
-    return Picture(pixels, original, pixels.size)
+    return ModelImage(pixels, original, pixels.size)
 
 
-class Pictures:
+class ImageSet:
     """The images of a group of queries within a run's bounds, each file decoded once.
 
     ``kept`` returns images cached on disk by path, None for others.
     """
 
     def __init__(
-        self, bounds: Bounds, kept: Callable[[str], Picture | None] = lambda path: None
+        self, bounds: Bounds, kept: Callable[[str], ModelImage | None] = lambda path: None
     ) -> None:
         self._bounds = bounds
         self._kept = kept
-        self._known: dict[str, Picture] = {}
+        self._known: dict[str, ModelImage] = {}
 
-    def get(self, path: str) -> Picture:
+    def get(self, path: str) -> ModelImage:
         if path not in self._known:
             self._known[path] = self._kept(path) or limited(_RECENT.get(path), self._bounds)
         return self._known[path]

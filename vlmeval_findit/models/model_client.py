@@ -29,7 +29,7 @@ Reference images have a true ``reference``, which its models ignore.
 """
 
 
-def host_message(message: Message) -> HostMessage:
+def to_host_message(message: Message) -> HostMessage:
     """Copy a message to the host's form; a new one each time, as its models change them."""
     return [
         {"type": part.kind.value, "value": part.value}
@@ -38,7 +38,7 @@ def host_message(message: Message) -> HostMessage:
     ]
 
 
-def message_from(host: Sequence[Mapping[str, Any]]) -> Message:
+def from_host_message(host: Sequence[Mapping[str, Any]]) -> Message:
     """Convert a message from the host's form."""
     return tuple(
         (Reference if part.get("reference") else Part)(PartKind(part["type"]), str(part["value"]))
@@ -46,7 +46,7 @@ def message_from(host: Sequence[Mapping[str, Any]]) -> Message:
     )
 
 
-class ModelAsker:
+class GenerateClient:
     """A model object of VLMEvalKit's kind.
 
     It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
@@ -92,8 +92,8 @@ class ModelAsker:
     def _one(self, message: Message, question: Question, confidences: bool) -> Answer:
         batch = self._way("generate_batch", question, confidences) if confidences else None
         if batch is not None and "confidences" in batch.keywords:
-            return _timed(lambda: batch([host_message(message)]), 1)[0]
-        said = {"message": host_message(message), "dataset": question.name}
+            return _timed(lambda: batch([to_host_message(message)]), 1)[0]
+        said = {"message": to_host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
     def _together(self, work: Work) -> list[Answer] | None:
@@ -102,7 +102,9 @@ class ModelAsker:
         if ask is None:
             return None
         count = len(work.messages)
-        answers = _timed(lambda: ask([host_message(message) for message in work.messages]), count)
+        answers = _timed(
+            lambda: ask([to_host_message(message) for message in work.messages]), count
+        )
         if any(answer.error is None for answer in answers):
             return answers
         log.warning("%d messages at once failed (%s): one at a time", count, answers[0].error)

@@ -23,7 +23,7 @@ FOLDER = "findit_features"
 """In VLMEvalKit's data folder."""
 
 
-class KeptFeatures:
+class FeatureCache:
     """Vectors by ``made_by``, all that they depend on besides the content, and its SHA-256."""
 
     def __init__(self, made_by: Mapping[str, str], folder: Path | None = None) -> None:

@@ -25,18 +25,18 @@ from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.places import lmu_data_root
 from vlmeval_findit.models import scene_cache
-from vlmeval_findit.models.local.pictures import Pictures
+from vlmeval_findit.models.local.images import ImageSet
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import LocalRunner, load_local, plan
+from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.models.scene_cache import SceneCache
-from vlmeval_findit.models.table import MODELS
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import FAMILIES, build  # noqa: E402
 
-from vlmeval_findit.models.local import large_pictures as large  # noqa: E402
-from vlmeval_findit.models.local.encoding import Encoded, Encoder  # noqa: E402
+from vlmeval_findit.models.local import large_images as large  # noqa: E402
+from vlmeval_findit.models.local.encoding import Encoded, MessageEncoder  # noqa: E402
 from vlmeval_findit.models.local.transformer import load_processor  # noqa: E402
 
 pytestmark = pytest.mark.host
@@ -71,10 +71,10 @@ def encoder_of(checkpoint: Any) -> Any:
     """The encoder of a row; needs no weights in memory."""
 
     @cache
-    def of(row: str) -> Encoder:
+    def of(row: str) -> MessageEncoder:
         local = MODELS[row].local
         assert local is not None
-        return Encoder(load_processor(checkpoint(row)), local)
+        return MessageEncoder(load_processor(checkpoint(row)), local)
 
     return of
 
@@ -101,19 +101,21 @@ def question(folder: Path) -> Message:
     )
 
 
-def encoded(encoder: Encoder, message: Message, variant: Any = VARIANTS[0]) -> Encoded:
+def encoded(encoder: MessageEncoder, message: Message, variant: Any = VARIANTS[0]) -> Encoded:
     """A message as a run encodes it."""
     bounds = plan(MODELS[encoder_row(encoder)], variant, RunSettings()).bounds
-    return encoder.encode(message, encoder.pictures(bounds), bounds)
+    return encoder.encode(message, encoder.image_set(bounds), bounds)
 
 
-def decoded_and_encoded(encoder: Encoder, message: Message, variant: Any = VARIANTS[0]) -> Encoded:
+def decoded_and_encoded(
+    encoder: MessageEncoder, message: Message, variant: Any = VARIANTS[0]
+) -> Encoded:
     """A message as it would be encoded if nothing were ever kept."""
     bounds = plan(MODELS[encoder_row(encoder)], variant, RunSettings()).bounds
-    return encoder.encode(message, Pictures(bounds), bounds)
+    return encoder.encode(message, ImageSet(bounds), bounds)
 
 
-def encoder_row(encoder: Encoder) -> str:
+def encoder_row(encoder: MessageEncoder) -> str:
     return next(row for row in ROWS if MODELS[row].local is encoder.family)
 
 
@@ -177,11 +179,11 @@ def test_a_picture_that_the_processor_would_enlarge(folder: Path, checkpoint: An
     bounds = plan(MODELS["Qwen3-VL"], VARIANTS[0], settings).bounds
     local = MODELS["Qwen3-VL"].local
     assert local is not None
-    encoder = Encoder(load_processor(checkpoint("Qwen3-VL")), local)
+    encoder = MessageEncoder(load_processor(checkpoint("Qwen3-VL")), local)
     message = (image(picture(folder, 1601, 1203, 1)), text("x"))
-    plain = encoder.encode(message, Pictures(bounds), bounds)
+    plain = encoder.encode(message, ImageSet(bounds), bounds)
     for _ in range(2):
-        assert_same(encoder.encode(message, encoder.pictures(bounds), bounds), plain)
+        assert_same(encoder.encode(message, encoder.image_set(bounds), bounds), plain)
     assert len(kept_files()) == 1
 
 
@@ -286,19 +288,19 @@ def resize(pixels, size, *args, **kwargs):
 Image.Image.convert, functional.resize = convert, resize
 from vlmeval_findit.models import scene_cache
 scene_cache.LARGE = 1_000_000
-from vlmeval_findit.models.local.encoding import Encoder
+from vlmeval_findit.models.local.encoding import MessageEncoder
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import plan
-from vlmeval_findit.models.table import MODELS
+from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.models.local.transformer import load_processor
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.benchmarks.findit.names import parse
 hashes = []
 for row, checkpoint in json.loads(sys.argv[1]).items():
-    encoder = Encoder(load_processor(checkpoint), MODELS[row].local)
+    encoder = MessageEncoder(load_processor(checkpoint), MODELS[row].local)
     bounds = plan(MODELS[row], parse("FindIt_HRInsDet_easy_xyxy_json"), RunSettings()).bounds
     for path in sys.argv[2:]:
-        one = encoder.encode((image(path), text("x")), encoder.pictures(bounds), bounds)
+        one = encoder.encode((image(path), text("x")), encoder.image_set(bounds), bounds)
         values = one.features["pixel_values"].numpy()
         hashes.append([hashlib.sha256(values.tobytes()).hexdigest(), one.images])
 print(json.dumps({"done": done, "hashes": hashes}))

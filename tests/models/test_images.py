@@ -10,14 +10,14 @@ from types import ModuleType
 import pytest
 from PIL import Image
 
-from vlmeval_findit.models.local import pictures
-from vlmeval_findit.models.local.pictures import RecentPixels
+from vlmeval_findit.models.local import images
+from vlmeval_findit.models.local.images import RecentPixels
 
 
 @pytest.fixture
 def decoded(watch_decoding: Callable[[ModuleType], list[str]]) -> list[str]:
     """The names of the files that were decoded, in order."""
-    return watch_decoding(pictures)
+    return watch_decoding(images)
 
 
 def scene(folder: Path, name: str, colour: str = "red") -> str:

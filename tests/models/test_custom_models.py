@@ -1,4 +1,4 @@
-"""Models of one's own: kept, known to every command, refused where they cannot be."""
+"""Custom models: stored, known to every command, refused if invalid."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.identity import read_identity
+from vlmeval_findit.models.custom_models import add
 from vlmeval_findit.models.http.chat import server_name
 from vlmeval_findit.models.local.layout import Grid
-from vlmeval_findit.models.own_models import add
-from vlmeval_findit.models.table import MODELS, find_model, local_names
+from vlmeval_findit.models.model_table import MODELS, find_model, local_names
 from vlmeval_findit.sweeps.config import parse_sweep
 
 QUESTION = parse("FindIt_Demo_xyxy_json")
@@ -41,7 +41,7 @@ datasets:
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file of one's own models: in an LMUData of this test."""
+    """The file of custom models in an LMUData of this test."""
     root = tmp_path / "lmu"
     root.mkdir()
     monkeypatch.setenv("LMUData", str(root))
@@ -139,7 +139,7 @@ UGLY = {
     "datasets: [Demo]": "no key 'models'",
     "- plates": "line 1: should be a mapping with the keys name, ",
     "- {name: a, spaces: unit}": "line 1: no key 'spaces': did you mean space?",
-    "- {name: a, space: unit, provider: openai}": "(--provider openai), and not",
+    "- {name: a, space: unit, provider: openai}": "type --provider openai with the command",
     "- {name: a, space: unit}\n- {name: 3}": "line 2: name: 3 should be a name",
     "- {space: unit}": "line 1: name is missing",
     "- {name: a/b, space: unit}": "no slash in it",
@@ -152,13 +152,13 @@ UGLY = {
     "- {name: a, like: Qwen3-VL, checkpoint: ./b}": "./b: no such folder",
     "- {name: a, like: Qwen3-VL, checkpoint: a/b, settings: {dtyp: x}}":
         "no setting 'dtyp': did you mean dtype?",
-    "- {name: a, like: Qwen3-VL, settings: {dtype: x}}": "with a checkpoint",
+    "- {name: a, like: Qwen3-VL, settings: {dtype: x}}": "settings need a checkpoint",
     "- {name: a, space: unit, names: '('}": "unterminated subpattern",
     "- {name: Qwen3-VL, space: unit}": "Qwen3-VL is a name of Qwen3-VL, a row of vlmeval_findit",
     "- {name: qwen3-vl-8b, space: unit}": "qwen3-vl-8b is a name of Qwen3-VL",
     "- {name: a, space: unit, names: 'a|Qwen.*'}": "its names a|Qwen.* have Qwen2.5-VL",
     "- {name: a, space: unit}\n- {name: a, space: pixels}": "a stands twice",
-    "- {name: old, space: unit}": "there is a model old: --replace describes it anew",
+    "- {name: old, space: unit}": "old exists already; replace it with --replace",
 }
 # fmt: on
 
@@ -179,11 +179,11 @@ def test_a_file_is_refused_whole(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--remove", "platos"], "no model of your own 'platos': did you mean plates?"),
+        (["--remove", "platos"], "no custom model 'platos': did you mean plates?"),
         (["--replace"], "there is no --add"),
         (["--add", "models.yaml", "--remove", "plates"], "one at a time"),
         (["--add", "nothing.yaml"], "nothing.yaml"),
-        (["--add", "models.yaml"], "there is a model plates: --replace"),
+        (["--add", "models.yaml"], "plates exists already; replace it with --replace"),
     ],
 )
 def test_commands_that_contradict_are_refused(
@@ -283,4 +283,4 @@ def test_a_name_is_removed_where_there_is_none(
     kept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["models", "--remove", "my-nano"]) == 2
-    assert capsys.readouterr().err == "error: no model of your own 'my-nano'\n"
+    assert capsys.readouterr().err == "error: no custom model 'my-nano'\n"

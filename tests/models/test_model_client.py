@@ -26,7 +26,7 @@ from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.core.work import Answer, Stop, Work
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.model_asker import answer_from
+from vlmeval_findit.models.model_client import answer_from
 from vlmeval_findit.sweeps.run import UnfinishedError
 
 

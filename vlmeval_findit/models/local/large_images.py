@@ -27,8 +27,8 @@ from PIL import Image
 
 from ...core.image_files import decode
 from ..scene_cache import SceneCache, is_large, key_of, limit_of_runs
+from .images import ModelImage, limited, stored_size
 from .layout import Features, ImageLayout, LayoutError
-from .pictures import Picture, limited, stored_size
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _LAYOUT = 1
 """Version of the stored format."""
 
 
-class LargePictures:
+class LargeImages:
     """The large images of one group of queries; the disk is used only if there are any.
 
     Args:
@@ -49,13 +49,13 @@ class LargePictures:
     """
 
     def __init__(
-        self, layout: ImageLayout, raw: Callable[[Picture], Features], processor: type[Any]
+        self, layout: ImageLayout, raw: Callable[[ModelImage], Features], processor: type[Any]
     ) -> None:
         self._layout = layout
         self._raw = raw
         self._processor = processor
 
-    def get(self, path: str) -> Picture | None:
+    def get(self, path: str) -> ModelImage | None:
         """Return a large image as the processor resizes it; None if not large or not cacheable."""
         if not is_large(stored_size(path)) or self._cache is None:
             return None
@@ -116,7 +116,7 @@ def _same(first: Features, second: Features) -> bool:
     )
 
 
-def resized(whole: Picture, features: Features, layout: ImageLayout) -> Picture | None:
+def resized(whole: ModelImage, features: Features, layout: ImageLayout) -> ModelImage | None:
     """Rebuild an image from its RAW ``features``, as the processor has resized it.
 
     None if the features are not 8-bit, or not in the family's layout.
@@ -128,31 +128,31 @@ def resized(whole: Picture, features: Features, layout: ImageLayout) -> Picture 
     except (LayoutError, RuntimeError):  # or sizes that do not fit the layout
         return None
     small = None if thumbnail is None else _image(thumbnail)
-    return Picture(_image(pixels), whole.original, whole.sent, small)
+    return ModelImage(_image(pixels), whole.original, whole.sent, small)
 
 
 def _image(pixels: Any) -> Image.Image:
     return Image.fromarray(pixels.contiguous().numpy())
 
 
-def _packed(picture: Picture | None) -> bytes:
+def _packed(image: ModelImage | None) -> bytes:
     arrays = {}
-    if picture is not None:
-        arrays = {"pixels": np.asarray(picture.pixels), "original": np.array(picture.original)}
-        arrays["sent"] = np.array(picture.sent)
-        if picture.thumbnail is not None:
-            arrays["thumbnail"] = np.asarray(picture.thumbnail)
+    if image is not None:
+        arrays = {"pixels": np.asarray(image.pixels), "original": np.array(image.original)}
+        arrays["sent"] = np.array(image.sent)
+        if image.thumbnail is not None:
+            arrays["thumbnail"] = np.asarray(image.thumbnail)
     buffer = io.BytesIO()
     # Uncompressed: decompression would take as long as decoding the file.
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
-def _unpacked(data: bytes) -> Picture | None:
+def _unpacked(data: bytes) -> ModelImage | None:
     with np.load(io.BytesIO(data)) as arrays:
         if "pixels" not in arrays:
             return None
-        return Picture(
+        return ModelImage(
             pixels=Image.fromarray(arrays["pixels"]),
             original=_size(arrays["original"]),
             sent=_size(arrays["sent"]),

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
-from ..core.places import own_models_file
+from ..core.places import custom_models_file
 from ..core.plugins import Broken, Group, Offer, Plugin, Table, report, why
 from ..core.predictions import check_model_name
 from ..core.question import Question
@@ -32,9 +32,16 @@ from .bounds import (
     space_within,
 )
 from .local.layout import Grid, Positions, Tiles
+from .model_row import (
+    ApiFacts,
+    LocalFamily,
+    ModelRow,
+    Schemes,
+    SpaceRule,
+    find_row,
+    row_problem,
+)
 from .revision import refuse_missing
-from .row import ApiFacts, LocalFamily, ModelRow, Schemes, SpaceRule, matching
-from .row_checks import problem
 
 NANO, NANO_PX = "FindIt-Nano", "FindIt-Nano-px"
 
@@ -100,7 +107,7 @@ def _with_default_reasoning(identifier: str, **more: Any) -> ApiFacts:
     return ApiFacts(identifier, None, max_tokens=8000, **more)
 
 
-_MARKED = {"type": "ephemeral"}
+_CACHED = {"type": "ephemeral"}
 """Anthropic caches what is marked, for five minutes from its last use."""
 
 
@@ -226,7 +233,7 @@ _ROWS = (
             template=_THINKING_OFF,
             stops=("<|endoftext|>", "<|user|>", "<|observation|>"),
             # The parser reads what is between them (protocol section 3).
-            keeps=("<|begin_of_box|>", "<|end_of_box|>"),
+            preserves=("<|begin_of_box|>", "<|end_of_box|>"),
             thought=THINK,
             pixels_counted=2,
         ),
@@ -256,7 +263,7 @@ _ROWS = (
             "google/gemini-2.5-flash",
             prices=prices.GEMINI_2_5_FLASH,
             schema_of_list=True,
-            own_names={"google": "gemini-2.5-flash"},
+            provider_names={"google": "gemini-2.5-flash"},
         ),
     ),
     ModelRow(
@@ -268,7 +275,7 @@ _ROWS = (
             "openai/gpt-5.4",
             image_detail="high",
             prices=prices.GPT_5_4,
-            own_names={"openai": "gpt-5.4"},
+            provider_names={"openai": "gpt-5.4"},
         ),
     ),
     ModelRow(
@@ -276,7 +283,9 @@ _ROWS = (
         r"(openai/)?GPT-6-Astra",
         _shrinking_scenes("pixels", 1824),
         api=_with_default_reasoning(
-            "openai/gpt-6-astra", prices=prices.GPT_6_ASTRA, own_names={"openai": "gpt-6-astra"}
+            "openai/gpt-6-astra",
+            prices=prices.GPT_6_ASTRA,
+            provider_names={"openai": "gpt-6-astra"},
         ),
     ),
     ModelRow(
@@ -286,9 +295,9 @@ _ROWS = (
         _CLAUDE_SONNET,
         api=_without_reasoning(
             "anthropic/claude-4.5-sonnet",
-            cache_control=_MARKED,
+            cache_control=_CACHED,
             prices=prices.SONNET_4_5,
-            own_names={"anthropic": "claude-sonnet-4-5"},
+            provider_names={"anthropic": "claude-sonnet-4-5"},
         ),
     ),
     ModelRow(
@@ -297,9 +306,9 @@ _ROWS = (
         _always(Space("claude_highres")),
         api=_with_default_reasoning(
             "anthropic/claude-opus-5.5",
-            cache_control=_MARKED,
+            cache_control=_CACHED,
             prices=prices.OPUS_5_5,
-            own_names={"anthropic": "claude-opus-5-5"},
+            provider_names={"anthropic": "claude-opus-5-5"},
         ),
     ),
     # Models that ship with the package, and their baselines.
@@ -309,34 +318,34 @@ _ROWS = (
 )
 
 
-def _own() -> Sequence[Offer]:
-    path = own_models_file()
+def _custom() -> Sequence[Offer]:
+    path = custom_models_file()
     if not path.is_file():
         return ()
-    from .described import offers
+    from .custom_models import offers
 
     try:
-        return offers(path, known_model)
+        return offers(path)
     except (ValueError, OSError) as error:
         report(Broken(Group.MODELS, Plugin(path.name, "", str(path)), "", why(error)))
         return ()
 
 
 def _problem(row: ModelRow) -> str | None:
-    return problem(row, MODELS)
+    return row_problem(row, MODELS)
 
 
 MODELS: Table[ModelRow] = Table(
-    Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem, more=_own
+    Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem, more=_custom
 )
 
 
 def find_model(name: str) -> ModelRow | None:
     """Return the row that has a model's name, or None."""
-    found = matching(_ROWS, name)
-    if found is None and name:
-        found = matching((one.row for one in MODELS.added().values()), name)
-    return found
+    row = find_row(_ROWS, name)
+    if row is None and name:
+        row = find_row((added.row for added in MODELS.added().values()), name)
+    return row
 
 
 def known_model(name: str, key: str) -> ModelRow:
@@ -389,7 +398,7 @@ def row_of_checkpoint(name: str, checkpoint: str, like: str | None = None) -> Mo
     return known
 
 
-def how_to_say_space(value: str) -> str:
+def space_options(value: str) -> str:
     """Return all ways to state a coordinate space; ``value`` is one, as JSON."""
     word = f"'{value}'" if value.startswith("{") else value.strip('"')
     return f"--space {word}, `space` in a sweep's or a --config file, or FINDIT_SPACE={word}"
@@ -402,7 +411,7 @@ def unknown_space(model: str) -> SpaceError:
     """Return the error for a model whose coordinate space is not known."""
     return SpaceError(
         f"the coordinate space of the model {model!r} is not known, and it is not guessed.\n"
-        f"Name it: {how_to_say_space(_SPACE)}.\n"
+        f"Name it: {space_options(_SPACE)}.\n"
         f"Spaces:\n{spaces_help()}\n"
         f"Models whose space is known: {', '.join(MODELS)}"
     )

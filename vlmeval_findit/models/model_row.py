@@ -1,0 +1,153 @@
+"""One row of the model table (protocol sections 3, 4 and 7), and the checks of a foreign one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..boxes.representation import ReplyFormat
+from ..boxes.spaces import Space
+from ..core.plugins import Table
+from ..core.predictions import check_model_name
+from ..core.question import PlainQuestion, Question
+from ..core.replies import ThoughtMarks
+from ..core.vlmevalkit import model_names
+from .bounds import BoundsRule, processors_own
+from .local.layout import ImageLayout
+from .prices import TokenPrices
+
+SpaceRule = Callable[[Question], Space]
+
+Schemes = Mapping[tuple[str, bool], ReplyFormat]
+"""By the prompt's output format and whether it has several labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFacts:
+    """How the paper's runs ask a proprietary model through OpenRouter."""
+
+    identifier: str  # OpenRouter's name
+    reasoning: Mapping[str, Any] | None  # field of the request; None: provider's default
+    max_tokens: int | None = None  # None: the question's limit
+    temperature: float | None = None  # None: not accepted
+    image_detail: str | None = None  # OpenAI's field
+    cache_control: Mapping[str, str] | None = None  # marks what to cache; None: automatic
+    prices: TokenPrices | None = None  # for estimates
+    schema_of_list: bool = False  # a JSON schema may be a list; OpenAI and Anthropic take objects
+    provider_names: Mapping[str, str] = field(default_factory=dict)  # by row of PROVIDERS
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFamily:
+    """How the models of a family run with transformers' ``AutoModelForImageTextToText``."""
+
+    checkpoints: Mapping[str, str]  # by name: hub identifier or folder
+    bounds: BoundsRule = processors_own
+    layout: type[ImageLayout] = ImageLayout  # of its image processor
+    template: Mapping[str, Any] = field(default_factory=dict)  # chat template switches
+    stops: tuple[str, ...] = ()  # end a reply, in addition to the checkpoint's
+    preserves: tuple[str, ...] = ()  # special tokens that stay in a reply
+    thought: ThoughtMarks | None = None
+    pixels_counted: int = 1  # times its processor's areas count a pixel (GLM: 2 frames per patch)
+
+    @property
+    def preserved_tokens(self) -> tuple[str, ...]:
+        """Special tokens that decoding must keep, thought marks included."""
+        marks = (self.thought.opens, self.thought.closes) if self.thought else ()
+        return (*self.preserves, *marks)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """One row of the model table."""
+
+    name: str
+    names: str  # regular expression of whole names, ignoring case
+    space: SpaceRule  # coordinate space by question
+    schemes: Schemes = field(default_factory=dict)  # how ``unconstrained`` prompts are answered
+    api: ApiFacts | None = None  # if it is proprietary
+    opens_thought: bool = False  # the chat template opens a thought, so replies lack its mark
+    local: LocalFamily | None = None  # if it runs on this machine
+    served: str | None = None  # a custom model's name at servers; None: its name
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of a custom model's local runs
+    states_space: bool = False  # whether its owner stated the space
+
+    @property
+    def entry(self) -> str:
+        """Its name among VLMEvalKit's models."""
+        return self.name.replace(" ", "-")
+
+    def reads(self, asked: ReplyFormat) -> ReplyFormat:
+        """Return the format in which its replies are read."""
+        scheme = self.schemes.get((asked.output, asked.multilabel))
+        if asked.representation != "unconstrained" or scheme is None:
+            return asked
+        return replace(scheme, multilabel=asked.multilabel, frames=asked.frames)
+
+
+def find_row(rows: Iterable[ModelRow], name: str) -> ModelRow | None:
+    """Return the first row that has a name, or None."""
+    for row in rows:
+        if row.name == name or re.fullmatch(row.names, name, re.IGNORECASE):
+            return row
+    return None
+
+
+# --- checks of a foreign row ----------------------------------------------------------------------
+
+_ANY_QUESTION = PlainQuestion("any", table="any", images="any", family_name="any", in_boxes=True)
+_SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
+
+
+def row_problem(
+    row: ModelRow, table: Table[ModelRow], replaces: Collection[str] = ()
+) -> str | None:
+    """Return why a row cannot join a table, except for rows it replaces; None if it can."""
+    check_model_name(row.entry)
+    re.compile(row.names)
+    others = [other for other in table.values() if other.name not in replaces]
+    for name in (row.name, *_entries(row)):
+        other = find_row(others, name)
+        if other is not None:
+            return f"{name} is a name of {other.name}{_whose(other, table)}"
+        if find_row([row], check_model_name(name)) is None:
+            return f"{name} is its name, but does not match its own names {row.names}"
+    for other in others:
+        for name in (other.name, *_entries(other)):
+            if re.fullmatch(row.names, name, re.IGNORECASE):
+                return f"its names {row.names} have {name}, of {other.name}{_whose(other, table)}"
+    for name in _entries(row):
+        if name in model_names():
+            return f"{name} of the row {row.name} is the name of a model of VLMEvalKit: rename it"
+    for question in (_ANY_QUESTION, _SCENES):
+        if not isinstance(space := row.space(question), Space):
+            return f"its space is {space!r:.40}"
+    return None if row.local is None else _local_problem(row.local)
+
+
+def _entries(row: ModelRow) -> Iterable[str]:
+    """Yield its entries among VLMEvalKit's models."""
+    by_provider = (row.entry,) if row.api else ()
+    return (*by_provider, *(row.local.checkpoints if row.local else ()))
+
+
+def _whose(row: ModelRow, table: Table[ModelRow]) -> str:
+    plugin = table.plugin_of(row.name)
+    return f" of {plugin}" if plugin else ", a row of vlmeval_findit"
+
+
+def _local_problem(family: LocalFamily) -> str | None:
+    layout = family.layout
+    if not (isinstance(layout, type) and issubclass(layout, ImageLayout)):
+        return f"its layout is {layout!r:.40}, and should be a subclass of ImageLayout"
+    if not family.checkpoints:
+        return "checkpoints are missing"
+    for question in (_ANY_QUESTION, _SCENES):
+        other = family.bounds(question).as_dict().keys() - layout.takes - {"two_step"}
+        if other:
+            return (
+                f"its bounds set {', '.join(sorted(other))}, which {layout.__name__} does not take"
+            )
+    return None
