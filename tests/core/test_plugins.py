@@ -50,7 +50,7 @@ from vlmeval_findit.core.identity import (
     read_identity,
 )
 from vlmeval_findit.core.question import QuestionError
-from vlmeval_findit.models import row_checks
+from vlmeval_findit.models import model_row
 from vlmeval_findit.models.model_table import MODELS, find_model
 from vlmeval_findit.runs.plugins import plugin_tables
 
@@ -243,7 +243,7 @@ def test_a_name_of_vlmevalkit_is_refused_with_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a file of rows, and of a model of one's own."""
-    monkeypatch.setattr(row_checks, "model_names", lambda: ["SmolVLM2"])
+    monkeypatch.setattr(model_row, "model_names", lambda: ["SmolVLM2"])
     monkeypatch.setenv("LMUData", str(tmp_path))
     row = f"ModelRow('Smol', 'Smol(VLM2)?', GRID, local={FAMILY.format('SmolVLM2', '')})"
     file = written(tmp_path / "smol.py", f"{HEAD}MODELS = {row}")
