@@ -178,7 +178,7 @@ BROKEN = {
     ),
     "bounds": (
         f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('A', 'qwen3_bounds')})",
-        "models", "ImageLayout takes no max_pixels, min_pixels",
+        "models", "its bounds set max_pixels, min_pixels",
     ),
     "a checkpoint": (
         f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('B', '')})",
