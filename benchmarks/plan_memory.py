@@ -13,8 +13,8 @@ from pathlib import Path
 
 from measured import peak_mib
 
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.box_prompts import message
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.engine.calls import Cell, Prompts
 from vlmeval_findit.engine.journal.writer import Journal

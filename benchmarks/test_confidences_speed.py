@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks import load
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.question import Question
 from vlmeval_findit.engine.calls import prompts_of

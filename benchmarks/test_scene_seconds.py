@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.local import images
 from vlmeval_findit.models.local.run_settings import RunSettings

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.scored_row import ScoredRow

@@ -17,9 +17,9 @@ import numpy as np
 from training import questions as asking
 from training.questions import PosedQuestion
 from training.vp_questions.marking import Cover
-from vlmeval_findit.benchmarks.findit import prompts
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit import box_prompts as prompts
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners

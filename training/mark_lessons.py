@@ -28,8 +28,8 @@ from training.vp_questions.marking import Marked, Marker
 from training.vp_questions.plan import Absence, Form, Slot, plan
 from training.vp_questions.sources import outlines
 from training.vp_questions.wording import ABSENT
-from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.tables import message, parse
+from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse
+from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, Kind, VPQuery
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
 from vlmeval_findit.data.rendered.scene import Owners, Scene, Stream, rng_of, scene_and_owners

@@ -14,7 +14,7 @@ from training.dual_encoder.lessons import ATTRIBUTES, phrase, values_of
 from training.lessons import Lesson, Spoken, Turn
 from training.pairs import ScenePair, scene_pair
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as prompts
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, Side, parse
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, Side, parse
 
 ALWAYS = ("colour", "shape")
 """Attributes that every caption says."""

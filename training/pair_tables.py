@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from training.pairs import scene_pair
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Both
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Both
 from vlmeval_findit.core.table_files import meta_path, write_table
 from vlmeval_findit.data.rendered.pair_tables import PairRow
 from vlmeval_findit.data.rendered.scene import SPLITS

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from training import questions as asking
 from training.questions import PosedQuestion
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK, Dataset, Family
-from vlmeval_findit.benchmarks.findit.query import Query, Sighting
+from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK, Dataset, Family
+from vlmeval_findit.benchmarks.findit.findit_query import Query, Sighting
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered.scene import SPLITS, Scene, Stream, clip, rng_of, scene, shot

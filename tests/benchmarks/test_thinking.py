@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair
-from vlmeval_findit.benchmarks.vpbench.reading import read as read_choice
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair
+from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
 from vlmeval_findit.boxes.records import Reason, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import (

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlmeval_findit.benchmarks.findit.box_metrics import sums
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES, F1Errors, event_sums, size_of
-from vlmeval_findit.benchmarks.findit.metrics import sums
 from vlmeval_findit.boxes import error_types
 from vlmeval_findit.boxes.error_types import (
     Answered,

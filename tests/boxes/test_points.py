@@ -19,16 +19,16 @@ from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, two_label
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of, parse
-from vlmeval_findit.benchmarks.findit import names
+from vlmeval_findit.benchmarks.findit import dataset_names as names
 from vlmeval_findit.benchmarks.findit.annotation_tables import (
     TableError,
     load_task,
     read_table,
     write_table,
 )
+from vlmeval_findit.benchmarks.findit.box_metrics import METRICS, POINTING, RANKING
+from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
 from vlmeval_findit.benchmarks.findit.grid import Axes, axis_values, benchmark, formats, variants
-from vlmeval_findit.benchmarks.findit.metrics import METRICS, POINTING, RANKING
-from vlmeval_findit.benchmarks.findit.query import thin, thinned
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, format_problem
 from vlmeval_findit.boxes import matching

@@ -12,7 +12,7 @@ import yaml
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed
 from host_runs import require_host
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import demo, main
 from vlmeval_findit.cli.progress import SweepProgress
 from vlmeval_findit.core.command import INTERRUPTED, REFUSED

@@ -25,7 +25,7 @@ from chat_server import (
     is_first,
 )
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.work import Answer as Answered
 from vlmeval_findit.core.work import Stop

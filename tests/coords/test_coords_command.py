@@ -16,10 +16,10 @@ from simulated_deployments import HABITS, PROFILES, Habit, convention, run
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.query import Query as Row
-from vlmeval_findit.benchmarks.findit.scoring import MatchedReply
-from vlmeval_findit.benchmarks.refl4.annotations import Split
-from vlmeval_findit.benchmarks.refl4.table import prepare
+from vlmeval_findit.benchmarks.findit.findit_query import Query as Row
+from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply
+from vlmeval_findit.benchmarks.refl4.expression_tables import prepare
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import Split
 from vlmeval_findit.boxes.records import Reading, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.coords import score_check

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.image_files import ImageError, rows_to_leave_out, unusable
 from vlmeval_findit.core.places import Folder, PlaceError, image_folder

@@ -16,8 +16,8 @@ from PIL import EpsImagePlugin, Image
 
 from vlmeval_findit.api.drawing import draw
 from vlmeval_findit.benchmarks.findit.benchmark import full_image
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core import image_files
 from vlmeval_findit.core.image_files import (

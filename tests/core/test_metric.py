@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.metrics import F1_FAILED_MISSED, METRICS, sums
+from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED, METRICS, sums
 from vlmeval_findit.boxes.records import Matched, Reading, Reason
 from vlmeval_findit.core.metric import Metric, figures, is_sliced, sliced
 from vlmeval_findit.core.scored_row import ScoredRow, add_up, totals

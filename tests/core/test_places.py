@@ -11,7 +11,7 @@ import pytest
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import places
 from vlmeval_findit.core.places import DatasetFileError, is_looked_in, table_folders

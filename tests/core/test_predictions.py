@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from vlmeval_findit.benchmarks.findit.scoring import read_reply
+from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.boxes.reading import read, reader
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.boxes.representation import ReplyFormat

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.predictions import PredictionError, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded

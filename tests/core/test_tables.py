@@ -23,8 +23,8 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import (
     read_table,
     write_table,
 )
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset, Subset
-from vlmeval_findit.benchmarks.findit.query import Query, thin, thinned
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Subset
+from vlmeval_findit.benchmarks.findit.findit_query import Query, thin, thinned
 from vlmeval_findit.benchmarks.findit.release_subsets import (
     parquet_rows,
     prepare_subset,

@@ -16,8 +16,8 @@ from paths import ROOT
 
 from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, own_datasets
-from vlmeval_findit.benchmarks.findit.names import forget_names, parse
+from vlmeval_findit.benchmarks.findit.dataset_names import forget_names, parse
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
 from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes.records import Ignored
 from vlmeval_findit.cli import main
@@ -144,7 +144,7 @@ def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, image
 
 def test_importing_the_package_does_not_read_the_file(data_root: Path) -> None:
     own_datasets_file().write_text("damaged")
-    code = "import vlmeval_findit.benchmarks.findit.names as names; names.REPRESENTATIONS"
+    code = "import vlmeval_findit.benchmarks.findit.dataset_names as names; names.REPRESENTATIONS"
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(DatasetFileError, match=r"findit_datasets\.json"):
         own_datasets()

@@ -14,8 +14,8 @@ from own_data import data_folder
 from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset, Family, own_datasets
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, own_datasets
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
 from vlmeval_findit.core.places import DatasetFileError, own_datasets_file

@@ -17,9 +17,9 @@ from perfect_answers import content, perfect_answers
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.datasets import own_datasets
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_datasets import own_datasets
 from vlmeval_findit.benchmarks.findit.grid import Axes, Table, Views, formats, variants
-from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, write_identity
 from vlmeval_findit.core.run_files import RunFiles

@@ -14,7 +14,7 @@ from own_data import coco_values, make_images
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
-from vlmeval_findit.benchmarks.findit.names import forget_names
+from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.custom.listing import read_listing

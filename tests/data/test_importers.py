@@ -19,8 +19,8 @@ from published_stand_ins import HEIGHT, WIDTH
 from scored_runs import World, grid, speaking
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family, own_datasets
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, own_datasets
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import rows_to_leave_out

@@ -15,7 +15,7 @@ from scored_runs import World
 from test_importers import all_images_are_there, bring, data_root, known, meta
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.metric import figures
 from vlmeval_findit.core.places import own_datasets_file

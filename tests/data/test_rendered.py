@@ -16,7 +16,7 @@ from training import questions as asking
 from training import scene_tables
 from training.questions import ATTRIBUTES, RELATIONS
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, read_table
-from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK
+from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import drawing, tables

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vlmeval_findit.benchmarks.findit.datasets import Family
+from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.boxes.records import Ignored, Truth
 from vlmeval_findit.data.custom.checks import check_samples
 from vlmeval_findit.data.custom.images import CheckedImage, Drawn, mask_to_stored, placed

@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.box_prompts import message
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.core.question import Task

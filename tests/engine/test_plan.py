@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from grids import grid
 
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.box_prompts import message
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.grid import (
     AXIS_VALUES,
     Axes,
@@ -26,7 +27,6 @@ from vlmeval_findit.benchmarks.findit.grid import (
     formats,
     variants,
 )
-from vlmeval_findit.benchmarks.findit.prompts import message
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, format_problem
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.messages import image, text

@@ -15,7 +15,7 @@ from host_runs import RUN_FINDIT, environment, figures, predictions, replies, re
 from perfect_answers import content, perfect_answers
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError
 from vlmeval_findit.engine.backend import Inference
 from vlmeval_findit.models.entry import ModelEntry

@@ -10,7 +10,7 @@ import pytest
 from grids import grid
 from host_runs import require_host
 
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.run_files import RunFiles

@@ -12,7 +12,7 @@ from boards import JSON, LABELS_JSON, LABELS_TEXT, NOW, TEXT, csv_rows, runs, wo
 from openpyxl import load_workbook
 from scored_runs import World, query, speaking
 
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown

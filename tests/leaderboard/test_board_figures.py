@@ -26,7 +26,7 @@ from boards import (
 from openpyxl import load_workbook
 from scored_runs import World, failing, query, speaking, two_labels
 
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.evidence import Evidence, mean
 from vlmeval_findit.core.metric import Metric

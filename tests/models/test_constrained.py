@@ -22,8 +22,8 @@ from PIL import Image
 from scored_runs import World, query, speaking, world
 
 from vlmeval_findit.benchmarks import load
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.prompts import message
+from vlmeval_findit.benchmarks.findit.box_prompts import message
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Reason

@@ -13,7 +13,7 @@ from chat_server import ChatServer, completion
 from host_runs import figures
 from perfect_answers import content, perfect_answers
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import plugins

@@ -21,7 +21,7 @@ import pytest
 from paths import ROOT
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.places import lmu_data_root
 from vlmeval_findit.models import scene_cache
@@ -294,7 +294,7 @@ from vlmeval_findit.models.local.runner import plan
 from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.models.local.transformer import load_processor
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 hashes = []
 for row, checkpoint in json.loads(sys.argv[1]).items():
     encoder = MessageEncoder(load_processor(checkpoint), MODELS[row].local)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.records import Reason, Truth
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.core.image_files import decode

@@ -17,7 +17,7 @@ from PIL import Image
 from plugin_package import known_here
 from recipes import recipe
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.models.model_table import MODELS
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
-from vlmeval_findit.benchmarks.findit.scoring import read_reply
 from vlmeval_findit.boxes.reading import reader
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.core.replies import Recorded, Reply, recorded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import KINDS, Space
 from vlmeval_findit.models.model_table import MODELS, find_model, unknown_space
 

@@ -25,7 +25,7 @@ from training.mark_lessons import mark_lesson  # noqa: E402
 from training.optimizers import orthogonal  # noqa: E402
 from training.pair_lessons import pair_lesson  # noqa: E402
 from training.train import Training, read_recipe  # noqa: E402
-from vlmeval_findit.benchmarks.findit.names import parse  # noqa: E402
+from vlmeval_findit.benchmarks.findit.dataset_names import parse  # noqa: E402
 from vlmeval_findit.benchmarks.findit.variant import Variant  # noqa: E402
 from vlmeval_findit.boxes.reading import reader  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 from perfect_answers import perfect_answer
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space, reference_size, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.coords.conventions import SPACES, row_of

@@ -13,8 +13,8 @@ from own_data import ANNOTATIONS, IMAGE_IDS, coco_values, data_folder, make_imag
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask as Task
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.vpbench.query import VPQuery
-from vlmeval_findit.benchmarks.vpbench.tables import write_table
+from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
+from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 

@@ -14,9 +14,9 @@ import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.drawing import THRESHOLDS, curve, pairs, roles
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, pairs, roles
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.metric import Better, Metric

@@ -11,7 +11,7 @@ from test_report import LABELS, NOW, data_of
 from toy_benchmark import guessing, letters
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.drawing import draw
+from vlmeval_findit.benchmarks.findit.box_drawing import draw
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.report.cards import choose_cards

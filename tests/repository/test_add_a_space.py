@@ -15,7 +15,7 @@ from recipes import ROOT, recipe
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import space_from
 from vlmeval_findit.core.settings import settings_from

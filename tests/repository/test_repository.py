@@ -10,8 +10,8 @@ import pytest
 from paths import ROOT
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.prompts import NAME
+from vlmeval_findit.benchmarks.findit.box_prompts import NAME
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import KINDS
 from vlmeval_findit.cli import COMMANDS, main

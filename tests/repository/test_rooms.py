@@ -46,8 +46,8 @@ BY_NAME = {
     # A dataset's row names the part of data/ that makes its tables when they are first asked for.
     ("benchmarks", "data"): {
         "benchmarks/findit/annotation_tables.py",
-        "benchmarks/selfretrieval/pairs.py",
-        "benchmarks/vpbench/tables.py",
+        "benchmarks/selfretrieval/image_pairs.py",
+        "benchmarks/vpbench/question_tables.py",
     },
 }
 """What climbs by the name of a module, when a function is called."""

@@ -17,7 +17,7 @@ from rich.console import Console
 from scored_runs import WIDTH, World, grid, query, two_labels, world
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.confidences import DEFINITIONS, confidences
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat

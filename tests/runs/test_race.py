@@ -18,7 +18,7 @@ from simulated_races import RATES, races
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.names import parse as parse_variant
+from vlmeval_findit.benchmarks.findit.dataset_names import parse as parse_variant
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli.search import command as search
 from vlmeval_findit.cli.sweep import command as sweep_command

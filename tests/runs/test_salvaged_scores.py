@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from scored_runs import World, query, two_labels, world
 
+from vlmeval_findit.benchmarks.findit.box_metrics import Outcome, SalvagedMatch, outcome
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
-from vlmeval_findit.benchmarks.findit.metrics import Outcome, SalvagedMatch, outcome
-from vlmeval_findit.benchmarks.findit.scoring import MatchedReply, events_of, scored_row
+from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply, events_of, scored_row
 from vlmeval_findit.boxes.error_types import Kind
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Matched, Truth
@@ -211,7 +211,7 @@ OUTCOMES = [
 def test_what_becomes_of_a_query_with_nothing_to_find(
     how: ReplyFormat, text: str, expected: Outcome
 ) -> None:
-    from vlmeval_findit.benchmarks.findit.scoring import read_reply
+    from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 
     reply = Reply(0, text)
     reading = read_reply(reply, lambda said: read(said, how))

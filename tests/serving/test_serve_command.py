@@ -17,7 +17,7 @@ import pytest
 from engine_fakes import files
 from host_runs import RUN_FINDIT, environment, predictions, replies, require_host, run
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine.served import ServedModel, served_model

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from scored_runs import World, query, speaking, world
 
-from vlmeval_findit.benchmarks.findit import metrics
+from vlmeval_findit.benchmarks.findit import box_metrics as metrics
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.runs.scored_run import Run, load_runs
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Dataset
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, Variant, format_problem
 from vlmeval_findit.boxes.representation import GRID, KEYS, OUTPUTS, STRUCTURES
 

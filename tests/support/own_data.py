@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import forget_names
+from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 
 SIZES = {"one.jpg": (120, 80), "sub/two.png": (64, 96), "three.jpg": (100, 100)}
 CATEGORIES = {7: "cat", 3: "traffic light"}

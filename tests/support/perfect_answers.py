@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
-from vlmeval_findit.benchmarks.findit.prompts import message
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.box_prompts import message
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.spaces import Space, reference
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.messages import located

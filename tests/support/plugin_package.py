@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit.names import forget_names
+from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.core import plugins
 
 TEMPLATE = ROOT / "docs" / "plugin-template"

@@ -14,7 +14,7 @@ import pytest
 from jsonl_data import write_lines
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import forget_names
+from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import answering
 from vlmeval_findit.engine.journal import writer as journal

@@ -14,7 +14,7 @@ from PIL import Image
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.identity import Answering, Identity, write_identity

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.findit.metrics import METRICS as ALL_METRICS
+from vlmeval_findit.benchmarks.findit.box_metrics import METRICS as ALL_METRICS
 from vlmeval_findit.core.evidence import Clustered, Evidence, evidence_of, mean
 from vlmeval_findit.core.statistics import difference, figure_intervals
 

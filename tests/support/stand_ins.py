@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 from web import Web
 
-from vlmeval_findit.benchmarks.findit.datasets import Dataset, Family, Subset
+from vlmeval_findit.benchmarks.findit.findit_datasets import Dataset, Family, Subset
 from vlmeval_findit.data.fetch.download import Client, Policy
 from vlmeval_findit.data.fetch.images import FetchJob
 from vlmeval_findit.data.fetch.store import ImageStore

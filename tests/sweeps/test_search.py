@@ -15,8 +15,8 @@ from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.grid import all_tables
-from vlmeval_findit.benchmarks.findit.names import parse
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.search import command as search

@@ -29,7 +29,7 @@ from engine_fakes import (
 )
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError

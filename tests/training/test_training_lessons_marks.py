@@ -22,12 +22,17 @@ from training.pairs import PLACES, described, scene_pair  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import captions as caption_reading  # noqa: E402
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair  # noqa: E402
-from vlmeval_findit.benchmarks.selfretrieval.pairs import parse as parse_pairs  # noqa: E402
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair  # noqa: E402
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import parse as parse_pairs  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.benchmark import scored_row  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.reading import read  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.tables import message, parse, read_table, write_table  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.letter_reading import read  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.question_tables import (  # noqa: E402
+    message,
+    parse,
+    read_table,
+    write_table,
+)
+from vlmeval_findit.benchmarks.vpbench.vp_query import Kind, VPQuery  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES, SPLITS, Scene, Thing, scene  # noqa: E402

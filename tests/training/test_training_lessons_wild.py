@@ -21,7 +21,7 @@ from training.wild_lessons import (
     wild_shot_lesson,
 )
 from training.wild_pictures import WILD_SHOT_SIZES, WILD_SIZES, wild_picture
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.core import messages

@@ -25,7 +25,7 @@ from training.vp_questions.marking import Hidden, Marked, Marker, lies_under, re
 from training.vp_questions.other_marks import not_drawn, other_colour, others
 from training.vp_questions.plan import MOST_MARKS, Absence, Form, Slot
 from training.vp_questions.wording import ABSENT, NO, YES, Name
-from vlmeval_findit.benchmarks.vpbench.query import Kind
+from vlmeval_findit.benchmarks.vpbench.vp_query import Kind
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.marks.region import Region
 from vlmeval_findit.marks.style import CONTRAST, Shape

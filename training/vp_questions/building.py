@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from training.vp_questions.asking import Posed
 from training.vp_questions.making import lettered, options_of
 from training.vp_questions.plan import Absence
-from vlmeval_findit.benchmarks.vpbench.query import VPQuery
+from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
 from vlmeval_findit.marks.style import STYLES, Style
 
 

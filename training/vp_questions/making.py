@@ -14,7 +14,7 @@ from training.vp_questions.fields import NAMES
 from training.vp_questions.marking import Marker
 from training.vp_questions.plan import KINDS, WIDTHS, Slot, plan, spread
 from training.vp_questions.sources import Source
-from vlmeval_findit.benchmarks.vpbench.query import LETTERS, Kind
+from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, Kind
 from vlmeval_findit.marks.style import CONTRAST, STYLES, Shape, Style, default_style
 
 _MOST_READ = 12

@@ -14,7 +14,7 @@ import numpy as np
 
 from training.vp_questions.annotated import Rng
 from training.vp_questions.fields import Fields
-from vlmeval_findit.benchmarks.vpbench.query import Kind
+from vlmeval_findit.benchmarks.vpbench.vp_query import Kind
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
 
 KINDS = (Kind.EXISTENCE, Kind.COUNTING, Kind.LOCALISATION, Kind.REFERENCE)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from training.vp_questions.fields import Fields
 from training.vp_questions.plan import Form
-from vlmeval_findit.benchmarks.vpbench.query import Kind
+from vlmeval_findit.benchmarks.vpbench.vp_query import Kind
 from vlmeval_findit.marks.style import STYLES, Shape, Style, words_of
 
 ABSENT = "There is no such mark in the image."

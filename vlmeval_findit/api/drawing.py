@@ -7,9 +7,9 @@ from itertools import pairwise
 from math import dist
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..benchmarks.findit import drawing
-from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.scoring import MatchedReply, scored_row
+from ..benchmarks.findit import box_drawing as drawing
+from ..benchmarks.findit.findit_query import Query
+from ..benchmarks.findit.reply_scoring import MatchedReply, scored_row
 from ..boxes.matching import match
 from ..boxes.records import Reading, Truth
 from ..boxes.representation import MatchRule

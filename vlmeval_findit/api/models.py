@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import baselines
 from ..benchmarks.findit.benchmark import BENCHMARK
-from ..benchmarks.findit.datasets import Family
+from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.spaces import Space
 from ..core.benchmark import Baseline
 from ..core.config import config_from

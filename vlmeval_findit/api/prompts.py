@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 
 from ..benchmarks.findit.benchmark import BENCHMARK
-from ..benchmarks.findit.datasets import Family
-from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.findit_datasets import Family
+from ..benchmarks.findit.findit_query import Query
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.records import Truth
 from ..core.messages import Message

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks.findit.annotation_tables import FindItTask
-from ..benchmarks.findit.datasets import Dataset
-from ..benchmarks.findit.datasets import Family as Family
-from ..benchmarks.findit.names import parse_format
-from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.dataset_names import parse_format
+from ..benchmarks.findit.findit_datasets import Dataset
+from ..benchmarks.findit.findit_datasets import Family as Family
+from ..benchmarks.findit.findit_query import Query
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from ..core.question import Task

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ..benchmarks.findit.metrics import Outcome, outcome
-from ..benchmarks.findit.query import Query
-from ..benchmarks.findit.scoring import match_replies
+from ..benchmarks.findit.box_metrics import Outcome, outcome
+from ..benchmarks.findit.findit_query import Query
+from ..benchmarks.findit.reply_scoring import match_replies
 from ..boxes.records import Reason, Truth
 from ..boxes.representation import Corners, MatchRule
 from ..runs.open_predictions import check_replies

@@ -8,8 +8,8 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.metrics import RULES, Outcome, outcome, salvaged_matches
-from ..benchmarks.findit.scoring import read_reply
+from ..benchmarks.findit.box_metrics import RULES, Outcome, outcome, salvaged_matches
+from ..benchmarks.findit.reply_scoring import read_reply
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
 from ..boxes.reading import reader

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
-from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.findit_query import Query
 from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Truth
 from ..core.metric import Metric, figures

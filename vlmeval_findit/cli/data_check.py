@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from ..benchmarks.findit.datasets import DATASETS
+from ..benchmarks.findit.findit_datasets import DATASETS
 from ..core.command import SOME_FAILED, as_called
 from ..core.places import image_folder
 from ..data.fetch.annotations import FetchableTable, fetched_tables, wanted_images

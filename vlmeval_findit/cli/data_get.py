@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import click
 
 from ..benchmarks.findit.annotation_tables import Prepared
-from ..benchmarks.selfretrieval import pairs as self_retrieval
-from ..benchmarks.vpbench import release as vp_bench
+from ..benchmarks.selfretrieval import image_pairs as self_retrieval
+from ..benchmarks.vpbench import stage1_release as vp_bench
 from ..benchmarks.vpbench.stage2_release import parts_in
 from ..benchmarks.vpbench.stage2_release import prepare as prepare_stage_2
 from ..core.command import INTERRUPTED, SOME_FAILED

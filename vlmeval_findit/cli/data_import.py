@@ -13,8 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..benchmarks.findit.annotation_tables import Prepared
-from ..benchmarks.findit.datasets import Family
-from ..benchmarks.findit.names import parse
+from ..benchmarks.findit.dataset_names import parse
+from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
 from ..core.spelling import nearest
 from ..data.custom.build import Built, build

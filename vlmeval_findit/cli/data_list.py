@@ -10,7 +10,7 @@ from typing import NamedTuple
 import click
 
 from ..benchmarks import benchmarks
-from ..benchmarks.findit.datasets import BENCHMARK, DATASETS, Dataset
+from ..benchmarks.findit.findit_datasets import BENCHMARK, DATASETS, Dataset
 from ..core.command import as_called
 from ..core.places import image_folder, table_folders
 from ..core.question import Question

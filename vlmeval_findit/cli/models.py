@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..benchmarks import baselines
-from ..benchmarks.findit.names import parse
+from ..benchmarks.findit.dataset_names import parse
 from ..core.command import as_called
 from ..core.places import custom_models_file
 from ..core.question import Question

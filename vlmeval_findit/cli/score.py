@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..benchmarks.findit.metrics import rejection_line
+from ..benchmarks.findit.box_metrics import rejection_line
 from ..benchmarks.refl4.reviews import compare
 from ..boxes.spaces import KINDS
 from ..core.command import as_called

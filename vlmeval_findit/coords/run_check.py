@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..benchmarks.findit.metrics import METRICS, sums
+from ..benchmarks.findit.box_metrics import METRICS, sums
+from ..benchmarks.findit.reply_scoring import MatchedReply, match_replies
 from ..benchmarks.findit.run_space import reply_format
-from ..benchmarks.findit.scoring import MatchedReply, match_replies
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
 from ..boxes.representation import NO_RECTANGLE, MatchRule

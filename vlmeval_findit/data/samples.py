@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..benchmarks.findit.datasets import Family
+from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.records import Ignored, Mask, Truth
 from ..boxes.representation import Corners
 from ..core.image_files import Size

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ..benchmarks.findit.datasets import Dataset
+from ..benchmarks.findit.findit_datasets import Dataset
 from ..core.places import config_file, read_config
 from ..core.plugins import Group, Table
 from ..core.spelling import nearest

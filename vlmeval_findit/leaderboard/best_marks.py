@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import __version__
 from ..benchmarks.vpbench.best_marks import Choice
-from ..benchmarks.vpbench.tables import STAGE_2, VPQuestion
+from ..benchmarks.vpbench.question_tables import STAGE_2, VPQuestion
 from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape
 from ..runs.scored_run import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from ..benchmarks.findit.metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
+from ..benchmarks.findit.box_metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..core.error_analysis import ErrorAnalysis
 from ..core.metric import Better, Metric
 from ..core.statistics import Difference

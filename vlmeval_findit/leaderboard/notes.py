@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ..benchmarks.findit.metrics import rejection_line
+from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.evidence import FEWEST
 from ..core.spelling import counted
 from ..runs.best_format import UNEVEN, rule

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..benchmarks.findit.datasets import Family
-from ..benchmarks.findit.query import Query
+from ..benchmarks.findit.findit_datasets import Family
+from ..benchmarks.findit.findit_query import Query
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import plain_label
 from ..boxes.representation import MatchRule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..benchmarks.findit.metrics import SHARES, Outcome, rejections
+from ..benchmarks.findit.box_metrics import SHARES, Outcome, rejections
 from ..core.evidence import clustered, evidence_of
 from ..core.statistics import Interval, figure_intervals
 from .scored_run import Run

@@ -14,9 +14,9 @@ from scored_runs import World, grid, query, saying, world
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
-from vlmeval_findit.benchmarks.findit.drawing import draw, roles
+from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
-from vlmeval_findit.benchmarks.findit.query import Query, thinned
+from vlmeval_findit.benchmarks.findit.findit_query import Query, thinned
 from vlmeval_findit.boxes.error_types import Answered, Kind, classify_errors
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Ignored, Matched, Reading, Truth

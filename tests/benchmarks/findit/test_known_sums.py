@@ -7,8 +7,8 @@ from toy_benchmark import Letters
 
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK, FindIt
+from vlmeval_findit.benchmarks.findit.box_metrics import Outcome
 from vlmeval_findit.benchmarks.findit.error_costs import event_sums
-from vlmeval_findit.benchmarks.findit.metrics import Outcome
 from vlmeval_findit.boxes.error_types import Event, Kind
 from vlmeval_findit.core.scored_row import ScoredRow
 

@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit import marked_pictures
+from vlmeval_findit.benchmarks.findit import marked_references as marked_pictures
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.marked_pictures import (
+from vlmeval_findit.benchmarks.findit.findit_query import Query, Sighting
+from vlmeval_findit.benchmarks.findit.marked_references import (
     LONGEST,
     Origin,
     Reference,
@@ -28,7 +29,6 @@ from vlmeval_findit.benchmarks.findit.marked_pictures import (
     references,
     window,
 )
-from vlmeval_findit.benchmarks.findit.query import Query, Sighting
 from vlmeval_findit.benchmarks.findit.variant import MARKS
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.places import PlaceError

@@ -17,11 +17,12 @@ import pytest
 from grids import grid
 from paths import GOLDEN as GOLDEN_FOLDER
 
-from vlmeval_findit.benchmarks.findit import prompts, variant
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.prompts import message
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit import box_prompts as prompts
+from vlmeval_findit.benchmarks.findit import variant
+from vlmeval_findit.benchmarks.findit.box_prompts import message
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
 from vlmeval_findit.boxes.records import Truth

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.messages import text

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
-from vlmeval_findit.benchmarks.findit.metrics import F1_FAILED_MISSED, METRICS
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED, METRICS
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from own_data import data_folder
 
 from vlmeval_findit.benchmarks import is_question
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.variant import (
     DECODINGS,
     MARKS,

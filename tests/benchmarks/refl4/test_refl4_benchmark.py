@@ -11,16 +11,16 @@ from grids import grid
 from refl4_stand_in import BOXES, VAL, write_parquet
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.findit.datasets import DATASETS as FINDIT_DATASETS
-from vlmeval_findit.benchmarks.refl4.annotations import Code, RefusedError, Split, annotation
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS as FINDIT_DATASETS
 from vlmeval_findit.benchmarks.refl4.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.refl4.table import (
+from vlmeval_findit.benchmarks.refl4.expression_tables import (
     DATASETS,
     RefL4Variant,
     load_task,
     prepare,
     read_table,
 )
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import Code, RefusedError, Split, annotation
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import FAILED, Reply

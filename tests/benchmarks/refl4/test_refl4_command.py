@@ -15,8 +15,8 @@ from refl4_stand_in import TEST, VAL, write_images, write_parquet
 from web import Web, web_server
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.query import Query
-from vlmeval_findit.benchmarks.refl4 import annotations as known
+from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.refl4 import refl4_annotations as known
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Identity, write_identity

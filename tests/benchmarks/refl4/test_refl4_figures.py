@@ -10,22 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.refl4.annotations import (
-    Annotation,
-    Corners,
-    Split,
-    predictions_from,
-    size_of,
-)
-from vlmeval_findit.benchmarks.refl4.classes import (
-    AUTHORS,
-    CORRECTED,
-    OBJECTS365,
-    ONE_TOO_LOW,
-    class_of,
-    source_of,
-)
-from vlmeval_findit.benchmarks.refl4.protocol import (
+from vlmeval_findit.benchmarks.refl4.accuracy_metrics import (
     CORRECTED_METRICS,
     HITS,
     METRICS,
@@ -35,6 +20,21 @@ from vlmeval_findit.benchmarks.refl4.protocol import (
     judge,
     slices_of,
     sums_of,
+)
+from vlmeval_findit.benchmarks.refl4.classes import (
+    AUTHORS,
+    CORRECTED,
+    OBJECTS365,
+    ONE_TOO_LOW,
+    class_of,
+    source_of,
+)
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
+    Annotation,
+    Corners,
+    Split,
+    predictions_from,
+    size_of,
 )
 from vlmeval_findit.core.evidence import clustered, evidence_of
 from vlmeval_findit.core.metric import figures, slice_problem

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.refl4.annotations import (
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     FORMATS,
     RELEASE,
     Annotation,

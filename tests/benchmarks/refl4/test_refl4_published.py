@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.benchmarks.refl4.annotations import RELEASE, SIZES, Split
+from vlmeval_findit.benchmarks.refl4.accuracy_metrics import TWELVE
 from vlmeval_findit.benchmarks.refl4.benchmark import published
 from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, CORRECTED, OBJECTS365
-from vlmeval_findit.benchmarks.refl4.protocol import TWELVE
-from vlmeval_findit.benchmarks.refl4.table import table_name
+from vlmeval_findit.benchmarks.refl4.expression_tables import table_name
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import RELEASE, SIZES, Split
 
 MASKS = " (tight boxes of masks)"
 TOTAL = RELEASE["expressions of val"] + RELEASE["expressions of test"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.refl4.annotations import RefusedError
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefusedError
 from vlmeval_findit.benchmarks.refl4.reviews import (
     Key,
     Result,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from word_encoder import install
 
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, write_table
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, write_table
 from vlmeval_findit.cli import main
 
 Capture = pytest.CaptureFixture[str]

@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.selfretrieval.captions import (
     side_of,
     why_of,
 )
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, Side
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, Side
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, split_thought
 
 L, R = "a cat", "a dog"

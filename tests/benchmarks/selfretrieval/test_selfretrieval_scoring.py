@@ -20,15 +20,15 @@ from scored_runs import World
 from word_encoder import LONGEST, WordEncoder, install
 
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import BENCHMARK
-from vlmeval_findit.benchmarks.selfretrieval.captions import captions_in
-from vlmeval_findit.benchmarks.selfretrieval.judging import (
+from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     ZeroLengthError,
     is_right,
     is_tie,
     judge,
     similarities,
 )
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, write_table
+from vlmeval_findit.benchmarks.selfretrieval.captions import captions_in
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, write_table
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from

@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
     describe_scenes,
     message,
 )
-from vlmeval_findit.benchmarks.selfretrieval.pairs import (
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
     PAIRS,
     SETS,
     Both,

@@ -13,8 +13,8 @@ from scored_runs import World, failing, saying
 
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import best_marks
-from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.tables import write_table
+from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
+from vlmeval_findit.benchmarks.vpbench.vp_query import Kind, VPQuery
 from vlmeval_findit.leaderboard.best_marks import find_best_marks
 from vlmeval_findit.marks.style import Shape
 

@@ -15,7 +15,7 @@ from training.vp_questions import ship
 from training.vp_questions.making import questions
 from training.vp_questions.sources import source_of
 from vlmeval_findit.benchmarks import load
-from vlmeval_findit.benchmarks.vpbench.query import is_absent, kind_of
+from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import marked_tables

@@ -24,9 +24,9 @@ from vlmeval_findit import benchmarks, cli
 from vlmeval_findit.benchmarks.vpbench import best_marks
 from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
 from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError, Choice, GoodMarks
-from vlmeval_findit.benchmarks.vpbench.query import TASKS, Marked, Role, VPQuery, stage2_rows
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
 from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, Way, for_model, load
+from vlmeval_findit.benchmarks.vpbench.vp_query import TASKS, Marked, Role, VPQuery, stage2_rows
 from vlmeval_findit.core.identity import Answering, contradictions, read_identity, write_identity
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder

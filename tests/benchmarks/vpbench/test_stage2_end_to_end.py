@@ -11,8 +11,8 @@ from PIL import Image
 from stage2_stand_in import Layout, rows, write_part
 
 from vlmeval_findit import cli
-from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.tables import write_table
+from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
+from vlmeval_findit.benchmarks.vpbench.vp_query import Kind, VPQuery
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 

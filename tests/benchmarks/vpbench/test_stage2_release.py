@@ -15,8 +15,8 @@ from vpbench_stand_in import write_tsv
 
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import stage2_release as release
-from vlmeval_findit.benchmarks.vpbench.query import Role, Stage2Row, stage2_rows
 from vlmeval_findit.benchmarks.vpbench.stage2_release import reading_of
+from vlmeval_findit.benchmarks.vpbench.vp_query import Role, Stage2Row, stage2_rows
 from vlmeval_findit.core.table_files import TableError
 
 

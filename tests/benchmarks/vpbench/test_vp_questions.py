@@ -30,7 +30,7 @@ from training.vp_questions.marking import Hidden, Marker, region_of  # noqa: E40
 from training.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan  # noqa: E402
 from training.vp_questions.sources import Source, source_of  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.query import Kind, VPQuery, is_absent, kind_of  # noqa: E402  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.vp_query import Kind, VPQuery, is_absent, kind_of  # noqa: E402  # noqa: E402
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style  # noqa: E402
 
 # --- the plan -------------------------------------------------------------------------------------

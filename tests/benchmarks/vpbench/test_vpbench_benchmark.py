@@ -22,10 +22,10 @@ from vlmeval_findit.benchmarks.vpbench.benchmark import (
     random_option,
     scored_row,
 )
-from vlmeval_findit.benchmarks.vpbench.metrics import AS_PUBLISHED, HALLUCINATION
-from vlmeval_findit.benchmarks.vpbench.query import HintColumn, Kind, VPQuery
-from vlmeval_findit.benchmarks.vpbench.release import prepare
-from vlmeval_findit.benchmarks.vpbench.tables import message, parse, write_table
+from vlmeval_findit.benchmarks.vpbench.letter_metrics import AS_PUBLISHED, HALLUCINATION
+from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, write_table
+from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
+from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, Kind, VPQuery
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.evidence import clustered, evidence_of, slice_of
 from vlmeval_findit.core.messages import located

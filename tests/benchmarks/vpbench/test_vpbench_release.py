@@ -11,9 +11,9 @@ import pytest
 from vpbench_stand_in import ROWS, picture, row, write_parquet, write_tsv
 
 from vlmeval_findit.benchmarks import load
-from vlmeval_findit.benchmarks.vpbench.query import HintColumn, Kind, VPQuery, is_absent, kind_of
-from vlmeval_findit.benchmarks.vpbench.release import prepare, rows_of
-from vlmeval_findit.benchmarks.vpbench.tables import read_table, write_table
+from vlmeval_findit.benchmarks.vpbench.question_tables import read_table, write_table
+from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare, rows_of
+from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, Kind, VPQuery, is_absent, kind_of
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.table_files import TableError
 
@@ -170,7 +170,7 @@ def test_the_authors_own_file_is_known_by_its_checksum(
 ) -> None:
     import hashlib
 
-    from vlmeval_findit.benchmarks.vpbench import release
+    from vlmeval_findit.benchmarks.vpbench import stage1_release as release
 
     source = write_tsv(lmu / "stage.tsv")
     monkeypatch.setattr(release, "OFFICIAL_MD5", hashlib.md5(source.read_bytes()).hexdigest())

@@ -12,7 +12,7 @@ from paths import ROOT
 from stand_ins import QUICK, SIZE, fetch_job, files_of, jpeg
 from web import Answer, Web, web_server
 
-from vlmeval_findit.benchmarks.findit.datasets import BENCHMARK
+from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.core.image_files import problem
 from vlmeval_findit.core.places import PlaceError
 from vlmeval_findit.data.fetch.download import (

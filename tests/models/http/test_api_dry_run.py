@@ -14,7 +14,7 @@ import pytest
 from paths import ROOT
 from rich.console import Console
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text

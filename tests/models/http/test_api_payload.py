@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit import prompts
+from vlmeval_findit.benchmarks.findit import box_prompts as prompts
 from vlmeval_findit.benchmarks.findit.benchmark import full_image
-from vlmeval_findit.benchmarks.findit.names import parse
-from vlmeval_findit.benchmarks.findit.query import Query
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.benchmarks.findit.findit_query import Query
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size

@@ -15,7 +15,7 @@ from asking import ask, service
 from chat_server import ChatServer, completion, in_turn
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.http import chat
 from vlmeval_findit.models.http.chat import chat_model

@@ -30,7 +30,7 @@ from provider_servers import (
     openai_reply,
 )
 
-from vlmeval_findit.benchmarks.findit.names import parse
+from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.core.work import Answer as Answered

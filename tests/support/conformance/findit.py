@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit.names import SUBSETS
-from vlmeval_findit.benchmarks.findit.query import Query, thinned
+from vlmeval_findit.benchmarks.findit.dataset_names import SUBSETS
+from vlmeval_findit.benchmarks.findit.findit_query import Query, thinned
 from vlmeval_findit.benchmarks.findit.release_subsets import parquet_rows, query_from_row
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.reading import Reader, reader

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vlmeval_findit.benchmarks.refl4.annotations import (
+from vlmeval_findit.benchmarks.refl4.accuracy_metrics import (
+    CORRECTED_METRICS,
+    TWELVE,
+    judge,
+    slices_of,
+    sums_of,
+)
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     Annotation,
     RefusedError,
     Split,
@@ -12,13 +19,6 @@ from vlmeval_findit.benchmarks.refl4.annotations import (
     boxes_of,
     of_split,
     predictions_from,
-)
-from vlmeval_findit.benchmarks.refl4.protocol import (
-    CORRECTED_METRICS,
-    TWELVE,
-    judge,
-    slices_of,
-    sums_of,
 )
 from vlmeval_findit.core.metric import Sums, figures
 from vlmeval_findit.core.scored_row import ScoredRow, totals

@@ -6,13 +6,13 @@ from statistics import mean
 
 import numpy as np
 
-from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in, why_of
-from vlmeval_findit.benchmarks.selfretrieval.judging import (
+from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     ZeroLengthError,
     is_right,
     similarities,
 )
-from vlmeval_findit.benchmarks.selfretrieval.pairs import Pair, Side
+from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in, why_of
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, Side
 from vlmeval_findit.core.replies import FAILED, Reply
 from vlmeval_findit.core.spelling import nearest
 

@@ -20,10 +20,10 @@ from ...core.metric import slice_problem
 from ...core.question import Task
 from ...core.table_files import NESTED, CellError, ImagePath, Paths, Side, TableError
 from ...marks.region import PackedMask, RLEError
-from .datasets import DATASETS, OF_THE_RELEASE
-from .marked_pictures import with_marks
-from .names import parse
-from .query import Query, Sighting, thinned
+from .dataset_names import parse
+from .findit_datasets import DATASETS, OF_THE_RELEASE
+from .findit_query import Query, Sighting, thinned
+from .marked_references import with_marks
 from .variant import Variant
 
 

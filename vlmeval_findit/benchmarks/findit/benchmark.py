@@ -19,17 +19,17 @@ from ...core.messages import Message, PartKind, Reference
 from ...core.replies import Recorded, Replies
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
-from . import prompts as own_prompts
+from . import box_prompts as own_prompts
 from .annotation_tables import FindItTask, load_task
-from .datasets import DATASETS, Family
-from .drawing import curve, draw
+from .box_drawing import curve, draw
+from .box_metrics import BOXES, POINTS, Outcome
+from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
+from .findit_datasets import DATASETS, Family
 from .grid import Table, all_tables
-from .metrics import BOXES, POINTS, Outcome
-from .names import parse
 from .release_prompts import prompt_set
+from .reply_scoring import events_of, match_replies, scored_row
 from .run_space import contradicting_spaces, space_of_new_run
-from .scoring import events_of, match_replies, scored_row
 from .variant import Variant
 
 SPACE = {"kind": "grid1000"}  # the baseline's coordinate space, as a run records it

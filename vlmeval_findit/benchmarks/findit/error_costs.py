@@ -11,7 +11,7 @@ from ...boxes.records import Matched, Reading, Truth
 from ...core.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, error_type
 from ...core.metric import Sums
 from ...core.scored_row import ScoredRow
-from .metrics import F1_FAILED_MISSED
+from .box_metrics import F1_FAILED_MISSED
 
 # Slices by the size of the object (else of the box) and by the number of objects.
 SIZE, OBJECTS = "size", "objects"

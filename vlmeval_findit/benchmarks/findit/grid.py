@@ -23,7 +23,7 @@ from ...boxes.representation import (
 )
 from ...core.config import MisplacedError, refuse_twice
 from ...core.spelling import nearest
-from .datasets import DATASETS, Dataset
+from .findit_datasets import DATASETS, Dataset
 from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
 
 

@@ -18,9 +18,9 @@ from typing import Any
 from ...boxes.representation import GRID
 from ...core.messages import Message, Part, image, reference, text
 from ...core.vlmevalkit import git_revision
-from . import prompts
-from .prompts import MessageMaker
-from .query import Query
+from . import box_prompts as prompts
+from .box_prompts import MessageMaker
+from .findit_query import Query
 from .variant import Variant
 
 _MARK = re.compile(r"<image (\d+)>")

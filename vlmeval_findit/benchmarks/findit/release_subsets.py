@@ -11,8 +11,8 @@ from ...core.files import file_sha256
 from ...core.spelling import nearest
 from ...core.table_files import TableError
 from .annotation_tables import Prepared, corners, how_to_make, write_table
-from .datasets import BENCHMARK, DATASETS, Dataset, Subset
-from .query import Query, Sighting, thinned
+from .findit_datasets import BENCHMARK, DATASETS, Dataset, Subset
+from .findit_query import Query, Sighting, thinned
 
 SubsetRow = Mapping[str, Any]  # in the release's column layout
 

@@ -28,7 +28,7 @@ from ...core.question import QuestionError
 from ...core.spelling import nearest
 from ...marks.style import Shape
 from . import PREFIX
-from .datasets import DATASETS, Dataset, Family
+from .findit_datasets import DATASETS, Dataset, Family
 
 CENTRES = ("definitions", "formula")
 _CENTRE_REPRESENTATION = "cxcywh"

@@ -21,12 +21,11 @@ from ...core.replies import Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from ..findit.benchmark import FindIt
-from ..findit.drawing import draw_as
+from ..findit.box_drawing import draw_as
 from ..findit.grid import Table
-from ..findit.scoring import MatchedReply, match_replies
-from ..findit.scoring import scored_row as findit_row
-from .annotations import Annotation, Split, replies_of
-from .protocol import (
+from ..findit.reply_scoring import MatchedReply, match_replies
+from ..findit.reply_scoring import scored_row as findit_row
+from .accuracy_metrics import (
     ACC_SALVAGED,
     COUNTS,
     FAILED_SUMS,
@@ -38,7 +37,8 @@ from .protocol import (
     slices_of,
     sums_of,
 )
-from .table import RefL4Task, RefL4Variant, load_task, parse, table_name
+from .expression_tables import RefL4Task, RefL4Variant, load_task, parse, table_name
+from .refl4_annotations import Annotation, Split, replies_of
 
 
 class RefL4(FindIt):

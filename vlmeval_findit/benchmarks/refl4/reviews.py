@@ -13,8 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .annotations import Code, RefusedError, is_id, is_number, read_json
-from .protocol import THRESHOLDS
+from .accuracy_metrics import THRESHOLDS
+from .refl4_annotations import Code, RefusedError, is_id, is_number, read_json
 
 ID_KEYS = ("ann_id", "annotation_id", "original_id", "id")
 EXPRESSION_KEYS = ("caption", "expression", "sentence", "sent", "raw")  # the first found counts

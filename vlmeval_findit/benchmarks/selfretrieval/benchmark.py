@@ -17,10 +17,10 @@ from ...core.question import PlainQuestion
 from ...core.replies import UNREAD, Recorded, Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
+from .caption_metrics import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
+from .caption_scoring import encoder_name, judge, loaded, scorer_of
 from .captions import REASONS, captions_in, replies_of
-from .judging import encoder_name, judge, loaded, scorer_of
-from .pairs import RENDERED, SETS, Both, Pair, PairTask, Side, load_task, parse
-from .scoring import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
+from .image_pairs import RENDERED, SETS, Both, Pair, PairTask, Side, load_task, parse
 
 VERSION = 1  # increase when the wording changes
 PROMPTS_NAME = f"self-retrieval-own-{VERSION}"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...core.loose_json import objects_in
 from ...core.replies import ParseFailure, Reply, read_reply
-from .pairs import Both, Pair, Side
+from .image_pairs import Both, Pair, Side
 
 log = logging.getLogger(__name__)
 

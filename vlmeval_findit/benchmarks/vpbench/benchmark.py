@@ -18,11 +18,9 @@ from ...core.replies import UNREAD, ParseFailure, Recorded, Replies, Reply, read
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from . import stage2_task
-from .metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
-from .query import VPQuery
-from .reading import AMBIGUOUS, NO_CHOICE, published_letter, read
-from .stage2_task import Stage2Question
-from .tables import (
+from .letter_metrics import COUNTS, METRICS, RANKING, UNSCORED, WITH_FAILURES, published, row_slices
+from .letter_reading import AMBIGUOUS, NO_CHOICE, published_letter, read
+from .question_tables import (
     STAGE_1,
     TABLES,
     VPQuestion,
@@ -33,6 +31,8 @@ from .tables import (
     parse,
     read_table,
 )
+from .stage2_task import Stage2Question
+from .vp_query import VPQuery
 
 
 def scored_row(query: VPQuery, reply: Reply) -> ScoredRow:

@@ -21,8 +21,8 @@ from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
 from .best_marks import Choice
-from .query import TASKS, Marked, Role, Stage2Row, VPQuery
-from .release import suffix
+from .stage1_release import suffix
+from .vp_query import TASKS, Marked, Role, Stage2Row, VPQuery
 
 # A mark's placeholder in a question
 SPAN = re.compile(r"<\s*colou?r\s*>\s*<\s*vp\s*>|<\s*vp\s*>|<\s*colou?r\s*>", re.IGNORECASE)

@@ -19,11 +19,11 @@ from ...core.files import file_sha256
 from ...core.image_files import Size
 from ...core.places import image_folder
 from ...core.table_files import TableError, write_table
-from .query import LETTERS, Marked, Role, Stage2Row, check_source
-from .release import parquet_rows, picture, text
+from .question_tables import STAGE_2, Written
+from .stage1_release import parquet_rows, picture, text
 from .stage2_asking import keep, uneven
 from .stage2_task import IMAGES
-from .tables import STAGE_2, Written
+from .vp_query import LETTERS, Marked, Role, Stage2Row, check_source
 
 PARTS = "vp_bench_stage_2_meta.part*.parquet"
 

@@ -12,9 +12,9 @@ from ...core.question import QuestionError, Task
 from ...core.spelling import nearest
 from . import stage2_asking as asking
 from .best_marks import BestMarkError, Choice, GoodMarks, best_of, good
-from .query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
+from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion
 from .stage2_asking import draw_missing
-from .tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion
+from .vp_query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
 
 IMAGES = "VPBench"  # key of the image folder
 

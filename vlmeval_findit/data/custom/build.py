@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
-from ...benchmarks.findit.names import forget_names
-from ...benchmarks.findit.query import Query, thinned
+from ...benchmarks.findit.dataset_names import forget_names
+from ...benchmarks.findit.findit_query import Query, thinned
 from ...core.files import atomic_write
 from ...core.lock import Lock, alone
 from ...core.places import OwnRow, lmu_data_root, own_datasets_file, own_rows

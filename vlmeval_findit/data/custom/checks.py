@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ...benchmarks.findit import PREFIX
-from ...benchmarks.findit.datasets import BENCHMARK, Family, own_datasets
 from ...benchmarks.findit.error_costs import OBJECTS, SIZE
-from ...benchmarks.findit.marked_pictures import REFERENCE
+from ...benchmarks.findit.findit_datasets import BENCHMARK, Family, own_datasets
+from ...benchmarks.findit.marked_references import REFERENCE
 from ...boxes.matching import plain_label
 from ...boxes.records import Mask
 from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.findit.datasets import Family
+from ...benchmarks.findit.findit_datasets import Family
 from ...core.spelling import nearest
 from ..samples import AnnotationError, Box, Sample, Samples, Units
 from .masks import mask_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...benchmarks.findit.annotation_tables import Prepared, read_table, write_table
-from ...benchmarks.findit.datasets import BENCHMARK, Dataset
+from ...benchmarks.findit.findit_datasets import BENCHMARK, Dataset
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root
 from ...core.table_files import made_of

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...benchmarks.findit.annotation_tables import Prepared, read_table
-from ...benchmarks.findit.datasets import Dataset
-from ...benchmarks.findit.query import Query
+from ...benchmarks.findit.findit_datasets import Dataset
+from ...benchmarks.findit.findit_query import Query
 from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
-from ...benchmarks.refl4 import table as ref_l4
-from ...benchmarks.refl4.annotations import RELEASE, Split, file_name, unlike_release
-from ...benchmarks.refl4.table import BEGIN as REF_L4_TABLES
-from ...benchmarks.refl4.table import IMAGES as REF_L4_IMAGES
-from ...benchmarks.refl4.table import table_name
+from ...benchmarks.refl4 import expression_tables as ref_l4
+from ...benchmarks.refl4.expression_tables import BEGIN as REF_L4_TABLES
+from ...benchmarks.refl4.expression_tables import IMAGES as REF_L4_IMAGES
+from ...benchmarks.refl4.expression_tables import table_name
+from ...benchmarks.refl4.refl4_annotations import RELEASE, Split, file_name, unlike_release
 from ...core.files import file_sha256
 from ...core.image_files import Size
 from ...core.places import find_table, lmu_data_root

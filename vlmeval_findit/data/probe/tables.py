@@ -8,8 +8,8 @@ from pathlib import Path
 from PIL import Image
 
 from ...benchmarks.findit.annotation_tables import Prepared, write_table
-from ...benchmarks.findit.datasets import Dataset
-from ...benchmarks.findit.query import Query
+from ...benchmarks.findit.findit_datasets import Dataset
+from ...benchmarks.findit.findit_query import Query
 from ...boxes.records import Truth
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from ...benchmarks.findit.datasets import Family
+from ...benchmarks.findit.findit_datasets import Family
 from ...core.image_files import Size
 from ...core.spelling import nearest
 from ..custom.text import CORNERS, numbers

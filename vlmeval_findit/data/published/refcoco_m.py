@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.findit.datasets import Family
+from ...benchmarks.findit.findit_datasets import Family
 from ...core.image_files import Size
 from ..custom.masks import mask_of
 from ..custom.text import SIDES, numbers, state_size

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from ...benchmarks.findit.datasets import Family
+from ...benchmarks.findit.findit_datasets import Family
 from ...marks.region import packed_mask
 from ..custom.masks import pixels_of
 from ..custom.text import line_of, rows_of

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.findit.datasets import Family
+from ...benchmarks.findit.findit_datasets import Family
 from ...core.image_files import Size
 from ..custom.text import CORNERS, line_of, numbers, rows_of, state_size
 from ..samples import AnnotationError, Box, Sample, Samples, expressions

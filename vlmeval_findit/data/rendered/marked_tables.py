@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ...benchmarks.vpbench.query import VPQuery
-from ...benchmarks.vpbench.tables import write_table
+from ...benchmarks.vpbench.question_tables import write_table
+from ...benchmarks.vpbench.vp_query import VPQuery
 from ...core.files import write_once
 from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...benchmarks.selfretrieval.pairs import Pair, write_table
+from ...benchmarks.selfretrieval.image_pairs import Pair, write_table
 from ...core.files import write_once
 from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png

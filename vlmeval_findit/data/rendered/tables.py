@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...benchmarks.findit.annotation_tables import Prepared, read_table, write_table
-from ...benchmarks.findit.datasets import Dataset
-from ...benchmarks.findit.query import Query
+from ...benchmarks.findit.findit_datasets import Dataset
+from ...benchmarks.findit.findit_query import Query
 from ...core import stored_png
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root

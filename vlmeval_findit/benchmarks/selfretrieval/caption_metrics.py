@@ -9,9 +9,9 @@ from typing import Any
 from ...core.drawing import Drawing, DrawnLine, DrawnPicture, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow
+from .caption_scoring import JudgedCaption, Nearness, RankingResult
 from .captions import why_of
-from .judging import JudgedCaption, Nearness, RankingResult
-from .pairs import Pair, Side
+from .image_pairs import Pair, Side
 
 PUBLISHED = "as published"  # metrics without padding, like the authors'
 

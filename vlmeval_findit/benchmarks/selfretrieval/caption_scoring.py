@@ -21,7 +21,7 @@ from ...core.settings import Settings, SettingsError
 from ...core.spelling import nearest
 from ...models.dual_encoder.encoder import ENCODERS, DualEncoder, EncoderError, Padding
 from .captions import Captions, Said
-from .pairs import SETS, Both, Pair, Side
+from .image_pairs import SETS, Both, Pair, Side
 
 Floats = NDArray[np.float32]
 Marks = NDArray[np.bool_]

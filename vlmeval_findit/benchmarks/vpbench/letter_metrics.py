@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ...core.benchmark import Published
 from ...core.metric import Better, Metric, sliced
-from .query import TASKS, VPQuery
+from .vp_query import TASKS, VPQuery
 
 SHAPES = ("box", "oval", "arrow", "mask", "contour", "tag", "point", "scribble")  # of marks
 ACCURACY = Metric("Accuracy", {"right": 1}, {"answered": 1}, empty=None, key="accuracy")

@@ -21,9 +21,9 @@ from ...core.files import sha256_of, write_once
 from ...core.places import image_folder
 from ...core.spelling import nearest
 from ...core.table_files import TableError, meta_path, sources
-from .metrics import SHAPES
-from .query import LETTERS, HintColumn, VPQuery, is_absent, kind_of
-from .tables import STAGE_1, TABLES, Written, write_table
+from .letter_metrics import SHAPES
+from .question_tables import STAGE_1, TABLES, Written, write_table
+from .vp_query import LETTERS, HintColumn, VPQuery, is_absent, kind_of
 
 _MISSING = ("", "nan", "<na>")
 _NO_ITEM = ("", "none", "null")

@@ -23,7 +23,7 @@ from ...core.places import Folder, image_folder, keep_below
 from ...core.stored_png import Pixels, png
 from ...marks.region import Region
 from ...marks.style import Shape, default_style, words_of
-from .query import Query, Sighting, video_of
+from .findit_query import Query, Sighting, video_of
 from .variant import Variant
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from ...boxes.matching import HIT
 from ...core.drawing import Curve, Drawing, DrawnBox, DrawnPicture, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow, add_up
-from .metrics import METRICS
-from .query import Query
+from .box_metrics import METRICS
+from .findit_query import Query
 
 THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from ...core.replies import ParseFailure
-from .query import LETTERS
+from .vp_query import LETTERS
 
 Options = Mapping[str, str]  # the texts of the options by their letters, in order
 

@@ -19,13 +19,13 @@ from ...core.table_files import CellError, TableError, sources
 from ..findit import PREFIX as FINDIT_PREFIX
 from ..findit import annotation_tables as findit
 from ..findit.annotation_tables import Prepared, write_rows
-from ..findit.datasets import DATASETS as FINDIT_DATASETS
-from ..findit.datasets import Dataset, Family
-from ..findit.names import NameParts, parse_format
-from ..findit.query import Query
+from ..findit.dataset_names import NameParts, parse_format
+from ..findit.findit_datasets import DATASETS as FINDIT_DATASETS
+from ..findit.findit_datasets import Dataset, Family
+from ..findit.findit_query import Query
 from ..findit.variant import Variant, VariantError
 from . import PREFIX
-from .annotations import (
+from .refl4_annotations import (
     Annotation,
     Code,
     RefusedError,

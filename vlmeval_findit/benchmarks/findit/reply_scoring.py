@@ -18,8 +18,7 @@ from ...core.replies import Replies, Reply
 from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from .annotation_tables import FindItTask
-from .error_costs import LOSSES, details_of, event_sums
-from .metrics import (
+from .box_metrics import (
     RULES,
     Outcome,
     SalvagedMatch,
@@ -29,7 +28,8 @@ from .metrics import (
     salvaged_details,
     salvaged_matches,
 )
-from .query import Query
+from .error_costs import LOSSES, details_of, event_sums
+from .findit_query import Query
 from .run_space import SpaceInForce, reply_format, spaces_of
 
 

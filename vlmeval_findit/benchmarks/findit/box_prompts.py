@@ -16,9 +16,9 @@ from ...boxes.representation import (
     Representation,
 )
 from ...core.messages import Message, Part, image, reference, text
-from .datasets import Dataset, Family
-from .marked_pictures import words
-from .query import Query
+from .findit_datasets import Dataset, Family
+from .findit_query import Query
+from .marked_references import words
 from .variant import Variant
 
 VERSION = 1  # increase when the wording changes

@@ -24,7 +24,7 @@ from ...boxes.representation import (
 from ...core.plugins import Table
 from ...core.spelling import nearest
 from . import PREFIX
-from .datasets import BENCHMARK, DATASETS, Dataset, Family
+from .findit_datasets import BENCHMARK, DATASETS, Dataset, Family
 from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.metric import Metric, sliced
-from .annotations import SIZES, Annotation, Split, size_of
 from .classes import AUTHORS, CORRECTED, class_of, source_of
+from .refl4_annotations import SIZES, Annotation, Split, size_of
 
 Array = NDArray[np.float32]
 

@@ -17,7 +17,7 @@ from ...core.question import PlainQuestion, QuestionError
 from ...core.spelling import nearest
 from ...core.table_files import CellError
 from . import PREFIX
-from .query import LETTERS, HintColumn, Kind, VPQuery
+from .vp_query import LETTERS, HintColumn, Kind, VPQuery
 
 STAGE_1 = f"{PREFIX}Stage1"
 ORIGINAL = f"{STAGE_1}_original"  # the table of stage 1 in the authors' layout
