@@ -17,9 +17,9 @@ from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.engine.calls import Cell, Prompts
+from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import Plan, calls_left, unanswered
-from vlmeval_findit.engine.tables import Tables
 
 ROWS = 1000
 """Rows of each cell, each about a picture of its own."""
@@ -27,7 +27,7 @@ ROWS = 1000
 
 def cells(folder: Path, count: int) -> list[Cell]:
     """Cells over the same rows, as the formats of a table are."""
-    task = Tables(None).task(parse("FindIt_Demo_xyxy_json"))
+    task = CellBuilder(None).task(parse("FindIt_Demo_xyxy_json"))
     query = task.queries[0]
     for at in range(ROWS):
         (folder / f"{at}.png").write_text(str(at))

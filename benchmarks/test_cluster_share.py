@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, Message, Silent, answered_keys, demo_sweep, go
+from engine_fakes import FakeBackends, FakeModel, Message, Silent, answered_keys, demo_sweep, go
 from scale_runs import GRID, import_table
 
-from vlmeval_findit.engine.backend import Inference, LocalBackend
+from vlmeval_findit.engine.backend import CallOptions, LocalBackend
 from vlmeval_findit.models.model_client import GenerateClient
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
@@ -51,13 +51,13 @@ def test_what_a_call_costs_the_driver(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     few, many = ROWS if measures else LEAST
     import_table(tmp_path, many, monkeypatch)
-    two = Inference(replicas=2, cpus=0.5)
-    hosts = {
-        "one process": FakeHost(None, lambda _: LocalBackend(load)),
-        "Ray": FakeHost(None, lambda _: RayBackend(load, two)),
+    two = CallOptions(replicas=2, cpus=0.5)
+    factories = {
+        "one process": FakeBackends(None, lambda _: LocalBackend(load)),
+        "Ray": FakeBackends(None, lambda _: RayBackend(load, two)),
     }
     took: dict[str, float] = {}
-    for kind, host in hosts.items():
+    for kind, host in factories.items():
         before = 0.0
         for rows in (1, few, many):  # the first of all imports Ray
             folder = tmp_path / kind / str(rows)

@@ -13,9 +13,9 @@ from engine_fakes import Silent, go
 
 from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.engine import http_backend
-from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.plan import WorkItem
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.sweeps.config import search_sweep
 
@@ -41,7 +41,7 @@ def search(folder: Path, pictures: int, keeps: int) -> Cost:
     with ExitStack() as stack:
         pair = [CachingServer(keeps=keeps, reads=READS, writes=WRITES) for _ in range(2)]
         servers = [stack.enter_context(server) for server in pair]
-        host = ServersHost([server.url for server in servers], Inference(threads=THREADS))
+        host = ServerBackends([server.url for server in servers], CallOptions(threads=THREADS))
         start = time.perf_counter()
         go(sweep, host, watcher=watcher)
         seconds = time.perf_counter() - start

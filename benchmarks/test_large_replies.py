@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 
@@ -55,7 +55,7 @@ class Says(FakeModel):
 def sweep_over(folder: Path, table: str, output: str, rows: int, text: str) -> None:
     keys = "\nkeys: bbox_2d" if output == "json" else ""
     config = f"models: FullImage\ndatasets: {table}\nrepresentations: xyxy\noutputs: {output}{keys}"
-    results = go(demo_sweep(folder, config, limit=rows), FakeHost(Says(text)))
+    results = go(demo_sweep(folder, config, limit=rows), FakeBackends(Says(text)))
     assert [result.rows for result in results] == [rows]
 
 

@@ -45,12 +45,12 @@ def replies(measures: bool, tmp_path: Path, request: pytest.FixtureRequest) -> P
 
 def searched(work_dir: Path, replies: Path, race: Race | None) -> list[CellResult]:
     """A search over recorded replies; what is not recorded is asked, and then is."""
-    from vlmeval_findit.engine.backend import Inference
-    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
+    from vlmeval_findit.engine.backend import CallOptions
+    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
 
     table, places = grid_tables()["Scenes_mini"], (work_dir, replies / "calls.jsonl")
     sweep = search_sweep(ModelEntry("FindIt-Nano"), table, QUERIES, places, race=race)
-    return go(sweep, VLMEvalKitHost(Inference()))
+    return go(sweep, VLMEvalKitBackends(CallOptions()))
 
 
 def winner(results: list[CellResult]) -> Run:

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, forget, go, records
+from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, forget, go, records
 from measured import peak_mib
 from scale_runs import BOX, GRID, SIZE, Seconds, import_table, stages_timed
 
@@ -88,7 +88,7 @@ def test_cost_of_a_call_by_stage(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     import_table(tmp_path, ROWS if measures else LEAST, monkeypatch)
-    go(demo_sweep(tmp_path / "warm", GRID, limit=1), FakeHost(kind()))
+    go(demo_sweep(tmp_path / "warm", GRID, limit=1), FakeBackends(kind()))
     sweep, told = demo_sweep(tmp_path, GRID), []
     for name in ("first", "again", EVERY_CALL):
         model = kind()
@@ -97,7 +97,7 @@ def test_cost_of_a_call_by_stage(
         forget_peak()
         before, start = peak_mib(), time.process_time()
         with stages_timed(monkeypatch) as stages:
-            results = go(sweep, FakeHost(model))
+            results = go(sweep, FakeBackends(model))
         told.append((name, time.process_time() - start, stages, before, peak_mib(), model.calls))
     lines = list(records(sweep.journal))
     calls = len(lines)

@@ -17,8 +17,8 @@ from measured import peak_mib
 from scale_runs import GRID
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.backend import Inference
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.backend import CallOptions
+from vlmeval_findit.engine.server_backends import ServerBackends
 
 SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
 
@@ -44,7 +44,7 @@ def main(folder: Path, limit: int, threads: int, urls: Sequence[str]) -> Mapping
     """A sweep over the first rows of the table."""
     sweep = demo_sweep(folder / "run", GRID.replace("models: FullImage", SERVED), limit=limit)
     clock = Clock()
-    go(sweep, ServersHost(urls, Inference(threads=threads)), watcher=clock)
+    go(sweep, ServerBackends(urls, CallOptions(threads=threads)), watcher=clock)
     return {
         "calls": clock.count,
         "failed": clock.failed,

@@ -18,7 +18,7 @@ from vlmeval_findit.cli.progress import SweepProgress
 from vlmeval_findit.core.command import INTERRUPTED, REFUSED
 from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.sink import Planned
+from vlmeval_findit.engine.sink import PlannedCalls
 from vlmeval_findit.models.model_table import NANO, NANO_PX
 
 BEST = {NANO: "xyxy", NANO_PX: "xywh"}
@@ -141,7 +141,7 @@ def test_the_coordinate_check_finds_what_is_wrong_and_nothing_else(
 def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start it where nothing of what it needs is installed."""
     monkeypatch.setattr(demo, "NEEDED", ())
-    monkeypatch.setattr(demo, "hosts_for", lambda *_: {})
+    monkeypatch.setattr(demo, "backends_for", lambda *_: {})
 
 
 def failing(error: BaseException) -> Any:
@@ -198,9 +198,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_bar_counts_all_stages_of_a_model(terminal: None) -> None:
     with SweepProgress(transient=True) as shown:
         for calls, finished in ((800, 100), (150, 0)):
-            shown.planned(NANO, Planned(8, calls, finished))
+            shown.planned(NANO, PlannedCalls(8, calls, finished))
             shown.answered([Answer(""), Answer("")])
-        shown.planned(NANO_PX, Planned(8, 30, 0))
+        shown.planned(NANO_PX, PlannedCalls(8, 30, 0))
     _, nano, other = shown.bars.tasks
     assert (nano.description, nano.completed, nano.total) == (NANO, 104, 950)
     assert (other.description, other.completed, other.total) == (NANO_PX, 0, 30)
@@ -212,7 +212,7 @@ def test_bars_are_on_the_terminal_while_others_print_into_the_log(
     with (tmp_path / "demo.log").open("w") as log:
         told = demo.Demonstration(tmp_path, log)
         with SweepProgress(transient=True) as shown, told.logged():
-            shown.planned(NANO, Planned(8, 800, 0))
+            shown.planned(NANO, PlannedCalls(8, 800, 0))
             shown.bars.refresh()
             print("what a stage prints")
     assert NANO in capsys.readouterr().err

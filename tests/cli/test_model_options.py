@@ -16,8 +16,8 @@ from vlmeval_findit.cli.run import command as run
 from vlmeval_findit.cli.search import command as search
 from vlmeval_findit.cli.sweep import command as sweep
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.engine.backend import Inference
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.backend import CallOptions
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.options import ModelOptions
 from vlmeval_findit.sweeps.config import parse_sweep
@@ -107,7 +107,7 @@ def test_a_server_takes_no_setting_of_this_machine(key: str) -> None:
     value = 2 if key == "batch_size" else "cpu"
     entry = ModelOptions(**{key: value}).entry("Qwen3-VL")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=f"{key} is of a model on this machine"):
-        ServersHost([URL], Inference()).check(entry)
+        ServerBackends([URL], CallOptions()).check(entry)
 
 
 def test_models_of_one_sweep_may_have_servers_of_their_own(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from chat_server import (
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.work import Answer as Answered
-from vlmeval_findit.core.work import Stop
+from vlmeval_findit.core.work import StopReason
 from vlmeval_findit.engine.http_backend import HttpBackend
 from vlmeval_findit.models.http.spending import Budget
 
@@ -54,7 +54,7 @@ def test_a_schema_that_is_refused_with_500_ends_the_run(script: Script) -> None:
         came = ask_calls(service(server.url), 60, question=HELD)
         assert len(server.asked) <= 10
     assert len(came) < 20
-    assert came[-1].stop is Stop.HOPELESS
+    assert came[-1].stop is StopReason.HOPELESS
     why = came[-1].error or ""
     assert why.startswith("HTTP 500: failed to parse grammar")
     assert "; all first calls were refused in these words: " in why
@@ -77,7 +77,7 @@ def test_ids_and_times_in_refusals_are_no_difference() -> None:
     def script(asked: Asked, number: int) -> Answer:
         return error(400, f"no images (request req_{number}, 2026-11-23T06:00:{number:02})")
 
-    assert answers(script, 5)[-1].stop is Stop.HOPELESS
+    assert answers(script, 5)[-1].stop is StopReason.HOPELESS
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_free_answers_say_nothing_of_constrained_ones(refusal: Answer) -> None:
         assert one_call(backend).error is None
         came = ask_calls(backend, 60, question=HELD)
     assert len(came) < 20
-    assert came[-1].stop is Stop.HOPELESS
+    assert came[-1].stop is StopReason.HOPELESS
     assert "take response_format (ask FindIt_Demo_xyxy_json without" in (came[-1].error or "")
 
 
@@ -148,7 +148,7 @@ def test_a_500_that_names_nothing_counts_where_others_are_answered() -> None:
         for _ in range(5):
             assert one_call(backend).error is None
             last = one_call(backend, question=HELD)
-    assert last.stop is Stop.HOPELESS
+    assert last.stop is StopReason.HOPELESS
     assert "it may not take response_format" in (last.error or "")
 
 
@@ -173,7 +173,7 @@ def test_a_server_that_ignores_the_format_ends_the_run(said: str) -> None:
     with ChatServer(in_turn(completion(said))) as server:
         (came,) = ask_calls(service(server.url, budget=budget), 2, question=HELD)
         (asked,) = server.asked
-    assert (came.stop, came.text) == (Stop.HOPELESS, "")
+    assert (came.stop, came.text) == (StopReason.HOPELESS, "")
     why = came.error or ""
     assert f"it said {said!r}" in why if said else "it said an empty reply" in why
     assert "ask FindIt_Demo_xyxy_json without _constrained" in why

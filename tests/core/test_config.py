@@ -15,8 +15,8 @@ from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats
 from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.engine.backend import Inference
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.backend import CallOptions
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.sweeps.config import STAGES, Race, parse_sweep, questions_in, read_sweep
@@ -178,7 +178,7 @@ def test_what_a_sweep_says_of_models_over_http() -> None:
     (entry,) = sweep.models
     assert entry.headers == {"api-key": "of-my-own"}
     assert "of-my-own" not in repr(sweep)
-    host = ServersHost(["http://a/v1", "http://b/v1"], sweep.inference, ["x-a: 1"])
+    host = ServerBackends(["http://a/v1", "http://b/v1"], sweep.inference, ["x-a: 1"])
     host.check(entry)
     assert "of-my-own" not in str(host.settings(entry)), "it is part of no key and no journal"
     for endpoint in host._endpoints(entry):
@@ -198,7 +198,7 @@ def test_settings_of_a_served_model_are_refused_before_the_first_call(
 ) -> None:
     (entry,) = parse_sweep(f"{HTTP}, settings: {settings}}}").models
     with pytest.raises(ValueError, match=why):
-        ServersHost(["http://a/v1"], Inference()).check(entry)
+        ServerBackends(["http://a/v1"], CallOptions()).check(entry)
 
 
 # --- what ships -----------------------------------------------------------------------------------

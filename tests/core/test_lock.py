@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, demo_sweep, go
+from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
 from filelock import SoftFileLease
 
 from vlmeval_findit.core import lock as locks
@@ -103,7 +103,7 @@ def test_the_locks_of_a_dead_machine_are_waited_for_once(
     left = [sweep.work_dir / ".sweep.lock", lock_path(sweep.journal)]
     for path in left:
         hold_elsewhere(path, quick_leases)
-    go(sweep, FakeHost(FakeModel()))
+    go(sweep, FakeBackends(FakeModel()))
     waited = [line for line in caplog.messages if "waiting up to" in line]
     assert waited == [
         f"{left[0]} is held by process 1 on elsewhere, which may have died: "

@@ -16,10 +16,10 @@ from engine_fakes import demo_sweep, go
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import http_backend
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.http_backend import Service
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.http_backend import HttpService
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.serving.addresses import AddressFile
 
@@ -88,13 +88,13 @@ def test_servers_come_and_go_while_they_are_asked(
     monkeypatch.setattr(http_backend, "_LOOK_SECONDS", 0.05)
     path = tmp_path / "servers"
     asked_when_gone: list[int] = []
-    looks, look = list[list[str]](), Service.look
+    looks, look = list[list[str]](), HttpService.look
 
-    def counted(service: Service) -> list[str]:
+    def counted(service: HttpService) -> list[str]:
         looks.append(look(service))
         return looks[-1]
 
-    monkeypatch.setattr(Service, "look", counted)
+    monkeypatch.setattr(HttpService, "look", counted)
 
     def of_first(asked: Asked, number: int) -> Answer:
         if number == 4:
@@ -114,7 +114,7 @@ def test_servers_come_and_go_while_they_are_asked(
         begin = threading.Timer(0.5, path.write_text, [f"{first.url}\n"])
         begin.start()
         sweep = demo_sweep(tmp_path, CONFIG, limit=10)
-        results = go(sweep, ServersHost([f"@{path}"], Inference(threads=1)))
+        results = go(sweep, ServerBackends([f"@{path}"], CallOptions(threads=1)))
         begin.join()
     assert [(one.rows, one.failed) for one in results] == [(10, 0), (10, 0)]
     assert len(first.asked) + len(second.asked) == 20, "every call is made once"
@@ -129,7 +129,7 @@ def test_servers_come_and_go_while_they_are_asked(
 def test_a_run_without_servers_stops_at_once(tmp_path: Path) -> None:
     cancel = CancelToken()
     threading.Timer(1.0, cancel.request).start()
-    host = ServersHost([f"@{tmp_path / 'servers'}"], Inference())
+    host = ServerBackends([f"@{tmp_path / 'servers'}"], CallOptions())
     before = time.monotonic()
     with pytest.raises(StoppedError):
         go(demo_sweep(tmp_path, CONFIG, limit=2), host, stop=cancel)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from engine_fakes import (
     CALLS,
-    FakeHost,
+    FakeBackends,
     FakeModel,
     Killed,
     answered_keys,
@@ -56,7 +56,7 @@ def finishing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Finish], None]:
 def test_a_model_of_this_process_is_asked_on_the_main_thread(tmp_path: Path) -> None:
     threads = set()
     model = FakeModel(lambda number, text: threads.add(threading.current_thread()))
-    go(demo_sweep(tmp_path), FakeHost(model))
+    go(demo_sweep(tmp_path), FakeBackends(model))
     assert threads == {threading.main_thread()}
 
 
@@ -72,7 +72,7 @@ def test_calls_go_on_while_a_cell_is_finished(
 
     finishing(wait)
     sweep = demo_sweep(tmp_path)
-    results = go(sweep, FakeHost(model, backend))
+    results = go(sweep, FakeBackends(model, backend))
     assert [done for _, _, done in seen] == [True] * 8
     assert threading.main_thread() not in {thread for _, thread, _ in seen}
     assert len(results) == 8
@@ -123,7 +123,7 @@ def test_what_is_on_its_way_is_kept_where_a_cell_cannot_be_finished(
     finishing(fail)
     model, sweep = FakeModel(), demo_sweep(tmp_path)
     with pytest.raises(ArithmeticError):
-        go(sweep, FakeHost(model, threaded(4)))
+        go(sweep, FakeBackends(model, threaded(4)))
     assert len(answered_keys(sweep.journal)) == model.calls
 
 
@@ -143,7 +143,7 @@ def test_where_a_run_dies_no_further_cell_is_finished(
 
     finishing(wait)
     with pytest.raises(Killed):
-        go(demo_sweep(tmp_path), FakeHost(FakeModel(die)))
+        go(demo_sweep(tmp_path), FakeBackends(FakeModel(die)))
     assert len(finished) == 1, "the one that was begun"
 
 
@@ -163,7 +163,7 @@ def test_the_cells_that_were_complete_are_finished_after_a_stop(
 
     finishing(wait)
     with pytest.raises(StoppedError):
-        go(demo_sweep(tmp_path), FakeHost(FakeModel(at_the_last)), stop=stop)
+        go(demo_sweep(tmp_path), FakeBackends(FakeModel(at_the_last)), stop=stop)
     assert len(finished) == 7
 
 
@@ -190,7 +190,7 @@ def test_interrupted_it_does_not_wait_for_a_cell(
     with cancelled_by_signals(told.append) as stop:
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            go(demo_sweep(tmp_path), FakeHost(FakeModel()), stop=stop)
+            go(demo_sweep(tmp_path), FakeBackends(FakeModel()), stop=stop)
     thread.join()
     over.set()
     assert time.monotonic() - start < 100
@@ -206,8 +206,8 @@ def test_a_model_that_is_interrupted_while_it_is_loaded(kind: str, tmp_path: Pat
 
     made = LocalBackend(load) if kind == "local" else ThreadedBackend(load, 2)
     with cancelled_by_signals(lambda line: None) as stop, pytest.raises(KeyboardInterrupt):
-        go(demo_sweep(tmp_path), FakeHost(None, lambda _: made), stop=stop)
+        go(demo_sweep(tmp_path), FakeBackends(None, lambda _: made), stop=stop)
     whole = FakeModel()
-    go(demo_sweep(tmp_path), FakeHost(whole))
+    go(demo_sweep(tmp_path), FakeBackends(whole))
     assert whole.calls == CALLS
     assert len(files(tmp_path / "out")) == 8 * 5

@@ -31,9 +31,9 @@ from chat_server import (
 
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.replies import call_failed, recorded
-from vlmeval_findit.core.work import Stop
+from vlmeval_findit.core.work import StopReason
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.http_backend import HttpBackend, Service
+from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.models.http.chat import chat_model, token_limit
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget
@@ -113,7 +113,7 @@ def test_statuses_that_are_not_and_are_shown_once(
     assert len(answers) == asked
     for number, answer in enumerate(answers, start=1):
         assert (answer.error or "").startswith(f"HTTP {status}: this will never do")
-        assert answer.stop is (Stop.HOPELESS if number == asked < 6 else None)
+        assert answer.stop is (StopReason.HOPELESS if number == asked < 6 else None)
     shown = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
     assert shown[0] == f"{server.url}: HTTP {status}: this will never do"
     why = "; all first calls were refused in these words"
@@ -235,7 +235,7 @@ def test_what_a_server_calls_a_cost_ends_no_limit() -> None:
         with ChatServer(in_turn(answer)) as server:
             first, second = ask(service(server.url, budget=budget), 2)
         assert first.text == "x"
-        assert second.stop is Stop.SPENT, "no cost is known: no limit can be kept"
+        assert second.stop is StopReason.SPENT, "no cost is known: no limit can be kept"
         assert budget.spent == 0.0
 
 
@@ -287,7 +287,7 @@ def test_nobody_there_for_long_ends_the_run() -> None:
     quick = replace(QUICK, attempts=3, rest=(math.inf, math.inf))
     answers = ask(service(f"http://127.0.0.1:{port}/v1", policy=quick), 200)
     assert "ConnectionRefused" in (answers[0].error or "")
-    assert answers[-1].stop is Stop.HOPELESS
+    assert answers[-1].stop is StopReason.HOPELESS
     assert len(answers) < 200, "what was not tried did not fail"
     assert "status" not in call_of(answers[0]), "no reply has none"
 
@@ -395,7 +395,7 @@ def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
         assert len(good.asked) == 2, "no further request"
     assert [answer.text for answer in answers if not answer.error] == ["ok"]
     # Two calls are on their way at a time: either refusal may be the one that comes home last.
-    assert Stop.HOPELESS in [answer.stop for answer in answers]
+    assert StopReason.HOPELESS in [answer.stop for answer in answers]
 
 
 def test_what_one_server_does_not_take_is_not_sent_to_the_others() -> None:
@@ -423,13 +423,13 @@ class Held:
 class Running:
     """A run in a thread of its own."""
 
-    def __init__(self, who: Service, calls: int = 1, at_once: int = 1) -> None:
+    def __init__(self, who: HttpService, calls: int = 1, at_once: int = 1) -> None:
         self.cancel = CancelToken()
         self._answers: list[Any] = []
         self._thread = threading.Thread(target=self._run, args=(who, calls, at_once), daemon=True)
         self._thread.start()
 
-    def _run(self, who: Service, calls: int, at_once: int) -> None:
+    def _run(self, who: HttpService, calls: int, at_once: int) -> None:
         self._answers += ask(who, calls, at_once=at_once, cancel=self.cancel)
 
     def interrupt(self) -> None:
@@ -505,8 +505,8 @@ def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
         first = ask(service(server.url, budget=budget))
         last = ask(service(server.url, budget=budget), 5)
         assert len(server.asked) == 2, "two models, one budget"
-    assert [answer.stop for answer in (*first, *last[:2])] == [None, None, Stop.SPENT]
-    assert {answer.stop for answer in last[1:]} == {Stop.SPENT}
+    assert [answer.stop for answer in (*first, *last[:2])] == [None, None, StopReason.SPENT]
+    assert {answer.stop for answer in last[1:]} == {StopReason.SPENT}
     assert "limit of $0.02" in (last[1].error or "")
     assert "call" not in last[1].record, "a call that was not made is none"
 
@@ -554,7 +554,7 @@ def test_a_limit_that_is_too_large_is_no_unknown_field() -> None:
 def test_some_models_take_no_temperature() -> None:
     with ChatServer(in_turn(completion())) as server:
         assert one(service(server.url, {"temperature": None})).error is None
-        astra = Service(chat_model("GPT-6-Astra"), [Endpoint(server.url)])
+        astra = HttpService(chat_model("GPT-6-Astra"), [Endpoint(server.url)])
         assert one(astra).error is None
         none, row = map(fields, server.asked)
     assert none == {"max_tokens": 768}
@@ -568,7 +568,7 @@ def test_a_limit_of_tokens_given_as_a_setting_is_kept(name: str) -> None:
     with ChatServer(in_turn(completion())) as server:
         for name, provider in (("Qwen3-VL", None), ("GPT-5.4", "openrouter")):
             model = chat_model(name, provider, max_tokens=limit)
-            assert one(Service(model, [Endpoint(server.url)])).error is None
+            assert one(HttpService(model, [Endpoint(server.url)])).error is None
         assert [asked.body["max_tokens"] for asked in server.asked] == [64, 64]
 
 

@@ -21,7 +21,7 @@ import pytest
 from chat_server import Answer, Asked, ChatServer, completion
 from engine_fakes import (
     CALLS,
-    FakeHost,
+    FakeBackends,
     FakeModel,
     answered_keys,
     demo_sweep,
@@ -31,8 +31,8 @@ from engine_fakes import (
 )
 from paths import python_path
 
-from vlmeval_findit.engine.backend import Inference
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.backend import CallOptions
+from vlmeval_findit.engine.server_backends import ServerBackends
 
 pytestmark = pytest.mark.slow
 
@@ -52,9 +52,9 @@ class Slow(FakeModel):
 
 
 HOSTS: dict[str, Callable[[str, float], Any]] = {
-    "local": lambda url, most: FakeHost(Slow(most)),
-    "threads": lambda url, most: FakeHost(Slow(most), threaded(3)),
-    "http": lambda url, most: ServersHost([url], Inference(threads=3)),
+    "local": lambda url, most: FakeBackends(Slow(most)),
+    "threads": lambda url, most: FakeBackends(Slow(most), threaded(3)),
+    "http": lambda url, most: ServerBackends([url], CallOptions(threads=3)),
 }
 """By the kind of backend the host; the URL is of a server."""
 

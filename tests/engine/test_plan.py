@@ -32,26 +32,28 @@ from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.places import Folder
 from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
+from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, unanswered, work_items
-from vlmeval_findit.engine.tables import Tables
 from vlmeval_findit.sweeps.config import STAGES
 
 Settings = Mapping[str, Any]
 
 
 @pytest.fixture
-def tables() -> Tables:
-    return Tables(skip_missing=False)
+def tables() -> CellBuilder:
+    return CellBuilder(skip_missing=False)
 
 
-def cells_of(tables: Tables, names: list[str], axes: Axes, model: str = "FullImage") -> list[Cell]:
+def cells_of(
+    tables: CellBuilder, names: list[str], axes: Axes, model: str = "FullImage"
+) -> list[Cell]:
     found = variants([all_tables()[name] for name in names], formats(axes))
     return [tables.cell(model, variant, None, {}) for variant in found]
 
 
 @pytest.fixture
-def plan(tables: Tables) -> Plan:
+def plan(tables: CellBuilder) -> Plan:
     axes = Axes(("xyxy", "all", "cxcywh"), keys=("bbox_2d",))
     return Plan(cells_of(tables, ["Demo", "Demo_multilabel", "Demo_refexp"], axes))
 
@@ -130,7 +132,7 @@ def test_all_variants_of_one_image_come_together(plan: Plan) -> None:
     assert len(runs) == len(set(runs)) == len({call.images for call in plan.calls()})
 
 
-def test_equal_calls_are_one(tables: Tables) -> None:
+def test_equal_calls_are_one(tables: CellBuilder) -> None:
     cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
     twice = Plan([*cells, *cells])
     calls = list(twice.calls())
@@ -161,7 +163,9 @@ def over(folder: Path, cell: Cell, names: Sequence[str], first: int = 0) -> Cell
     return replace(cell, prompts=prompts, rows=tuple(queries))
 
 
-def test_pictures_of_the_same_content_are_asked_about_once(tables: Tables, tmp_path: Path) -> None:
+def test_pictures_of_the_same_content_are_asked_about_once(
+    tables: CellBuilder, tmp_path: Path
+) -> None:
     """Wherever they lie: who comes first makes the call, and all that wait for it have it."""
     for name, content in [("a", b"same"), ("b", b"same"), ("c", b"other")]:
         (tmp_path / name).write_bytes(content)
@@ -180,7 +184,7 @@ def test_pictures_of_the_same_content_are_asked_about_once(tables: Tables, tmp_p
     assert found == [("b", 0, (0, 3)), ("b", 0, (1, 2)), ("c", 0, (2,)), ("c", 0, (3,))]
 
 
-def test_a_cell_waits_for_each_of_its_calls_once(tables: Tables, tmp_path: Path) -> None:
+def test_a_cell_waits_for_each_of_its_calls_once(tables: CellBuilder, tmp_path: Path) -> None:
     for name, content in [("a", b"same"), ("b", b"same"), ("c", b"other")]:
         (tmp_path / name).write_bytes(content)
     (asked,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
@@ -194,7 +198,7 @@ def test_a_cell_waits_for_each_of_its_calls_once(tables: Tables, tmp_path: Path)
 
 @pytest.mark.parametrize("settings", [{}, {"é": 1.5, "a": [None, "}"]}, {"n": {3: 1, 10: 2}}])
 def test_a_key_is_the_hash_of_what_a_record_says(
-    tables: Tables, settings: Settings, tmp_path: Path
+    tables: CellBuilder, settings: Settings, tmp_path: Path
 ) -> None:
     (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
     words = 'é "\n\\ \ud83d'
@@ -211,7 +215,7 @@ def test_a_key_is_the_hash_of_what_a_record_says(
         assert call.key == hashlib.sha256(whole.encode()).hexdigest()
 
 
-def test_what_an_answer_depends_on_is_in_its_key(tables: Tables, tmp_path: Path) -> None:
+def test_what_an_answer_depends_on_is_in_its_key(tables: CellBuilder, tmp_path: Path) -> None:
     (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
 
     def keys(other: Cell) -> set[str]:
@@ -241,7 +245,7 @@ def test_what_an_answer_depends_on_is_in_its_key(tables: Tables, tmp_path: Path)
     assert 0 < len(same - changed) < len(same)
 
 
-def test_messages_are_made_once_for_their_hash_and_all_keys(tables: Tables) -> None:
+def test_messages_are_made_once_for_their_hash_and_all_keys(tables: CellBuilder) -> None:
     (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
     made: list[int] = []
 
@@ -270,7 +274,7 @@ def test_units_hold_every_call_once_in_order(plan: Plan) -> None:
             assert len({call.cell for call in unit.calls}) == 1
 
 
-def test_few_calls_over_one_image_are_part_of_a_batch(tables: Tables) -> None:
+def test_few_calls_over_one_image_are_part_of_a_batch(tables: CellBuilder) -> None:
     """The demonstration asks two or three labels of most of its photographs."""
     cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
     calls = list(Plan(cells).calls())

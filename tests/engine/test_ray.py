@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, go
+from engine_fakes import FakeBackends, FakeModel, Silent, answered_keys, demo_sweep, go
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 from paths import python_path
 
 from vlmeval_findit.core.work import Answer
-from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.models.model_client import GenerateClient
 
@@ -25,7 +25,7 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]
 
 pytestmark = pytest.mark.slow
 
-TWO = Inference(replicas=2, cpus=0.5)
+TWO = CallOptions(replicas=2, cpus=0.5)
 SMALL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: text"
 
 
@@ -65,7 +65,7 @@ def test_it_listens_on_this_machine_alone_and_leaves_nothing(own_tmp: Path, tmp_
             handlers.append(signal.getsignal(signal.SIGTERM))
             super().answered(answers)
 
-    host = FakeHost(None, lambda _: RayBackend(lambda: GenerateClient(FakeModel()), TWO))
+    host = FakeBackends(None, lambda _: RayBackend(lambda: GenerateClient(FakeModel()), TWO))
     go(demo_sweep(tmp_path, SMALL), host, watcher=Watching())
     assert heard == {"127.0.0.1"}
     assert set(handlers) == {before[1]}, "Ray's own handler of SIGTERM ends the process at once"
@@ -110,7 +110,7 @@ def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, own_tmp: 
     assert run.answered() == answered
     assert run.asked() == begun, "nothing else began"
     model = FakeModel()
-    go(demo_sweep(own_tmp), FakeHost(model))
+    go(demo_sweep(own_tmp), FakeBackends(model))
     assert model.calls == 100 - answered
     keys = answered_keys(own_tmp / "calls.jsonl")
     assert len(keys) == len(set(keys)) == 100

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, Silent, answered_keys, demo_sweep, files, go
+from engine_fakes import FakeBackends, FakeModel, Silent, answered_keys, demo_sweep, files, go
 from fake_program import is_alive
 from paths import ROOT, SUPPORT
 
 from vlmeval_findit.engine import ray_backend
-from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.engine.ray_cluster import _LOOPBACK
 from vlmeval_findit.models.model_client import GenerateClient
@@ -160,12 +160,12 @@ def until(happened: Callable[[], bool]) -> None:
 class Run:
     """A sweep over machines, and what is seen of it."""
 
-    def __init__(self, folder: Path, how: Mapping[str, str], inference: Inference) -> None:
+    def __init__(self, folder: Path, how: Mapping[str, str], inference: CallOptions) -> None:
         self.folder = folder
         self.marks = folder / "marks"
         self.marks.mkdir(parents=True)
         self.watcher = Silent()
-        self._host = FakeHost(
+        self._host = FakeBackends(
             None, lambda _: RayBackend(partial(load, dict(how), self.marks), inference)
         )
 
@@ -193,7 +193,7 @@ def undisturbed(lmu_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu_data))
-        go(demo_sweep(folder), FakeHost(FakeModel()))
+        go(demo_sweep(folder), FakeBackends(FakeModel()))
     return files(folder / "out")
 
 
@@ -209,7 +209,7 @@ def test_who_dies_in_the_middle_costs_no_answer(
 ) -> None:
     """A process by itself, and a machine with all that is on it."""
     one, two, other = machines.add(3)
-    run = Run(tmp_path, {one: "dies"}, Inference(replicas=3))
+    run = Run(tmp_path, {one: "dies"}, CallOptions(replicas=3))
     run.when(calls=25, then=lambda: machines.kill(two))
     run.go()
     check(run, undisturbed)
@@ -221,7 +221,7 @@ def test_an_item_that_kills_its_replica_fails_and_takes_nothing_else_with_it(
     machines: Machines, tmp_path: Path, undisturbed: Mapping[str, str]
 ) -> None:
     machines.add(2)
-    run = Run(tmp_path, {}, Inference(replicas=2))
+    run = Run(tmp_path, {}, CallOptions(replicas=2))
     (run.marks / "poison").touch()
     run.go()
     failed = sum(answer.error is not None for answer in run.watcher.answers)
@@ -247,7 +247,7 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"X-Auth": "a-key-of-a-server"}')
     monkeypatch.setenv("FINDIT_SCENES_MB", "77")
     how = {bad: "does not load", sick: "fails", slow: "slow", late: "late", well: "warns"}
-    run = Run(tmp_path, how, Inference(replicas=5)).go()
+    run = Run(tmp_path, how, CallOptions(replicas=5)).go()
     check(run, undisturbed)
     assert not any(answer.error for answer in run.watcher.answers)
     assert run.calls()[bad] == 0
@@ -273,7 +273,7 @@ def test_where_no_replica_is_left_the_end_is_clear(
     kind: str, why: str, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one,) = machines.add()
-    run = Run(tmp_path, {one: kind}, Inference(replicas=1))
+    run = Run(tmp_path, {one: kind}, CallOptions(replicas=1))
     if kind == "has another version":
         monkeypatch.setattr(ray_backend, "code_sha256", lambda: "another")
     with pytest.raises(UnfinishedError, match=f"it cannot be loaded: .*{why}"):
@@ -289,8 +289,8 @@ def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(
     machines.add(2, num_gpus=1, num_cpus=2)
     (both,) = machines.add(num_gpus=2, num_cpus=2)
     with pytest.raises(ValueError, match=r"--gpus 0: .* has 4 GPUs. Type --gpus 1"):
-        Run(tmp_path / "without", {}, Inference(replicas=1)).go()
-    run = Run(tmp_path, {}, Inference(replicas=1, gpus=2)).go()
+        Run(tmp_path / "without", {}, CallOptions(replicas=1)).go()
+    run = Run(tmp_path, {}, CallOptions(replicas=1, gpus=2)).go()
     check(run, undisturbed)
     assert set(run.calls()) == {both}
 
@@ -300,6 +300,6 @@ def test_all_calls_of_an_item_may_fail_without_a_replica_being_sick(
 ) -> None:
     """Two say so: it is the item."""
     one, other = machines.add(2)
-    run = Run(tmp_path, {one: "fails", other: "fails"}, Inference(replicas=2)).go()
+    run = Run(tmp_path, {one: "fails", other: "fails"}, CallOptions(replicas=2)).go()
     assert len(run.watcher.answers) == 100
     assert all("illegal memory access" in (answer.error or "") for answer in run.watcher.answers)

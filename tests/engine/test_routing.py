@@ -16,11 +16,11 @@ from chat_server import (
     beginning,
     completion,
 )
-from engine_fakes import FakeHost, Silent, demo_sweep, go
+from engine_fakes import FakeBackends, Silent, demo_sweep, go
 
-from vlmeval_findit.engine.backend import Inference
-from vlmeval_findit.engine.http_backend import HttpBackend, Service
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.backend import CallOptions
+from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 
@@ -31,7 +31,7 @@ GRID = "models: Qwen3-VL\ndatasets: Demo\nrepresentations: all\noutputs: json\nl
 
 def test_each_picture_is_read_once(tmp_path: Path) -> None:
     with CachingServer() as a, CachingServer() as b:
-        watcher, host = Silent(), ServersHost([a.url, b.url], Inference(threads=4))
+        watcher, host = Silent(), ServerBackends([a.url, b.url], CallOptions(threads=4))
         go(demo_sweep(tmp_path, GRID), host, watcher=watcher)
         pictures = a.pictures | b.pictures
         assert len(pictures) <= a.read + b.read <= len(pictures) + 2, "two at the end at most"
@@ -66,8 +66,8 @@ def test_what_a_provider_should_keep_is_marked_at_the_last_picture(tmp_path: Pat
     def sweep(name: str, rows: int, outputs: str) -> list[Any]:
         asked.clear()
         text = f"models: {name}\ndatasets: Demo_insdet\nrepresentations: xyxy\noutputs: {outputs}"
-        asked_there = Service(chat_model(name, "openrouter"), [Endpoint(server.url)])
-        host = FakeHost(None, lambda _: HttpBackend(lambda: asked_there, 4))
+        asked_there = HttpService(chat_model(name, "openrouter"), [Endpoint(server.url)])
+        host = FakeBackends(None, lambda _: HttpBackend(lambda: asked_there, 4))
         folder = tmp_path / f"{name}-{rows}-{outputs}"
         go(demo_sweep(folder, text, limit=rows), host)
         lines = (folder / "calls.jsonl").read_text().splitlines()

@@ -29,10 +29,10 @@ from simulated_servers import (
 )
 
 from vlmeval_findit.engine.scheduler import Assignment, Scheduler
-from vlmeval_findit.engine.server import OPEN_IMAGES, Outcome, Policy
+from vlmeval_findit.engine.server import OPEN_IMAGES, CallOutcome, ServerPolicy
 
 GOOD = answers(0.5)
-NEVER_AGAIN = Policy(rest=(math.inf, math.inf))
+NEVER_AGAIN = ServerPolicy(rest=(math.inf, math.inf))
 
 
 def with_one(bad: Behaviour, good: Behaviour = GOOD) -> Simulation:
@@ -48,7 +48,13 @@ def all_that_begins(scheduler: Scheduler, now: float = 0.0) -> list[Assignment]:
 # --- whatever happens -----------------------------------------------------------------------------
 
 ENDINGS = st.sampled_from(
-    [Outcome.FAILED, Outcome.REFUSED, Outcome.DENIED, Outcome.HOPELESS, Outcome.INVALID]
+    [
+        CallOutcome.FAILED,
+        CallOutcome.REFUSED,
+        CallOutcome.DENIED,
+        CallOutcome.HOPELESS,
+        CallOutcome.INVALID,
+    ]
 )
 SECONDS = st.sampled_from([0.01, 1.0, 30.0])
 BEHAVIOURS = st.one_of(
@@ -60,7 +66,7 @@ BEHAVIOURS = st.one_of(
     st.builds(takes, st.integers(1, 8)),
     st.builds(caches),
     st.sampled_from([0.0, 5.0, 700.0]).map(
-        lambda after: lambda call: Reply(Outcome.REFUSED, 0.1, retry_after=after)
+        lambda after: lambda call: Reply(CallOutcome.REFUSED, 0.1, retry_after=after)
     ),
 )
 
@@ -81,7 +87,7 @@ def simulations(draw: st.DrawFn) -> Simulation:
         events[draw(st.floats(0.1, 20))] = lambda run, now: (
             run.remove_server("s0", now) if "s0" in run.servers else None
         )
-    policy = Policy(hold_siblings=draw(st.booleans()))
+    policy = ServerPolicy(hold_siblings=draw(st.booleans()))
     items = [(image, number) for number, image in enumerate(plan)]
     return Simulation(servers, items, policy, draw(st.integers(0, 9)), events)
 
@@ -95,7 +101,7 @@ def test_every_item_is_answered_once_or_fails_with_its_reason(simulation: Simula
     assert looked_at == list(range(len(looked_at)))
     assert len(looked_at) == len(simulation.items) or simulation.scheduler.given_up
     for one in simulation.finished:
-        assert (one.outcome is Outcome.ANSWERED) == (not one.reason)
+        assert (one.outcome is CallOutcome.ANSWERED) == (not one.reason)
 
 
 @settings(max_examples=100, deadline=None)
@@ -106,7 +112,7 @@ def test_where_one_server_is_well_everything_is_answered(
     """Unless another one lies, and says that the requests are wrong."""
     simulation.servers = {**simulation.servers, "well": (limit, answers(seconds))}
     simulation.run()
-    assert simulation.outcomes.keys() <= {Outcome.ANSWERED, Outcome.INVALID}
+    assert simulation.outcomes.keys() <= {CallOutcome.ANSWERED, CallOutcome.INVALID}
     assert not simulation.scheduler.given_up
 
 
@@ -137,7 +143,7 @@ def test_caching_servers_read_every_image_once_and_do_not_wait_for_it() -> None:
 
 def test_few_images_are_open_at_a_time() -> None:
     """Caches are bounded: 50 images of 19 prompts at two servers that keep eight of them."""
-    policy, most = Policy(), Counter[str]()
+    policy, most = ServerPolicy(), Counter[str]()
     scheduler = Scheduler(iter(images(50, 19)), {"a": 8, "b": 8}, policy)
     now = 0.0
     while not scheduler.done:
@@ -146,7 +152,7 @@ def test_few_images_are_open_at_a_time() -> None:
             most[server.name] = max(most[server.name], len(server.ready) + len(server.reading))
         now += 1.0
         for begun in flying:
-            scheduler.ended(begun, Outcome.ANSWERED, now)
+            scheduler.ended(begun, CallOutcome.ANSWERED, now)
     assert max(most.values()) <= OPEN_IMAGES * 8 + 1
 
 
@@ -186,16 +192,16 @@ def test_a_decision_costs_as_much_whatever_is_open() -> None:
     ("bad", "seconds", "most_calls"),
     [
         (fails(), 19, 20),
-        (fails(Outcome.REFUSED), 19, 30),
-        (fails(Outcome.DENIED), 19, 20),
-        (fails(Outcome.HOPELESS), 19, 16),
+        (fails(CallOutcome.REFUSED), 19, 30),
+        (fails(CallOutcome.DENIED), 19, 20),
+        (fails(CallOutcome.HOPELESS), 19, 16),
         (from_time(5, fails(), GOOD), 19, 200),
-        (from_time(5, fails(Outcome.DENIED), GOOD), 19, 200),
+        (from_time(5, fails(CallOutcome.DENIED), GOOD), 19, 200),
         (flaps(3), 19, 400),
         (answers(5), 21, 60),
         (fails(seconds=60), 61, 4),
         (from_time(5, fails(seconds=60), GOOD), 67, 220),
-        (lambda call: Reply(Outcome.REFUSED, 0.01, retry_after=3600), 19, 30),
+        (lambda call: Reply(CallOutcome.REFUSED, 0.01, retry_after=3600), 19, 30),
     ],
     ids=[
         *("dead", "refuses all", "denies", "hopeless", "dies", "key taken away", "flaps", "slow"),
@@ -205,25 +211,25 @@ def test_a_decision_costs_as_much_whatever_is_open() -> None:
 def test_one_of_eight_costs_little(bad: Behaviour, seconds: float, most_calls: int) -> None:
     """Without it 17.9 s are possible; calls that hang come home when they time out."""
     run = with_one(bad)
-    assert run.outcomes == {Outcome.ANSWERED: 4000}
+    assert run.outcomes == {CallOutcome.ANSWERED: 4000}
     assert run.last_home < seconds
     assert run.calls["bad"] <= most_calls
     assert sum(run.readings.values()) < 140
 
 
-@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.REFUSED])
+@pytest.mark.parametrize("outcome", [CallOutcome.FAILED, CallOutcome.REFUSED])
 @pytest.mark.parametrize("retry_after", [None, 1.0])
-def test_random_failures_cost_little(outcome: Outcome, retry_after: float | None) -> None:
+def test_random_failures_cost_little(outcome: CallOutcome, retry_after: float | None) -> None:
     bad = sometimes(0.05, lambda call: Reply(outcome, 0.02, retry_after), answers(0.2))
     run = Simulation({"a": (32, bad)}, images(25, 40)).run()
-    assert run.outcomes == {Outcome.ANSWERED: 1000}
+    assert run.outcomes == {CallOutcome.ANSWERED: 1000}
     assert run.last_home < 1.5 * 1000 * 0.2 / 32
     assert run.scheduler.servers["a"].at_once == 32
 
 
 def test_a_server_takes_as_many_as_it_takes() -> None:
     run = Simulation({f"s{at}": (16, takes(6, 0.5)) for at in range(8)}, images(100, 40)).run()
-    assert run.outcomes == {Outcome.ANSWERED: 4000}
+    assert run.outcomes == {CallOutcome.ANSWERED: 4000}
     assert run.last_home < 1.15 * 4000 * 0.5 / (8 * 6)
     assert sum(run.calls.values()) < 1.2 * 4000
     assert all(5 <= one <= 8 for one in run.scheduler.capacity.values())
@@ -236,12 +242,12 @@ def test_an_account_with_a_rate_is_used_up_to_it() -> None:
         nonlocal free
         free = max(free, call.now - 1.0)
         if free > call.now:
-            return Reply(Outcome.REFUSED, 0.02, retry_after=0.5)
+            return Reply(CallOutcome.REFUSED, 0.02, retry_after=0.5)
         free += 1 / 12
-        return Reply(Outcome.ANSWERED, 0.5)
+        return Reply(CallOutcome.ANSWERED, 0.5)
 
     run = Simulation({"a": (64, behaviour)}, images(25, 40)).run()
-    assert run.outcomes == {Outcome.ANSWERED: 1000}
+    assert run.outcomes == {CallOutcome.ANSWERED: 1000}
     assert run.last_home < 1.2 * 1000 / 12
 
 
@@ -250,7 +256,7 @@ def test_the_last_items_go_to_the_only_server_however_long_it_took_of_late() -> 
     for now, home in ((0.0, 0.2), (0.2, 60.0)):
         begun = scheduler.next(now)
         assert begun is not None
-        scheduler.ended(begun, Outcome.ANSWERED, home)
+        scheduler.ended(begun, CallOutcome.ANSWERED, home)
     assert len(all_that_begins(scheduler, 60.0)) == 3
 
 
@@ -260,8 +266,8 @@ def test_retry_after_is_for_the_call_that_was_refused() -> None:
     def behaviour(call: Call) -> Reply:
         begun.append(call.now)
         if call.number == 5:
-            return Reply(Outcome.REFUSED, 0.1, retry_after=20.0)
-        return Reply(Outcome.ANSWERED, 1.0)
+            return Reply(CallOutcome.REFUSED, 0.1, retry_after=20.0)
+        return Reply(CallOutcome.ANSWERED, 1.0)
 
     Simulation({"a": (4, behaviour)}, images(40, 1)).run()
     assert begun[-1] > 20.0
@@ -272,13 +278,13 @@ def test_retry_after_is_for_the_call_that_was_refused() -> None:
 
 
 def one_server(limit: int = 4, items: int = 100, **policy: Any) -> Scheduler:
-    return Scheduler(iter(images(items, 1)), {"a": limit}, Policy(**policy))
+    return Scheduler(iter(images(items, 1)), {"a": limit}, ServerPolicy(**policy))
 
 
-def ask(scheduler: Scheduler, outcome: Outcome, now: float, reason: str = "no") -> Assignment:
+def ask(scheduler: Scheduler, outcome: CallOutcome, now: float, reason: str = "no") -> Assignment:
     begun = scheduler.next(now)
     assert begun is not None
-    said = "" if outcome is Outcome.ANSWERED else reason
+    said = "" if outcome is CallOutcome.ANSWERED else reason
     scheduler.ended(begun, outcome, now, said)
     return begun
 
@@ -287,7 +293,7 @@ def test_a_server_that_keeps_failing_is_left_out_longer_and_longer_then_one_call
     scheduler = one_server(failures=3, rest=(1.0, 8.0))
     now = 0.0
     for _ in range(3):
-        ask(scheduler, Outcome.FAILED, now)
+        ask(scheduler, CallOutcome.FAILED, now)
     rests = []
     for _ in range(6):
         assert scheduler.next(now) is None
@@ -296,11 +302,11 @@ def test_a_server_that_keeps_failing_is_left_out_longer_and_longer_then_one_call
         begun = scheduler.next(now)
         assert begun is not None
         assert scheduler.next(now) is None, "one call at a time"
-        scheduler.ended(begun, Outcome.FAILED, now, "no")
+        scheduler.ended(begun, CallOutcome.FAILED, now, "no")
     for rest, expected in zip(rests, (1, 2, 4, 8, 8, 8), strict=True):
         assert 0.8 * expected <= rest <= 1.2 * expected
     now = scheduler.servers["a"].back_at
-    ask(scheduler, Outcome.ANSWERED, now)
+    ask(scheduler, CallOutcome.ANSWERED, now)
     assert scheduler.next(now)
     assert scheduler.next(now), "it is as good as before"
 
@@ -308,9 +314,9 @@ def test_a_server_that_keeps_failing_is_left_out_longer_and_longer_then_one_call
 def test_failures_are_counted_in_a_row() -> None:
     scheduler = one_server(failures=3)
     for _ in range(10):
-        for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.ANSWERED):
+        for outcome in (CallOutcome.FAILED, CallOutcome.FAILED, CallOutcome.ANSWERED):
             ask(scheduler, outcome, 0.0)
-        for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.INVALID):
+        for outcome in (CallOutcome.FAILED, CallOutcome.FAILED, CallOutcome.INVALID):
             ask(scheduler, outcome, 0.0)
     assert not scheduler.servers["a"].on_trial
 
@@ -320,7 +326,7 @@ def test_what_was_on_its_way_when_a_server_was_left_out_says_nothing() -> None:
     flying = [scheduler.next(0.0) for _ in range(20)]
     for begun in flying:
         assert begun is not None
-        scheduler.ended(begun, Outcome.FAILED, 0.1, "no")
+        scheduler.ended(begun, CallOutcome.FAILED, 0.1, "no")
     assert scheduler.servers["a"].back_at < 0.1 + 1.3, "one rest, not sixteen"
 
 
@@ -329,12 +335,12 @@ def test_three_denials_without_an_answer_end_a_server_and_together_they_are_one(
     flying = [scheduler.next(0.0) for _ in range(4)]
     for begun in flying:
         assert begun is not None
-        scheduler.ended(begun, Outcome.DENIED, 1.0, "who?")
-    ask(scheduler, Outcome.ANSWERED, 2.0)
+        scheduler.ended(begun, CallOutcome.DENIED, 1.0, "who?")
+    ask(scheduler, CallOutcome.ANSWERED, 2.0)
     for _ in range(2):
-        ask(scheduler, Outcome.DENIED, 3.0, "who?")
+        ask(scheduler, CallOutcome.DENIED, 3.0, "who?")
     assert not scheduler.given_up
-    ask(scheduler, Outcome.DENIED, 4.0, "HTTP 401: who?")
+    ask(scheduler, CallOutcome.DENIED, 4.0, "HTTP 401: who?")
     assert scheduler.given_up == "HTTP 401: who?"
     assert scheduler.next(5.0) is None
     assert scheduler.done
@@ -342,23 +348,23 @@ def test_three_denials_without_an_answer_end_a_server_and_together_they_are_one(
 
 def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None:
     scheduler = Scheduler(iter(images(9, 1)), {"a": 1, "b": 1})
-    first = ask(scheduler, Outcome.HOPELESS, 0.0, "pay")
+    first = ask(scheduler, CallOutcome.HOPELESS, 0.0, "pay")
     assert not scheduler.given_up
-    other = ask(scheduler, Outcome.ANSWERED, 1.0)
+    other = ask(scheduler, CallOutcome.ANSWERED, 1.0)
     assert {first.server.name, other.server.name} == {"a", "b"}
-    ask(scheduler, Outcome.HOPELESS, 1.0, "pay here")
+    ask(scheduler, CallOutcome.HOPELESS, 1.0, "pay here")
     assert scheduler.given_up
     tried = [
-        one for one in scheduler.finished if one.item.reason or one.outcome is Outcome.ANSWERED
+        one for one in scheduler.finished if one.item.reason or one.outcome is CallOutcome.ANSWERED
     ]
-    assert [one.outcome for one in tried] == [Outcome.ANSWERED, Outcome.HOPELESS]
+    assert [one.outcome for one in tried] == [CallOutcome.ANSWERED, CallOutcome.HOPELESS]
 
 
 def test_a_denied_item_that_nobody_else_can_answer_fails() -> None:
     scheduler = one_server()
-    ask(scheduler, Outcome.DENIED, 0.0, "not this model")
+    ask(scheduler, CallOutcome.DENIED, 0.0, "not this model")
     assert [(one.outcome, one.reason) for one in scheduler.finished] == [
-        (Outcome.DENIED, "not this model")
+        (CallOutcome.DENIED, "not this model")
     ]
 
 
@@ -369,7 +375,7 @@ def test_a_run_gives_up_where_all_servers_are_down_for_too_long(said: bool) -> N
     run = Simulation(servers, images(50, 10)).run()
     assert run.scheduler.given_up == "no"
     assert run.now == pytest.approx(630 if said else 75, rel=0.2)
-    assert bool(run.outcomes[Outcome.ANSWERED]) == said
+    assert bool(run.outcomes[CallOutcome.ANSWERED]) == said
 
 
 def test_a_server_that_comes_back_in_time_answers_everything() -> None:
@@ -377,25 +383,26 @@ def test_a_server_that_comes_back_in_time_answers_everything() -> None:
         return (fails() if 10 < call.now < 400 else GOOD)(call)
 
     run = Simulation({"a": (8, behaviour)}, images(50, 10)).run()
-    assert run.outcomes == {Outcome.ANSWERED: 500}
+    assert run.outcomes == {CallOutcome.ANSWERED: 500}
 
 
 def test_a_request_that_fails_again_and_again_fails() -> None:
-    scheduler = Scheduler(iter([("", 0)]), {"a": 1}, Policy(attempts=4, failures=9))
+    scheduler = Scheduler(iter([("", 0)]), {"a": 1}, ServerPolicy(attempts=4, failures=9))
     now = 0.0
     for _ in range(4):
         now = scheduler.wake_at(now) or now
-        ask(scheduler, Outcome.FAILED, now, "HTTP 500: no")
+        ask(scheduler, CallOutcome.FAILED, now, "HTTP 500: no")
     (one,) = scheduler.finished
-    assert (one.outcome, one.reason, one.item.attempts) == (Outcome.FAILED, "HTTP 500: no", 4)
+    assert (one.outcome, one.reason, one.item.attempts) == (CallOutcome.FAILED, "HTTP 500: no", 4)
     assert now > 0.5 * (0.5 + 1 + 2), "it waited longer and longer"
 
 
 def test_nobody_waits_for_an_hour() -> None:
     run = Simulation(
-        {"a": (1, sometimes(0.1, lambda call: Reply(Outcome.REFUSED, 0.1, 3600.0)))}, images(50, 1)
+        {"a": (1, sometimes(0.1, lambda call: Reply(CallOutcome.REFUSED, 0.1, 3600.0)))},
+        images(50, 1),
     ).run()
-    assert set(run.outcomes) == {Outcome.ANSWERED, Outcome.REFUSED}
+    assert set(run.outcomes) == {CallOutcome.ANSWERED, CallOutcome.REFUSED}
     assert run.now < 100
 
 
@@ -410,7 +417,7 @@ def test_the_first_server_begins_while_others_are_to_come() -> None:
     }
     servers = {name: (8, answers()) for name in names}
     run = Simulation(servers, images(30, 20), events=events, servers_may_come=True).run()
-    assert run.outcomes == {Outcome.ANSWERED: 600}
+    assert run.outcomes == {CallOutcome.ANSWERED: 600}
     assert min(run.calls.values()) > 50
     assert run.last_home < 50
 
@@ -429,12 +436,12 @@ def test_what_nobody_is_there_for_waits_for_the_next_server() -> None:
     }
     servers = {"a": (4, answers()), "later": (4, answers())}
     run = Simulation(servers, images(20, 10), events=events, servers_may_come=True).run()
-    assert run.outcomes == {Outcome.ANSWERED: 200}
+    assert run.outcomes == {CallOutcome.ANSWERED: 200}
 
 
 def test_one_that_is_not_tried_again_is_retired_after_so_many_failures() -> None:
     run = Simulation({"a": (2, fails()), "b": (2, answers())}, images(20, 5), NEVER_AGAIN).run()
-    assert run.outcomes == {Outcome.ANSWERED: 100}
+    assert run.outcomes == {CallOutcome.ANSWERED: 100}
     assert run.calls["a"] <= 6
     run = Simulation({"a": (2, fails()), "b": (2, fails())}, images(20, 5), NEVER_AGAIN).run()
     assert run.scheduler.given_up == "no"
@@ -464,18 +471,18 @@ def test_the_first_over_an_image_goes_alone_and_its_siblings_when_it_is_home() -
     assert first is not None
     assert first.first
     assert scheduler.next(0.0) is None
-    scheduler.ended(first, Outcome.FAILED, 1.0, "no")
+    scheduler.ended(first, CallOutcome.FAILED, 1.0, "no")
     again = scheduler.next(1.0)
     assert again is not None
     assert again.first, "where the first got no answer, the next one is the first"
     assert scheduler.next(1.0) is None
-    scheduler.ended(again, Outcome.ANSWERED, 2.0)
+    scheduler.ended(again, CallOutcome.ANSWERED, 2.0)
     rest = all_that_begins(scheduler, 3.0)
     assert [one.first for one in rest] == [False] * 4
 
 
 def test_siblings_need_not_wait_where_servers_keep_nothing() -> None:
-    scheduler = Scheduler(iter(images(1, 5)), {"a": 8}, Policy(hold_siblings=False))
+    scheduler = Scheduler(iter(images(1, 5)), {"a": 8}, ServerPolicy(hold_siblings=False))
     assert [one.first for one in all_that_begins(scheduler)] == [False] * 5
 
 
@@ -483,7 +490,7 @@ def test_items_over_an_image_follow_each_other() -> None:
     scheduler = Scheduler(iter(images(9, 4)), {"a": 1})
     order = []
     for at in range(36):
-        order.append(ask(scheduler, Outcome.ANSWERED, float(at)).item.image)
+        order.append(ask(scheduler, CallOutcome.ANSWERED, float(at)).item.image)
     assert [image for image, _ in groupby(order)] == [f"image {at}" for at in range(9)]
 
 
@@ -491,7 +498,7 @@ def test_what_is_left_of_an_item_goes_on() -> None:
     scheduler = Scheduler(iter([("x", "abcd")]), {"a": 1, "b": 1})
     begun = scheduler.next(0.0)
     assert begun is not None
-    scheduler.ended(begun, Outcome.FAILED, 1.0, "died", remaining="cd")
+    scheduler.ended(begun, CallOutcome.FAILED, 1.0, "died", remaining="cd")
     other = scheduler.next(scheduler.wake_at(1.0) or 0.0)
     assert other is not None
     assert (other.item.value, other.server is begun.server) == ("cd", False)

@@ -17,7 +17,7 @@ from perfect_answers import content, perfect_answers
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space, SpaceError
-from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.http.spending import Budget
 from vlmeval_findit.models.model_client import to_host_message
@@ -165,10 +165,10 @@ def test_the_engine_asks_as_a_model_of_ours_says(
 ) -> None:
     from vlmeval_findit.engine.backend import LocalBackend
     from vlmeval_findit.engine.http_backend import HttpBackend
-    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
+    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
 
     budget = Budget(1.0)
-    host = VLMEvalKitHost(Inference(timeout=5.0), budget=budget)
+    host = VLMEvalKitBackends(CallOptions(timeout=5.0), budget=budget)
     backend = host.backend(ModelEntry(MODEL))
     assert isinstance(backend, HttpBackend)
     assert (backend.service.budget, backend.service.timeout) == (budget, 5.0)
@@ -187,9 +187,9 @@ def test_the_engine_asks_as_a_model_of_ours_says(
 def test_settings_of_a_sweep_that_nobody_heeds_are_refused_before_the_first_call(
     registered: dict[str, Any], name: str, settings: dict[str, Any], why: str
 ) -> None:
-    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
+    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
 
-    host = VLMEvalKitHost(Inference())
+    host = VLMEvalKitBackends(CallOptions())
     with pytest.raises(ValueError, match=f"line 7: settings of {name}: .*{why}"):
         host.check(ModelEntry(name, settings, line=7))
     host.check(ModelEntry(MODEL, {"max_new_tokens": 64}))
@@ -199,14 +199,14 @@ def test_settings_of_a_sweep_that_nobody_heeds_are_refused_before_the_first_call
 def test_a_limit_in_dollars_is_refused_where_nobody_says_costs(
     registered: dict[str, Any],
 ) -> None:
-    from vlmeval_findit.host.sweep_host import VLMEvalKitHost
+    from vlmeval_findit.host.vlmevalkit_backends import VLMEvalKitBackends
 
     theirs = next(
         name for name, maker in registered.items() if "GPT4o" in name and hasattr(maker, "func")
     )
-    VLMEvalKitHost(Inference()).check(ModelEntry(theirs))
+    VLMEvalKitBackends(CallOptions()).check(ModelEntry(theirs))
     with pytest.raises(ValueError, match="is not known: no limit"):
-        VLMEvalKitHost(Inference(), budget=Budget(1.0)).check(ModelEntry(theirs))
+        VLMEvalKitBackends(CallOptions(), budget=Budget(1.0)).check(ModelEntry(theirs))
 
 
 # --- whole runs -----------------------------------------------------------------------------------

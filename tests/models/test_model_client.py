@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import CALLS, CONFIG, FakeHost, Killed, demo_sweep, everywhere, go, records
+from engine_fakes import (
+    CALLS,
+    CONFIG,
+    FakeBackends,
+    Killed,
+    demo_sweep,
+    for_all_models,
+    go,
+    records,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +32,7 @@ from vlmeval_findit.core.identity import Described
 from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
-from vlmeval_findit.core.work import Answer, Stop, Work
+from vlmeval_findit.core.work import Answer, Batch, StopReason
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_client import answer_from
@@ -38,7 +47,7 @@ class Asking:
         self._on_call = on_call
         self._lock = threading.Lock()
 
-    def ask(self, work: Work) -> list[Answer]:
+    def ask(self, work: Batch) -> list[Answer]:
         answers = []
         for _ in work.messages:
             with self._lock:
@@ -58,9 +67,9 @@ BACKENDS = {
 
 
 @pytest.fixture(params=BACKENDS)
-def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeHost]:
+def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeBackends]:
     """A host of one asker, with each backend."""
-    return lambda asker: FakeHost(asker, BACKENDS[request.param])
+    return lambda asker: FakeBackends(asker, BACKENDS[request.param])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,7 @@ def host_of(request: pytest.FixtureRequest) -> Callable[[Any], FakeHost]:
 def test_whatever_an_asker_does_is_a_failed_answer(
     does: Callable[[], Any],
     error: str,
-    host_of: Callable[[Any], FakeHost],
+    host_of: Callable[[Any], FakeBackends],
     tmp_path: Path,
 ) -> None:
     asker = Asking(lambda number: does() if number % 10 == 0 else Answer("[1]"))
@@ -94,11 +103,11 @@ def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        go(demo_sweep(tmp_path), FakeHost(Asking(die), BACKENDS["threads"]))
+        go(demo_sweep(tmp_path), FakeBackends(Asking(die), BACKENDS["threads"]))
 
 
 def test_images_that_cannot_be_read_any_more_are_failed_calls(
-    host_of: Callable[[Any], FakeHost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host_of: Callable[[Any], FakeBackends], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_task("FindIt_Demo_xyxy_json")  # makes the pictures
     real = image_folder("Demo").path
@@ -107,7 +116,7 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={images}")
     spoilt = sorted(path for path in images.rglob("*") if path.is_file())[:2]
 
-    class Unlucky(FakeHost):
+    class Unlucky(FakeBackends):
         def describe(self, entry: ModelEntry, variant: Variant) -> Described:
             # Asked when all images were looked at and none was read yet.
             spoilt[0].unlink(missing_ok=True)
@@ -134,7 +143,7 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     for path in spoilt:
         shutil.copy(real / path.relative_to(images), path)
     again = Asking()
-    go(demo_sweep(tmp_path, ONE_CELL), FakeHost(again, BACKENDS["local"]))
+    go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(again, BACKENDS["local"]))
     assert again.calls == len(errors)
 
 
@@ -142,50 +151,50 @@ ONE_CELL = "models: FullImage\ndatasets: Demo\nrepresentations: xyxy\noutputs: t
 TWO_MODELS = CONFIG.replace("FullImage", "[FullImage, FindIt-Nano]")
 
 
-def stop_at(last: int, stop: Stop) -> Asking:
+def stop_at(last: int, stop: StopReason) -> Asking:
     """Says from some call on that no further one should be made."""
     answer = Answer("", error="HTTP 401: no such key", stop=stop)
     return Asking(lambda number: answer if number >= last else Answer("[1, 2, 3, 4]"))
 
 
-@pytest.mark.parametrize("stop", Stop)
+@pytest.mark.parametrize("stop", StopReason)
 def test_a_model_may_end_its_run(
-    stop: Stop, host_of: Callable[[Any], FakeHost], tmp_path: Path
+    stop: StopReason, host_of: Callable[[Any], FakeBackends], tmp_path: Path
 ) -> None:
     asker = stop_at(50, stop)
     with pytest.raises(UnfinishedError) as unfinished:
         go(demo_sweep(tmp_path), host_of(asker))
     assert str(unfinished.value) == f"FullImage: stopped, {stop.value}: HTTP 401: no such key"
-    assert unfinished.value.spent == (stop is Stop.SPENT)
+    assert unfinished.value.spent == (stop is StopReason.SPENT)
     kept = list(records(tmp_path / "calls.jsonl"))
     assert sum(not record["error"] for record in kept) == 49, "what was answered is kept"
     assert asker.calls < 50 + 8, "what is on its way comes home, and no more is begun"
     failed = [record for record in kept if record["error"]]
-    assert len(failed) == (asker.calls - 49 if stop is Stop.HOPELESS else 0)
+    assert len(failed) == (asker.calls - 49 if stop is StopReason.HOPELESS else 0)
     finished = sorted((tmp_path / "out").rglob("*_score.csv"))
     assert [r.path.stem for r in unfinished.value.results] == [
         path.name.removesuffix("_score.csv") for path in finished
     ]
     again = Asking()
-    assert len(go(demo_sweep(tmp_path), FakeHost(again, BACKENDS["local"]))) == 8
+    assert len(go(demo_sweep(tmp_path), FakeBackends(again, BACKENDS["local"]))) == 8
     assert again.calls == CALLS - 49
 
 
 def test_cells_that_were_finished_before_the_end_are_written(tmp_path: Path) -> None:
     one_table = CONFIG.replace("[Demo, Demo_multilabel]", "[Demo_insdet, Demo]")
-    asker = stop_at(4 * 7 + 2, Stop.SPENT)
+    asker = stop_at(4 * 7 + 2, StopReason.SPENT)
     with pytest.raises(UnfinishedError) as unfinished:
-        go(demo_sweep(tmp_path, one_table), FakeHost(asker, BACKENDS["local"]))
+        go(demo_sweep(tmp_path, one_table), FakeBackends(asker, BACKENDS["local"]))
     (found,) = {result.question.table for result in unfinished.value.results}
     assert found == "Demo_insdet"
     assert len(list((tmp_path / "out").rglob("*_score.csv"))) == 4
 
 
-@pytest.mark.parametrize("stop", Stop)
-def test_the_other_models_go_on(stop: Stop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop", StopReason)
+def test_the_other_models_go_on(stop: StopReason, tmp_path: Path) -> None:
     askers = {"FullImage": stop_at(3, stop), "FindIt-Nano": Asking()}
 
-    class Both(FakeHost):
+    class Both(FakeBackends):
         def backend(self, entry: ModelEntry) -> Backend:
             return LocalBackend(lambda: askers[entry.name])
 
@@ -208,14 +217,14 @@ def test_a_model_that_cannot_be_loaded_is_named_and_the_others_go_on(
             raise error
         return good
 
-    class Both(FakeHost):
+    class Both(FakeBackends):
         def backend(self, entry: ModelEntry) -> Backend:
             if threads:
                 return ThreadedBackend(lambda: load(entry.name), 2)
             return LocalBackend(lambda: load(entry.name))
 
     sweep = demo_sweep(tmp_path, TWO_MODELS)
-    results, status = results_of(sweep, everywhere(Both(None)))
+    results, status = results_of(sweep, for_all_models(Both(None)))
     assert status == 1
     assert {result.model for result in results} == {"FindIt-Nano"}
     assert len(results) == 8
@@ -233,9 +242,9 @@ stages:
   - {representations: xyxy, keys: [bbox]}
   - {representations: winner, outputs: json, keys: [bbox_2d]}
 """
-    asker = stop_at(3, Stop.HOPELESS)
+    asker = stop_at(3, StopReason.HOPELESS)
     with pytest.raises(UnfinishedError):
-        go(demo_sweep(tmp_path, text), FakeHost(asker, BACKENDS["local"]))
+        go(demo_sweep(tmp_path, text), FakeBackends(asker, BACKENDS["local"]))
     assert asker.calls == 3
 
 
@@ -249,7 +258,7 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     ]
     answers = [Answer("", extra, error="HTTP 504: too late") for extra in extras]
     asker = Asking(lambda number: answers[number - 1] if number <= 4 else Answer("[1]"))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, BACKENDS["local"]))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(asker, BACKENDS["local"]))
     assert result.failed == 4
     kept = list(records(tmp_path / "calls.jsonl"))[:4]
     assert [record["extra_records"] for record in kept] == extras
@@ -276,7 +285,7 @@ def test_replies_come_back_from_the_predictions_as_they_came(replies: list[str])
     with tempfile.TemporaryDirectory() as folder:
         asker = Asking(lambda number: Answer(replies[number - 1], {"said": replies[number - 1]}))
         sweep = demo_sweep(Path(folder), ONE_CELL)
-        (result,) = go(sweep, FakeHost(asker, BACKENDS["local"]))
+        (result,) = go(sweep, FakeBackends(asker, BACKENDS["local"]))
         rows = json.loads(result.path.read_text(encoding="utf-8"))
         # Two halves of a surrogate pair are the one character that they are.
         whole = [
@@ -297,7 +306,7 @@ EXTRAS = [{"a": float("nan")}, {("a", "b"): 1}, {"a": Path("x")}, {1, 2}, [[]] *
 @pytest.mark.parametrize("extra", [*EXTRAS, {"findit": 5}, "not json", endless], ids=repr)
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
     asker = Asking(lambda number: Answer("[1, 2, 3, 4]", extra))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeHost(asker, BACKENDS["local"]))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(asker, BACKENDS["local"]))
     assert result.rows - result.failed == 19
 
     def strict(constant: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, demo_sweep, go
+from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
 from paths import ROOT
 
 from vlmeval_findit.cli import main
@@ -55,7 +55,7 @@ class Looking:
 
 
 def run(folder: Path, looking: Callable[[int, str], None] | None = None, **fields: Any) -> None:
-    go(demo_sweep(folder, SWEEP, **fields), FakeHost(FakeModel(looking)))
+    go(demo_sweep(folder, SWEEP, **fields), FakeBackends(FakeModel(looking)))
 
 
 # --- before, while, after -------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
 def test_a_journal_of_other_sweeps_counts_for_them_alone(tmp_path: Path) -> None:
     """One journal, two work dirs: each cell has the calls that were made for it, once."""
     run(tmp_path)
-    go(replace(demo_sweep(tmp_path, SWEEP), work_dir=tmp_path / "other"), FakeHost(FakeModel()))
+    go(replace(demo_sweep(tmp_path, SWEEP), work_dir=tmp_path / "other"), FakeBackends(FakeModel()))
     both = Followed([place_of(tmp_path), Place(tmp_path / "other", (tmp_path / "calls.jsonl",))])
     assert both.look(0.0).answered == 48
     assert Followed([place_of(tmp_path)]).look(0.0).answered == 24

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from asking import ask, service
 from chat_server import Answer, Asked, ChatServer, completion, error
-from engine_fakes import FakeHost, FakeModel, answered_keys, demo_sweep, go
+from engine_fakes import FakeBackends, FakeModel, answered_keys, demo_sweep, go
 
 from vlmeval_findit.core.identity import read_identity
 from vlmeval_findit.core.predictions import XLSX_CELL_LIMIT, read_predictions, write_rows
 from vlmeval_findit.core.replies import Recorded, TokenLogprobs
-from vlmeval_findit.engine.backend import Inference
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.backend import CallOptions
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.sweeps.config import Sweep, parse_sweep
 from vlmeval_findit.sweeps.run import UnfinishedError
 
@@ -56,7 +56,7 @@ FOUND = TokenLogprobs((5, len(TEXT)), (-0.25, -0.5))
 def run(sweep: Sweep, server: ChatServer) -> int:
     """Run a sweep; returns how many requests it made."""
     before = len(server.asked)
-    (result,) = go(sweep, ServersHost([server.url], Inference(threads=2)))
+    (result,) = go(sweep, ServerBackends([server.url], CallOptions(threads=2)))
     assert result.failed == 0
     return len(server.asked) - before
 
@@ -185,7 +185,7 @@ def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
     with ChatServer(script) as server:
         run(sweep, server)
         with_them = replace(sweep, confidences=True)
-        (result,) = go(with_them, ServersHost([server.url], Inference(threads=1)))
+        (result,) = go(with_them, ServerBackends([server.url], CallOptions(threads=1)))
         assert result.failed == CALLS, "they are asked again by the next run"
         assert {reply.text for reply in read_predictions(result.path)} == {TEXT}
         assert run(with_them, server) == CALLS
@@ -195,10 +195,10 @@ def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
 def test_a_model_that_has_none_says_so_once(sweep: Sweep, caplog: pytest.LogCaptureFixture) -> None:
     model = FakeModel()
     with_them = replace(one_format(sweep), confidences=True)
-    go(with_them, FakeHost(model))
+    go(with_them, FakeBackends(model))
     assert model.calls == CALLS
     assert caplog.text.count("FakeModel records no log-probabilities") == 1
-    go(with_them, FakeHost(model))
+    go(with_them, FakeBackends(model))
     assert model.calls == CALLS
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from engine_fakes import FakeHost, FakeModel, Killed, Message, Silent, files, go
+from engine_fakes import FakeBackends, FakeModel, Killed, Message, Silent, files, go
 from simulated import evidence_from, names, sums_of
 from simulated_races import RATES, races
 
@@ -25,7 +25,7 @@ from vlmeval_findit.cli.sweep import command as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.evidence import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
-from vlmeval_findit.engine.tables import Tables
+from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.runs.cell_results import CellResult, SearchError
@@ -40,7 +40,7 @@ QUERIES = 40
 
 
 def cell_of(name: str) -> Any:
-    return Tables(skip_missing=None).cell("M", parse(name), None, {})
+    return CellBuilder(skip_missing=None).cell("M", parse(name), None, {})
 
 
 def test_rounds_grow_by_whole_pictures_and_are_the_same_for_every_format() -> None:
@@ -155,7 +155,7 @@ def raced(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu_data))
         model = Skilled(SKILLS)
-        return folder, go(race_sweep(folder), FakeHost(model)), model.calls
+        return folder, go(race_sweep(folder), FakeBackends(model)), model.calls
 
 
 def test_a_race_finds_the_winner_with_less_than_half_of_the_calls(
@@ -185,7 +185,7 @@ def test_a_race_finds_the_winner_with_less_than_half_of_the_calls(
 
 
 def test_formats_that_are_alike_spend_the_level_once(tmp_path: Path) -> None:
-    results = go(race_sweep(tmp_path), FakeHost(Skilled({"other": 0.7})))
+    results = go(race_sweep(tmp_path), FakeBackends(Skilled({"other": 0.7})))
     dropped = [result.dropped for result in results if result.dropped]
     assert sum(one.chance for one in dropped) <= ALPHA
     keys = ("_json", "_coordinates", "_bounding_box")
@@ -200,7 +200,7 @@ def test_run_twice_it_asks_nothing_and_says_the_same(
 ) -> None:
     folder, results, _ = raced
     before = files(folder / "search")
-    again = go(race_sweep(folder), FakeHost(None))
+    again = go(race_sweep(folder), FakeBackends(None))
     assert decisions(again) == decisions(results)
     assert files(folder / "search") == before
 
@@ -221,10 +221,10 @@ def test_killed_and_continued_it_drops_the_same_and_ends_with_the_same_files(
     made = 0
     for kill in kills:
         with pytest.raises(Killed):
-            go(race_sweep(tmp_path), FakeHost(Skilled(SKILLS, until(kill))))
+            go(race_sweep(tmp_path), FakeBackends(Skilled(SKILLS, until(kill))))
         made += kill - 1
     model = Skilled(SKILLS)
-    again = go(race_sweep(tmp_path), FakeHost(model))
+    again = go(race_sweep(tmp_path), FakeBackends(model))
     assert made + model.calls == calls, "nothing is asked twice"
     assert decisions(again) == decisions(results)
     assert files(tmp_path / "search") == files(folder / "search")
@@ -234,9 +234,9 @@ def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
     raced: tuple[Path, list[CellResult], int], tmp_path: Path
 ) -> None:
     _, results, _ = raced
-    whole = go(race_sweep(tmp_path, None), FakeHost(Skilled(SKILLS)))
+    whole = go(race_sweep(tmp_path, None), FakeBackends(Skilled(SKILLS)))
     before = files(tmp_path / "search")
-    again = go(race_sweep(tmp_path), FakeHost(None))
+    again = go(race_sweep(tmp_path), FakeBackends(None))
     assert decisions(again) == decisions(results), "what is there beside it decides nothing"
     assert files(tmp_path / "search") == before
     assert best_format(whole) == best_format(again)
@@ -244,9 +244,9 @@ def test_after_a_search_over_everything_it_asks_nothing_and_takes_nothing_away(
 
 def test_without_a_race_later_only_the_rest_is_asked(tmp_path: Path) -> None:
     model = Skilled(SKILLS)
-    go(race_sweep(tmp_path), FakeHost(model))
+    go(race_sweep(tmp_path), FakeBackends(model))
     some = model.calls
-    whole = go(race_sweep(tmp_path, None), FakeHost(model))
+    whole = go(race_sweep(tmp_path, None), FakeBackends(model))
     assert some < model.calls == 19 * QUERIES
     assert {result.rows for result in whole} == {QUERIES}
     assert len(averages(whole)) == 19
@@ -273,7 +273,7 @@ def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:
         loaded.append(1)
         return GenerateClient(Skilled(SKILLS))
 
-    go(race_sweep(tmp_path), FakeHost(None, lambda _: LocalBackend(load)))
+    go(race_sweep(tmp_path), FakeBackends(None, lambda _: LocalBackend(load)))
     assert len(loaded) == 2
 
 
@@ -283,11 +283,11 @@ def test_failed_calls_count_as_misses_and_are_asked_again_by_the_next_run(tmp_pa
             raise TimeoutError
 
     watcher, model = Silent(), Skilled(SKILLS, some_fail)
-    results = go(race_sweep(tmp_path), FakeHost(model), watcher=watcher)
+    results = go(race_sweep(tmp_path), FakeBackends(model), watcher=watcher)
     failed = sum(answer.error is not None for answer in watcher.answers)
     assert failed == sum(result.failed for result in results) > 0, "each once in a run"
     whole = Skilled(SKILLS)
-    again = go(race_sweep(tmp_path), FakeHost(whole))
+    again = go(race_sweep(tmp_path), FakeBackends(whole))
     assert whole.calls >= failed
     assert sum(result.failed for result in again) == 0
     assert best_format(again).format.startswith("yxhw_")
@@ -301,7 +301,7 @@ def test_a_format_that_never_answered_names_no_winner(tmp_path: Path) -> None:
             return super().generate(message, dataset)
 
     with pytest.raises(SearchError, match=r"every call of FullImage on .*xywh_text failed"):
-        go(race_sweep(tmp_path), FakeHost(Dead(SKILLS)))
+        go(race_sweep(tmp_path), FakeBackends(Dead(SKILLS)))
 
 
 def test_several_models_race_each_for_itself_and_named_questions_are_asked_whole(
@@ -318,7 +318,7 @@ race: {seed: 3}
 """
     sweep = replace(parse_sweep(text), work_dir=tmp_path / "out", journal=tmp_path / "calls.jsonl")
     assert sweep.race == Race(3)
-    results = go(sweep, FakeHost(Skilled({"yxhw_json_bbox_2d": 0.95, "other": 0.2})))
+    results = go(sweep, FakeBackends(Skilled({"yxhw_json_bbox_2d": 0.95, "other": 0.2})))
     for model in ("FullImage", "FindIt-Nano"):
         own = [result for result in results if result.model == model]
         raced = [result for result in own if result.compared]

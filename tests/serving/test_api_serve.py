@@ -15,7 +15,7 @@ from host_runs import RUN_FINDIT, environment, predictions, require_host, run
 from vlmeval_findit.core.messages import PartKind
 from vlmeval_findit.models.model_client import to_host_message
 from vlmeval_findit.serving.processes import LocalServers
-from vlmeval_findit.serving.programs import Serving
+from vlmeval_findit.serving.programs import ServeOptions
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 
@@ -35,7 +35,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def url(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    how = Serving("transformers", 0, arguments=("--device", "cpu", "--dtype", "float32"))
+    how = ServeOptions("transformers", 0, arguments=("--device", "cpu", "--dtype", "float32"))
     logs = tmp_path_factory.mktemp("serve")
     with closing(LocalServers(how, str(checkpoint), "Qwen3-VL", logs)) as running:
         running.start()

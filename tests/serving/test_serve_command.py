@@ -20,10 +20,10 @@ from host_runs import RUN_FINDIT, environment, predictions, replies, require_hos
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import SpaceError
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.served import ServedModel, served_model
+from vlmeval_findit.engine.serve_backends import ServedModel, served_model
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_table import NANO_PX, SHIPPED
-from vlmeval_findit.serving.programs import Serving
+from vlmeval_findit.serving.programs import ServeOptions
 
 DATA = "FindIt_Demo_xyxy_json"
 SHOTS = "FindIt_Demo_insdet_xyxy_json"
@@ -229,7 +229,7 @@ def test_settings_that_a_server_would_not_heed() -> None:
 def described(
     program: str, name: str, question: str = DATA, **settings: Any
 ) -> tuple[dict[str, Any], Any]:
-    model = served_model(ModelEntry(name, settings), Serving(program))
+    model = served_model(ModelEntry(name, settings), ServeOptions(program))
     found, space = model.chat().describe(parse(question), [])
     return dict(found.settings), space
 
@@ -265,7 +265,7 @@ def test_pixels_need_bounds_that_are_known() -> None:
 def test_the_same_files_elsewhere_are_the_same_model(machine: Machine, tmp_path: Path) -> None:
     def key(checkpoint: Path) -> dict[str, Any]:
         entry = ModelEntry("Qwen3-VL", {"dtype": "float16"}, checkpoint=str(checkpoint))
-        made: ServedModel = served_model(entry, Serving("vllm", 2, 2))
+        made: ServedModel = served_model(entry, ServeOptions("vllm", 2, 2))
         return made.key()
 
     before = key(machine.checkpoint)

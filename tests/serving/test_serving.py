@@ -17,7 +17,7 @@ from fake_program import Machine, ends
 
 from vlmeval_findit.serving import guard
 from vlmeval_findit.serving.processes import LocalServer, LocalServers, ServingError
-from vlmeval_findit.serving.programs import PROGRAMS, Serving
+from vlmeval_findit.serving.programs import PROGRAMS, ServeOptions
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
     assert made.ends()
 
 
-def servers(machine: Machine, how: Serving, **more: str) -> LocalServers:
+def servers(machine: Machine, how: ServeOptions, **more: str) -> LocalServers:
     made = LocalServers(how, "org/model", "Qwen3-VL", machine.folder / "servers", **more)
     made.start()
     return made
@@ -49,7 +49,7 @@ def living(running: LocalServers, count: int) -> list[LocalServer]:
 
 @pytest.mark.parametrize("program", ["vllm", "sglang"])
 def test_servers_share_out_the_gpus(program: str, machine: Machine) -> None:
-    how = Serving(program, 4, 2, ("--max-model-len", "8192"))
+    how = ServeOptions(program, 4, 2, ("--max-model-len", "8192"))
     with closing(servers(machine, how, revision="abc", dtype="half")) as running:
         found = living(running, 2)
         assert [one.name for one in found] == [f"{program} 0", f"{program} 1"]
@@ -69,14 +69,14 @@ def test_a_server_that_answers_no_call_is_not_taken_for_ready(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE", "refuses")
-    running = servers(machine, Serving("vllm", 1))
+    running = servers(machine, ServeOptions("vllm", 1))
     with pytest.raises(ServingError, match=r"answers with HTTP 500: .*the engine is broken"):
         living(running, 1)
     assert machine.ends()
 
 
 def test_starting_can_be_given_up(machine: Machine) -> None:
-    running = servers(machine, Serving("vllm", 1))
+    running = servers(machine, ServeOptions("vllm", 1))
     until(lambda: machine.started)
     running.close()
     assert machine.ends(0.1)
@@ -100,7 +100,7 @@ import time
 from pathlib import Path
 from vlmeval_findit.serving import guard, processes
 guard.__file__ = {str(quick)!r}
-how = processes.Serving("vllm", 1)
+how = processes.ServeOptions("vllm", 1)
 running = processes.LocalServers(how, "org/model", "M", Path({str(machine.folder)!r}))
 running.start()
 while not running.living():
@@ -123,7 +123,7 @@ time.sleep(600)
 def test_one_that_fails_leaves_its_work_to_the_others(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with closing(servers(machine, Serving("vllm", 2))) as running:
+    with closing(servers(machine, ServeOptions("vllm", 2))) as running:
         first, second = living(running, 2)
         pids = {one["url"]: one["pid"] for one in machine.started}
         os.kill(pids[first.url], signal.SIGKILL)
@@ -139,11 +139,11 @@ def test_a_program_that_is_not_there_is_refused_with_what_to_type(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ValueError, match="no program vllm on the PATH: pip install vllm"):
-        Serving("vllm").check()
+        ServeOptions("vllm").check()
     fake_program.install(tmp_path, "transformers")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(ValueError, match=r"fastapi, uvicorn .* pip install 'transformers\[serving"):
-        Serving("transformers").check()
+        ServeOptions("transformers").check()
 
 
 def test_what_requests_call_a_model() -> None:

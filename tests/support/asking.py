@@ -13,28 +13,30 @@ from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.backend import run_sync
 from vlmeval_findit.engine.calls import Call
 from vlmeval_findit.engine.cancel import CancelToken
-from vlmeval_findit.engine.http_backend import HttpBackend, Service
+from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.engine.plan import WorkItem
-from vlmeval_findit.engine.server import Policy
+from vlmeval_findit.engine.server import ServerPolicy
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 
 KEY = "sk-or-v1-c0ffee-SECRET"
 QUESTION = parse("FindIt_Demo_xyxy_json")
 WORDS: Message = (text("where?"),)
-QUICK = Policy(attempts=4, refusals=4, backoff=(0.001, 0.002), rest=(0.01, 0.02))
+QUICK = ServerPolicy(attempts=4, refusals=4, backoff=(0.001, 0.002), rest=(0.01, 0.02))
 """Waits that no test notices."""
 
 
-def service(urls: str | Sequence[str], fields: dict[str, Any] | None = None, **how: Any) -> Service:
+def service(
+    urls: str | Sequence[str], fields: dict[str, Any] | None = None, **how: Any
+) -> HttpService:
     """Qwen3-VL behind servers."""
     urls = [urls] if isinstance(urls, str) else urls
     where = [Endpoint(url, KEY) for url in urls]
-    return Service(chat_model("Qwen3-VL", fields=fields), where, **{"policy": QUICK, **how})
+    return HttpService(chat_model("Qwen3-VL", fields=fields), where, **{"policy": QUICK, **how})
 
 
 def ask(
-    who: Service | HttpBackend,
+    who: HttpService | HttpBackend,
     calls: int = 1,
     message: Message | Sequence[Message] = WORDS,
     question: Any = QUESTION,
@@ -103,7 +105,7 @@ class _Cell:
         return self._message
 
 
-def one(who: Service | HttpBackend, **how: Any) -> Answer:
+def one(who: HttpService | HttpBackend, **how: Any) -> Answer:
     """The answer to one message."""
     (answer,) = ask(who, **how)
     return answer

@@ -16,7 +16,7 @@ from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.view import JournalView
-from vlmeval_findit.engine.sink import Planned
+from vlmeval_findit.engine.sink import PlannedCalls
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.runs.cell_results import CellResult
@@ -54,7 +54,7 @@ def reply_to(message: Message, dataset: str) -> str:
     return f"object: [10, 20, {size}, 900] \ud83d" if "text" in dataset else f"[1, {size}]"
 
 
-class FakeHost:
+class FakeBackends:
     """A host of one model object, whatever its name in the sweep."""
 
     def __init__(self, model: Any, backend: Callable[[Any], Any] | None = None) -> None:
@@ -79,7 +79,7 @@ class FakeHost:
         return self._backend(self._model)
 
 
-def everywhere(host: Any) -> dict[str, Any]:
+def for_all_models(host: Any) -> dict[str, Any]:
     """One host for all models."""
     return defaultdict(lambda: host)
 
@@ -97,7 +97,7 @@ class Silent:
         self.answers: list[Answer] = []
         self.at_once: dict[str, int] = {}
 
-    def planned(self, model: str, planned: Planned) -> None:
+    def planned(self, model: str, planned: PlannedCalls) -> None:
         self.finished.append(planned.finished)
 
     def answered(self, answers: Sequence[Answer]) -> None:
@@ -134,7 +134,7 @@ def go(
     watcher: Silent | None = None,
 ) -> list[CellResult]:
     """Run a sweep in this process."""
-    return run_sweep(sweep, everywhere(host), watcher or Silent(), stop or CancelToken())
+    return run_sweep(sweep, for_all_models(host), watcher or Silent(), stop or CancelToken())
 
 
 def files(work_dir: Path) -> dict[str, str]:

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from chat_server import ChatServer, completion
-from engine_fakes import FakeHost, Message, demo_sweep, everywhere, records
+from engine_fakes import FakeBackends, Message, demo_sweep, for_all_models, records
 from paths import SUPPORT, python_path
 
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.engine.backend import Inference, LocalBackend, ThreadedBackend
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.backend import CallOptions, LocalBackend, ThreadedBackend
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.model_client import GenerateClient
 
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2
@@ -52,8 +52,8 @@ class Hanging:
 def host(kind: str, folder: Path, url: str) -> Any:
     """The host of such a sweep; ``url`` is of a server that hangs."""
     if kind == "http":
-        return ServersHost([url], Inference(threads=THREADS))
-    return FakeHost(None, lambda _: backend(kind, folder))
+        return ServerBackends([url], CallOptions(threads=THREADS))
+    return FakeBackends(None, lambda _: backend(kind, folder))
 
 
 def backend(kind: str, folder: Path) -> Any:
@@ -61,7 +61,7 @@ def backend(kind: str, folder: Path) -> Any:
     if kind == "ray":
         from vlmeval_findit.engine.ray_backend import RayBackend
 
-        inference = Inference(replicas=RAY_REPLICAS, cpus=0.5)
+        inference = CallOptions(replicas=RAY_REPLICAS, cpus=0.5)
         return RayBackend(lambda: GenerateClient(Hanging(folder)), inference)
     if kind == "local":
         return LocalBackend(lambda: GenerateClient(Hanging(folder)))
@@ -142,6 +142,6 @@ def one_line(sweep: Sweep) -> str:
 if __name__ == "__main__":
     kind, folder = sys.argv[1], Path(sys.argv[2])
     answering = host(kind, folder, sys.argv[3])
-    status = run(demo_sweep(folder), everywhere(answering), folder / "best.yaml")
+    status = run(demo_sweep(folder), for_all_models(answering), folder / "best.yaml")
     print("ended", flush=True)
     sys.exit(status)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vlmeval_findit.engine.scheduler import Assignment, Finished, Scheduler
-from vlmeval_findit.engine.server import Outcome, Policy
+from vlmeval_findit.engine.scheduler import Assignment, FinishedItem, Scheduler
+from vlmeval_findit.engine.server import CallOutcome, ServerPolicy
 
 
 class Reply(NamedTuple):
     """What a server makes of a call, after how many seconds."""
 
-    outcome: Outcome
+    outcome: CallOutcome
     seconds: float
     retry_after: float | None = None
     reason: str = "no"
@@ -36,10 +36,10 @@ Behaviour = Callable[[Call], Reply]
 
 
 def answers(seconds: float = 1.0) -> Behaviour:
-    return lambda call: Reply(Outcome.ANSWERED, seconds)
+    return lambda call: Reply(CallOutcome.ANSWERED, seconds)
 
 
-def fails(outcome: Outcome = Outcome.FAILED, seconds: float = 0.01) -> Behaviour:
+def fails(outcome: CallOutcome = CallOutcome.FAILED, seconds: float = 0.01) -> Behaviour:
     return lambda call: Reply(outcome, seconds)
 
 
@@ -62,13 +62,15 @@ def sometimes(share: float, bad: Behaviour, good: Behaviour | None = None) -> Be
 def takes(most: int, seconds: float = 1.0) -> Behaviour:
     """It refuses what is beyond so many at a time."""
     return lambda call: (
-        Reply(Outcome.REFUSED, 0.01) if call.in_flight > most else Reply(Outcome.ANSWERED, seconds)
+        Reply(CallOutcome.REFUSED, 0.01)
+        if call.in_flight > most
+        else Reply(CallOutcome.ANSWERED, seconds)
     )
 
 
 def caches(first: float = 1.0, later: float = 0.2) -> Behaviour:
     """It answers quickly over images that it has read."""
-    return lambda call: Reply(Outcome.ANSWERED, later if call.image_is_known else first)
+    return lambda call: Reply(CallOutcome.ANSWERED, later if call.image_is_known else first)
 
 
 @dataclass
@@ -77,13 +79,13 @@ class Simulation:
 
     servers: Mapping[str, tuple[int, Behaviour]]
     items: Sequence[tuple[str, int]]
-    policy: Policy = field(default_factory=Policy)
+    policy: ServerPolicy = field(default_factory=ServerPolicy)
     seed: int = 0
     events: Mapping[float, Callable[[Scheduler, float], None]] = field(default_factory=dict)
     servers_may_come: bool = False
 
     def __post_init__(self) -> None:
-        self.finished: list[Finished] = []
+        self.finished: list[FinishedItem] = []
         self.calls: Counter[str] = Counter()
         self.readings: Counter[str] = Counter()
         self.last_home = 0.0
@@ -129,9 +131,9 @@ class Simulation:
                 _, _, begun, reply = heapq.heappop(flying)
                 name = begun.server.name
                 in_flight[name] -= 1
-                if reply.outcome is Outcome.ANSWERED:
+                if reply.outcome is CallOutcome.ANSWERED:
                     known[name].add(begun.item.image)
-                why = "" if reply.outcome is Outcome.ANSWERED else reply.reason
+                why = "" if reply.outcome is CallOutcome.ANSWERED else reply.reason
                 scheduler.ended(begun, reply.outcome, self.now, why, retry_after=reply.retry_after)
                 self.last_home = self.now
         else:
@@ -141,7 +143,7 @@ class Simulation:
         return self
 
     @property
-    def outcomes(self) -> Counter[Outcome]:
+    def outcomes(self) -> Counter[CallOutcome]:
         return Counter(one.outcome for one in self.finished)
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from chat_server import Answer, Asked, ChatServer, completion, error
-from engine_fakes import FakeHost, FakeModel, Message, demo_sweep, go
+from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
@@ -69,7 +69,7 @@ def searched(
     places = (folder / "search", folder / "calls.jsonl")
     sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], limit, places)
     model = Knowing(right)
-    return go(sweep, FakeHost(model)), model
+    return go(sweep, FakeBackends(model)), model
 
 
 def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
 
     places = (tmp_path / "search", tmp_path / "calls.jsonl")
     sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], 19, places)
-    results = go(sweep, FakeHost(Partial([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])))
+    results = go(sweep, FakeBackends(Partial([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])))
     assert best_format(results).format == "yxhw_json_bounding_box"
     assert next(iter(averages(results)[0].figures.values())) == pytest.approx(100)
 
@@ -175,7 +175,7 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
         low, high = cell["F1@0.5 95 %"]
         assert low <= cell["F1@0.5"] <= high
         assert {"mIoU", "mIoU 95 %", "Adherence", "Adherence 95 %", "rows"} <= cell.keys()
-    made = go(in_best_formats(demo_sweep(tmp_path), BestFormats(path)), FakeHost(FakeModel()))
+    made = go(in_best_formats(demo_sweep(tmp_path), BestFormats(path)), FakeBackends(FakeModel()))
     assert [r.question.name for r in made] == [
         "FindIt_Demo_yxhw_json_bbox_2d", "FindIt_Demo_multilabel_yxhw_json_bbox_2d",
     ]  # fmt: skip
@@ -234,7 +234,7 @@ def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
     places = (tmp_path / "search", tmp_path / "calls.jsonl")
     entry, table = ModelEntry("FullImage"), all_tables()["Demo_insdet"]
     sweep = search_sweep(entry, table, 2, places, marks=("box", "point"))
-    results = go(sweep, FakeHost(FakeModel()))
+    results = go(sweep, FakeBackends(FakeModel()))
     asked = [result.question for result in results]
     assert [made.mark for made in asked[:19]] == [None] * 19
     winner = best_format([result for result in results if result.question.mark is None])
@@ -246,7 +246,7 @@ def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
 def test_a_mark_can_win_and_is_left_out_where_nothing_can_be_marked(tmp_path: Path) -> None:
     text = "models: FullImage\ndatasets: [Demo, Demo_insdet]\nlimit: 2"
     sweep = chosen(tmp_path, "xyxy_json_vp-oval", demo_sweep(tmp_path, text))
-    results = go(sweep, FakeHost(FakeModel()))
+    results = go(sweep, FakeBackends(FakeModel()))
     assert [result.question.name for result in results] == [
         "FindIt_Demo_xyxy_json",
         "FindIt_Demo_insdet_xyxy_json_vp-oval",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from chat_server import Answer, Asked, ChatServer, completion
-from engine_fakes import FakeHost, FakeModel, Killed, Message, answered_keys, files, go
+from engine_fakes import FakeBackends, FakeModel, Killed, Message, answered_keys, files, go
 from scored_runs import World, world
 from toy_benchmark import LETTERS, letters, zoo
 
@@ -106,7 +106,7 @@ def test_a_sweep_over_complete_names_of_two_benchmarks_writes_two_winners(
 
 @pytest.mark.parametrize("kills", [(5, 10), (17,)])
 def test_interrupted_it_goes_on(letters: World, tmp_path: Path, kills: tuple[int, ...]) -> None:
-    whole = go(letters_sweep(tmp_path / "a"), FakeHost(OnlyJson()))
+    whole = go(letters_sweep(tmp_path / "a"), FakeBackends(OnlyJson()))
     assert best_format(whole).format == "json"
 
     for kill in kills:
@@ -116,8 +116,8 @@ def test_interrupted_it_goes_on(letters: World, tmp_path: Path, kills: tuple[int
                 raise Killed
 
         with pytest.raises(Killed):
-            go(letters_sweep(tmp_path / "b"), FakeHost(OnlyJson(on_call)))
-    again = go(letters_sweep(tmp_path / "b"), FakeHost(OnlyJson()))
+            go(letters_sweep(tmp_path / "b"), FakeBackends(OnlyJson(on_call)))
+    again = go(letters_sweep(tmp_path / "b"), FakeBackends(OnlyJson()))
     assert [one.sums for one in again] == [one.sums for one in whole]
     keys = answered_keys(tmp_path / "b" / "calls.jsonl")
     assert len(keys) == len(set(keys)) == CALLS, "nothing is asked twice"
@@ -125,7 +125,7 @@ def test_interrupted_it_goes_on(letters: World, tmp_path: Path, kills: tuple[int
 
 
 def test_its_formats_race(letters: World, tmp_path: Path) -> None:
-    results = go(letters_sweep(tmp_path, Race()), FakeHost(OnlyJson()))
+    results = go(letters_sweep(tmp_path, Race()), FakeBackends(OnlyJson()))
     assert len(results) == 3
     assert best_format([one for one in results if one.dropped is None]).format == "json"
 

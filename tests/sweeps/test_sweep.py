@@ -14,7 +14,7 @@ import pytest
 from engine_fakes import (
     CALLS,
     CONFIG,
-    FakeHost,
+    FakeBackends,
     FakeModel,
     Killed,
     Message,
@@ -37,12 +37,12 @@ from vlmeval_findit.core.lock import LockedError
 from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.work import CancelledError, Work
+from vlmeval_findit.core.work import Batch, CancelledError
 from vlmeval_findit.engine.answering import StoppedError
-from vlmeval_findit.engine.backend import Inference
+from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.writer import DiskFullError
-from vlmeval_findit.engine.servers import ServersHost
+from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_client import GenerateClient
 
@@ -54,7 +54,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, lmu_data: Path) -> dic
     model = FakeModel()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu_data))
-        results = go(demo_sweep(folder), FakeHost(model))
+        results = go(demo_sweep(folder), FakeBackends(model))
     assert len(results) == 8
     assert model.calls == CALLS == len(answered_keys(folder / "calls.jsonl"))
     return files(folder / "out")
@@ -84,7 +84,7 @@ def test_killed_and_continued_it_ends_with_the_same_files(
 
         model = FakeModel(die)
         try:
-            go(demo_sweep(tmp_path), FakeHost(model))
+            go(demo_sweep(tmp_path), FakeBackends(model))
         except Killed:
             model.calls -= 1
         calls += model.calls
@@ -94,7 +94,7 @@ def test_killed_and_continued_it_ends_with_the_same_files(
         left = tmp_path / "out" / "FullImage" / ".FullImage_FindIt_Demo_xyxy_text.json.ab3_xy9z"
         left.write_text("half a file")
     model = FakeModel()
-    go(demo_sweep(tmp_path), FakeHost(model))
+    go(demo_sweep(tmp_path), FakeBackends(model))
     assert files(tmp_path / "out") == undisturbed
     assert calls + model.calls == CALLS, "no finished call is repeated"
     keys = answered_keys(tmp_path / "calls.jsonl")
@@ -106,11 +106,11 @@ def test_a_second_run_asks_nothing_and_touches_nothing(tmp_path: Path) -> None:
         found = (path for path in tmp_path.rglob("*") if path.is_file())
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
 
-    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
     before = there()
     assert len(before) == 8 * 5 + 2, "the results, the journal and what is finished, and no lock"
     model, watcher = FakeModel(), Silent()
-    go(demo_sweep(tmp_path), FakeHost(model), watcher=watcher)
+    go(demo_sweep(tmp_path), FakeBackends(model), watcher=watcher)
     assert model.calls == 0
     assert watcher.finished == [CALLS]
     assert there() == before
@@ -120,9 +120,9 @@ def test_equal_calls_of_two_sweeps_are_paid_once(
     undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     small = CONFIG.replace("cxcywh", "xywh")
-    go(demo_sweep(tmp_path, small, work_dir=tmp_path / "first"), FakeHost(FakeModel()))
+    go(demo_sweep(tmp_path, small, work_dir=tmp_path / "first"), FakeBackends(FakeModel()))
     model = FakeModel()
-    go(demo_sweep(tmp_path), FakeHost(model))
+    go(demo_sweep(tmp_path), FakeBackends(model))
     assert model.calls == CALLS // 2
     assert files(tmp_path / "out") == undisturbed
 
@@ -135,7 +135,7 @@ def test_failures_are_recorded_retried_and_never_answers(
             raise RuntimeError(f"call {number}\nwent wrong")
 
     model = FakeModel(fail)
-    results = go(demo_sweep(tmp_path), FakeHost(model))
+    results = go(demo_sweep(tmp_path), FakeBackends(model))
     failed = [r for r in records(tmp_path / "calls.jsonl") if r["error"]]
     assert len(failed) == CALLS // 7 == sum(r.failed for r in results)
     assert failed[0]["error"] == "RuntimeError: call 7 went wrong"
@@ -143,7 +143,7 @@ def test_failures_are_recorded_retried_and_never_answers(
     wrong = [name for name in undisturbed if f"{FAILED} via API. RuntimeError" in said[name]]
     assert wrong
     again = FakeModel()
-    go(demo_sweep(tmp_path), FakeHost(again))
+    go(demo_sweep(tmp_path), FakeBackends(again))
     assert again.calls == len(failed)
     assert files(tmp_path / "out") == undisturbed
 
@@ -155,7 +155,7 @@ def test_the_record_of_a_reply_is_kept(tmp_path: Path) -> None:
         def generate(self, message: Message, dataset: str) -> Any:
             return {"prediction": "[", "extra_records": json.dumps(extra)}
 
-    go(demo_sweep(tmp_path), FakeHost(Recording()))
+    go(demo_sweep(tmp_path), FakeBackends(Recording()))
     record = next(records(tmp_path / "calls.jsonl"))
     assert json.loads(record["extra_records"]) == extra
     assert record["model"] == "FullImage"
@@ -196,8 +196,8 @@ def test_variants_of_one_image_go_to_the_model_together(
     undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     model = Batched()
-    sweep = demo_sweep(tmp_path, inference=Inference(variants=5))
-    go(sweep, FakeHost(model))
+    sweep = demo_sweep(tmp_path, inference=CallOptions(variants=5))
+    go(sweep, FakeBackends(model))
     assert max(model.sizes) == 5
     assert sum(model.sizes) + model.calls == CALLS
     assert files(tmp_path / "out") == undisturbed
@@ -208,7 +208,7 @@ def test_one_format_goes_in_batches(tmp_path: Path) -> None:
     one = CONFIG.replace("[xyxy, cxcywh]", "xyxy\noutputs: json").replace(
         "[Demo, Demo_multilabel]", "Demo_insdet"
     )
-    go(demo_sweep(tmp_path, one, inference=Inference(batch_size=4)), FakeHost(model))
+    go(demo_sweep(tmp_path, one, inference=CallOptions(batch_size=4)), FakeBackends(model))
     assert model.sizes == [-4, -3]
 
 
@@ -219,14 +219,14 @@ def test_a_batch_that_fails_is_asked_one_by_one() -> None:
 
     model = Fragile(lambda number, text: (_ for _ in ()).throw(ValueError) if number == 2 else None)
     messages = tuple((text(str(at)),) for at in range(3))
-    work = Work(messages, (parse("FindIt_Demo_xyxy_json"),) * 3, shares_images=False)
+    work = Batch(messages, (parse("FindIt_Demo_xyxy_json"),) * 3, shares_images=False)
     answers = GenerateClient(model).ask(work)
     assert [answer.error is None for answer in answers] == [True, False, True]
 
 
 def test_threads_give_the_same_files(undisturbed: dict[str, str], tmp_path: Path) -> None:
     model = FakeModel()
-    host = FakeHost(model, threaded(3))
+    host = FakeBackends(model, threaded(3))
     before = set(threading.enumerate())
     go(demo_sweep(tmp_path), host)
     for thread in set(threading.enumerate()) - before:
@@ -258,9 +258,9 @@ def test_a_full_disk_stops_it_and_what_is_on_its_way_is_kept(
     with monkeypatch.context() as patch:
         fill_disk(patch, journal)
         with pytest.raises(DiskFullError, match="the disk is full; every reply is stored"):
-            go(demo_sweep(tmp_path), FakeHost(model, threaded(2)))
+            go(demo_sweep(tmp_path), FakeBackends(model, threaded(2)))
         assert len(answered_keys(journal)) == model.calls < CALLS
-    go(demo_sweep(tmp_path), FakeHost(FakeModel()))
+    go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
     assert files(tmp_path / "out") == undisturbed
 
 
@@ -271,11 +271,11 @@ def test_two_sweeps_do_not_write_one_work_dir(tmp_path: Path) -> None:
     def second(number: int, text: str) -> None:
         other = demo_sweep(tmp_path, journal=tmp_path / "other.jsonl")
         with pytest.raises(LockedError, match="two sweeps cannot write"):
-            go(other, FakeHost(FakeModel()))
+            go(other, FakeBackends(FakeModel()))
         raise Killed
 
     with pytest.raises(Killed):
-        go(demo_sweep(tmp_path), FakeHost(FakeModel(second)))
+        go(demo_sweep(tmp_path), FakeBackends(FakeModel(second)))
 
 
 def test_replies_of_others_are_not_written_over(tmp_path: Path) -> None:
@@ -284,28 +284,28 @@ def test_replies_of_others_are_not_written_over(tmp_path: Path) -> None:
     path.write_text(json.dumps([{"index": 3, "prediction": "[1, 2, 3, 4]"}]))
     model = FakeModel()
     with pytest.raises(PredictionError, match=r"a reply to row 3 that is not in the journal"):
-        go(demo_sweep(tmp_path), FakeHost(model))
+        go(demo_sweep(tmp_path), FakeBackends(model))
     assert model.calls == 0
     assert json.loads(path.read_text())[0]["prediction"] == "[1, 2, 3, 4]"
 
 
 def test_what_is_forced_over_another_run_keeps_its_files_once(tmp_path: Path) -> None:
     first = replace(demo_sweep(tmp_path), models=(ModelEntry("FullImage", settings={"a": 1}),))
-    go(first, FakeHost(FakeModel()))
+    go(first, FakeBackends(FakeModel()))
     other = replace(first, models=(ModelEntry("FullImage", settings={"a": 2}),))
     model = FakeModel()
     with pytest.raises(IdentityError, match="--force"):
-        go(other, FakeHost(model))
+        go(other, FakeBackends(model))
     assert model.calls == 0
     for _ in range(2):
-        go(replace(other, force=True, journal=tmp_path / "other.jsonl"), FakeHost(FakeModel()))
+        go(replace(other, force=True, journal=tmp_path / "other.jsonl"), FakeBackends(FakeModel()))
         kept = sorted(path.name for path in tmp_path.glob("out/FullImage/*.replaced-*"))
         assert len(kept) == 8
         assert {name.split(".")[1] for name in kept} == {"replaced-1"}
 
 
 def test_answers_of_a_journal_that_were_made_otherwise_are_refused(tmp_path: Path) -> None:
-    class At(FakeHost):
+    class At(FakeBackends):
         def __init__(self, where: str, model: FakeModel) -> None:
             super().__init__(model)
             self._described = Described(Answering("FakeModel", endpoint=where), None)
@@ -329,7 +329,7 @@ def test_a_missing_image_is_refused_before_the_first_call(
 ) -> None:
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
     with pytest.raises(ValueError, match="have no usable image"):
-        go(demo_sweep(tmp_path), FakeHost(None))
+        go(demo_sweep(tmp_path), FakeBackends(None))
 
 
 # --- servers --------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def test_a_missing_image_is_refused_before_the_first_call(
 def test_servers_need_a_space_from_the_sweep_the_environment_or_the_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    host = ServersHost(["http://localhost:8000/v1"], Inference())
+    host = ServerBackends(["http://localhost:8000/v1"], CallOptions())
     boxes, letters = parse("FindIt_Demo_xyxy_json"), benchmarks.parse("VPBench_Stage1")
     nobody = ModelEntry("my-own", line=3)
     assert host.describe(ModelEntry("Qwen3-VL-8B-Instruct"), boxes).space == {"kind": "grid1000"}
@@ -350,7 +350,7 @@ def test_servers_need_a_space_from_the_sweep_the_environment_or_the_table(
     assert host.describe(nobody, boxes).space == {"kind": "pixels"}
 
 
-class SaysItsSpace(FakeHost):
+class SaysItsSpace(FakeBackends):
     """A host whose model records its coordinate space with every reply."""
 
     def describe(self, entry: ModelEntry, variant: Variant) -> Described:
@@ -398,10 +398,10 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
     batches = replace(demo_sweep(tmp_path).inference, batch_size=4, variants=4)
     sweep = demo_sweep(tmp_path, inference=batches)
     with pytest.raises(StoppedError):
-        go(sweep, FakeHost(slow := Slow()), stop=stop)
+        go(sweep, FakeBackends(slow := Slow()), stop=stop)
     kept = len(list(records(sweep.journal)))
     assert kept == slow.answered, "Nothing of the batch that was cancelled, nor asked again singly."
     model = FakeModel()
-    results = go(sweep, FakeHost(model))
+    results = go(sweep, FakeBackends(model))
     assert 0 < kept < model.calls + kept == sum(result.rows for result in results)
     assert not any(result.failed for result in results)

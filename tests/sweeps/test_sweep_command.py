@@ -7,13 +7,13 @@ import errno
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeHost, FakeModel, demo_sweep, everywhere, records
+from engine_fakes import FakeBackends, FakeModel, demo_sweep, for_all_models, records
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.progress import State, SweepProgress
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.spelling import duration
-from vlmeval_findit.core.work import Answer, Stop, Work
+from vlmeval_findit.core.work import Answer, Batch, StopReason
 from vlmeval_findit.engine.backend import LocalBackend
 from vlmeval_findit.engine.journal.writer import lock_path
 
@@ -35,7 +35,10 @@ def test_a_bar_is_shown_on_a_terminal(
     progress = SweepProgress()
     assert not progress.bars.disable
     monkeypatch.setattr("vlmeval_findit.cli.sweep.SweepProgress", lambda: progress)
-    assert run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel())), tmp_path / "best.yaml") == 0
+    assert (
+        run(demo_sweep(tmp_path), for_all_models(FakeBackends(FakeModel())), tmp_path / "best.yaml")
+        == 0
+    )
     assert progress.state.cells_done == 8
     assert progress.state.calls_done == 100
 
@@ -48,7 +51,10 @@ def test_failed_calls_are_an_exit_status(
             raise TimeoutError
 
     assert (
-        run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel(fail))), tmp_path / "b.yaml") == 1
+        run(
+            demo_sweep(tmp_path), for_all_models(FakeBackends(FakeModel(fail))), tmp_path / "b.yaml"
+        )
+        == 1
     )
     shown = capsys.readouterr()
     # "scored" is what the file of a score calls so: the rows of the table that the run has.
@@ -61,24 +67,27 @@ def test_failed_calls_are_an_exit_status(
     assert "1 calls failed; run the same command again" in shown.out
     assert "calls 100/100" in shown.err
     assert "failed 1" in shown.err
-    assert run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel())), tmp_path / "b.yaml") == 0
+    assert (
+        run(demo_sweep(tmp_path), for_all_models(FakeBackends(FakeModel())), tmp_path / "b.yaml")
+        == 0
+    )
 
 
-@pytest.mark.parametrize(("stop", "status"), [(Stop.SPENT, 3), (Stop.HOPELESS, 1)])
+@pytest.mark.parametrize(("stop", "status"), [(StopReason.SPENT, 3), (StopReason.HOPELESS, 1)])
 def test_a_model_that_ends_its_run_is_an_exit_status_and_a_line(
-    stop: Stop, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    stop: StopReason, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Ending(FakeModel):
-        def ask(self, work: Work) -> list[Answer]:
+        def ask(self, work: Batch) -> list[Answer]:
             self.calls += 1
             return [Answer("", error="no more", stop=stop)]
 
         def answers_together(self, *, shares_images: bool) -> bool:
             return False
 
-    host = FakeHost(Ending(), lambda asker: LocalBackend(lambda: asker))
-    hosts = everywhere(host)
-    assert run(demo_sweep(tmp_path), hosts, tmp_path / "b.yaml") == status
+    host = FakeBackends(Ending(), lambda asker: LocalBackend(lambda: asker))
+    factories = for_all_models(host)
+    assert run(demo_sweep(tmp_path), factories, tmp_path / "b.yaml") == status
     assert f"error: FullImage: stopped, {stop.value}: no more\n" in capsys.readouterr().err
 
 
@@ -92,7 +101,7 @@ def test_a_journal_that_others_write_is_an_exit_status(
             lock_path(sweep.journal).write_text("filelock/2\npid=1\nhost=elsewhere\n")
 
     model = FakeModel(another_took_over)
-    assert run(sweep, everywhere(FakeHost(model)), tmp_path / "b.yaml") == 1
+    assert run(sweep, for_all_models(FakeBackends(model)), tmp_path / "b.yaml") == 1
     assert "another program writes this journal too" in capsys.readouterr().err
     assert model.calls == len(list(records(sweep.journal))) == 5
 
@@ -104,7 +113,10 @@ def test_a_full_disk_is_an_exit_status(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("vlmeval_findit.engine.cell_files.write_score", full)
-    assert run(demo_sweep(tmp_path), everywhere(FakeHost(FakeModel())), tmp_path / "b.yaml") == 3
+    assert (
+        run(demo_sweep(tmp_path), for_all_models(FakeBackends(FakeModel())), tmp_path / "b.yaml")
+        == 3
+    )
     assert "error: " in capsys.readouterr().err
 
 
@@ -112,8 +124,8 @@ def test_the_journal_lies_in_the_work_dir_that_the_command_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    hosts = everywhere(FakeHost(FakeModel()))
-    monkeypatch.setattr("vlmeval_findit.cli.sweep.hosts_for", lambda *_: hosts)
+    factories = for_all_models(FakeBackends(FakeModel()))
+    monkeypatch.setattr("vlmeval_findit.cli.sweep.backends_for", lambda *_: factories)
     (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
     assert main(["sweep", "f.yaml", "--work-dir", "x"]) == 0
     wanted = [

@@ -224,7 +224,7 @@ def _over_http(
     like: str | None,
     temperature: float | None,
 ) -> Model:
-    from ..engine.http_backend import HttpBackend, Service
+    from ..engine.http_backend import HttpBackend, HttpService
     from ..models.http.chat import chat_model, server_name
     from ..models.http.endpoints import endpoints, provider_endpoints
 
@@ -238,7 +238,7 @@ def _over_http(
         if provider is None
         else provider_endpoints(provider, base_url, key)
     )
-    backend = HttpBackend(lambda: Service(model, servers))
+    backend = HttpBackend(lambda: HttpService(model, servers))
 
     def ask(message: Message, question: Question) -> Reply:
         # A space that nothing says is an error of the caller, not a failed call.

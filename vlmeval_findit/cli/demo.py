@@ -41,7 +41,7 @@ from .options import PATH, Command
 from .printing import print_table
 from .progress import SweepProgress
 from .report import write_report
-from .sweep import budget_for, hosts_for, report_formats
+from .sweep import backends_for, budget_for, report_formats
 
 SCENES = "Scenes_mini"
 FAMILIES = {
@@ -137,9 +137,9 @@ class Demonstration:
         Raises:
             ValueError: calls failed.
         """
-        hosts = hosts_for(sweep, ModelOptions(), budget_for(sweep))
+        factories = backends_for(sweep, ModelOptions(), budget_for(sweep))
         with SweepProgress(transient=True) as bars, self.logged(), cancelled_by_signals() as cancel:
-            results = run_sweep(sweep, hosts, bars, cancel)
+            results = run_sweep(sweep, factories, bars, cancel)
         if failed := sum(result.failed for result in results):
             raise ValueError(f"{failed} calls failed; the same command asks them again")
         return results

@@ -13,9 +13,9 @@ from rich.progress import Progress
 from ..benchmarks import parse
 from ..core.settings import skips_missing
 from ..engine.calls import given_key
-from ..engine.served import served_model
-from ..engine.servers import chat_of, settings
-from ..engine.tables import Tables
+from ..engine.cell_builder import CellBuilder
+from ..engine.serve_backends import served_model
+from ..engine.server_backends import chat_of, settings
 from ..leaderboard.table import Field, Table
 from ..leaderboard.table import count as number_of
 from ..models.entry import ModelEntry
@@ -43,7 +43,7 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | No
     Raises:
         ValueError: a model is not over HTTP.
     """
-    tables = Tables(skips_missing())
+    tables = CellBuilder(skips_missing())
     groups = []
     for entry in entries:
         chat = chat_of(entry) if _is_http(entry) else chat_model(entry.name, OPENROUTER)

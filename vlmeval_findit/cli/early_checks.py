@@ -23,8 +23,8 @@ from ..core.vlmevalkit import (
     may_have_model,
     model_names,
 )
-from ..engine.backend import Inference
-from ..engine.tables import Tables
+from ..engine.backend import CallOptions
+from ..engine.cell_builder import CellBuilder
 from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
@@ -46,7 +46,7 @@ MODEL_COMMAND = "(names: run_findit.py models)"
 
 
 @dataclass(frozen=True, slots=True)
-class _Amounts(Inference):
+class _Amounts(CallOptions):
     """The numbers of flags."""
 
     limit: Count = 1
@@ -185,7 +185,7 @@ def check_rows(questions: Iterable[Question], skip_missing: bool) -> None:
     Raises:
         OSError, ValueError: the message says what makes them.
     """
-    tables = Tables(None)
+    tables = CellBuilder(None)
     distinct = {(each.table, each.images, each.frames): each for each in questions}
     for question in distinct.values():
         queries = list(tables.task(question).queries.values())

@@ -33,7 +33,7 @@ from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option
 from .printing import report_spending, write_json
 from .probe_text import OtherFormatResult, Probed, as_dict, needed, print_probe
-from .sweep import budget_for, hosts_for, results_of
+from .sweep import backends_for, budget_for, results_of
 
 _EPILOG = f"""\
 \b
@@ -126,7 +126,7 @@ def command(
     if limit < COUNT:
         print(needed(limit))
     budget = budget_for(sweep)
-    results, status = results_of(sweep, hosts_for(sweep, options, budget))
+    results, status = results_of(sweep, backends_for(sweep, options, budget))
     report_spending(budget)
     if status == INTERRUPTED or not results:
         return status if status == INTERRUPTED else FAILED

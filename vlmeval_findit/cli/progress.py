@@ -25,7 +25,7 @@ from rich.progress import (
 from ..core.replies import recorded
 from ..core.spelling import duration
 from ..core.work import Answer
-from ..engine.sink import Planned
+from ..engine.sink import PlannedCalls
 from ..runs.cell_results import CellResult
 from .options import is_quiet
 
@@ -111,7 +111,7 @@ class SweepProgress:
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
 
-    def planned(self, model: str, planned: Planned) -> None:
+    def planned(self, model: str, planned: PlannedCalls) -> None:
         self.bars.update(self._starting, visible=False)
         self.state = replace(
             self.state,

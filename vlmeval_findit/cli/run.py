@@ -27,9 +27,9 @@ from ..core.settings import (
 from ..core.settings import NAMES as SETTING_NAMES
 from ..core.spelling import nearest
 from ..core.vlmevalkit import HostFlag, Runner, find_runner, host_flags, package_folder
-from ..engine.backend import Inference
-from ..engine.served import served_model
-from ..engine.servers import ServersHost
+from ..engine.backend import CallOptions
+from ..engine.serve_backends import served_model
+from ..engine.server_backends import ServerBackends
 from ..models.entry import ModelEntry
 from ..models.http.endpoints import provider_endpoints
 from ..models.http.providers.table import OPENROUTER
@@ -444,7 +444,7 @@ def _check_findit(
     servers = None
     if run.is_http:
         budget = Budget(math.inf if options.max_usd is None else options.max_usd)
-        servers = ServersHost((), Inference(), options.header, budget, key=options.key)
+        servers = ServerBackends((), CallOptions(), options.header, budget, key=options.key)
     serving = options.serving()
     if serving is not None:
         serving.check()

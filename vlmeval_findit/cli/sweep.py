@@ -23,12 +23,12 @@ from ..core.command import (
     install,
 )
 from ..core.vlmevalkit import package_folder
-from ..engine.answering import Host, Hosts, StoppedError
-from ..engine.backend import Inference
+from ..engine.answering import BackendFactories, BackendFactory, StoppedError
+from ..engine.backend import CallOptions
 from ..engine.cancel import cancelled_by_signals
 from ..engine.journal.writer import DiskFullError, JournalTakenError
-from ..engine.served import ServedHost
-from ..engine.servers import ServersHost
+from ..engine.serve_backends import ServeBackends
+from ..engine.server_backends import ServerBackends
 from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
 from ..models.options import ModelOptions
@@ -139,7 +139,7 @@ def run_or_count(sweep: Sweep, options: ModelOptions, formats_file: Path) -> int
 
         return of_sweep(sweep)
     budget = budget_for(sweep)
-    status = run(sweep, hosts_for(sweep, options, budget), formats_file)
+    status = run(sweep, backends_for(sweep, options, budget), formats_file)
     return report_spending(budget) or status
 
 
@@ -151,7 +151,7 @@ def budget_for(sweep: Sweep) -> Budget:
     return Budget() if sweep.max_usd is None else Budget(sweep.max_usd)
 
 
-def hosts_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Hosts:
+def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> BackendFactories:
     """Return who answers the calls of each model of a sweep, within a budget.
 
     Raises:
@@ -172,23 +172,23 @@ def hosts_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Hosts:
     here = [(entry, access) for entry, access in accesses if access not in _WITHOUT_HOST]
     _refuse_unused(options, accesses)
     check_sweep(sweep, here)
-    hosts: dict[str, Host] = {}
+    factories: dict[str, BackendFactory] = {}
     in_process = [entry.name for entry, access in here if access is not Access.SERVED]
     if in_process:
-        hosts |= dict.fromkeys(in_process, _vlmevalkit(options.executor, inference, budget))
+        factories |= dict.fromkeys(in_process, _vlmevalkit(options.executor, inference, budget))
     if len(in_process) < len(here):
         assert serving is not None
-        if inference.threads == Inference().threads:  # Nobody set a number
+        if inference.threads == CallOptions().threads:  # Nobody set a number
             inference = replace(inference, threads=PROGRAMS[serving.program].calls)
-        served = ServedHost(serving, inference, sweep.work_dir)
-        hosts |= {entry.name: served for entry, access in here if access is Access.SERVED}
+        served = ServeBackends(serving, inference, sweep.work_dir)
+        factories |= {entry.name: served for entry, access in here if access is Access.SERVED}
     if len(here) < len(accesses):
         if sweep.batch is not None and sweep.confidences and sweep.batch.is_plain:
             raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
         inference = replace(sweep.inference, **given)
-        servers = ServersHost((), inference, options.header, budget, sweep.batch, options.key)
-        hosts |= {entry.name: servers for entry, access in accesses if access in _WITHOUT_HOST}
-    return hosts
+        servers = ServerBackends((), inference, options.header, budget, sweep.batch, options.key)
+        factories |= {entry.name: servers for entry, access in accesses if access in _WITHOUT_HOST}
+    return factories
 
 
 def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, Access]]) -> None:
@@ -205,7 +205,7 @@ def _refuse_unused(options: ModelOptions, accesses: Sequence[tuple[ModelEntry, A
     refuse_unused(of_each, by_name)
 
 
-def _vlmevalkit(executor: str, inference: Inference, budget: Budget) -> Host:
+def _vlmevalkit(executor: str, inference: CallOptions, budget: Budget) -> BackendFactory:
     """Return VLMEvalKit, which knows models on this machine and OpenRouter's.
 
     Raises:
@@ -217,24 +217,24 @@ def _vlmevalkit(executor: str, inference: Inference, budget: Budget) -> Host:
     # VLMEvalKit logs an error where its folder has no .env file.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
     try:
-        from ..host.sweep_host import VLMEvalKitHost
+        from ..host.vlmevalkit_backends import VLMEvalKitBackends
     except ImportError as error:
         raise ValueError(f"VLMEvalKit cannot be imported ({error}): {install('run')}") from None
     if executor == "local":
-        return VLMEvalKitHost(inference, budget=budget)
+        return VLMEvalKitBackends(inference, budget=budget)
     from ..engine.ray_backend import RayBackend
 
-    return VLMEvalKitHost(inference, RayBackend, budget)
+    return VLMEvalKitBackends(inference, RayBackend, budget)
 
 
 # --- the run --------------------------------------------------------------------------------------
 
 
-def run(sweep: Sweep, hosts: Hosts, formats_file: Path) -> int:
+def run(sweep: Sweep, factories: BackendFactories, formats_file: Path) -> int:
     """Run a sweep, print its scores, and write the best formats where there were several."""
     if formats_file.is_file():
         BestFormats(formats_file)  # Refused before the first call, if it is something else
-    results, status = results_of(sweep, hosts)
+    results, status = results_of(sweep, factories)
     print_rows(_row(result) for result in results if status or result.dropped is None)
     if status:
         return status
@@ -249,20 +249,20 @@ def run(sweep: Sweep, hosts: Hosts, formats_file: Path) -> int:
     return SOME_FAILED if failed else 0
 
 
-def results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[CellResult], int]:
+def results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[CellResult], int]:
     """Run a sweep: its finished cells, and the exit status of what ended it (0: nothing did)."""
     status = INTERRUPTED
     try:
-        results, status = _results_of(sweep, hosts)
+        results, status = _results_of(sweep, factories)
         return results, status
     finally:
         end(wait=status != INTERRUPTED)
 
 
-def _results_of(sweep: Sweep, hosts: Hosts) -> tuple[Sequence[CellResult], int]:
+def _results_of(sweep: Sweep, factories: BackendFactories) -> tuple[Sequence[CellResult], int]:
     with cancelled_by_signals(_write_from_handler) as cancel, SweepProgress() as progress:
         try:
-            results = run_sweep(sweep, hosts, progress, cancel)
+            results = run_sweep(sweep, factories, progress, cancel)
         except (StoppedError, KeyboardInterrupt) as error:
             print(str(error) or f"stopped at once; see {sweep.journal}", file=sys.stderr)
             return (), INTERRUPTED

@@ -11,7 +11,7 @@ from ..core.command import INTERRUPTED
 from ..core.config import ConfigError
 from ..core.files import atomic_write
 from ..core.spelling import counted
-from ..engine.tables import Tables
+from ..engine.cell_builder import CellBuilder
 from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, State, planned_rows
 from ..report.live_page import make_live_page
 from ..sweeps.config import Sweep, questions_in, read_sweep
@@ -84,7 +84,7 @@ def _place(path: Path) -> Place:
 
 def _planned(sweep: Sweep) -> Iterator[CellView]:
     """What the first stage of a sweep asks; later ones depend on what comes of it."""
-    tables = Tables(skip_missing=None)
+    tables = CellBuilder(skip_missing=None)
     for entry in sweep.models:
         for question in questions_in(sweep, entry.name, 0):
             rows = planned_rows(tables, question, sweep.limit)

@@ -19,7 +19,7 @@ from .replies import NOTHING_RECORDED, record_in, recorded
 log = logging.getLogger(__name__)
 
 
-class Work(NamedTuple):
+class Batch(NamedTuple):
     """What goes to a model at a time, as plain values; images are file paths."""
 
     messages: tuple[Message, ...]
@@ -28,7 +28,7 @@ class Work(NamedTuple):
     confidences: bool = False  # Record logprobs
 
 
-class Stop(Enum):
+class StopReason(Enum):
     """Why no further call of a run should be made."""
 
     SPENT = "the spending limit is reached"
@@ -37,7 +37,8 @@ class Stop(Enum):
     NOT_LOADED = "it cannot be loaded"
 
 
-NOT_MADE = frozenset({Stop.SPENT, Stop.LATER, Stop.NOT_LOADED})  # No call, or no answer yet
+NOT_MADE = frozenset({StopReason.SPENT, StopReason.LATER, StopReason.NOT_LOADED})
+"""No call was made, or its answer comes later: nothing is stored."""
 
 
 class Answer(NamedTuple):
@@ -46,8 +47,8 @@ class Answer(NamedTuple):
     text: str
     extra: Any = None  # VLMEvalKit's column ``extra_records``
     error: str | None = None  # Why there is no answer
-    seconds: float = 0.0  # Its share of the work's time
-    stop: Stop | None = None  # Why this failure ends the run; nothing of :data:`NOT_MADE` is stored
+    seconds: float = 0.0  # Its share of the batch's time
+    stop: StopReason | None = None  # Why this failure ends the run
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -75,9 +76,9 @@ def refused_if_it_quotes(answer: Answer) -> Answer:
 
 
 class ModelClient(Protocol):
-    """Answers work: a model, a server, a replica elsewhere."""
+    """Answers batches: a model, a server, a replica elsewhere."""
 
-    def ask(self, work: Work) -> list[Answer]:
+    def ask(self, batch: Batch) -> list[Answer]:
         """Return the answers in the order of the messages; a failure is one with an error."""
 
     def answers_together(self, *, shares_images: bool) -> bool:
@@ -90,13 +91,13 @@ class CancelledError(BaseException):
 
 @runtime_checkable
 class Cancellable(Protocol):
-    """An asker that generates replies in this process."""
+    """A client that generates replies in this process."""
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         """Raise a :class:`CancelledError` instead of generating a token once told to stop."""
 
 
-def said(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Format an exception on one line."""
     return quoted(f"{type(error).__name__}: {error}", 500)
 

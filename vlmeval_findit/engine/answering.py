@@ -24,7 +24,7 @@ from .journal.view import JournalView
 from .journal.writer import Journal
 from .outputs import Output, begin, record_of
 from .plan import ItemSizes, Plan, calls_left, unanswered
-from .sink import Planned, ResultSink, Watcher
+from .sink import PlannedCalls, ResultSink, Watcher
 
 
 class StoppedError(RuntimeError):
@@ -44,7 +44,7 @@ class ModelStoppedError(RuntimeError):
         self.results = results
 
 
-class Host(Protocol):
+class BackendFactory(Protocol):
     """What answers for models."""
 
     def check(self, entry: ModelEntry) -> None:
@@ -67,14 +67,14 @@ class Host(Protocol):
         """Return what answers its calls; the model loads with the first one."""
 
 
-Hosts = Mapping[str, Host]  # by model name
+BackendFactories = Mapping[str, BackendFactory]  # by model name
 
 
 # --- the calls of a model's cells -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobSpec:
     """The calls of one model, their backend, and what happens to the answers."""
 
     outputs: Sequence[Output]
@@ -89,7 +89,7 @@ class Job:
     finish: Callable[[Output], CellResult] | None = None  # writes a cell's files, in a thread
 
 
-class Answered(NamedTuple):
+class JobResult(NamedTuple):
     """The outcome of a job, by index of its cells."""
 
     outputs: Mapping[int, Output]  # complete cells, with what the machine adds
@@ -97,7 +97,7 @@ class Answered(NamedTuple):
     last: Answer | None  # after which no further call should be made
 
 
-def answer(job: Job, cancel: CancelToken) -> Answered:
+def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
     """Make the calls of a model's cells that were not made before.
 
     Raises:
@@ -125,7 +125,7 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
         )
         for at, output in enumerate(job.outputs)
     ]
-    watcher.planned(model, Planned(len(outputs), left.calls, left.calls - left.left))
+    watcher.planned(model, PlannedCalls(len(outputs), left.calls, left.calls - left.left))
     identities = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
@@ -147,7 +147,7 @@ def answer(job: Job, cancel: CancelToken) -> Answered:
         raise sink.error
     if sink.last is None and cancel.requested and len(sink.complete) < len(outputs):
         raise StoppedError(journal)
-    return Answered({at: outputs[at] for at in sink.complete}, sink.results, sink.last)
+    return JobResult({at: outputs[at] for at in sink.complete}, sink.results, sink.last)
 
 
 async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: CancelToken) -> None:
@@ -177,7 +177,7 @@ class Engine:
     """Answers the cells of all models."""
 
     models: Sequence[ModelEntry]
-    hosts: Hosts
+    factories: BackendFactories
     sizes: ItemSizes
     watcher: Watcher
     cancel: CancelToken
@@ -189,21 +189,21 @@ class Engine:
 
     def check(self) -> None:
         for entry in self.models:
-            self.hosts[entry.name].check(entry)
+            self.factories[entry.name].check(entry)
 
     def answer(
         self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend, **more: Any
-    ) -> Answered:
+    ) -> JobResult:
         """Make the calls of a model's cells (:func:`answer`); ``more`` are fields of the job."""
-        host = self.hosts[entry.name]
-        job = Job(
+        factory = self.factories[entry.name]
+        job = JobSpec(
             outputs=outputs,
             backend=backend,
             journal=self.journal,
             is_left=unanswered(self.journal, outputs[0].cell.confidences),
             sizes=self.sizes,
             watcher=self.watcher,
-            answering=lambda one: host.on_this_machine(entry, one.identity.answering),
+            answering=lambda output: factory.on_this_machine(entry, output.identity.answering),
             **more,
         )
         return answer(job, self.cancel)
@@ -213,7 +213,7 @@ class Engine:
         if not outputs:
             return []
         answered = self.answer(
-            entry, outputs, self.hosts[entry.name].backend(entry), finish=self.finish
+            entry, outputs, self.factories[entry.name].backend(entry), finish=self.finish
         )
         results = [result for _, result in sorted(answered.results.items())]
         if answered.last is not None:
@@ -225,7 +225,7 @@ class Engine:
 
     def submit(self, entry: ModelEntry, outputs: Sequence[Output]) -> None:
         """Submit a model's calls in batches; ValueError if some are pending in other batches."""
-        backend = self.hosts[entry.name].backend(entry)
+        backend = self.factories[entry.name].backend(entry)
         if isinstance(backend, BatchBackend):
             is_left = unanswered(self.journal, outputs[0].cell.confidences)
             plan = Plan([output.cell for output in outputs], is_left)

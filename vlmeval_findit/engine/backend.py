@@ -18,13 +18,13 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 from ..core.config import Config, Count, Number, Seconds, Wanted
 from ..core.work import (
     Answer,
+    Batch,
     Cancellable,
     CancelledError,
     ModelClient,
-    Stop,
-    Work,
+    StopReason,
+    error_line,
     in_thread,
-    said,
 )
 from .calls import Call
 from .cancel import CancelToken
@@ -38,7 +38,7 @@ Loader = Callable[[], ModelClient]
 
 
 @dataclass(frozen=True, slots=True)
-class Inference(Config):
+class CallOptions(Config):
     """How calls are made; no answer depends on it."""
 
     threads: Count = 8  # concurrent calls to an API, or to each endpoint
@@ -93,9 +93,9 @@ def image_name(item: WorkItem) -> str:
     return "+".join(names.pop()) if len(names) == 1 else ""
 
 
-def work_of(item: WorkItem) -> Work:
+def batch_of(item: WorkItem) -> Batch:
     """Return an item as plain values."""
-    return Work(
+    return Batch(
         messages=tuple(call.message for call in item.calls),
         questions=tuple(call.cell.question for call in item.calls),
         shares_images=item.shares_images,
@@ -108,44 +108,44 @@ def single_calls(item: WorkItem) -> list[WorkItem]:
     return [WorkItem((call,), item.shares_images) for call in item.calls]
 
 
-def answers_of(asker: ModelClient, work: Work) -> tuple[Answer, ...]:
+def answers_of(client: ModelClient, batch: Batch) -> tuple[Answer, ...]:
     """Return one answer per message; an exception fails them all."""
-    count = len(work.messages)
+    count = len(batch.messages)
     try:
-        answers = tuple(asker.ask(work))
+        answers = tuple(client.ask(batch))
         if len(answers) == count and all(isinstance(answer, Answer) for answer in answers):
             return answers
         why = f"not {count} answers to {count} messages"
     except (Exception, SystemExit) as error:
-        why = said(error)
+        why = error_line(error)
     return (Answer("", error=why),) * count
 
 
 def answers_in_turn(
-    asker: ModelClient, work: Work, is_stopped: Callable[[], bool]
+    client: ModelClient, batch: Batch, is_stopped: Callable[[], bool]
 ) -> Iterator[tuple[Answer, ...]]:
     """Yield the answers that a model gives together; fewer after a stop.
 
     A :class:`.Cancellable` model is stopped while it generates: nobody pays for that, and it may
     take minutes.
     """
-    if isinstance(asker, Cancellable):
-        asker.cancelled_by(is_stopped)
-    pieces = [work]
-    if not asker.answers_together(shares_images=work.shares_images):
-        both = zip(work.messages, work.questions, strict=True)
-        pieces = [work._replace(messages=(one,), questions=(of,)) for one, of in both]
+    if isinstance(client, Cancellable):
+        client.cancelled_by(is_stopped)
+    parts = [batch]
+    if not client.answers_together(shares_images=batch.shares_images):
+        both = zip(batch.messages, batch.questions, strict=True)
+        parts = [batch._replace(messages=(one,), questions=(of,)) for one, of in both]
     with suppress(CancelledError):
-        for piece in pieces:
+        for part in parts:
             if is_stopped():
                 return
-            yield answers_of(asker, piece)
+            yield answers_of(client, part)
 
 
 def not_loaded(item: WorkItem, error: BaseException) -> WorkResult:
     """Return the result that ends the run of a model that cannot be loaded."""
     log.debug("a model cannot be loaded", exc_info=error)
-    answer = Answer("", error=said(error), stop=Stop.NOT_LOADED)
+    answer = Answer("", error=error_line(error), stop=StopReason.NOT_LOADED)
     return WorkResult(item.calls, (answer,) * len(item.calls))
 
 
@@ -157,7 +157,7 @@ class LocalBackend:
 
     def __init__(self, load: Loader) -> None:
         self._load = load
-        self._asker: ModelClient | None = None
+        self._client: ModelClient | None = None
         self.capacity: Mapping[str, int] = {}
 
     async def answer(
@@ -169,12 +169,12 @@ class LocalBackend:
                     return
                 try:
                     with cancel.exposed():
-                        asker = self._asker = self._asker or self._load()
+                        client = self._client = self._client or self._load()
                 except (Exception, SystemExit) as error:
                     yield not_loaded(item, error)
                     return
                 calls = iter(item.calls)
-                coming = answers_in_turn(asker, work_of(item), lambda: cancel.requested)
+                coming = answers_in_turn(client, batch_of(item), lambda: cancel.requested)
                 while True:
                     with cancel.exposed():
                         answers = next(coming, ())
@@ -196,14 +196,14 @@ class ThreadedBackend:
     def __init__(self, load: Loader, threads: int) -> None:
         self._load = load
         self._threads = threads
-        self._asker: ModelClient | None = None
+        self._client: ModelClient | None = None
         self.capacity: Mapping[str, int] = {}
 
     async def answer(
         self, items: Iterable[WorkItem], cancel: CancelToken
     ) -> AsyncGenerator[WorkResult, None]:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
-        coming = (piece for item in items for piece in single_calls(item))
+        coming = (single for item in items for single in single_calls(item))
         running: dict[asyncio.Task[Any], WorkItem] = {}
 
         def give_up() -> None:
@@ -215,16 +215,16 @@ class ThreadedBackend:
             with suppress(CancelledError), cancel.on_request(give_up):
                 while not over.is_set():
                     while len(running) < self._threads and not cancel.requested:
-                        if (piece := next(coming, None)) is None:
+                        if (item := next(coming, None)) is None:
                             break
                         try:
                             with cancel.exposed():
-                                asker = self._asker = self._asker or self._load()
+                                client = self._client = self._client or self._load()
                         except (Exception, SystemExit) as error:
-                            yield not_loaded(piece, error)
+                            yield not_loaded(item, error)
                             return
-                        task = asyncio.create_task(in_thread(answers_of, asker, work_of(piece)))
-                        running[task] = piece
+                        task = asyncio.create_task(in_thread(answers_of, client, batch_of(item)))
+                        running[task] = item
                     if not running:
                         return
                     tasks = {*running, waiting}

@@ -17,8 +17,8 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from ..core.files import sha256_of
-from ..core.work import Answer, CancelledError, Stop, said
-from ..models.http.batch.records import Batch, BatchStatus
+from ..core.work import Answer, CancelledError, StopReason, error_line
+from ..models.http.batch.records import BatchRequest, BatchStatus
 from ..models.http.completion import CallError
 from ..models.http.spending import SpendingError
 from .backend import WorkResult, single_calls
@@ -47,7 +47,7 @@ class Ledger:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._batches: dict[str, Batch] = {}
+        self._batches: dict[str, BatchRequest] = {}
         for event in journal.events():
             self._take(event)
 
@@ -59,17 +59,17 @@ class Ledger:
     def ids(self) -> frozenset[str]:
         return frozenset(one.id for one in self._batches.values())
 
-    def with_any(self, keys: Set[str]) -> list[Batch]:
+    def with_any(self, keys: Set[str]) -> list[BatchRequest]:
         """Return the batches in which some of these calls are pending."""
         return [one for one in self._batches.values() if one.open & keys]
 
-    def intend(self, how: Mapping[str, Any], keys: Iterable[str]) -> Batch:
+    def intend(self, how: Mapping[str, Any], keys: Iterable[str]) -> BatchRequest:
         own = sorted(keys)
         # The number gives a batch whose calls all failed a new name when it is repeated.
         name = sha256_of("\n".join([str(len(self._batches)), *own]).encode())[:32]
         return self._note({"batch": name, **how, "at": round(time.time(), 3), "keys": own})
 
-    def note(self, batch: Batch, **step: Any) -> Batch:
+    def note(self, batch: BatchRequest, **step: Any) -> BatchRequest:
         """Note ``uploaded`` requests, a created ``id``, ``collected`` keys, or why it ``ended``."""
         return self._note({"batch": batch.name, **step})
 
@@ -85,7 +85,7 @@ class Ledger:
                     "once more"
                 )
 
-    def _note(self, event: Mapping[str, Any]) -> Batch:
+    def _note(self, event: Mapping[str, Any]) -> BatchRequest:
         self._journal.note(event)
         self._take(event)
         return self._batches[event["batch"]]
@@ -94,7 +94,7 @@ class Ledger:
         name = event.get("batch", "")
         if "keys" in event:
             keys, how = frozenset(event["keys"]), {one: event[one] for one in _HOW}
-            self._batches[name] = Batch(name, how, event["at"], keys, keys)
+            self._batches[name] = BatchRequest(name, how, event["at"], keys, keys)
         elif (known := self._batches.get(name)) is not None:
             gone = known.open if "ended" in event else event.get("collected", ())
             ids = {step: event[step] for step in ("uploaded", "id") if step in event}
@@ -102,7 +102,7 @@ class Ledger:
 
 
 class BatchBackend:
-    """One model through a batch service; a run ends with Stop.LATER if that cannot be reached."""
+    """A model through a batch service; StopReason.LATER ends a run that cannot reach it."""
 
     ledger: Ledger  # of the run's journal; set before anything is asked
 
@@ -127,14 +127,14 @@ class BatchBackend:
                     async for result in results:
                         yield result
 
-    def _run(self, items: Iterable[WorkItem], cancel: CancelToken) -> _Run | None:
+    def _run(self, items: Iterable[WorkItem], cancel: CancelToken) -> _BatchRun | None:
         if cancel.requested or next(iter(items), None) is None:
             return None
-        return _Run(self._load(), self.ledger, items, cancel, self._poll)
+        return _BatchRun(self._load(), self.ledger, items, cancel, self._poll)
 
 
 @dataclass(slots=True)
-class _Run:
+class _BatchRun:
     """One run of the backend; its calls, perhaps a million, are built again as they are needed."""
 
     service: BatchService
@@ -142,7 +142,7 @@ class _Run:
     items: Iterable[WorkItem]
     cancel: CancelToken
     poll: float
-    going: list[Batch] = field(default_factory=list)  # created batches
+    going: list[BatchRequest] = field(default_factory=list)  # created batches
     answered: set[str] = field(default_factory=set)  # keys
     shown: set[str] = field(default_factory=set)
 
@@ -176,9 +176,9 @@ class _Run:
                 # Pending calls are paid for, and still collected.
                 error = problem
         if error is not None:
-            stop = Stop.SPENT if isinstance(error, SpendingError) else Stop.LATER
+            stop = StopReason.SPENT if isinstance(error, SpendingError) else StopReason.LATER
             if isinstance(error, CallError) and error.hopeless:
-                stop = Stop.HOPELESS
+                stop = StopReason.HOPELESS
             answer = Answer("", error=str(error), stop=stop)
             yield WorkResult(next(self.pending()).calls, (answer,))
 
@@ -205,7 +205,7 @@ class _Run:
                     raise ValueError(f"a request of {len(line):,} bytes is too large for a batch")
             except Exception as error:  # a broken image may raise anything
                 self.answered.add(key)
-                call.unreadable = said(error)  # as the single call would have failed
+                call.unreadable = error_line(error)  # as the single call would have failed
                 yield WorkResult(item.calls, (call.answer(None, ""),))
                 continue
             size = requests.file.tell() + len(service.between) + len(line) + len(service.tail)
@@ -219,7 +219,7 @@ class _Run:
         if requests.keys:
             await self._submit(how, requests)
 
-    async def _find(self, batch: Batch) -> bool:
+    async def _find(self, batch: BatchRequest) -> bool:
         """Find out whether a batch was created; if so, collect it too.
 
         A batch that was just submitted may not be listed yet, so it is looked for during one poll
@@ -284,7 +284,7 @@ class _Run:
                     why = f"the batch {batch.id} was refused: {status.refused}"
                     raise CallError(why, hopeless=True)
                 done = f"{status.done:,} of {len(batch.keys):,} calls"
-                self.tell(f"batch {batch.id}: {status.said}, {done}")
+                self.tell(f"batch {batch.id}: {status.word}, {done}")
                 if status.results is not None:
                     async for result in self._results(batch, status):
                         yield result
@@ -292,7 +292,9 @@ class _Run:
             if waiting:
                 await self._unless_cancelled(asyncio.sleep(next(seconds)))
 
-    async def _results(self, batch: Batch, status: BatchStatus) -> AsyncGenerator[WorkResult, None]:
+    async def _results(
+        self, batch: BatchRequest, status: BatchStatus
+    ) -> AsyncGenerator[WorkResult, None]:
         """Yield the answers of an ended batch in the order of the plan: images are read once."""
         done, problem = [], f"the results of {batch} cannot be had"
         results = await self._asked(problem, self.service.results, status.results or ())
@@ -301,7 +303,7 @@ class _Run:
                 key = item.calls[0].key
                 if key not in batch.open:
                     continue
-                why = f"the batch has no result of it ({status.said})"
+                why = f"the batch has no result of it ({status.word})"
                 call = self._call(item)
                 answer = await self.service.answer(call, batch.id, results.get(key), why)
                 for warning in call.warnings if answer.error is None else ():

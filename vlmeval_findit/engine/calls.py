@@ -88,7 +88,7 @@ def _remembered(path: Path) -> Mapping[str, Seen]:
     return {}
 
 
-class Asked(NamedTuple):
+class PromptHashes(NamedTuple):
     """What keys are made of: the messages of many rows."""
 
     images: array[int]  # numbers in :class:`Images`
@@ -105,7 +105,7 @@ class Prompts:
         self.folder = folder
         self.images = images or Images()
         self._make = make
-        self._asked: dict[tuple[int, ...], Asked] = {}
+        self._asked: dict[tuple[int, ...], PromptHashes] = {}
         self._hash: str | None = None
 
     @property
@@ -138,7 +138,7 @@ class Prompts:
             references = [isinstance(part, Reference) for part in images]
             yield number(folder, names, references), hashlib.sha256(said).digest(), parts
 
-    def asked(self, rows: tuple[int, ...]) -> Asked:
+    def asked(self, rows: tuple[int, ...]) -> PromptHashes:
         if rows not in self._asked:
             images, sha256 = array("I"), bytearray()
 
@@ -151,7 +151,7 @@ class Prompts:
             whole = prompt_hash(noted())
             if rows == tuple(self.task.queries):
                 self._hash = whole
-            self._asked[rows] = Asked(images, bytes(sha256))
+            self._asked[rows] = PromptHashes(images, bytes(sha256))
         return self._asked[rows]
 
 
@@ -181,7 +181,7 @@ class Cell:
         return self.task.question
 
     @cached_property
-    def asked(self) -> Asked:
+    def asked(self) -> PromptHashes:
         return self.prompts.asked(self.rows)
 
     def key_maker(self) -> Callable[[int], str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.messages import Message
 from ..core.question import Question
-from ..core.work import Answer, Stop, said
+from ..core.work import Answer, StopReason, error_line
 from ..models.http.chat import ChatModel
 from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient
@@ -31,8 +31,8 @@ from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem
 from .scheduled_run import ScheduledRun
-from .scheduler import Assignment, Finished, Scheduler
-from .server import LONGEST_WAIT, Outcome, Policy
+from .scheduler import Assignment, FinishedItem, Scheduler
+from .server import LONGEST_WAIT, CallOutcome, ServerPolicy
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ _OBJECTS = 50_000  # allocations between two garbage collections: those of a few
 
 
 @dataclass(slots=True, eq=False)
-class Service:
+class HttpService:
     """A model over HTTP, how it is asked, and what is known of its servers.
 
     Backends may share it in turn, so that servers are probed once. Callable endpoints are listed
@@ -53,7 +53,7 @@ class Service:
     endpoints: Sequence[Endpoint] | Callable[[], Sequence[Endpoint]]
     timeout: float = 600.0  # seconds per attempt, from name lookup to last byte
     budget: Budget = field(default_factory=Budget)  # may be shared with other models
-    policy: Policy = field(default_factory=Policy)
+    policy: ServerPolicy = field(default_factory=ServerPolicy)
     servers: dict[str, ModelServer] = field(default_factory=dict, init=False, repr=False)
     _shown: set[str] = field(default_factory=set, repr=False)
 
@@ -81,14 +81,14 @@ class Service:
 class HttpBackend:
     """Answers calls of a model over HTTP, with at most ``calls`` in flight per server."""
 
-    def __init__(self, load: Callable[[], Service], calls: int = 1) -> None:
+    def __init__(self, load: Callable[[], HttpService], calls: int = 1) -> None:
         self._load = load
         self.calls = calls
-        self._service: Service | None = None
+        self._service: HttpService | None = None
         self.capacity: dict[str, int] = {}
 
     @property
-    def service(self) -> Service:
+    def service(self) -> HttpService:
         """Load the service; any exception of the loader passes through."""
         if self._service is None:
             self._service = self._load()
@@ -105,7 +105,7 @@ class HttpBackend:
         except (Exception, SystemExit) as error:
             yield not_loaded(first, error)
             return
-        run = _Run(self, _calls_of(chain([first], coming), service), cancel)
+        run = _HttpRun(self, _calls_of(chain([first], coming), service), cancel)
         async with aclosing(run.answers()) as results:
             with _rare_collections():
                 async for home in results:
@@ -116,7 +116,7 @@ class HttpBackend:
         call = ChatCall(service.model, service.budget, message, question)
 
         async def asked() -> Answer:
-            run = _Run(self, iter([("", (None, call))]), CancelToken())
+            run = _HttpRun(self, iter([("", (None, call))]), CancelToken())
             async with aclosing(run.answers()) as results:
                 return [answer async for home in results for _, answer in home].pop()
 
@@ -141,7 +141,7 @@ def _rare_collections() -> Iterator[None]:
 _Asked = tuple[Any, ChatCall]  # a call of the engine (or None), and how it is made
 
 
-def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str, _Asked]]:
+def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple[str, _Asked]]:
     single = ((image_name(one), one.calls[0]) for item in items for one in single_calls(item))
     end: tuple[str, Call | None] = ("", None)
     before = ""
@@ -154,7 +154,7 @@ def _calls_of(items: Iterable[WorkItem], service: Service) -> Iterator[tuple[str
         yield image, (call, ChatCall(service.model, service.budget, *said))
 
 
-class _Run(ScheduledRun[tuple[Any, Answer]]):
+class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
     def __init__(
         self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:
@@ -206,16 +206,16 @@ class _Run(ScheduledRun[tuple[Any, Answer]]):
             self._go(self._attempt(assignment))
         return True
 
-    def _result(self, finished: Finished) -> tuple[Any, Answer] | None:
+    def _result(self, finished: FinishedItem) -> tuple[Any, Answer] | None:
         """Return a call and its answer; None if it was not made."""
         asked, call = finished.item.value
         if not (call.completion or call.error or call.unreadable):
             if not (self._spent or self._lost):
                 return None
-            why = Stop.SPENT if self._spent else Stop.NOT_LOADED
+            why = StopReason.SPENT if self._spent else StopReason.NOT_LOADED
             return asked, Answer("", error=self._spent or self._lost, stop=why)
         gave_up = self._scheduler.given_up and not (self._spent or self._cancel.requested)
-        stop = Stop.HOPELESS if gave_up and finished.outcome is Outcome.HOPELESS else None
+        stop = StopReason.HOPELESS if gave_up and finished.outcome is CallOutcome.HOPELESS else None
         answer = call.answer(stop, _later(call.error.retry_after if call.error else None))
         self._service.say(call)
         return asked, answer._replace(seconds=self._loop.time() - call.began)
@@ -228,8 +228,8 @@ class _Run(ScheduledRun[tuple[Any, Answer]]):
             try:
                 there = self._service.look()
             except RuntimeError as error:
-                self._lost, there = said(error), []
-                scheduler.give_up(self._lost, Outcome.HOPELESS)
+                self._lost, there = error_line(error), []
+                scheduler.give_up(self._lost, CallOutcome.HOPELESS)
             for name in there:
                 if name not in scheduler.servers:
                     scheduler.add_server(name, self._backend.calls)
@@ -242,7 +242,7 @@ class _Run(ScheduledRun[tuple[Any, Answer]]):
         server = self._service.servers[assignment.server.name]
         call.began = call.began or assignment.began
         before = call.cost
-        outcome, reason, retry_after = Outcome.ANSWERED, "", None
+        outcome, reason, retry_after = CallOutcome.ANSWERED, "", None
         try:
             await call.attempt(server, self._client, self._images)
             server.note_answer(self._loop.time(), held=call.is_held)
@@ -252,7 +252,7 @@ class _Run(ScheduledRun[tuple[Any, Answer]]):
             outcome, reason, retry_after = _outcome_of(error), str(error), error.retry_after
         except Exception as error:  # a broken image may raise anything
             log.debug("a call was not made", exc_info=error)
-            outcome, reason = Outcome.INVALID, said(error)
+            outcome, reason = CallOutcome.INVALID, error_line(error)
             call.unreadable = reason
         finally:
             self._budget.end(None if call.cost is None else call.cost - before)
@@ -260,12 +260,12 @@ class _Run(ScheduledRun[tuple[Any, Answer]]):
         self._scheduler.ended(assignment, outcome, now, reason, retry_after=retry_after)
 
 
-def _outcome_of(error: CallError) -> Outcome:
+def _outcome_of(error: CallError) -> CallOutcome:
     if error.hopeless:
-        return Outcome.DENIED if error.status in REFUSED else Outcome.HOPELESS
+        return CallOutcome.DENIED if error.status in REFUSED else CallOutcome.HOPELESS
     if not error.transient:
-        return Outcome.INVALID
-    return Outcome.REFUSED if error.status in _BUSY else Outcome.FAILED
+        return CallOutcome.INVALID
+    return CallOutcome.REFUSED if error.status in _BUSY else CallOutcome.FAILED
 
 
 def _later(seconds: float | None) -> str:

@@ -133,7 +133,7 @@ def unanswered(
     return is_left
 
 
-class Left(NamedTuple):
+class PlanCounts(NamedTuple):
     """How much of a plan is left."""
 
     calls: int
@@ -143,7 +143,7 @@ class Left(NamedTuple):
     noted: frozenset[str]  # requested keys that are in the plan
 
 
-def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) -> Left:
+def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) -> PlanCounts:
     """Count the calls that are left, and find ``noted`` keys.
 
     An answered call is left if log-probabilities are wanted and missing.
@@ -166,4 +166,4 @@ def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) 
         log.warning(
             "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
         )
-    return Left(calls, count, tuple(waits), frozenset(known), frozenset(found))
+    return PlanCounts(calls, count, tuple(waits), frozenset(known), frozenset(found))

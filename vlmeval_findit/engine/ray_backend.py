@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.command import install
-from ..core.work import Answer, said
-from .backend import Inference, Loader, WorkResult, image_name, not_loaded, work_of
+from ..core.work import Answer, error_line
+from .backend import CallOptions, Loader, WorkResult, batch_of, image_name, not_loaded
 from .cancel import CancelToken
 from .plan import WorkItem
 from .ray_cluster import cluster, code_sha256, replicas
 from .scheduled_run import ScheduledRun
-from .scheduler import Assignment, Finished, Scheduler
-from .server import Outcome, Policy
+from .scheduler import Assignment, FinishedItem, Scheduler
+from .server import CallOutcome, ServerPolicy
 
 log = logging.getLogger(__name__)
 
-_POLICY = Policy(
+_POLICY = ServerPolicy(
     attempts=3,
     failures=3,
     rest=(math.inf, math.inf),  # a replica that keeps failing is retired
@@ -38,7 +38,7 @@ _COMES_BACK = 900.0  # seconds for a replica that died to load its model again
 class RayBackend:
     """Replicas of a model as actors of a Ray cluster; ValueError if Ray is not installed."""
 
-    def __init__(self, load: Loader, inference: Inference) -> None:
+    def __init__(self, load: Loader, inference: CallOptions) -> None:
         try:
             import ray
         except ImportError:
@@ -55,7 +55,9 @@ class RayBackend:
         if scheduler.done:
             return
         with cluster(self._ray), replicas(self._ray, self._load, self._inference) as handles:
-            async with aclosing(_Run(self._ray, scheduler, handles, cancel).results()) as results:
+            async with aclosing(
+                _RayRun(self._ray, scheduler, handles, cancel).results()
+            ) as results:
                 async for home in results:
                     for result in home:
                         yield result
@@ -71,7 +73,7 @@ class _Actor:
         return f"{self.name} on {self.machine}"
 
 
-class _Run(ScheduledRun[WorkResult]):
+class _RayRun(ScheduledRun[WorkResult]):
     def __init__(
         self, ray: Any, scheduler: Scheduler, handles: Iterable[Any], cancel: CancelToken
     ) -> None:
@@ -101,11 +103,11 @@ class _Run(ScheduledRun[WorkResult]):
         home, self._home = self._home, []
         return home + super()._finished()
 
-    def _result(self, finished: Finished) -> WorkResult | None:
+    def _result(self, finished: FinishedItem) -> WorkResult | None:
         item: WorkItem = finished.item.value
-        if finished.outcome is Outcome.HOPELESS:
+        if finished.outcome is CallOutcome.HOPELESS:
             return not_loaded(item, self._problem)
-        if finished.outcome is not Outcome.FAILED or self._cancel.requested:
+        if finished.outcome is not CallOutcome.FAILED or self._cancel.requested:
             return None
         return WorkResult(item.calls, (Answer("", error=finished.reason),) * len(item.calls))
 
@@ -132,9 +134,9 @@ class _Run(ScheduledRun[WorkResult]):
         self._go(start())
 
     def _lose(self, actor: _Actor, what: str, error: BaseException) -> None:
-        log.warning("%s %s: %s", actor, what, said(error))
+        log.warning("%s %s: %s", actor, what, error_line(error))
         self._problem = error
-        self._remove(actor, said(error))
+        self._remove(actor, error_line(error))
         self._ray.kill(actor.handle)
 
     def _remove(self, actor: _Actor, why: str) -> None:
@@ -145,10 +147,10 @@ class _Run(ScheduledRun[WorkResult]):
         """Have a replica answer an item; failed answers are held back until one succeeds."""
         item: WorkItem = assignment.item.value
         actor, calls, failed = self._actors[assignment.server.name], item.calls, list[Answer]()
-        outcome, reason, died = Outcome.ANSWERED, "", False
+        outcome, reason, died = CallOutcome.ANSWERED, "", False
         try:
             ask = actor.handle.ask.options(num_returns="streaming")
-            async for reference in ask.remote(work_of(item)):
+            async for reference in ask.remote(batch_of(item)):
                 answers, words = await reference
                 for level, line in words:
                     log.log(level, "%s: %s", actor, line)
@@ -162,8 +164,10 @@ class _Run(ScheduledRun[WorkResult]):
                 outcome = self._all_failed(assignment, WorkResult(calls, tuple(failed)))
         except Exception as error:
             died = isinstance(error, self._ray.exceptions.RayActorError)
-            reason = f"its replica died ({type(error).__name__})" if died else said(_cause(error))
-            outcome = Outcome.FAILED
+            reason = (
+                f"its replica died ({type(error).__name__})" if died else error_line(_cause(error))
+            )
+            outcome = CallOutcome.FAILED
         if died:
             # Ray restarts it where there is room.
             log.warning("%s died and is started again", actor)
@@ -175,16 +179,16 @@ class _Run(ScheduledRun[WorkResult]):
         elif assignment.server.on_trial:
             self._lose(actor, "fails every call and is retired", RuntimeError(reason))
 
-    def _all_failed(self, assignment: Assignment, result: WorkResult) -> Outcome:
+    def _all_failed(self, assignment: Assignment, result: WorkResult) -> CallOutcome:
         """Blame an item whose calls all fail if two replicas fail it, or no other can try it."""
         name, servers = assignment.server.name, self._scheduler.servers
         others = assignment.item.failed_at - {name}
         if not others and (self._starting or servers.keys() - {name}):
-            return Outcome.FAILED
+            return CallOutcome.FAILED
         for other in others & servers.keys():
             servers[other].works(self._loop.time())
         self._home.append(result)
-        return Outcome.INVALID
+        return CallOutcome.INVALID
 
 
 def _cause(error: BaseException) -> BaseException:

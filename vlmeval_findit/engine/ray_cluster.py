@@ -25,8 +25,8 @@ from typing import Any
 from ..core.files import sha256_of
 from ..core.plugins import FILES_VARIABLE, loaded_files, named_files
 from ..core.redaction import quoted
-from ..core.work import Answer, Work
-from .backend import Inference, Loader, answers_in_turn
+from ..core.work import Answer, Batch
+from .backend import CallOptions, Loader, answers_in_turn
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def cluster(ray: Any) -> Iterator[None]:
 
 
 @contextmanager
-def replicas(ray: Any, load: Loader, inference: Inference) -> Iterator[list[Any]]:
+def replicas(ray: Any, load: Loader, inference: CallOptions) -> Iterator[list[Any]]:
     """Yield a model's actors, as many as wanted or fit; ValueError if GPUs would not be used."""
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -140,12 +140,12 @@ class Replica:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._model)
         return machine
 
-    async def ask(self, work: Work) -> AsyncIterator[tuple[list[Answer], list[tuple[int, str]]]]:
+    async def ask(self, batch: Batch) -> AsyncIterator[tuple[list[Answer], list[tuple[int, str]]]]:
         """Yield answers, fewer if stopped, and log messages (level, text)."""
         answers: list[Answer] = []
 
         def run() -> None:
-            for some in answers_in_turn(self._model(), work, lambda: self._stopped):
+            for some in answers_in_turn(self._model(), batch, lambda: self._stopped):
                 answers.extend(some)
 
         running = asyncio.get_running_loop().run_in_executor(self._thread, run)

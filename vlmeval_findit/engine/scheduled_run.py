@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from .cancel import CancelToken
-from .scheduler import Finished, Scheduler
+from .scheduler import FinishedItem, Scheduler
 
 Result = TypeVar("Result")
 
@@ -29,7 +29,7 @@ class ScheduledRun(ABC, Generic[Result]):
         """Begin what may begin; False if only :meth:`_wake` can say when more may."""
 
     @abstractmethod
-    def _result(self, finished: Finished) -> Result | None:
+    def _result(self, finished: FinishedItem) -> Result | None:
         """Return the result of an item that needs no server any more; None if it has none."""
 
     async def results(self) -> AsyncGenerator[list[Result], None]:

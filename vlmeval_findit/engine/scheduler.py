@@ -15,7 +15,7 @@ from itertools import count, groupby, islice
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from .server import LONGEST_WAIT, Group, Item, Outcome, Policy, Server
+from .server import LONGEST_WAIT, CallOutcome, ImageGroup, QueuedItem, Server, ServerPolicy
 
 _AHEAD = 8  # rounds of items, over all limits, to look ahead for a server's own image
 _REFUSALS_HERE = 3  # refusals of an item after which another server is tried
@@ -25,9 +25,9 @@ _LARGEST_GROUP = 512  # items over one image handled together; larger groups are
 class Assignment(NamedTuple):
     """An item that goes to a server now."""
 
-    item: Item
+    item: QueuedItem
     server: Server
-    group: Group | None  # siblings that wait for it
+    group: ImageGroup | None  # siblings that wait for it
     began: float
 
     @property
@@ -35,11 +35,11 @@ class Assignment(NamedTuple):
         return self.group is not None
 
 
-class Finished(NamedTuple):
+class FinishedItem(NamedTuple):
     """An item that needs no server any more; ``reason`` says why it has no answer."""
 
-    item: Item
-    outcome: Outcome
+    item: QueuedItem
+    outcome: CallOutcome
     reason: str
 
 
@@ -58,12 +58,12 @@ class Scheduler:
         self,
         items: Iterator[tuple[str, Any]],
         servers: Mapping[str, int],
-        policy: Policy | None = None,
+        policy: ServerPolicy | None = None,
         seed: int | None = None,
     ) -> None:
-        self.policy = policy or Policy()
+        self.policy = policy or ServerPolicy()
         self.servers: dict[str, Server] = {}
-        self.finished: list[Finished] = []
+        self.finished: list[FinishedItem] = []
         self.in_flight = 0
         self.given_up = ""  # why nothing more begins
         self.servers_may_come = False  # wait even if no server is left
@@ -72,10 +72,10 @@ class Scheduler:
         self._random = random.Random(seed)
         self._number = count()
         self._turn = 0
-        self._waiting: list[tuple[float, int, Item, Server]] = []
-        self._homeless: list[Group] = []
+        self._waiting: list[tuple[float, int, QueuedItem, Server]] = []
+        self._homeless: list[ImageGroup] = []
         self._siblings = 0.0  # running mean of an image's later items
-        self._outcome = Outcome.FAILED  # of waiting items after giving up
+        self._outcome = CallOutcome.FAILED  # of waiting items after giving up
         for name, limit in servers.items():
             self.add_server(name, limit)
 
@@ -103,7 +103,7 @@ class Scheduler:
             return sorted(there, key=lambda s: (s.in_flight + s.waiting) / s.at_once)
         return sorted(there, key=lambda s: _weight(s.name, image), reverse=True)
 
-    def _place(self, groups: Iterable[Group]) -> None:
+    def _place(self, groups: Iterable[ImageGroup]) -> None:
         for group in groups:
             if ranked := self._ranked(group.image):
                 ranked[0].new.add(group)
@@ -119,7 +119,7 @@ class Scheduler:
             return
         if all(server.is_given_up(now) for server in self.servers.values()):
             reasons = [s.lost or s.reason for s in self.servers.values()]
-            self.give_up(next(filter(None, reasons), "no server is left"), Outcome.HOPELESS)
+            self.give_up(next(filter(None, reasons), "no server is left"), CallOutcome.HOPELESS)
 
     def next(self, now: float) -> Assignment | None:
         """Begin an item; None if none may begin before another ends or :meth:`wake_at`."""
@@ -128,7 +128,7 @@ class Scheduler:
             if server.is_up:
                 server.again.append(item)
             else:
-                self._place([Group(item.image, deque([item]))])
+                self._place([ImageGroup(item.image, deque([item]))])
         free = [server for server in self.servers.values() if server.has_room(now)]
         if not free:
             self._end_if_lost(now)
@@ -147,7 +147,7 @@ class Scheduler:
         return None
 
     def _assignment(
-        self, server: Server, item: Item, group: Group | None, now: float
+        self, server: Server, item: QueuedItem, group: ImageGroup | None, now: float
     ) -> Assignment:
         if not server.in_flight:
             server.silent_since = now
@@ -158,7 +158,7 @@ class Scheduler:
 
     def _begin(
         self, server: Server, slow: set[Server], now: float
-    ) -> tuple[Item, Group | None] | None:
+    ) -> tuple[QueuedItem, ImageGroup | None] | None:
         wants_image = server.wants_image(self._siblings)
         if wants_image and not server.new:
             self._look_ahead(server)
@@ -238,7 +238,7 @@ class Scheduler:
     def ended(
         self,
         assignment: Assignment,
-        outcome: Outcome,
+        outcome: CallOutcome,
         now: float,
         reason: str = "",
         *,
@@ -259,38 +259,40 @@ class Scheduler:
         if remaining is not None:
             item.value = remaining
         if group is not None:
-            server.first_is_home(group, answered=outcome is Outcome.ANSWERED)
-        if outcome is not Outcome.ANSWERED:
+            server.first_is_home(group, answered=outcome is CallOutcome.ANSWERED)
+        if outcome is not CallOutcome.ANSWERED:
             item.reason = server.reason = reason
         match outcome:
-            case Outcome.ANSWERED:
+            case CallOutcome.ANSWERED:
                 server.answered(began, now, first=assignment.first)
-            case Outcome.INVALID:
+            case CallOutcome.INVALID:
                 server.works(began)
-            case Outcome.REFUSED:
+            case CallOutcome.REFUSED:
                 server.refused(began, now, retry_after)
-            case Outcome.FAILED:
+            case CallOutcome.FAILED:
                 if server.failed(began, now, self._random.uniform(0.8, 1.2)):
                     self._move_all(server)
-            case Outcome.DENIED | Outcome.HOPELESS:
-                if outcome is Outcome.HOPELESS or server.denied(began, now):
+            case CallOutcome.DENIED | CallOutcome.HOPELESS:
+                if outcome is CallOutcome.HOPELESS or server.denied(began, now):
                     server.lost = server.lost or reason or outcome.value
                     self._move_all(server)
         if server.is_given_up(now):
             self._end_if_lost(now)
-        if outcome in (Outcome.ANSWERED, Outcome.INVALID):
-            self.finished.append(Finished(item, outcome, reason))
+        if outcome in (CallOutcome.ANSWERED, CallOutcome.INVALID):
+            self.finished.append(FinishedItem(item, outcome, reason))
         elif self.given_up:
             self._finish(item, self._outcome)
         else:
-            is_own_fault = outcome is not Outcome.REFUSED and not was_on_trial and not server.lost
+            is_own_fault = (
+                outcome is not CallOutcome.REFUSED and not was_on_trial and not server.lost
+            )
             self._again(item, server, outcome, now, retry_after, is_own_fault=is_own_fault)
 
     def _again(
         self,
-        item: Item,
+        item: QueuedItem,
         server: Server,
-        outcome: Outcome,
+        outcome: CallOutcome,
         now: float,
         retry_after: float | None,
         *,
@@ -303,12 +305,12 @@ class Scheduler:
             item.refusals += 1
             tries, most = item.refusals, self.policy.refusals
         is_too_long = (retry_after or 0.0) > LONGEST_WAIT
-        refused_here = outcome is Outcome.REFUSED and item.refusals < _REFUSALS_HERE
+        refused_here = outcome is CallOutcome.REFUSED and item.refusals < _REFUSALS_HERE
         if is_too_long or not (refused_here and server.is_up):
             item.failed_at.add(server.name)
         others = self._ranked(item.image, without=server)
         untried = [other for other in others if other.name not in item.failed_at]
-        ends_here = is_too_long or outcome in (Outcome.DENIED, Outcome.HOPELESS)
+        ends_here = is_too_long or outcome in (CallOutcome.DENIED, CallOutcome.HOPELESS)
         if tries >= most or (ends_here and not untried):
             self._finish(item, outcome)
             return
@@ -327,10 +329,10 @@ class Scheduler:
         first, longest = self.policy.backoff
         return min(first * 2.0 ** (tries - 1), longest) * self._random.uniform(0.5, 1.0)
 
-    def _finish(self, item: Item, outcome: Outcome) -> None:
-        self.finished.append(Finished(item, outcome, item.reason or self.given_up))
+    def _finish(self, item: QueuedItem, outcome: CallOutcome) -> None:
+        self.finished.append(FinishedItem(item, outcome, item.reason or self.given_up))
 
-    def give_up(self, reason: str, outcome: Outcome = Outcome.FAILED) -> None:
+    def give_up(self, reason: str, outcome: CallOutcome = CallOutcome.FAILED) -> None:
         """Begin nothing more: finish what waits; items not pulled yet stay untouched."""
         self.given_up, self._outcome = self.given_up or reason, outcome
         items = [item for _, _, item, _ in self._waiting]
@@ -367,11 +369,11 @@ class Scheduler:
         return min(times, default=None)
 
 
-def _groups(items: Iterator[tuple[str, Any]]) -> Iterator[Group]:
+def _groups(items: Iterator[tuple[str, Any]]) -> Iterator[ImageGroup]:
     for image, same in groupby(items, itemgetter(0)):
         most = _LARGEST_GROUP if image else 1
-        while some := deque(Item(image, value) for _, value in islice(same, most)):
-            yield Group(image, some)
+        while some := deque(QueuedItem(image, value) for _, value in islice(same, most)):
+            yield ImageGroup(image, some)
 
 
 def _weight(server: str, image: str) -> bytes:

@@ -26,7 +26,7 @@ _DRIFT = 0.05  # share by which the usual time follows slower answers, per round
 _CAREFUL = 1 / 8  # slower growth just below the limit that was refused last
 
 
-class Outcome(Enum):
+class CallOutcome(Enum):
     """The outcome of one attempt."""
 
     ANSWERED = "there is an answer"
@@ -38,7 +38,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ServerPolicy:
     """How servers are treated; pairs are the first and the longest of doubling seconds."""
 
     attempts: int = 6  # for a failing item; at least one per server
@@ -50,7 +50,7 @@ class Policy:
 
 
 @dataclass(slots=True, eq=False)
-class Item:
+class QueuedItem:
     """What goes to a server at once."""
 
     image: str  # hash of its images; empty: none
@@ -62,40 +62,40 @@ class Item:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class ImageGroup:
     """Items over one image that wait for one server."""
 
     image: str
-    items: deque[Item]
+    items: deque[QueuedItem]
 
 
-class Groups(OrderedDict[Group, None]):
+class ImageGroups(OrderedDict[ImageGroup, None]):
     """An ordered set of groups that counts their items."""
 
     items_left: int = 0
 
-    def add(self, group: Group, *, first: bool = False) -> None:
+    def add(self, group: ImageGroup, *, first: bool = False) -> None:
         """Append a group, or put it first; drop it if empty."""
         if group.items:
             self[group] = None
             self.move_to_end(group, last=not first)
             self.items_left += len(group.items)
 
-    def discard(self, group: Group) -> None:
+    def discard(self, group: ImageGroup) -> None:
         del self[group]
         self.items_left -= len(group.items)
 
-    def take(self, *, last: bool = False) -> Group:
+    def take(self, *, last: bool = False) -> ImageGroup:
         group, _ = self.popitem(last)
         self.items_left -= len(group.items)
         return group
 
-    def take_part(self, most: int) -> Group:
+    def take_part(self, most: int) -> ImageGroup:
         group = self.take(last=True)
         taken = deque(group.items.pop() for _ in range(min(most, len(group.items))))
         taken.reverse()
         self.add(group)
-        return Group(group.image, taken)
+        return ImageGroup(group.image, taken)
 
 
 @dataclass(slots=True, eq=False)
@@ -104,15 +104,15 @@ class Server:
 
     name: str
     ceiling: int  # most calls at a time
-    policy: Policy
+    policy: ServerPolicy
     at_once: int = 0  # the current limit
     in_flight: int = 0
     firsts: int = 0  # of these, first ones over an image whose siblings wait
 
-    again: deque[Item] = field(default_factory=deque)  # retries, which go first
-    new: Groups = field(default_factory=Groups)  # images not begun
-    reading: Groups = field(default_factory=Groups)  # images whose first call is in flight
-    ready: Groups = field(default_factory=Groups)  # begun images, oldest first
+    again: deque[QueuedItem] = field(default_factory=deque)  # retries, which go first
+    new: ImageGroups = field(default_factory=ImageGroups)  # images not begun
+    reading: ImageGroups = field(default_factory=ImageGroups)  # their first call is in flight
+    ready: ImageGroups = field(default_factory=ImageGroups)  # begun images, oldest first
 
     first_seconds: float = 0.0  # duration of an image's first call; 0: unknown
     later_seconds: float = 0.0  # duration of the others
@@ -277,7 +277,7 @@ class Server:
             return self.firsts < 2 * firsts
         return self.firsts < firsts and self.ready.items_left < self.at_once / (ratio or 1.0)
 
-    def begin_image(self) -> tuple[Item, Group | None]:
+    def begin_image(self) -> tuple[QueuedItem, ImageGroup | None]:
         """Take the first item of the next new image, and its group if siblings wait for it."""
         group = self.new.take()
         item = group.items.popleft()
@@ -287,7 +287,7 @@ class Server:
         self.reading.add(group)
         return item, group if group.items else None
 
-    def next_ready(self) -> Item:
+    def next_ready(self) -> QueuedItem:
         group = next(iter(self.ready))
         self.ready.items_left -= 1
         item = group.items.popleft()
@@ -295,7 +295,7 @@ class Server:
             del self.ready[group]
         return item
 
-    def first_is_home(self, group: Group, *, answered: bool) -> None:
+    def first_is_home(self, group: ImageGroup, *, answered: bool) -> None:
         """Release the siblings; if the first got no answer, the next one is the first."""
         if group in self.reading:
             self.reading.discard(group)
@@ -304,12 +304,13 @@ class Server:
             else:
                 self.new.add(group, first=True)
 
-    def give_all(self) -> list[Group]:
+    def give_all(self) -> list[ImageGroup]:
         groups = [*self.reading, *self.ready, *self.new]
         # New groups, so that a first call that ends later does not find its own.
-        given = [Group(group.image, group.items) for group in groups]
-        given += (Group(item.image, deque([item])) for item in self.again)
-        self.again, self.reading, self.ready, self.new = deque(), Groups(), Groups(), Groups()
+        given = [ImageGroup(group.image, group.items) for group in groups]
+        given += (ImageGroup(item.image, deque([item])) for item in self.again)
+        self.again = deque()
+        self.reading, self.ready, self.new = ImageGroups(), ImageGroups(), ImageGroups()
         return given
 
     @property

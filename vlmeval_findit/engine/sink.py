@@ -19,7 +19,7 @@ from .journal.view import JournalError
 from .journal.writer import DiskFullError, Journal, full_disk
 
 
-class Planned(NamedTuple):
+class PlannedCalls(NamedTuple):
     """How much there is to do; equal calls count once, except in cells finished before."""
 
     cells: int
@@ -30,7 +30,7 @@ class Planned(NamedTuple):
 class Watcher(Protocol):
     """Is told the progress of a sweep, on the loop's thread."""
 
-    def planned(self, model: str, planned: Planned) -> None:
+    def planned(self, model: str, planned: PlannedCalls) -> None:
         """A model's work begins."""
 
     def answered(self, answers: Sequence[Answer]) -> None:

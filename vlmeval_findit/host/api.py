@@ -20,8 +20,8 @@ from ..core.config import Config, Count, Dollars, Number, Seconds, Whole, config
 from ..core.identity import Described
 from ..core.question import Question
 from ..core.replies import Recorded, recorded
-from ..engine.http_backend import HttpBackend, Service
-from ..engine.server import Policy
+from ..engine.http_backend import HttpBackend, HttpService
+from ..engine.server import ServerPolicy
 from ..models.http.chat import ChatModel, chat_model, model_key, token_limit
 from ..models.http.endpoint import Endpoint
 from ..models.http.endpoints import Endpoints, endpoints, lasting, provider_endpoints
@@ -54,9 +54,9 @@ class ApiSettings(Config):
     """US dollars a million tokens sent and answered; None: the model table's."""
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> ServerPolicy:
         # Being refused is not a call's own fault: it may take more attempts.
-        usual, attempts = Policy(), max(self.retry, 1)
+        usual, attempts = ServerPolicy(), max(self.retry, 1)
         return replace(
             usual, attempts=attempts, refusals=attempts * usual.refusals // usual.attempts
         )
@@ -96,7 +96,7 @@ class _ChatAPI(BaseAPI):  # type: ignore[misc]
             model = replace(model, prices=settings.prices)
         if not math.isinf(budget.limit):
             model.check_limit(() if callable(servers) else servers)
-        self.service = Service(model, servers, settings.timeout, budget, settings.policy)
+        self.service = HttpService(model, servers, settings.timeout, budget, settings.policy)
         self._backend = HttpBackend(lambda: self.service)
 
     def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:

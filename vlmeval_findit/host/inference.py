@@ -28,7 +28,7 @@ from ..core.run_files import RunFiles
 from ..core.settings import wants_confidences
 from ..core.vlmevalkit import host_version
 from ..core.work import Answer, ModelClient
-from ..engine.answering import Job, ModelStoppedError, StoppedError, answer
+from ..engine.answering import JobSpec, ModelStoppedError, StoppedError, answer
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
 from ..engine.cancel import cancelled_by_signals
 from ..engine.cell_files import adopt, count_failed, prediction_rows
@@ -36,7 +36,7 @@ from ..engine.http_backend import HttpBackend
 from ..engine.journal.writer import Journal
 from ..engine.outputs import Output, prepare_output
 from ..engine.plan import ItemSizes, unanswered
-from ..engine.sink import Planned
+from ..engine.sink import PlannedCalls
 from ..models.model_client import GenerateClient
 from ..runs.cell_results import CellResult
 from .api import API_CLASSES
@@ -84,7 +84,7 @@ def _job(given: Mapping[str, Any]) -> Any:
         model = HostModel(given["model"], name, bool(given.get("use_vllm")), dataset)
         entry = _entry_of_object(given["model"], name)
         run = prepare_run(dataset, name, Path(given["work_dir"]), entry)
-        how = How(int(given["api_nproc"]), bool(given["retry_failed"]))
+        how = RunOptions(int(given["api_nproc"]), bool(given["retry_failed"]))
     with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
         outcome.failed_calls, outcome.why_failed = answer_dataset(run, model, how)
     return given["model"] if model.loaded is None else model.loaded
@@ -161,18 +161,18 @@ def prediction_format() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class RunOptions:
     """How calls are made: so many at a time to an API, failed ones ``again`` or not."""
 
     threads: int
     again: bool
 
 
-def answer_dataset(run: HostRun, model: HostModel, how: How) -> tuple[int, str | None]:
+def answer_dataset(run: HostRun, model: HostModel, how: RunOptions) -> tuple[int, str | None]:
     """Make the calls of a run that were not made before, and write its prediction file.
 
     Returns:
-        How many calls failed, and why the first did.
+        RunOptions many calls failed, and why the first did.
 
     Raises:
         IdentityError: the run is another than the one that was recorded.
@@ -240,7 +240,7 @@ _TAKES_VLLM = ("Llama-4", "Qwen2-VL", "Qwen2.5-VL")
 # --- the calls ------------------------------------------------------------------------------------
 
 
-def _make_calls(run: HostRun, model: HostModel, how: How, journal: Journal) -> None:
+def _make_calls(run: HostRun, model: HostModel, how: RunOptions, journal: Journal) -> None:
     """Make this process's share of the calls that are left."""
     ranks = Ranks.of_this_process()
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
@@ -258,7 +258,7 @@ def _make_calls(run: HostRun, model: HostModel, how: How, journal: Journal) -> N
         backend = ThreadedBackend(load, how.threads)
 
     with CallsBar(f"{cell.model}/{cell.task.name}") as bar, cancelled_by_signals() as cancel:
-        job = Job(
+        job = JobSpec(
             outputs=[replace(run.output, cell=cell)],
             backend=backend,
             journal=journal,
@@ -301,7 +301,7 @@ class CallsBar:
         if self._bar is not None:
             self._bar.close()
 
-    def planned(self, model: str, planned: Planned) -> None:
+    def planned(self, model: str, planned: PlannedCalls) -> None:
         if planned.calls == planned.finished:
             log.info("FindIt: nothing is left to ask of %s", self._what)
         else:

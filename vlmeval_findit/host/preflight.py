@@ -22,7 +22,7 @@ from ..models.http.endpoints import header_lines, provider_endpoints, server_hea
 from ..models.http.providers.table import OPENROUTER
 from ..models.http.spending import Budget
 from ..models.options import ModelOptions
-from ..serving.programs import Serving
+from ..serving.programs import ServeOptions
 from .api import API_CLASSES, FindItOpenRouter, FindItProvider, FindItServer
 from .entries import entry_of
 from .inference import prepare_run
@@ -101,7 +101,7 @@ def add_server(entry: ModelEntry, how: ModelOptions) -> None:
 
 
 def add_served(
-    entry: ModelEntry, serving: Serving, log_folder: Path, timeout: float | None
+    entry: ModelEntry, serving: ServeOptions, log_folder: Path, timeout: float | None
 ) -> None:
     """Make a model known that this machine serves, by its name; ``timeout``: of a call."""
     supported_VLM[entry.name] = partial(

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from ..core.command import NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
-from ..core.work import said
+from ..core.work import error_line
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Ranks:
         except Exception as error:
             if self.world == 1:
                 raise
-            log.error("rank %d failed, so all processes end: %s", self.rank, said(error))
+            log.error("rank %d failed, so all processes end: %s", self.rank, error_line(error))
             raise SystemExit(NO_MORE if is_disk_full(error) else SOME_FAILED) from error
 
     def wait(self) -> None:

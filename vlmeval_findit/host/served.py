@@ -12,9 +12,9 @@ from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..engine.backend import Backend
 from ..engine.http_backend import HttpBackend
-from ..engine.served import ServedModel, served_model
+from ..engine.serve_backends import ServedModel, served_model
 from ..models.entry import ModelEntry
-from ..serving.programs import Serving
+from ..serving.programs import ServeOptions
 from .api import ApiSettings, _ChatAPI, settings_of
 
 _LOGS = "outputs/servers"
@@ -27,7 +27,7 @@ class FindItServed(_ChatAPI):
     Args:
         model: the name by which results go.
         log_folder: where the servers' logs go.
-        serve: the program, or the fields of :class:`..serving.programs.Serving`.
+        serve: the program, or the fields of :class:`..serving.programs.ServeOptions`.
         checkpoint: a folder or an identifier (default: that of the name).
         like: the row of the model table that it is run like (default: that of the name).
         space: the coordinate space, where the row's is not meant.
@@ -79,7 +79,7 @@ def _served(
 ) -> tuple[ServedModel, ApiSettings]:
     """The model, and the settings of its calls."""
     calls = {name: settings.pop(name) for name in _OF_CALLS if name in settings}
-    serving = config_from(Serving, {"program": serve} if isinstance(serve, str) else serve)
+    serving = config_from(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
     serving.check()
     entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
     return served_model(entry, serving), settings_of(calls)

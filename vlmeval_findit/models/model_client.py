@@ -18,7 +18,7 @@ from ..core.messages import Message, Part, PartKind, Reference
 from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
-from ..core.work import Answer, Cancellable, Work, refused_if_it_quotes, said
+from ..core.work import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
 
 log = logging.getLogger(__name__)
 
@@ -58,14 +58,14 @@ class GenerateClient:
         self._model = model
         self._said_none = False
 
-    def ask(self, work: Work) -> list[Answer]:
-        answers = self._answers(work)
+    def ask(self, batch: Batch) -> list[Answer]:
+        answers = self._answers(batch)
         for answer in answers:
             if answer.error is not None and answer.extra is None:
                 # Models that record failures, as ours do, also log them.
                 log.error("%s: a call failed: %s", type(self._model).__name__, answer.error)
         answered = [answer for answer in answers if answer.error is None]
-        if work.confidences and answered and not self._said_none:
+        if batch.confidences and answered and not self._said_none:
             self._said_none = not any("logprobs" in answer.record for answer in answered)
             if self._said_none:
                 log.warning(
@@ -74,12 +74,12 @@ class GenerateClient:
                 )
         return answers
 
-    def _answers(self, work: Work) -> list[Answer]:
-        if len(work.messages) > 1 and (together := self._together(work)) is not None:
+    def _answers(self, batch: Batch) -> list[Answer]:
+        if len(batch.messages) > 1 and (together := self._together(batch)) is not None:
             return together
         return [
-            self._one(message, question, work.confidences)
-            for message, question in zip(work.messages, work.questions, strict=True)
+            self._one(message, question, batch.confidences)
+            for message, question in zip(batch.messages, batch.questions, strict=True)
         ]
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
@@ -96,14 +96,14 @@ class GenerateClient:
         said = {"message": to_host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
-    def _together(self, work: Work) -> list[Answer] | None:
-        name = "generate_variants" if work.shares_images else "generate_batch"
-        ask = self._way(name, work.questions[0], work.confidences)
+    def _together(self, batch: Batch) -> list[Answer] | None:
+        name = "generate_variants" if batch.shares_images else "generate_batch"
+        ask = self._way(name, batch.questions[0], batch.confidences)
         if ask is None:
             return None
-        count = len(work.messages)
+        count = len(batch.messages)
         answers = _timed(
-            lambda: ask([to_host_message(message) for message in work.messages]), count
+            lambda: ask([to_host_message(message) for message in batch.messages]), count
         )
         if any(answer.error is None for answer in answers):
             return answers
@@ -128,7 +128,7 @@ def _timed(ask: Callable[[], Sequence[Any]], count: int) -> list[Answer]:
         if len(replies) != count:
             raise RuntimeError(f"{len(replies)} replies to {count} messages")
     except Exception as error:
-        failed = Answer("", error=said(error), seconds=(time.perf_counter() - start) / count)
+        failed = Answer("", error=error_line(error), seconds=(time.perf_counter() - start) / count)
         return [failed] * count
     seconds = (time.perf_counter() - start) / count
     return [answer_from(reply, seconds) for reply in replies]
@@ -141,7 +141,7 @@ def as_json_value(value: Any) -> Any:
     try:
         return json.loads(json.dumps(value, default=str), parse_constant=str)
     except (TypeError, ValueError, RecursionError) as error:
-        return f"not JSON: {said(error)}"
+        return f"not JSON: {error_line(error)}"
 
 
 def answer_from(reply: Any, seconds: float = 0.0) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any
 from ..boxes.spaces import space_from
 from ..core.predictions import check_model_name
 from ..core.settings import settings_from
-from ..serving.programs import Serving
+from ..serving.programs import ServeOptions
 from .entry import ModelEntry
 from .http.batch.records import BatchKind
 from .http.chat import extra_fields, server_name
@@ -109,7 +109,7 @@ class ModelOptions:
             resources={**entry.resources, **_given(resources)},
         )
 
-    def serving(self, file: Serving | None = None) -> Serving | None:
+    def serving(self, file: ServeOptions | None = None) -> ServeOptions | None:
         """Return how this machine serves models; options override a sweep's ``file``.
 
         Raises:
@@ -120,7 +120,7 @@ class ModelOptions:
         made = file
         if made is None or self.serve not in (None, made.program):
             assert self.serve is not None
-            made = Serving(self.serve)
+            made = ServeOptions(self.serve)
         if self.gpus is not None:
             if self.gpus != int(self.gpus):
                 raise ValueError(

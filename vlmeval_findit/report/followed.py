@@ -20,9 +20,9 @@ from ..core.lock import is_held
 from ..core.question import Question, QuestionError
 from ..core.replies import recorded
 from ..core.run_files import RunFiles
+from ..engine.cell_builder import CellBuilder
 from ..engine.journal.view import JournalTail
 from ..engine.journal.writer import lock_path
-from ..engine.tables import Tables
 from ..runs.scored_run import RowData, RunError, load_run
 
 IDENTITY = "_identity.json"
@@ -364,7 +364,7 @@ def _files_of(place: Place) -> tuple[list[Path], list[Path], list[Path]]:
     return identities, journals, locks
 
 
-def planned_rows(tables: Tables, question: Question, limit: int | None) -> int | None:
+def planned_rows(tables: CellBuilder, question: Question, limit: int | None) -> int | None:
     """Return how many rows a model will be asked, as far as a table is at hand."""
     try:
         return len(list(tables.task(question).queries)[:limit])

@@ -25,7 +25,7 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from . import guard
-from .programs import PROGRAMS, Serving
+from .programs import PROGRAMS, ServeOptions
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class LocalServer:
 class LocalServers:
     """Servers of one model on this machine; equal if they would be started alike."""
 
-    serving: Serving
+    serving: ServeOptions
     checkpoint: str
     name: str  # of results
     log_folder: Path = field(compare=False)
@@ -141,7 +141,7 @@ class LocalServers:
     _closed: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
     def start(self) -> None:
-        """Start all without waiting; raises as :meth:`Serving.check`."""
+        """Start all without waiting; raises as :meth:`ServeOptions.check`."""
         program, devices = PROGRAMS[self.serving.program], self.serving.devices()
         served = program.served_name(self.name, self.checkpoint, self.revision)
         more = ["--revision", self.revision] if self.revision and program.names_models else []

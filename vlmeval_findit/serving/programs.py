@@ -106,7 +106,7 @@ def _split(said: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving(Config):
+class ServeOptions(Config):
     """How models are served: on ``gpus`` GPUs (None: all), ``tensor_parallel`` per server."""
 
     program: Annotated[Name, Checked(_known_program)]

@@ -41,12 +41,12 @@ from ..core.metric import Better
 from ..core.question import Question
 from ..core.spelling import nearest
 from ..core.yaml_text import YamlText
-from ..engine.backend import Inference
+from ..engine.backend import CallOptions
 from ..models.entry import ModelEntry, entry_values
 from ..models.http.batch.records import BatchKind
 from ..models.model_table import MODELS, find_model
 from ..runs.format_file import BestFormats
-from ..serving.programs import Serving
+from ..serving.programs import ServeOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +81,13 @@ class SweepOptions(Config):
 
     limit: Count | None = None  # rows of every table; None: all
     confidences: YesNo = False  # record log-probabilities of the replies' tokens
-    inference: Inference = field(default_factory=Inference)
+    inference: CallOptions = field(default_factory=CallOptions)
     max_usd: Dollars | None = None
     race: Annotated[Race | None, Checked(_race, before=True)] = None
     """Race the formats of a stage; None: ask all of them everything."""
     batch: Annotated[BatchKind | None, Checked(_batch, before=True)] = None
     """The batch service to use; None: single calls."""
-    serve: Annotated[Serving | None, Checked(_serving, before=True)] = None
+    serve: Annotated[ServeOptions | None, Checked(_serving, before=True)] = None
     """How to serve this machine's models; None: in this process."""
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.calls import Cell, Images
+from ..engine.cell_builder import CellBuilder
 from ..engine.journal.view import JournalView
-from ..engine.tables import Tables
 from ..models.entry import ModelEntry
 from ..models.http.batch.records import HALF
 from ..models.http.chat import ChatModel
@@ -106,7 +106,7 @@ def sweep_groups(
     Raises:
         FileNotFoundError: a table is missing; the message says how to make it.
     """
-    tables = Tables(skip_missing=None)
+    tables = CellBuilder(skip_missing=None)
 
     def cells(entry: ModelEntry) -> tuple[Cell, ...]:
         found = all_questions(sweep, entry.name)

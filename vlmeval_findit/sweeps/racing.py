@@ -77,7 +77,7 @@ class Racing:
         ]
         runners, uneven = _by_format([*self._front, *new])
         results = self.engine.run_model(self.entry, uneven)
-        backend = self.engine.hosts[self.entry.name].backend(self.entry)
+        backend = self.engine.factories[self.entry.name].backend(self.entry)
         for number in range(1, 1 + len(ROUNDS)):
             if len(runners) == 1:
                 break

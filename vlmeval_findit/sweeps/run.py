@@ -10,16 +10,16 @@ from dataclasses import replace
 from ..core.lock import Lock, Watch
 from ..core.question import Question
 from ..core.settings import settings_from
-from ..core.work import Stop
-from ..engine.answering import Engine, Hosts, ModelStoppedError
+from ..core.work import StopReason
+from ..engine.answering import BackendFactories, Engine, ModelStoppedError
 from ..engine.calls import Cell, Images, settings_of
 from ..engine.cancel import CancelToken
+from ..engine.cell_builder import CellBuilder
 from ..engine.cell_files import adopt, clean_up
 from ..engine.journal.writer import ONE_WRITER, Journal, lock_path
 from ..engine.outputs import Output, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
 from ..engine.sink import Watcher
-from ..engine.tables import Tables
 from ..models.entry import ModelEntry
 from ..runs.cell_results import CellResult
 from ..runs.format_file import best_format
@@ -39,12 +39,12 @@ class UnfinishedError(RuntimeError):
     def __init__(self, results: Sequence[CellResult], stopped: Sequence[ModelStoppedError]) -> None:
         super().__init__("\n".join(map(str, stopped)))
         self.results = results
-        self.spent = any(one.stop is Stop.SPENT for one in stopped)
-        self.later = all(one.stop is Stop.LATER for one in stopped)
+        self.spent = any(one.stop is StopReason.SPENT for one in stopped)
+        self.later = all(one.stop is StopReason.LATER for one in stopped)
 
 
 def run_sweep(
-    sweep: Sweep, hosts: Hosts, watcher: Watcher, cancel: CancelToken
+    sweep: Sweep, factories: BackendFactories, watcher: Watcher, cancel: CancelToken
 ) -> list[CellResult]:
     """Make every call of a sweep that was not made before, and write all its files.
 
@@ -64,16 +64,16 @@ def run_sweep(
             return stack.enter_context(Journal(sweep.journal, watch=watch))
 
         sizes = ItemSizes(sweep.inference.variants, sweep.inference.batch_size)
-        engine = Engine(sweep.models, hosts, sizes, watcher, cancel, open_journal)
+        engine = Engine(sweep.models, factories, sizes, watcher, cancel, open_journal)
         engine.check()
         stack.enter_context(Lock(own, ONE_WRITER, watch))
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
         stack.callback(images.save)
-        return _stages(sweep, engine, Tables(sweep.skip_missing, images))
+        return _stages(sweep, engine, CellBuilder(sweep.skip_missing, images))
 
 
-def _stages(sweep: Sweep, engine: Engine, tables: Tables) -> list[CellResult]:
+def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResult]:
     race, count = sweep.race, len(sweep.stages)
     races = {one.name: Racing(engine, one, race, count) for one in sweep.models} if race else {}
     results: list[CellResult] = []
@@ -146,9 +146,9 @@ def _prepared(
 ) -> list[Output]:
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}
     settings = settings_from(given)
-    host, outputs = engine.hosts[entry.name], []
+    factory, outputs = engine.factories[entry.name], []
     for cell in cells:
-        cell = replace(cell, settings=settings_of(cell.question, host.settings(entry)))
-        who, path = host.describe(entry, cell.question), prediction_path(sweep.work_dir, cell)
-        outputs.append(prepare_output(path, cell, settings, who, host.version))
+        cell = replace(cell, settings=settings_of(cell.question, factory.settings(entry)))
+        who, path = factory.describe(entry, cell.question), prediction_path(sweep.work_dir, cell)
+        outputs.append(prepare_output(path, cell, settings, who, factory.version))
     return outputs

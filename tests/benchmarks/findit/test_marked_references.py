@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_fakes import FakeHost, FakeModel, demo_sweep, files, go
+from engine_fakes import FakeBackends, FakeModel, demo_sweep, files, go
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -287,7 +287,7 @@ def test_a_sweep_over_marks_shows_every_variant_its_own_pictures(tmp_path: Path)
 
     sweep = demo_sweep(tmp_path, MARKED + "marks: [none, box, oval]\n")
     model = Seeing()
-    results = go(sweep, FakeHost(model))
+    results = go(sweep, FakeBackends(model))
     assert model.calls == 7 * 2 * 3
     assert shown == {
         f"FindIt_Demo_insdet_xyxy_{output}{mark}": {folder}
@@ -303,6 +303,6 @@ def test_a_sweep_over_marks_shows_every_variant_its_own_pictures(tmp_path: Path)
     assert not any("[" in key for key in results[0].sums)
     before = files(tmp_path / "out")
     again = FakeModel()
-    assert [r.sums for r in go(sweep, FakeHost(again))] == [r.sums for r in results]
+    assert [r.sums for r in go(sweep, FakeBackends(again))] == [r.sums for r in results]
     assert again.calls == 0
     assert files(tmp_path / "out") == before

@@ -35,7 +35,7 @@ from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.engine.calls import Call, Cell
-from vlmeval_findit.engine.tables import Tables
+from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.leaderboard.comparable import group_comparable
 from vlmeval_findit.marks.style import COLOURS, Shape
 from vlmeval_findit.runs.comparison import compare
@@ -451,7 +451,7 @@ def test_a_choice_is_named_by_shape_and_colour() -> None:
 
 @pytest.mark.usefixtures("best")
 def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> None:
-    tables = Tables(skip_missing=False)
+    tables = CellBuilder(skip_missing=False)
 
     def cell(model: str, name: str) -> Cell:
         return tables.cell(model, benchmarks.parse(name), None, {})

@@ -19,7 +19,7 @@ from vlmeval_findit.boxes.spaces import Space
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.http.chat import chat_model
-from vlmeval_findit.models.http.images import Request, SentImage
+from vlmeval_findit.models.http.images import ChatRequest, SentImage
 from vlmeval_findit.models.http.spending import Load, image_tokens
 from vlmeval_findit.models.prices import AS_OF
 from vlmeval_findit.sweeps.config import parse_sweep
@@ -126,7 +126,8 @@ def test_what_a_cache_reads_is_priced_apart() -> None:
     message = (text("a" * 4 * 2000), image("a.png"), text("a" * 4 * 1000))
     model = chat_model("Claude-Opus-5.5", "openrouter", max_tokens=100)
     shared, alone = (
-        model.at_most(message, question, Request({}, ()), shared=shared) for shared in (True, False)
+        model.at_most(message, question, ChatRequest({}, ()), shared=shared)
+        for shared in (True, False)
     )
     assert shared == pytest.approx((2000 * 5 + 1000 * 4 + 100 * 20) / 1e6)
     assert alone == pytest.approx((3000 * 4 + 100 * 20) / 1e6), "of one call nothing is kept"

@@ -12,7 +12,7 @@ from asking import QUESTION, QUICK, ask, call_of, one, service
 from chat_server import NEVER, ChatServer, completion, in_turn
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine.http_backend import Service
+from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.spending import Budget, SpendingError
@@ -125,7 +125,7 @@ def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:
     budget = Budget(5.0)
     with ChatServer(in_turn(NEVER)) as server:
         twice = replace(QUICK, attempts=2)
-        answer = one(Service(model, [Endpoint(server.url)], 0.2, budget, twice))
+        answer = one(HttpService(model, [Endpoint(server.url)], 0.2, budget, twice))
     least = QUESTION.max_new_tokens * 1000.0 / 1e6  # of each attempt
     assert "no reply within" in (answer.error or "")
     assert budget.spent == pytest.approx(2 * least, rel=0.01)

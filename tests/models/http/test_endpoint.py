@@ -10,7 +10,7 @@ from chat_server import Answer, Asked, ChatServer, completion, error
 
 from vlmeval_findit.core import redaction
 from vlmeval_findit.core.redaction import scrub
-from vlmeval_findit.engine.http_backend import Service
+from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
 from vlmeval_findit.models.http.endpoints import endpoints
@@ -87,7 +87,7 @@ def test_credentials_of_an_address_are_used_and_shown_nowhere(
 
     with ChatServer(quoting) as server:
         url = server.url.replace("//", "//me:correct%20horse%21@") + f"?key={param}&v=1"
-        asking = Service(chat_model("Qwen3-VL"), [Endpoint(url, "a-key-of-mine")])
+        asking = HttpService(chat_model("Qwen3-VL"), [Endpoint(url, "a-key-of-mine")])
         said = [repr(answer) for answer in ask(asking, 2)]
         asked = server.asked[0]
     pair = base64.b64encode(f"me:{secret}".encode()).decode()

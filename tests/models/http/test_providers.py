@@ -34,8 +34,8 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.replies import recorded
 from vlmeval_findit.core.work import Answer as Answered
-from vlmeval_findit.core.work import Stop
-from vlmeval_findit.engine.http_backend import Service
+from vlmeval_findit.core.work import StopReason
+from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import CallError
 from vlmeval_findit.models.http.endpoint import Endpoint
@@ -67,8 +67,8 @@ THRICE = replace(QUICK, attempts=3, refusals=3)
 
 def asked_at(
     protocol: Protocol, server: ChatServer, model: str = "", timeout: float = 60.0, **how: Any
-) -> Service:
-    return Service(
+) -> HttpService:
+    return HttpService(
         chat_model(model or protocol.model, protocol.provider),
         provider_endpoints(protocol.provider, address(server, protocol), key=KEY),
         timeout,
@@ -81,7 +81,7 @@ def message_of(*paths: Path) -> Message:
     return (*(image(str(path)) for path in paths), text("where?"))
 
 
-def ask(who: Service, *paths: Path, name: str = "", **more: Any) -> Answered:
+def ask(who: HttpService, *paths: Path, name: str = "", **more: Any) -> Answered:
     question = parse(name) if name else QUESTION
     return ask_calls(who, 1, message_of(*paths), question, **more)[0]
 
@@ -241,7 +241,7 @@ def test_without_key_credit_or_model_nothing_more_is_asked(
     with ChatServer(in_turn(refusal)) as server:
         stops = [answer.stop for answer in ask_calls(asked_at(protocol, server), 4)]
         wanted = 3 if refusal.status in (401, 403, 404) else 1
-        assert stops == [None] * (wanted - 1) + [Stop.HOPELESS]
+        assert stops == [None] * (wanted - 1) + [StopReason.HOPELESS]
         assert len(server.asked) == wanted
 
 
@@ -269,12 +269,12 @@ def test_log_probabilities_of_who_has_none() -> None:
         refused = ask(asked_at(ANTHROPIC, server), confidences=True)
         assert not server.asked, "It is known before anything is sent."
     assert "run without --confidences" in (refused.error or "")
-    assert refused.stop is Stop.HOPELESS
+    assert refused.stop is StopReason.HOPELESS
     no = google_error(400, "Logprobs is not enabled for models/gemini-2.5-flash")
     with ChatServer(in_turn(no)) as server:
         refused = ask(asked_at(GOOGLE, server), confidences=True)
     assert "run without --confidences" in (refused.error or "")
-    assert refused.stop is Stop.HOPELESS
+    assert refused.stop is StopReason.HOPELESS
 
 
 HELD = "FindIt_Demo_xyxy_json_constrained"
@@ -315,11 +315,11 @@ def reply_of(text: str = "[1]") -> dict[str, Any]:
 def mine(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a provider of one function known."""
 
-    def made(chat: Any, timeout: float = 60.0, **more: Any) -> Service:
+    def made(chat: Any, timeout: float = 60.0, **more: Any) -> HttpService:
         row = Provider("mine", chat, "http://localhost/v9", **more)
         monkeypatch.setattr(table, "PROVIDERS", {**table.PROVIDERS, "mine": row})
         model = chat_model("Qwen3-VL", "mine", "q3", space="grid1000")
-        return Service(model, provider_endpoints("mine"), timeout, policy=THRICE)
+        return HttpService(model, provider_endpoints("mine"), timeout, policy=THRICE)
 
     return made
 
@@ -358,7 +358,7 @@ def test_whatever_it_raises_or_returns_is_a_failed_call(mine: Any) -> None:
     for nonsense in (None, 5, [1], {}, {"choices": {1, 2}}, {1: object()}):
         assert ask(mine(lambda *_, it=nonsense: it)).error
     gone = ask(mine(raising(CallError("no credit", 402, hopeless=True))))
-    assert gone.stop is Stop.HOPELESS
+    assert gone.stop is StopReason.HOPELESS
 
 
 def test_one_that_never_returns_holds_nobody_up(mine: Any) -> None:
@@ -455,7 +455,7 @@ def test_openrouter_is_a_provider_and_recorded_as_a_server(
     with ChatServer(in_turn(openai_reply("[1]", provider="OpenAI"))) as server:
         monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
         monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
-        who = Service(chat_model("GPT-5.4", "openrouter"), provider_endpoints("openrouter"))
+        who = HttpService(chat_model("GPT-5.4", "openrouter"), provider_endpoints("openrouter"))
         answer = ask(who, picture)
         (asked,) = server.asked
     assert answer.record["model"]["provider"] == "OpenAI"

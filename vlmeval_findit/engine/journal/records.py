@@ -22,7 +22,7 @@ _HEAD = re.compile(
 )
 
 
-class State(IntEnum):
+class RecordState(IntEnum):
     """What a journal has of a call; a higher state also serves lower requests."""
 
     FAILED = 0
@@ -44,15 +44,15 @@ def decode(line: bytes) -> dict[str, Any] | None:
     return None if body is None else json.loads(body + b"}")
 
 
-def key_and_state(line: bytes) -> tuple[str, State] | None:
+def key_and_state(line: bytes) -> tuple[str, RecordState] | None:
     """Return the key of a line ("" for an event) and its state; None if it is damaged."""
     body = _body(line)
     if body is None or (head := _HEAD.match(body)) is None:
         return None
     if head[1] is None:
-        return "", State.ANSWERED
-    answered = State.WITH_LOGPROBS if head[3] == b"true" else State.ANSWERED
-    return head[1].decode(), answered if head[2] else State.FAILED
+        return "", RecordState.ANSWERED
+    answered = RecordState.WITH_LOGPROBS if head[3] == b"true" else RecordState.ANSWERED
+    return head[1].decode(), answered if head[2] else RecordState.FAILED
 
 
 def _body(line: bytes) -> bytes | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ...core.files import open_regular
-from .records import State, decode, is_journal, key_and_state
+from .records import RecordState, decode, is_journal, key_and_state
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class JournalView:
 
     def __contains__(self, key: str) -> bool:
         """Whether a call has an answer; a failure does not count."""
-        return self._state(key) > State.FAILED
+        return self._state(key) > RecordState.FAILED
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Return the record of a call: its answer, else its last failure, else None."""
@@ -82,7 +82,7 @@ class JournalView:
         yield from (dict(event) for event in self._events)
 
     def _state(self, key: str) -> int:
-        """Return the :class:`.State` of a call, -1 if unknown."""
+        """Return the :class:`.RecordState` of a call, -1 if unknown."""
         place = self._index.get(key)
         return -1 if place is None else place & 3
 
@@ -107,7 +107,7 @@ class JournalView:
             key, state = found
             if not key:
                 self._events.append((decode(line) or {})["event"])
-            elif state > (before := self._state(key)) or state == before == State.FAILED:
+            elif state > (before := self._state(key)) or state == before == RecordState.FAILED:
                 self._index[key] = start << 34 | len(line) << 2 | state
         if damaged:
             what = "lines are no records, or not what was written, and are left out"

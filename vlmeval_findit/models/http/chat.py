@@ -21,8 +21,8 @@ from ..prices import TokenPrices
 from .completion import Completion
 from .endpoint import LIMIT_FIELDS, Endpoint
 from .images import (
+    ChatRequest,
     ImageRule,
-    Request,
     SentImage,
     WantedImage,
     as_they_are,
@@ -77,7 +77,7 @@ class ChatModel:
         images: Sequence[SentImage] | None = None,
         *,
         shared: bool = False,
-    ) -> Request:
+    ) -> ChatRequest:
         """Build the request of a message whose image parts are file paths.
 
         Args:
@@ -103,7 +103,7 @@ class ChatModel:
             **self.fields,
             **self._fields_for(question),
         }
-        return Request(body, tuple(images))
+        return ChatRequest(body, tuple(images))
 
     def _fields_for(self, question: Question) -> dict[str, Any]:
         fields = dict(self.by_question(question)) if self.by_question else {}
@@ -121,7 +121,7 @@ class ChatModel:
         return fields
 
     def at_most(
-        self, message: Message, question: Question, asked: Request, *, shared: bool
+        self, message: Message, question: Question, asked: ChatRequest, *, shared: bool
     ) -> float | None:
         """Estimate the greatest cost of a call in US dollars (None: no price is known)."""
         if self.prices is None:
@@ -174,7 +174,7 @@ class ChatModel:
     def recorded(
         self,
         question: Question,
-        asked: Request | None,
+        asked: ChatRequest | None,
         completion: Completion | None,
         call: Mapping[str, Any],
     ) -> Recorded:

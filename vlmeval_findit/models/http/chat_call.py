@@ -10,12 +10,12 @@ from typing import Any
 
 from ...core.messages import Message
 from ...core.question import Question
-from ...core.work import Answer, Stop, refused_if_it_quotes
+from ...core.work import Answer, StopReason, refused_if_it_quotes
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion, read_completion
 from .endpoint import LIMIT_FIELDS
-from .images import EncodedImages, Request
+from .images import ChatRequest, EncodedImages
 from .logprobs import FIELDS, refuses_logprobs
 from .model_server import ModelServer, is_unknown
 from .schema import check_held, first_question, was_free, without_schema
@@ -35,7 +35,7 @@ class ChatCall:
     question: Question
     confidences: bool = False
     shared: bool = False  # whether other calls have the same images
-    request: Request | None = None
+    request: ChatRequest | None = None
     began: float = 0.0
     attempts: int = 0
     server: str = ""
@@ -75,14 +75,14 @@ class ChatCall:
             self._pay(found.cost)
         self.completion = found
 
-    async def made_request(self, images: EncodedImages) -> Request:
+    async def made_request(self, images: EncodedImages) -> ChatRequest:
         """Build its request, with marks for the images; a broken one may raise anything."""
         shown = await images.all(self.model.wanted_images(self.message, self.question))
         self.request = self.model.request(self.message, self.question, shown, shared=self.shared)
         return self.request
 
     async def _check_holding(
-        self, server: ModelServer, client: HttpClient, request: Request
+        self, server: ModelServer, client: HttpClient, request: ChatRequest
     ) -> None:
         """Ask once per server what only a server that enforces schemas answers correctly.
 
@@ -157,7 +157,7 @@ class ChatCall:
         assert self.request is not None
         return self.model.at_most(self.message, self.question, self.request, shared=self.shared)
 
-    def answer(self, stop: Stop | None = None, later: str = "") -> Answer:
+    def answer(self, stop: StopReason | None = None, later: str = "") -> Answer:
         """Return its answer, and set ``warnings``; ``later`` says when a server wants to be asked
         again.
         """

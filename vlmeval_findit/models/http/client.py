@@ -77,7 +77,7 @@ class HttpClient:
 
     async def _sent(self, request: HttpRequest) -> bytes:
         headers, body = dict(request.headers), request.body
-        data: Any = Pieces(body) if isinstance(body, Sequence) else body
+        data: Any = BodyPieces(body) if isinstance(body, Sequence) else body
         if request.form is not None:
             del headers["Content-Type"]  # a form's has the boundary
             data = aiohttp.FormData()
@@ -115,7 +115,7 @@ class _Connector(aiohttp.TCPConnector):
         return await super()._create_connection(*args)
 
 
-class Pieces(aiohttp.payload.Payload):
+class BodyPieces(aiohttp.payload.Payload):
     """A JSON body in pieces; an image's is shared between requests, never copied."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:

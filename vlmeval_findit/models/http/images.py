@@ -52,7 +52,7 @@ class SentImage:
         }
 
 
-class Request(NamedTuple):
+class ChatRequest(NamedTuple):
     """The body of a chat request and its images."""
 
     body: Mapping[str, Any]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.work import in_thread, said
+from ...core.work import error_line, in_thread
 from .client import HttpClient, HttpRequest
 from .completion import MODERATED, CallError, object_in
 from .endpoint import Endpoint
@@ -132,7 +132,7 @@ async def _ask_function(
         except CallError:
             raise
         except BaseException as error:  # a plug-in may raise anything
-            why = f"the provider {endpoint.provider} failed: {said(error)}"
+            why = f"the provider {endpoint.provider} failed: {error_line(error)}"
             raise CallError(why) from None
 
     try:

@@ -18,7 +18,7 @@ from ...boxes.spaces import Space, reference_size
 from ...core.messages import Message, PartKind
 
 if TYPE_CHECKING:
-    from .images import Request, SentImage
+    from .images import ChatRequest, SentImage
 
 CHARACTERS_A_TOKEN = 4  # usual for English
 _PATCHES = {"claude_standard": 28, "claude_highres": 28}
@@ -60,7 +60,7 @@ def words_of(message: Message) -> tuple[int, int, int]:
     return count, beginning, as_json
 
 
-def load_of(asked: Request, message: Message, space: Space, limit: int) -> Load:
+def load_of(asked: ChatRequest, message: Message, space: Space, limit: int) -> Load:
     """Return what one request sends, without its size; ``limit`` is of the reply's tokens."""
     words, beginning, _ = words_of(message)
     images = sum(image_tokens(image, space) for image in asked.images)

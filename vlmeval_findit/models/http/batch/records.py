@@ -23,7 +23,7 @@ class BatchKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchRequest:
     """A batch, noted before it is created."""
 
     name: str  # ours
@@ -41,7 +41,7 @@ class Batch:
 class BatchStatus(NamedTuple):
     """The state of a batch."""
 
-    said: str  # the service's status word
+    word: str  # the service's status word
     done: int  # finished requests
     results: tuple[str, ...] | None = None  # paths at the service, once it ended
     refused: str = ""  # why nothing was answered

@@ -26,14 +26,14 @@ from ..images import EncodedImages, pieces
 from ..logprobs import FIELDS
 from ..providers.anthropic_messages import anthropic_headers, chat_reply, messages_request
 from ..spending import Budget
-from .records import HALF, Batch, BatchKind, BatchStatus
+from .records import HALF, BatchKind, BatchRequest, BatchStatus
 
 _SKEW = 3600.0  # seconds by which our clock and a service's may differ
 _NAME = "findit_batch"
 _URL = "/v1/chat/completions"
 
 
-class Results:
+class BatchResults:
     """The results of a batch by request id, from JSON lines in any order.
 
     They stay on disk, as log-probabilities make them large. Other lines are ignored; the first
@@ -132,11 +132,11 @@ class BatchService:
                 raise error_of(body, status, "", None)
         return _no_completion(result.get("error"))
 
-    async def upload(self, batch: Batch, lines: BinaryIO) -> str:
+    async def upload(self, batch: BatchRequest, lines: BinaryIO) -> str:
         fields = {"purpose": "batch", "filename": f"{batch.name}.jsonl"}
         return await self._made("files", lines, fields)
 
-    async def submit(self, batch: Batch, lines: BinaryIO) -> str:
+    async def submit(self, batch: BatchRequest, lines: BinaryIO) -> str:
         """Create a batch; return its id. After an error without status or with 5xx it may exist."""
         wanted = {
             "input_file_id": batch.uploaded,
@@ -146,7 +146,7 @@ class BatchService:
         }
         return await self._made("batches", BytesIO(json.dumps(wanted).encode()))
 
-    async def find(self, batch: Batch, known: Container[str]) -> tuple[str, str]:
+    async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
         """Return the id of a batch that may exist, or "", and of an un-``known`` one that may be
         it.
         """
@@ -167,13 +167,13 @@ class BatchService:
         refused = _why(found.get("errors")) if said == "failed" and not results else ""
         return BatchStatus(said, done, results, refused)
 
-    async def results(self, places: tuple[str, ...]) -> Results:
+    async def results(self, places: tuple[str, ...]) -> BatchResults:
         file = TemporaryFile()  # noqa: SIM115 (closed with the results)
         try:
             for path in places:
                 await self._send("GET", path, into=file)
                 file.write(b"\n")
-            return Results(file)
+            return BatchResults(file)
         except BaseException:
             file.close()
             raise
@@ -247,10 +247,10 @@ class AnthropicBatches(BatchService):
             {"message": f"the request is {found.get('type') or 'without a result'}"}
         )
 
-    async def submit(self, batch: Batch, lines: BinaryIO) -> str:
+    async def submit(self, batch: BatchRequest, lines: BinaryIO) -> str:
         return await self._made("messages/batches", lines)
 
-    async def find(self, batch: Batch, known: Container[str]) -> tuple[str, str]:
+    async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
         perhaps = ""
         async for one in self._listed("messages/batches", "after_id", batch.at):
             if one["id"] in known or sum(_counts(one).values()) != len(batch.keys):

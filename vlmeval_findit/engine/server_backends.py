@@ -1,4 +1,4 @@
-"""Servers, providers and their batch services as hosts of a sweep, without VLMEvalKit."""
+"""Servers, providers and their batch services as factories of a sweep, without VLMEvalKit."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ..models.http.endpoints import (
 )
 from ..models.http.spending import Budget
 from ..models.options import urls_of
-from .backend import Backend, Inference
+from .backend import Backend, CallOptions
 from .batch_backend import BatchBackend
 
 if TYPE_CHECKING:
     from ..models.http.batch.services import BatchService
-    from .http_backend import Service
+    from .http_backend import HttpService
 
 _FIELD = "max_tokens_field"
 
 
-class ServersHost:
+class ServerBackends:
     """Answers with servers of one model, or with a model's provider.
 
     Args:
@@ -54,7 +54,7 @@ class ServersHost:
     def __init__(
         self,
         urls: Sequence[str],
-        inference: Inference,
+        inference: CallOptions,
         headers: Sequence[str] = (),
         budget: Budget | None = None,
         batch: BatchKind | None = None,
@@ -121,11 +121,11 @@ class ServersHost:
 
         return HttpBackend(partial(self._service, entry), self._inference.threads)
 
-    def _service(self, entry: ModelEntry) -> Service:
-        from .http_backend import Service
+    def _service(self, entry: ModelEntry) -> HttpService:
+        from .http_backend import HttpService
 
         servers = self._endpoints(entry)
-        return Service(chat_of(entry), servers, self._inference.timeout, self._budget)
+        return HttpService(chat_of(entry), servers, self._inference.timeout, self._budget)
 
     def _batch_service(self, entry: ModelEntry, kind: BatchKind) -> BatchService:
         from ..models.http.batch.services import SERVICES

@@ -15,8 +15,8 @@ from ..core.settings import settings_from
 from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
 from ..core.work import ModelClient
-from ..engine.backend import Backend, Inference, Loader, LocalBackend, ThreadedBackend
-from ..engine.http_backend import HttpBackend, Service
+from ..engine.backend import Backend, CallOptions, Loader, LocalBackend, ThreadedBackend
+from ..engine.http_backend import HttpBackend, HttpService
 from ..models.entry import ModelEntry
 from ..models.http.spending import Budget
 from ..models.model_client import GenerateClient
@@ -25,10 +25,10 @@ from .api import settings_of as api_settings
 from .entries import asked_with, described, entry_of, on_this_machine, with_space
 from .registration import register
 
-MakeBackend = Callable[[Loader, Inference], Backend]
+MakeBackend = Callable[[Loader, CallOptions], Backend]
 
 
-class VLMEvalKitHost:
+class VLMEvalKitBackends:
     """Answers with the models that VLMEvalKit knows, ours among them.
 
     Args:
@@ -42,7 +42,7 @@ class VLMEvalKitHost:
 
     def __init__(
         self,
-        inference: Inference,
+        inference: CallOptions,
         make: MakeBackend | None = None,
         budget: Budget | None = None,
     ) -> None:
@@ -121,7 +121,7 @@ def _space(entry: ModelEntry) -> Any:
     return settings_from({"space": entry.space}).space
 
 
-def service_of(name: str, arguments: Mapping[str, Any]) -> Service:
+def service_of(name: str, arguments: Mapping[str, Any]) -> HttpService:
     """How one of our models over HTTP is asked.
 
     Raises:
@@ -129,7 +129,7 @@ def service_of(name: str, arguments: Mapping[str, Any]) -> Service:
     """
     from vlmeval.config import supported_VLM
 
-    service: Service = supported_VLM[name](**arguments).service
+    service: HttpService = supported_VLM[name](**arguments).service
     return service
 
 

@@ -14,7 +14,7 @@ from ..core.question import AnyTask, Question
 from .calls import Cell, Images, Prompts, prompts_of, settings_of
 
 
-class Tables:
+class CellBuilder:
     """Tasks and their usable rows.
 
     ``skip_missing``: leave out rows without a usable image; None: do not check images.

@@ -28,13 +28,13 @@ from ..models.model_row import LocalFamily, ModelRow
 from ..models.model_table import local_names, row_of_checkpoint
 from ..models.revision import known_revision, refuse_missing, revision_of
 from ..serving.processes import LocalServers, serve
-from ..serving.programs import PROGRAMS, ServerProgram, Serving
-from .backend import Inference
+from ..serving.programs import PROGRAMS, ServeOptions, ServerProgram
+from .backend import CallOptions
 from .calls import given_key
-from .servers import ServersHost, said_of
+from .server_backends import ServerBackends, said_of
 
 if TYPE_CHECKING:
-    from .http_backend import Service
+    from .http_backend import HttpService
 
 _BOUNDS = ("min_pixels", "max_pixels", "patches")
 _ELSEWHERE = {
@@ -50,7 +50,7 @@ class ServedModel:
     name: str
     checkpoint: str
     row: ModelRow
-    serving: Serving
+    serving: ServeOptions
     settings: RunSettings
 
     @property
@@ -141,11 +141,11 @@ class ServedModel:
         servers = serve(LocalServers(self.serving, self.checkpoint, self.name, log_folder, *how))
         return lambda: [Endpoint(one.url, label=one.name) for one in servers.living()]
 
-    def service(self, log_folder: Path, **more: Any) -> Service:
+    def service(self, log_folder: Path, **more: Any) -> HttpService:
         # Imported late, as a finished sweep asks nothing.
-        from .http_backend import Service
+        from .http_backend import HttpService
 
-        return Service(self.chat(), self.started(log_folder), **more)
+        return HttpService(self.chat(), self.started(log_folder), **more)
 
 
 @cache  # all cells share it, and the hub may not answer
@@ -169,7 +169,7 @@ def _bounds_of_files(checkpoint: Path) -> Bounds:
     return Bounds()
 
 
-def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
+def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
     """Return a model as this machine serves it; ValueError if it cannot."""
     if entry.checkpoint is not None:
         row = row_of_checkpoint(entry.name, entry.checkpoint, entry.like)
@@ -187,10 +187,10 @@ def served_model(entry: ModelEntry, serving: Serving) -> ServedModel:
     return ServedModel(entry.name, checkpoint, row, serving, settings)
 
 
-class ServedHost(ServersHost):
+class ServeBackends(ServerBackends):
     """Answers with models served here; logs go to ``servers`` in the work dir."""
 
-    def __init__(self, serving: Serving, inference: Inference, work_dir: Path) -> None:
+    def __init__(self, serving: ServeOptions, inference: CallOptions, work_dir: Path) -> None:
         super().__init__((), inference)
         serving.check()
         self._serving = serving
@@ -212,7 +212,7 @@ class ServedHost(ServersHost):
     def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
         return self._model(entry).on_this_machine(found)
 
-    def _service(self, entry: ModelEntry) -> Service:
+    def _service(self, entry: ModelEntry) -> HttpService:
         return self._model(entry).service(self._log_folder, timeout=self._inference.timeout)
 
     def _model(self, entry: ModelEntry) -> ServedModel:
