@@ -23,7 +23,7 @@ OWN_SETTINGS = (
     "FINDIT_SKIP_MISSING",
     "FINDIT_REPLAY",
     "FINDIT_ENCODER",
-    "FINDIT_CONFIDENCES",
+    "FINDIT_LOGPROBS",
     "FINDIT_PLUGINS",
 )
 """Settings of a user's shell that must not reach a test."""

@@ -50,9 +50,9 @@ def slower(runner: LocalRunner, asked: Sequence[Message], of: Question, rounds: 
     best = [float("inf"), float("inf")]
     for _ in range(rounds):
         found: list[list[LocalReply]] = []
-        for at, confidences in enumerate((False, True)):
+        for at, logprobs in enumerate((False, True)):
             start = time.process_time()
-            found.append(runner.answer_batch(asked, of, confidences=confidences))
+            found.append(runner.answer_batch(asked, of, logprobs=logprobs))
             best[at] = min(best[at], time.process_time() - start)
         assert [one.text for one in found[0]] == [one.text for one in found[1]]
         assert all(one.recorded.token_logprobs is not None for one in found[1])

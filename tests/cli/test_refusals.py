@@ -64,8 +64,8 @@ def test_a_schema_that_is_refused_with_500_ends_the_run(script: Script) -> None:
 def test_what_the_words_do_not_name_may_be_any_field() -> None:
     fields = {"top_k": 1, "seed": 7}
     with ChatServer(in_turn(error(400, "bad request"), error(400, "bad request"))) as server:
-        why = ask_calls(service(server.url, fields), 5, confidences=True)[-1].error or ""
-    assert "it may not take logprobs (run without --confidences), or seed (with --extra-body" in why
+        why = ask_calls(service(server.url, fields), 5, logprobs=True)[-1].error or ""
+    assert "it may not take logprobs (run without --logprobs), or seed (with --extra-body" in why
     assert """top_k (with --extra-body '{"top_k": null}' it is not sent)""" in why
     with ChatServer(in_turn(error(400, "top_k must be -1"))) as server:
         why = ask_calls(service(server.url, fields), 5)[-1].error or ""
@@ -203,7 +203,7 @@ def test_free_questions_come_without_it() -> None:
 
 def test_it_is_sent_as_the_calls_are_but_for_logprobs() -> None:
     with ChatServer(holding(in_turn(OK))) as server:
-        one_call(service(server.url, {"seed": 7}), question=HELD, confidences=True)
+        one_call(service(server.url, {"seed": 7}), question=HELD, logprobs=True)
         first, call = (dict(one.body) for one in server.asked)
     assert first.pop("response_format")["type"] == call.pop("response_format")["type"]
     assert call.pop("logprobs") is True

@@ -153,7 +153,7 @@ REFUSED = {
         (*NANO, "--api-nprc", "3"),
         "no flag '--api-nprc': did you mean --api-nproc?",
     ),
-    "misspelt flag of ours": ((*NANO, "--confidence"), "did you mean --confidences?"),
+    "misspelt flag of ours": ((*NANO, "--confidence"), "did you mean --logprobs?"),
     "value of a flag": ((*NANO, "--api-nproc", "many"), "'--api-nproc': 'many' is not a valid"),
     "space of a server": (
         ("--data", DATA, "--model", "mine", *SERVER),
@@ -266,8 +266,8 @@ REFUSED = {
         "--served is --model NAME=SERVED now",
     ),
     "logprobs of a baseline": (
-        ("--data", DATA, "--model", "FullImage", "--confidences"),
-        "--confidences has no effect: FullImage is a baseline",
+        ("--data", DATA, "--model", "FullImage", "--logprobs"),
+        "--logprobs has no effect: FullImage is a baseline",
     ),
     "replicas": (("search", "--model", "FindIt-Nano", "--replicas", "2"), "--replicas has no"),
     "replicas of a server": (

@@ -334,8 +334,8 @@ def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Cap
         assert "12 of these calls are on their way in the batch batch_0" in capsys.readouterr().err
         assert server.single == 0
         # Nor with log-probabilities, which they were not asked for.
-        assert main([*given, "--confidences"]) == 2
-        assert "asked without --confidences" in capsys.readouterr().err
+        assert main([*given, "--logprobs"]) == 2
+        assert "asked without --logprobs" in capsys.readouterr().err
         server.manners.hangs = "nothing"
         # A smaller run first: what it does not want stays to be collected.
         elsewhere = ["--work-dir", str(tmp_path / "few")]
@@ -394,7 +394,7 @@ def test_no_key_is_in_a_file_and_each_service_gets_it_as_it_wants(
         (["--batch", "openai", "--base-url", "http://a/v1,http://b/v1"], "for one server"),
         (["--batch", "openai", "--executor", "ray"], "--executor has no effect"),
         (["--batch", "openai", "--api-nproc", "3"], "--api-nproc has no effect"),
-        (["--batch", "anthropic", "--base-url", "http://a/v1", "--confidences"], "gives none"),
+        (["--batch", "anthropic", "--base-url", "http://a/v1", "--logprobs"], "gives none"),
         (["--batch", "openai", "--base-url", "http://a/v1", "--max-usd", "1"], "not known"),
     ],
 )
@@ -518,7 +518,7 @@ def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> No
 
 def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: Caplog) -> None:
     with BatchServer() as server:
-        given = batched(tmp_path, server, "openai", "--confidences")
+        given = batched(tmp_path, server, "openai", "--logprobs")
         assert main(given) == 0
         (batch,) = server.batches.values()
         assert all(body["logprobs"] is True for body in batch.requests.values())

@@ -117,7 +117,7 @@ def counted_slowly(group: Group, finished: JournalView | None) -> Count:
     left = [
         call
         for call in calls
-        if finished is None or not finished.serves(call.key, logprobs=call.cell.confidences)
+        if finished is None or not finished.serves(call.key, logprobs=call.cell.logprobs)
     ]
     load = None if group.chat is None else load_slowly(left, group.chat).paid(group.share)
     done = len(calls) - len(left)
@@ -169,7 +169,7 @@ def test_the_count_is_that_of_every_call(
     assert found.missing == sum(not path.is_file() for path in files)
     # Of some calls the journal has answers, of some with log-probabilities, of some failures.
     journal = tmp_path / "calls.jsonl"
-    asks = [[replace(c, confidences=draw.random() < 0.5) for c in one.cells] for one in groups]
+    asks = [[replace(c, logprobs=draw.random() < 0.5) for c in one.cells] for one in groups]
     groups = [replace(one, cells=tuple(c)) for one, c in zip(groups, asks, strict=True)]
     with Journal(journal) as written:
         for group in groups:

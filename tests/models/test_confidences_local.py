@@ -31,7 +31,7 @@ from vlmeval_findit.models.local.logits import LogprobRecorder  # noqa: E402
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
-HOW = transformer.Decoding(12, confidences=True)
+HOW = transformer.Decoding(12, logprobs=True)
 FOLDER = Path(mkdtemp(prefix="findit-confidences-"))
 ROWS = ["FindIt-Nano", "Qwen3-VL", "Qwen3.5", "Gemma 4"]
 """Ours, multimodal rotary positions, linear attention and a thought, a sliding window."""
@@ -83,7 +83,7 @@ def test_they_are_those_of_a_forward_pass(row: str) -> None:
         "batch": transformer.generate(loaded, encoded, HOW),
         "prefix": shared_prefix.continue_variants(loaded, prefix, encoded, HOW),
     }
-    without = transformer.generate(loaded, encoded, HOW._replace(confidences=False))
+    without = transformer.generate(loaded, encoded, HOW._replace(logprobs=False))
     stops = loaded.stops
     for way, found in ways.items():
         for one, new, plain in zip(encoded, found, without, strict=True):
@@ -103,8 +103,8 @@ def test_a_reply_has_them_by_its_characters(row: str) -> None:
     plain = model.answer_batch(variants(), VARIANT)
     assert all(one.recorded.token_logprobs is None for one in plain)
     for found in (
-        model.answer_batch(variants(), VARIANT, confidences=True),
-        model.answer_variants(variants(), VARIANT, confidences=True),
+        model.answer_batch(variants(), VARIANT, logprobs=True),
+        model.answer_variants(variants(), VARIANT, logprobs=True),
     ):
         for one, other in zip(plain, found, strict=True):
             said = other.recorded.token_logprobs

@@ -233,7 +233,7 @@ class TestDecoding:
         assert [one.text for one in model.answer_batch(asked, question)] == alone
         assert [one.text for one in model.answer_variants(asked, question)] == alone
         for reply, other in zip(
-            model.answer_batch(asked, question, confidences=True),
+            model.answer_batch(asked, question, logprobs=True),
             model.answer_batch(asked, free),
             strict=True,
         ):

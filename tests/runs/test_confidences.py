@@ -367,12 +367,12 @@ def test_a_run_without_them_is_refused(
     assert main(["calibration", "--space", "grid1000", str(path)]) == 2
     said = capsys.readouterr().err
     assert f"{path}: none of its boxes has a confidence" in said
-    assert "Ask again with --confidences" in said
+    assert "Ask again with --logprobs" in said
     write_score(score_file(path, GRID), path)
     out = tmp_path / "coco"
     export = ["export", str(path), "--to", "coco", "--out", str(out), "--confidence", "mean"]
     assert main(export) == 2
-    assert "--confidences" in capsys.readouterr().err
+    assert "--logprobs" in capsys.readouterr().err
     assert not out.exists()
 
 

@@ -1,4 +1,4 @@
-"""--confidences over servers and journals: what is asked again, what is not, what is said."""
+"""--logprobs over servers and journals: what is asked again, what is not, what is said."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def one_format(sweep: Sweep) -> Sweep:
 
 def test_the_same_twice_then_without_then_with(sweep: Sweep) -> None:
     sweep = one_format(sweep)
-    with_them = replace(sweep, confidences=True)
+    with_them = replace(sweep, logprobs=True)
     with ChatServer(said) as server:
         assert run(with_them, server) == CALLS
         assert recorded(sweep) == {FOUND}
@@ -102,7 +102,7 @@ def test_without_and_then_with_asks_again_and_says_so(
     sweep: Sweep, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweep = one_format(sweep)
-    with_them = replace(sweep, confidences=True)
+    with_them = replace(sweep, logprobs=True)
     with ChatServer(said) as server:
         assert run(sweep, server) == CALLS
         assert recorded(sweep) == {None}
@@ -120,7 +120,7 @@ def test_without_and_then_with_asks_again_and_says_so(
 def test_another_runner_takes_them_from_the_predictions(sweep: Sweep, tmp_path: Path) -> None:
     """A journal that was lost, and one that has the answers without."""
     sweep = one_format(sweep)
-    with_them = replace(sweep, confidences=True)
+    with_them = replace(sweep, logprobs=True)
     with ChatServer(said) as server:
         run(sweep, server)
         without = sweep.journal.read_bytes()
@@ -141,7 +141,7 @@ def test_a_run_that_was_killed_between_goes_on(sweep: Sweep) -> None:
     with ChatServer(moody) as server:
         run(sweep, server)
         old = predictions(sweep)[0].read_bytes()
-        with_them = replace(sweep, confidences=True)
+        with_them = replace(sweep, logprobs=True)
         run(with_them, server)
         predictions(sweep)[0].write_bytes(old)
         assert run(with_them, server) == 0
@@ -151,7 +151,7 @@ def test_a_run_that_was_killed_between_goes_on(sweep: Sweep) -> None:
 def test_a_server_that_gives_none_keeps_its_replies(
     sweep: Sweep, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with_them = replace(one_format(sweep), confidences=True)
+    with_them = replace(one_format(sweep), logprobs=True)
     with ChatServer(ignores) as server:
         assert run(with_them, server) == CALLS
         assert recorded(sweep) == {None}
@@ -162,15 +162,15 @@ def test_a_server_that_gives_none_keeps_its_replies(
 def test_a_server_that_refuses_is_not_asked_again_and_again(sweep: Sweep) -> None:
     sweep = one_format(sweep)
     with ChatServer(refuses) as server:
-        with pytest.raises(UnfinishedError, match="run without --confidences"):
-            run(replace(sweep, confidences=True), server)
+        with pytest.raises(UnfinishedError, match="run without --logprobs"):
+            run(replace(sweep, logprobs=True), server)
         assert len(server.asked) <= 4, "the first of each thread"
         assert run(sweep, server) == CALLS
 
 
 def test_where_one_of_two_servers_refuses_the_other_answers() -> None:
     with ChatServer(refuses) as one, ChatServer(said) as other:
-        answers = ask(service([one.url, other.url]), 3, confidences=True)
+        answers = ask(service([one.url, other.url]), 3, logprobs=True)
         assert [answer.error for answer in answers] == [None] * 3
         assert len(one.asked) == 1
 
@@ -184,7 +184,7 @@ def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
 
     with ChatServer(script) as server:
         run(sweep, server)
-        with_them = replace(sweep, confidences=True)
+        with_them = replace(sweep, logprobs=True)
         (result,) = go(with_them, ServerBackends([server.url], CallOptions(threads=1)))
         assert result.failed == CALLS, "they are asked again by the next run"
         assert {reply.text for reply in read_predictions(result.path)} == {TEXT}
@@ -194,7 +194,7 @@ def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep) -> None:
 
 def test_a_model_that_has_none_says_so_once(sweep: Sweep, caplog: pytest.LogCaptureFixture) -> None:
     model = FakeModel()
-    with_them = replace(one_format(sweep), confidences=True)
+    with_them = replace(one_format(sweep), logprobs=True)
     go(with_them, FakeBackends(model))
     assert model.calls == CALLS
     assert caplog.text.count("FakeModel records no log-probabilities") == 1
@@ -203,10 +203,10 @@ def test_a_model_that_has_none_says_so_once(sweep: Sweep, caplog: pytest.LogCapt
 
 
 def test_a_sweeps_file_may_say_it() -> None:
-    assert not parse_sweep(CONFIG).confidences
-    assert parse_sweep(f"{CONFIG}confidences: true\n").confidences
+    assert not parse_sweep(CONFIG).logprobs
+    assert parse_sweep(f"{CONFIG}logprobs: true\n").logprobs
     with pytest.raises(ValueError, match="should be true or false"):
-        parse_sweep(f"{CONFIG}confidences: mean\n")
+        parse_sweep(f"{CONFIG}logprobs: mean\n")
 
 
 def test_a_sheet_leaves_them_out_whole_and_says_so(

@@ -41,7 +41,7 @@ def ask(
     message: Message | Sequence[Message] = WORDS,
     question: Any = QUESTION,
     *,
-    confidences: bool = False,
+    logprobs: bool = False,
     at_once: int = 1,
     images: Sequence[str] = (),
     cancel: CancelToken | None = None,
@@ -58,7 +58,7 @@ def ask(
     messages = list(message) if isinstance(message, list) else [message] * calls
     made = []
     for number, said in enumerate(messages):
-        cell = _Cell(said, question, confidences, (images[number],) if images else ())
+        cell = _Cell(said, question, logprobs, (images[number],) if images else ())
         made.append(Call(str(number), cast(Any, cell), number))
     came: dict[int, Answer] = {}
 
@@ -93,10 +93,10 @@ class _Cell:
     rows = range(1 << 30)
 
     def __init__(
-        self, message: Message, question: Any, confidences: bool, shown: tuple[str, ...]
+        self, message: Message, question: Any, logprobs: bool, shown: tuple[str, ...]
     ) -> None:
         self.question = question
-        self.confidences = confidences
+        self.logprobs = logprobs
         self.prompts = self.asked = self
         self.images = _Shown(shown)
         self._message = message

@@ -54,7 +54,7 @@ USED_BY: Mapping[str, frozenset[Access]] = {
     **dict.fromkeys(("executor", "replicas"), frozenset({Access.RAY})),
     "gpus": frozenset({Access.RAY, Access.SERVED}),
     **dict.fromkeys(("serve", "tensor_parallel", "serve_args"), frozenset({Access.SERVED})),
-    "confidences": frozenset(Access) - {Access.BASELINE, Access.REPLAY, Access.VLMEVALKIT},
+    "logprobs": frozenset(Access) - {Access.BASELINE, Access.REPLAY, Access.VLMEVALKIT},
     "use_vllm": frozenset({Access.SERVED, Access.VLMEVALKIT, Access.CONFIG}),
 }
 """Flags that not every access uses, by their names in :class:`.ModelOptions`."""
@@ -77,7 +77,7 @@ USED_BY_NONE: Mapping[str, str] = {
 """Flags of VLMEvalKit's that no run of a FindIt dataset uses, and why."""
 
 FINDIT_ONLY = (
-    *("image_root", "skip_missing_images", "prompts", "force", "confidences", "dry_run"),
+    *("image_root", "skip_missing_images", "prompts", "force", "logprobs", "dry_run"),
     *("space", "max_usd", "provider", "header", "prices", "batch_size", "dtype", "device"),
 )
 """FindIt's flags that VLMEvalKit's own datasets do not use."""

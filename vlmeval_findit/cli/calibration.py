@@ -52,7 +52,7 @@ def command(
     """Print average precision and calibration of boxes by the probabilities of their tokens.
 
     Boxes are ranked by each definition of confidence, in the order of the replies and in random
-    order. Needs no model, and runs that were made with --confidences.
+    order. Needs no model, and runs that were made with --logprobs.
     """
     settings = settings_from({"space": space, "force": force})
     told: list[RankingResult] = []

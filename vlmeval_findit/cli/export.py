@@ -61,7 +61,7 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
 )
 @_flag(
     "confidence",
-    f"the score of a box, in runs with --confidences ({DEFAULT}).",
+    f"the score of a box, in runs with --logprobs ({DEFAULT}).",
     type=click.Choice(tuple(DEFINITIONS)),
 )
 @_flag("licence", "the hub's name of it, as cc-by-4.0.", metavar="NAME")

@@ -33,8 +33,8 @@ EXECUTOR = click.option(
 REPLICAS = click.option(
     "--replicas", type=int, metavar="N", help="Of the model on a Ray cluster.", show_default=False
 )
-CONFIDENCES = click.option(
-    "--confidences",
+LOGPROBS = click.option(
+    "--logprobs",
     is_flag=True,
     help="Record how probable the tokens of every reply were; earlier answers without are asked "
     "for again.",

@@ -18,8 +18,8 @@ from ..benchmarks import benchmark_of, is_meant, is_ours_entry, parse
 from ..core.command import SOME_FAILED, install
 from ..core.question import Question
 from ..core.settings import (
-    CONFIDENCES_VARIABLE,
     FORCE_VARIABLE,
+    LOGPROBS_VARIABLE,
     judge_args,
     settings_from,
     skips_missing,
@@ -46,7 +46,7 @@ from .early_checks import (
     check_model,
     check_rows,
 )
-from .model_options import CONFIDENCES, DRY_RUN, MODEL, SKIP_MISSING, model_options
+from .model_options import DRY_RUN, LOGPROBS, MODEL, SKIP_MISSING, model_options
 from .options import (
     PATH,
     Command,
@@ -160,7 +160,7 @@ class _RunCommand(Command):
 @click.option(
     "--prompts", type=PATH, metavar="CLONE", help="Ask in the release's own words, from a clone."
 )
-@model_options(DRY_RUN, CONFIDENCES, force_option, SKIP_MISSING)
+@model_options(DRY_RUN, LOGPROBS, force_option, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
 def command(**values: Any) -> int:
     """Ask models about datasets and score the answers.
@@ -253,7 +253,7 @@ def _set_environment(run: RunOptions) -> None:
         "FINDIT_SKIP_MISSING": "1" * options.skip_missing_images,
         "FINDIT_PROMPTS": str(run.prompts or ""),
         FORCE_VARIABLE: "1" * options.force,
-        CONFIDENCES_VARIABLE: "1" * options.confidences,
+        LOGPROBS_VARIABLE: "1" * options.logprobs,
     }
     os.environ.update({name: value for name, value in variables.items() if value})
 

@@ -17,9 +17,9 @@ from ..sweeps.config import Race, search_sweep, searched
 from .early_checks import check_amounts
 from .model_options import (
     BATCH,
-    CONFIDENCES,
     DRY_RUN,
     EXECUTOR,
+    LOGPROBS,
     MODEL,
     REPLICAS,
     SKIP_MISSING,
@@ -73,7 +73,7 @@ from .sweep import run_or_count, with_options
     metavar="FILE",
     help="[default: calls.jsonl in the --work-dir that is given, else outputs/calls.jsonl]",
 )
-@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, force_option, SKIP_MISSING)
+@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
 def command(
     options: ModelOptions,
     model: str,

@@ -50,9 +50,9 @@ from .access import USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import check_amounts, check_sweep
 from .model_options import (
     BATCH,
-    CONFIDENCES,
     DRY_RUN,
     EXECUTOR,
+    LOGPROBS,
     REPLICAS,
     SKIP_MISSING,
     model_options,
@@ -84,7 +84,7 @@ _WITHOUT_HOST = (Access.SERVER, Access.PROVIDER, Access.BATCH)
     help="Overrides work_dir in the file; calls.jsonl too is there, where nothing names it.",
 )
 @click.option("--journal", type=PATH, metavar="FILE", help="Overrides journal in the file.")
-@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, CONFIDENCES, force_option, SKIP_MISSING)
+@model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
 def command(
     options: ModelOptions,
     config: Path,
@@ -123,7 +123,7 @@ def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:
     return replace(
         sweep,
         models=tuple(map(options.applied, sweep.models)),
-        confidences=options.confidences or sweep.confidences,
+        logprobs=options.logprobs or sweep.logprobs,
         force=options.force,
         skip_missing=options.skip_missing_images or sweep.skip_missing,
         batch=options.batch or sweep.batch,
@@ -183,8 +183,8 @@ def backends_for(sweep: Sweep, options: ModelOptions, budget: Budget) -> Backend
         served = ServeBackends(serving, inference, sweep.work_dir)
         factories |= {entry.name: served for entry, access in here if access is Access.SERVED}
     if len(here) < len(accesses):
-        if sweep.batch is not None and sweep.confidences and sweep.batch.is_plain:
-            raise ValueError(f"--confidences: the {sweep.batch.value} interface gives none")
+        if sweep.batch is not None and sweep.logprobs and sweep.batch.is_plain:
+            raise ValueError(f"--logprobs: the {sweep.batch.value} interface gives none")
         inference = replace(sweep.inference, **given)
         servers = ServerBackends((), inference, options.header, budget, sweep.batch, options.key)
         factories |= {entry.name: servers for entry, access in accesses if access in _WITHOUT_HOST}

@@ -86,7 +86,7 @@ def opened_by(prompt: str, marks: ThoughtMarks) -> str:
     return prompt[at:] if at >= 0 and marks.closes not in prompt[at:] else ""
 
 
-# --- logprobs, as ``--confidences`` records them --------------------------------------------------
+# --- logprobs, as ``--logprobs`` records them --------------------------------------------------
 
 _DECIMALS = 4
 LEAST = -9999.0  # Stands for the log of 0, which JSON cannot hold (as in vLLM)

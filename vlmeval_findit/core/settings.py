@@ -34,7 +34,7 @@ class Settings:
 
 SPACE_VARIABLE = "FINDIT_SPACE"
 FORCE_VARIABLE = "FINDIT_FORCE"
-CONFIDENCES_VARIABLE = "FINDIT_CONFIDENCES"
+LOGPROBS_VARIABLE = "FINDIT_LOGPROBS"
 ENCODER_VARIABLE = "FINDIT_ENCODER"
 
 # Our keys of ``--judge-args``; others are the host's
@@ -87,9 +87,9 @@ def _encoder(said: object) -> ChosenEncoder | None:
     return ChosenEncoder(named, ENCODER_VARIABLE) if named else None
 
 
-def wants_confidences() -> bool:
-    """Return whether ``FINDIT_CONFIDENCES`` asks runs under VLMEvalKit for logprobs."""
-    return _is_on(CONFIDENCES_VARIABLE)
+def wants_logprobs() -> bool:
+    """Return whether ``FINDIT_LOGPROBS`` asks runs under VLMEvalKit for logprobs."""
+    return _is_on(LOGPROBS_VARIABLE)
 
 
 def skips_missing() -> bool:

@@ -25,7 +25,7 @@ class Batch(NamedTuple):
     messages: tuple[Message, ...]
     questions: tuple[Question, ...]  # What each message asks
     shares_images: bool  # Other messages, here or elsewhere, have the same images
-    confidences: bool = False  # Record logprobs
+    logprobs: bool = False  # Record logprobs
 
 
 class StopReason(Enum):

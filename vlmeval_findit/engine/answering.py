@@ -129,7 +129,7 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
     identities = {id(output.cell): output.identity for output in outputs}
 
     def record(call: Call, answer: Answer) -> Record:
-        return record_of(call, answer, identities[id(call.cell)], call.cell.confidences)
+        return record_of(call, answer, identities[id(call.cell)], call.cell.logprobs)
 
     finish = job.finish
     sink = ResultSink(
@@ -200,7 +200,7 @@ class Engine:
             outputs=outputs,
             backend=backend,
             journal=self.journal,
-            is_left=unanswered(self.journal, outputs[0].cell.confidences),
+            is_left=unanswered(self.journal, outputs[0].cell.logprobs),
             sizes=self.sizes,
             watcher=self.watcher,
             answering=lambda output: factory.on_this_machine(entry, output.identity.answering),
@@ -227,7 +227,7 @@ class Engine:
         """Submit a model's calls in batches; ValueError if some are pending in other batches."""
         backend = self.factories[entry.name].backend(entry)
         if isinstance(backend, BatchBackend):
-            is_left = unanswered(self.journal, outputs[0].cell.confidences)
+            is_left = unanswered(self.journal, outputs[0].cell.logprobs)
             plan = Plan([output.cell for output in outputs], is_left)
             backend.ledger = Ledger(self.journal)
             with self.cancel.shielded():

@@ -99,7 +99,7 @@ def batch_of(item: WorkItem) -> Batch:
         messages=tuple(call.message for call in item.calls),
         questions=tuple(call.cell.question for call in item.calls),
         shares_images=item.shares_images,
-        confidences=item.calls[0].cell.confidences,
+        logprobs=item.calls[0].cell.logprobs,
     )
 
 

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_HOW = ("kind", "server", "model", "confidences")
+_HOW = ("kind", "server", "model", "logprobs")
 _REFUSALS = 3  # consecutive failures to learn about a batch that end the run
 
 
@@ -77,10 +77,10 @@ class Ledger:
         """Refuse calls that are pending in batches with other options, with a ValueError."""
         for one in self.with_any(keys):
             if one.how != how:
-                as_said = "with" if one.how["confidences"] else "without"
+                as_said = "with" if one.how["logprobs"] else "without"
                 raise ValueError(
                     f"{len(one.open & keys)} of these calls are on their way in {one}, asked "
-                    f"{as_said} --confidences: run with --batch {one.how['kind']}, and like "
+                    f"{as_said} --logprobs: run with --batch {one.how['kind']}, and like "
                     "this, to collect them first, or name another --journal to ask, and pay, them "
                     "once more"
                 )
@@ -163,7 +163,7 @@ class _BatchRun:
     def _call(self, item: WorkItem) -> ChatCall:
         (call,), cell = item.calls, item.calls[0].cell
         shared = item.shares_images
-        return self.service.call(call.message, cell.question, cell.confidences, shared)
+        return self.service.call(call.message, cell.question, cell.logprobs, shared)
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
         """Yield all answers as batches end; if no more can be had, the last one says why."""
@@ -186,7 +186,7 @@ class _BatchRun:
         """Submit all calls, each once; yield those that cannot be sent."""
         first, service = next(self.pending()).calls[0].cell, self.service
         how: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
-        how |= {"model": first.model, "confidences": first.confidences}
+        how |= {"model": first.model, "logprobs": first.logprobs}
         noted = self.ledger.open
         keys = (item.calls[0].key for item in (self.pending() if noted else ()))
         on_way = {key for key in keys if key in noted}

@@ -170,7 +170,7 @@ class Cell:
     rows: tuple[int, ...]  # asked indices, in the table's order
     left_out: tuple[int, ...]  # rows without a usable image
     settings: Mapping[str, Any] = field(default_factory=dict)  # beside the messages
-    confidences: bool = False  # whether log-probabilities are recorded
+    logprobs: bool = False  # whether log-probabilities are recorded
 
     @property
     def task(self) -> AnyTask:

@@ -42,7 +42,7 @@ class CellBuilder:
         limit: int | None,
         given: Mapping[str, Any] = MappingProxyType({}),
         *,
-        confidences: bool = False,
+        logprobs: bool = False,
     ) -> Cell:
         """Return the cell of a model, with its settings if known, and a question's first usable
         rows.
@@ -61,7 +61,7 @@ class CellBuilder:
             rows=self._rows.setdefault(rows, rows),  # shared by all formats of a table
             left_out=tuple(sorted(left_out)),
             settings=settings_of(question, given),
-            confidences=confidences,
+            logprobs=logprobs,
         )
 
     def _prompts_for(self, question: Question, model: str) -> Prompts:

@@ -74,7 +74,7 @@ def _details(folder: Path | None = None) -> IO[str]:
 
 def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
     """Count rows without an answer, or without the log-probabilities that are wanted."""
-    return sum(not journal.serves(key, logprobs=cell.confidences) for key in keys)
+    return sum(not journal.serves(key, logprobs=cell.logprobs) for key in keys)
 
 
 def in_memory(output: Output, journal: JournalView) -> RunScore:

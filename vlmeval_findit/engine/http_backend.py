@@ -150,7 +150,7 @@ def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple
         # Calls over the same images are neighbours: providers are told to cache those.
         shared = image != "" and image in (before, after)
         before = image
-        said = (call.message, call.cell.question, call.cell.confidences, shared)
+        said = (call.message, call.cell.question, call.cell.logprobs, shared)
         yield image, (call, ChatCall(service.model, service.budget, *said))
 
 

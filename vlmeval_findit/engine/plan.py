@@ -120,13 +120,11 @@ def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
         yield WorkItem(tuple(batch), shares_images=False)
 
 
-def unanswered(
-    journal: JournalView, confidences: bool, again: bool = True
-) -> Callable[[str], bool]:
+def unanswered(journal: JournalView, logprobs: bool, again: bool = True) -> Callable[[str], bool]:
     """Return whether a journal lacks a key's answer; ``again``: failed calls are repeated."""
 
     def is_left(key: str) -> bool:
-        if journal.serves(key, logprobs=confidences):
+        if journal.serves(key, logprobs=logprobs):
             return False
         return again or key in journal or journal.get(key) is None
 

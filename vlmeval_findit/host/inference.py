@@ -25,7 +25,7 @@ from vlmeval.smp import get_logger
 from ..core.command import INTERRUPTED
 from ..core.predictions import check_model_name, write_rows
 from ..core.run_files import RunFiles
-from ..core.settings import wants_confidences
+from ..core.settings import wants_logprobs
 from ..core.vlmevalkit import host_version
 from ..core.work import Answer, ModelClient
 from ..engine.answering import JobSpec, ModelStoppedError, StoppedError, answer
@@ -149,7 +149,7 @@ def prepare_run(
     entry = with_space(entry or entry_of(model), dataset.settings.space)
     found = described(model, entry, dataset.task.question)
     cell = dataset.cell(model, asked_with(entry, found.answering))
-    cell = replace(cell, confidences=wants_confidences())
+    cell = replace(cell, logprobs=wants_logprobs())
     path = work_dir / f"{model}_{dataset.dataset_name}.{prediction_format()}"
     output = prepare_output(path, cell, dataset.settings, found, host_version())
     return HostRun(home, output, entry)
@@ -262,7 +262,7 @@ def _make_calls(run: HostRun, model: HostModel, how: RunOptions, journal: Journa
             outputs=[replace(run.output, cell=cell)],
             backend=backend,
             journal=journal,
-            is_left=unanswered(journal, cell.confidences, how.again),
+            is_left=unanswered(journal, cell.logprobs, how.again),
             sizes=_SIZES,
             watcher=bar,
             answering=lambda one: on_this_machine(run.entry, one.identity.answering),

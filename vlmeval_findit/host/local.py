@@ -94,19 +94,19 @@ class FindItLocalModel(FindItModel):
         return self.generate_batch([message], question_of(dataset).name)[0]
 
     def generate_batch(
-        self, messages: Sequence[HostMessage], dataset: str, *, confidences: bool = False
+        self, messages: Sequence[HostMessage], dataset: str, *, logprobs: bool = False
     ) -> list[RecordedReply]:
         """The replies to messages of one dataset, in their order, worked out together.
 
-        With ``confidences`` they record log-probabilities of their tokens.
+        With ``logprobs`` they record log-probabilities of their tokens.
         """
         asked = [from_host_message(one) for one in messages]
         with self._lock:
             ask = self._runner.answer_batch
-            return _replies(ask(asked, question_of(dataset), confidences=confidences))
+            return _replies(ask(asked, question_of(dataset), logprobs=logprobs))
 
     def generate_variants(
-        self, messages: Sequence[HostMessage], dataset: str, *, confidences: bool = False
+        self, messages: Sequence[HostMessage], dataset: str, *, logprobs: bool = False
     ) -> list[RecordedReply]:
         """The replies to questions over the same images, which are encoded and prefilled once.
 
@@ -115,7 +115,7 @@ class FindItLocalModel(FindItModel):
         asked = [from_host_message(one) for one in messages]
         with self._lock:
             ask = self._runner.answer_variants
-            return _replies(ask(asked, question_of(dataset), confidences=confidences))
+            return _replies(ask(asked, question_of(dataset), logprobs=logprobs))
 
 
 def _replies(answers: Sequence[LocalReply]) -> list[RecordedReply]:

@@ -51,7 +51,7 @@ class GenerateClient:
 
     It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
     over the same images and ``generate_batch`` those of one question; with a parameter
-    ``confidences`` they record log-probabilities.
+    ``logprobs`` they record log-probabilities.
     """
 
     def __init__(self, model: Any) -> None:
@@ -65,7 +65,7 @@ class GenerateClient:
                 # Models that record failures, as ours do, also log them.
                 log.error("%s: a call failed: %s", type(self._model).__name__, answer.error)
         answered = [answer for answer in answers if answer.error is None]
-        if batch.confidences and answered and not self._said_none:
+        if batch.logprobs and answered and not self._said_none:
             self._said_none = not any("logprobs" in answer.record for answer in answered)
             if self._said_none:
                 log.warning(
@@ -78,7 +78,7 @@ class GenerateClient:
         if len(batch.messages) > 1 and (together := self._together(batch)) is not None:
             return together
         return [
-            self._one(message, question, batch.confidences)
+            self._one(message, question, batch.logprobs)
             for message, question in zip(batch.messages, batch.questions, strict=True)
         ]
 
@@ -89,16 +89,16 @@ class GenerateClient:
     def answers_together(self, *, shares_images: bool) -> bool:
         return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
 
-    def _one(self, message: Message, question: Question, confidences: bool) -> Answer:
-        batch = self._way("generate_batch", question, confidences) if confidences else None
-        if batch is not None and "confidences" in batch.keywords:
+    def _one(self, message: Message, question: Question, logprobs: bool) -> Answer:
+        batch = self._way("generate_batch", question, logprobs) if logprobs else None
+        if batch is not None and "logprobs" in batch.keywords:
             return _timed(lambda: batch([to_host_message(message)]), 1)[0]
         said = {"message": to_host_message(message), "dataset": question.name}
         return _timed(lambda: [self._model.generate(**said)], 1)[0]
 
     def _together(self, batch: Batch) -> list[Answer] | None:
         name = "generate_variants" if batch.shares_images else "generate_batch"
-        ask = self._way(name, batch.questions[0], batch.confidences)
+        ask = self._way(name, batch.questions[0], batch.logprobs)
         if ask is None:
             return None
         count = len(batch.messages)
@@ -110,12 +110,12 @@ class GenerateClient:
         log.warning("%d messages at once failed (%s): one at a time", count, answers[0].error)
         return None
 
-    def _way(self, name: str, question: Question, confidences: bool) -> partial[Any] | None:
+    def _way(self, name: str, question: Question, logprobs: bool) -> partial[Any] | None:
         """Return a batch method with its arguments; None if the model has none."""
         method = getattr(self._model, name, None)
         if method is None:
             return None
-        given = {"dataset": question.name, **({"confidences": True} if confidences else {})}
+        given = {"dataset": question.name, **({"logprobs": True} if logprobs else {})}
         taken = inspect.signature(method).parameters
         return partial(method, **{key: value for key, value in given.items() if key in taken})
 

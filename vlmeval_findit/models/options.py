@@ -44,7 +44,7 @@ class ModelOptions:
     timeout: float | None = None
     max_usd: float | None = None
     prices: str | None = None  # IN,OUT
-    confidences: bool = False
+    logprobs: bool = False
     force: bool = False
     skip_missing_images: bool = False
     dry_run: bool = False

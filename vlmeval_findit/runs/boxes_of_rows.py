@@ -23,7 +23,7 @@ class ConfidenceError(ValueError):
         which = f"has a confidence {definition!r}" if definition else "has a confidence"
         return cls(
             f"{predictions}: none of its boxes {which}: that needs the probabilities of the "
-            "tokens of its replies. Ask again with --confidences (--data, search, sweep), of a "
+            "tokens of its replies. Ask again with --logprobs (--data, search, sweep), of a "
             "model that runs here or of a server that gives logprobs"
             + (", in a format that says labels" * (definition == "label"))
         )

@@ -80,7 +80,7 @@ class SweepOptions(Config):
     """Options of a sweep that its file has under the same names."""
 
     limit: Count | None = None  # rows of every table; None: all
-    confidences: YesNo = False  # record log-probabilities of the replies' tokens
+    logprobs: YesNo = False  # record log-probabilities of the replies' tokens
     inference: CallOptions = field(default_factory=CallOptions)
     max_usd: Dollars | None = None
     race: Annotated[Race | None, Checked(_race, before=True)] = None

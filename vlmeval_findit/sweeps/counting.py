@@ -139,7 +139,7 @@ class CallCounter:
             for cell, part in zip(cells, wanted, strict=True):
                 key = cell.key_maker()
                 for at in np.flatnonzero(part).tolist():
-                    part[at] = not self._finished.serves(key(at), logprobs=cell.confidences)
+                    part[at] = not self._finished.serves(key(at), logprobs=cell.logprobs)
         places = np.flatnonzero(left)
         _, first, over, each = np.unique(
             asked["images"][places], return_index=True, return_inverse=True, return_counts=True

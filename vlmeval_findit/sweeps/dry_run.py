@@ -112,7 +112,7 @@ def sweep_groups(
         found = all_questions(sweep, entry.name)
         given = settings[entry.name]
         return tuple(
-            tables.cell(entry.name, one, sweep.limit, given, confidences=sweep.confidences)
+            tables.cell(entry.name, one, sweep.limit, given, logprobs=sweep.logprobs)
             for one in found
         )
 

@@ -89,7 +89,7 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
             done = {one.question for one in results if one.model == entry.name}
             done.update(racing.front if racing else ())
             cells = [
-                tables.cell(entry.name, one, sweep.limit, confidences=sweep.confidences)
+                tables.cell(entry.name, one, sweep.limit, logprobs=sweep.logprobs)
                 for one in questions_in(sweep, entry.name, stage, winner)
                 if one not in done
             ]

@@ -191,8 +191,8 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
     groups = sweep_groups(sweep, settings, {"GPT-5.4": chat_model("GPT-5.4", "openrouter")})
     dry = count(groups)
     assert (dry.counts[0].calls, dry.counts[0].load, dry.missing) == (6, Load(), 1)
-    with_them = sweep_groups(replace(sweep, confidences=True), settings, {})
-    assert [cell.confidences for cell in (*groups[0].cells, *with_them[0].cells)] == [
+    with_them = sweep_groups(replace(sweep, logprobs=True), settings, {})
+    assert [cell.logprobs for cell in (*groups[0].cells, *with_them[0].cells)] == [
         *[False] * 2, *[True] * 2
     ]  # fmt: skip
 

@@ -251,7 +251,7 @@ def test_without_key_credit_or_model_nothing_more_is_asked(
 def test_log_probabilities_of_who_has_them() -> None:
     tokens = [{"token": "[1", "logprob": -0.5, "bytes": [91, 49]}, {"token": "]", "logprob": 0.0}]
     with ChatServer(in_turn(openai_reply("[1]", choice={"logprobs": {"content": tokens}}))) as s:
-        answer = ask(asked_at(OPENAI, s), confidences=True)
+        answer = ask(asked_at(OPENAI, s), logprobs=True)
     assert s.asked[0].body["logprobs"] is True
     found = recorded(answer.extra).token_logprobs
     assert found is not None
@@ -259,21 +259,21 @@ def test_log_probabilities_of_who_has_them() -> None:
     chosen = [{"token": "[1", "logProbability": -0.5, "tokenId": 3}, {"token": "]"}]
     result = {"logprobsResult": {"chosenCandidates": chosen}}
     with ChatServer(in_turn(google_reply("[1]", candidate=result))) as server:
-        answer = ask(asked_at(GOOGLE, server), confidences=True)
+        answer = ask(asked_at(GOOGLE, server), logprobs=True)
     assert server.asked[0].body["generationConfig"]["responseLogprobs"] is True
     assert recorded(answer.extra).token_logprobs == found
 
 
 def test_log_probabilities_of_who_has_none() -> None:
     with ChatServer(in_turn(anthropic_reply("[1]"))) as server:
-        refused = ask(asked_at(ANTHROPIC, server), confidences=True)
+        refused = ask(asked_at(ANTHROPIC, server), logprobs=True)
         assert not server.asked, "It is known before anything is sent."
-    assert "run without --confidences" in (refused.error or "")
+    assert "run without --logprobs" in (refused.error or "")
     assert refused.stop is StopReason.HOPELESS
     no = google_error(400, "Logprobs is not enabled for models/gemini-2.5-flash")
     with ChatServer(in_turn(no)) as server:
-        refused = ask(asked_at(GOOGLE, server), confidences=True)
-    assert "run without --confidences" in (refused.error or "")
+        refused = ask(asked_at(GOOGLE, server), logprobs=True)
+    assert "run without --logprobs" in (refused.error or "")
     assert refused.stop is StopReason.HOPELESS
 
 
@@ -372,8 +372,8 @@ def test_one_that_holds_to_no_format_is_not_asked_for_one(mine: Any) -> None:
     who = mine(lambda *_: reply_of())
     with pytest.raises(ValueError, match="holds no reply to a format"):
         who.model.describe(parse(HELD), [])
-    refused = ask(who, confidences=True)
-    assert "run without --confidences" in (refused.error or "")
+    refused = ask(who, logprobs=True)
+    assert "run without --logprobs" in (refused.error or "")
 
 
 # --- where, and with which key --------------------------------------------------------------------

@@ -168,9 +168,9 @@ def body(content: str, entries: Any, finish_reason: str = "stop") -> bytes:
 
 
 def test_a_reply_is_kept_whatever_its_logprobs_are() -> None:
-    good = read_completion(body("[1]", [entry("[1]")]), confidences=True)
+    good = read_completion(body("[1]", [entry("[1]")]), logprobs=True)
     assert good.token_logprobs == TokenLogprobs((3,), (-0.5,))
-    odd = read_completion(body("[1]", [entry("[2]")]), confidences=True)
+    odd = read_completion(body("[1]", [entry("[2]")]), logprobs=True)
     assert (odd.text, odd.token_logprobs) == ("[1]", None)
     assert odd.no_logprobs
     unasked = read_completion(body("[1]", [entry("[1]")]))
@@ -178,7 +178,7 @@ def test_a_reply_is_kept_whatever_its_logprobs_are() -> None:
 
 
 def test_of_what_was_all_thought_no_token_is_kept() -> None:
-    cut = read_completion(body("so [1", [entry("so [1")], "length"), confidences=True)
+    cut = read_completion(body("so [1", [entry("so [1")], "length"), logprobs=True)
     assert cut.begun_in_thought().token_logprobs == TokenLogprobs((), ())
 
 

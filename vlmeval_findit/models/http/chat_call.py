@@ -33,7 +33,7 @@ class ChatCall:
     budget: Budget
     message: Message
     question: Question
-    confidences: bool = False
+    logprobs: bool = False
     shared: bool = False  # whether other calls have the same images
     request: ChatRequest | None = None
     began: float = 0.0
@@ -58,8 +58,8 @@ class ChatCall:
             request = self.request or await self.made_request(images)
             if self.is_held:
                 await self._check_holding(server, client, request)
-            more = FIELDS if self.confidences else {}
-            found = await self._sent(server, client, {**request.body, **more}, self.confidences)
+            more = FIELDS if self.logprobs else {}
+            found = await self._sent(server, client, {**request.body, **more}, self.logprobs)
         except CallError as error:
             self._pay(error.cost)
             if error.worked_on:
@@ -121,7 +121,7 @@ class ChatCall:
         server: ModelServer,
         client: HttpClient,
         body: Mapping[str, Any],
-        confidences: bool = False,
+        logprobs: bool = False,
     ) -> Completion:
         """Send a body with the token limit in the field that the server takes; return the reply."""
         takes = usual = server.takes
@@ -130,15 +130,15 @@ class ChatCall:
             own = {takes if name == "max_tokens" else name: it for name, it in body.items()}
             try:
                 reply = await server.reply(client, own, self.request.images if self.request else ())
-                found = read_completion(reply, confidences=confidences)
+                found = read_completion(reply, logprobs=logprobs)
             except CallError as error:
                 if takes == usual and is_unknown(takes, error):
                     takes = next(name for name in LIMIT_FIELDS if name != usual)
                     continue
-                if not confidences or not refuses_logprobs(error.status, str(error)):
+                if not logprobs or not refuses_logprobs(error.status, str(error)):
                     raise
                 # All calls would be refused until the flag is removed.
-                message = f"it gives no log-probabilities: run without --confidences ({error})"
+                message = f"it gives no log-probabilities: run without --logprobs ({error})"
                 raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
             server.takes = takes
             return found.priced(self.model.prices)
@@ -191,8 +191,8 @@ class ChatCall:
         if self.is_held:
             named = "response_format|schema|grammar|structured|guided"
             hints["response_format"] = (named, without_schema(self.question))
-        if self.confidences:
-            hints["logprobs"] = ("logprob", "run without --confidences")
+        if self.logprobs:
+            hints["logprobs"] = ("logprob", "run without --logprobs")
         body = self.request.body if self.request else {}
         for name in sorted(body.keys() - _ALWAYS - hints.keys()):
             what = f"with --extra-body '{{\"{name}\": null}}' it is not sent"

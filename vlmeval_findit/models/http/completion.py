@@ -100,7 +100,7 @@ def object_in(body: bytes) -> dict[str, Any]:
     return reply
 
 
-def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = False) -> Completion:
+def read_completion(reply: bytes | Mapping[str, Any], *, logprobs: bool = False) -> Completion:
     """Return the answer in a chat reply of status 200, or raise the CallError that it reports."""
     if isinstance(reply, bytes):
         reply = object_in(reply)
@@ -126,10 +126,10 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
     finish_reason = _name(choice.get("finish_reason"))
     finish_reason = _FINISH.get(finish_reason, finish_reason)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
-    logprobs, no_logprobs = None, ""
-    if confidences:
+    token_logprobs, no_logprobs = None, ""
+    if logprobs:
         try:
-            logprobs = reply_logprobs(choice, content, finish_reason)
+            token_logprobs = reply_logprobs(choice, content, finish_reason)
         except LogprobsError as error:
             no_logprobs = str(error)
     return Completion(
@@ -143,7 +143,7 @@ def read_completion(reply: bytes | Mapping[str, Any], *, confidences: bool = Fal
         cache_discount=_number(usage.get("cache_discount", reply.get("cache_discount"))),
         model={name: value for name, value in who.items() if value},
         id=_name(reply.get("id")),
-        token_logprobs=logprobs,
+        token_logprobs=token_logprobs,
         no_logprobs=no_logprobs,
     )
 

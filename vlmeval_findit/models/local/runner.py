@@ -55,11 +55,11 @@ class GenerationPlan:
     limit: int
     space: dict[str, Any]
     schema: Mapping[str, Any] | None = None
-    confidences: bool = False
+    logprobs: bool = False
 
 
 def plan(
-    row: ModelRow, question: Question, settings: RunSettings, *, confidences: bool = False
+    row: ModelRow, question: Question, settings: RunSettings, *, logprobs: bool = False
 ) -> GenerationPlan:
     """Combine the protocol and the user's settings for a question.
 
@@ -89,7 +89,7 @@ def plan(
         limit=settings.max_new_tokens or question.max_new_tokens,
         space=(said if settings.space is not None else space_within(said, bounds)).as_dict(),
         schema=question.reply_schema,
-        confidences=confidences,
+        logprobs=logprobs,
     )
 
 
@@ -182,10 +182,10 @@ class LocalRunner:
         self._told = told
 
     def answer_batch(
-        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
+        self, messages: Sequence[Message], question: Question, *, logprobs: bool = False
     ) -> list[LocalReply]:
         """Answer messages of one question; what is unreadable or too large is a failed call."""
-        how = plan(self._row, question, self._settings, confidences=confidences)
+        how = plan(self._row, question, self._settings, logprobs=logprobs)
         return in_batches(
             messages,
             length=lambda message: _expected(message, how.bounds),
@@ -196,24 +196,24 @@ class LocalRunner:
         )
 
     def answer_variants(
-        self, messages: Sequence[Message], question: Question, *, confidences: bool = False
+        self, messages: Sequence[Message], question: Question, *, logprobs: bool = False
     ) -> list[LocalReply]:
         """Answer messages that share their images with one prefill, or else as
         :meth:`answer_batch`.
         """
         from .shared_prefix import common_length, continue_variants, covers_images, prefill
 
-        how = plan(self._row, question, self._settings, confidences=confidences)
+        how = plan(self._row, question, self._settings, logprobs=logprobs)
         encoded = self._encode_variants(messages, how)
         shared = common_length([one.ids for one in encoded]) if encoded else 0
         if len(messages) < 2 or not shared or not covers_images(encoded[0], shared):
-            return self.answer_batch(messages, question, confidences=confidences)
+            return self.answer_batch(messages, question, logprobs=logprobs)
         try:
             prefix = prefill(self._loaded, encoded[0], shared)
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            return self.answer_batch(messages, question, confidences=confidences)
+            return self.answer_batch(messages, question, logprobs=logprobs)
         go_on = partial(continue_variants, self._loaded, prefix, how=self._decoding(how))
         return in_batches(
             encoded,
@@ -260,7 +260,7 @@ class LocalRunner:
         from .transformer import Decoding
 
         temperature = self._settings.temperature or 0.0
-        return Decoding(how.limit, how.schema, how.confidences, self._told, temperature)
+        return Decoding(how.limit, how.schema, how.logprobs, self._told, temperature)
 
     def _answered(self, one: Any, new: Any, how: GenerationPlan) -> LocalReply:
         from .transformer import generated_tokens

@@ -110,7 +110,7 @@ class Decoding(NamedTuple):
 
     limit: int  # most new tokens
     schema: Mapping[str, Any] | None = None  # JSON schema to enforce
-    confidences: bool = False  # record log-probabilities
+    logprobs: bool = False  # record log-probabilities
     told: Callable[[], bool] | None = None  # asked after every token whether to cancel
     temperature: float = 0.0  # of sampling from the whole distribution; 0: greedy
 
@@ -141,7 +141,7 @@ def continue_rows(loaded: Loaded, inputs: dict[str, Any], how: Decoding) -> list
     """
     stops = loaded.stops
     prompt = inputs["input_ids"].shape[1]
-    chosen = LogprobRecorder() if how.confidences else None
+    chosen = LogprobRecorder() if how.logprobs else None
     processors: list[Any] = [] if chosen is None else [chosen]
     if how.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))

@@ -27,7 +27,7 @@ class BatchRequest:
     """A batch, noted before it is created."""
 
     name: str  # ours
-    how: Mapping[str, Any]  # kind, server, model, confidences: shared by its calls
+    how: Mapping[str, Any]  # kind, server, model, logprobs: shared by its calls
     at: float  # when it was noted, in seconds since 1970
     keys: frozenset[str]  # of its calls, and ids of its requests
     open: frozenset[str]  # keys without collected results

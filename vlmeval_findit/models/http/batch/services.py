@@ -84,17 +84,15 @@ class BatchService:
         self._timeout = timeout
         self._images = EncodedImages()
 
-    def call(
-        self, message: Message, question: Question, confidences: bool, shared: bool
-    ) -> ChatCall:
-        made = ChatCall(self._model, self.budget, message, question, confidences, shared)
+    def call(self, message: Message, question: Question, logprobs: bool, shared: bool) -> ChatCall:
+        made = ChatCall(self._model, self.budget, message, question, logprobs, shared)
         made.attempts, made.server = 1, self.name
         return made
 
     async def request_line(self, key: str, call: ChatCall) -> tuple[bytes, float | None]:
         """Return the request of a call, and its greatest cost in US dollars (None: unknown)."""
         asked = await call.made_request(self._images)
-        fields = {**asked.body, **(FIELDS if call.confidences else {})}
+        fields = {**asked.body, **(FIELDS if call.logprobs else {})}
         fields[self._endpoint.takes] = fields.pop("max_tokens")
         at_most = call.at_most()
         line = b"".join(pieces(self.line(key, fields), asked.images))
@@ -110,7 +108,7 @@ class BatchService:
         try:
             if result is None:
                 raise CallError(why)
-            found = self.completion(result, call.confidences)
+            found = self.completion(result, call.logprobs)
             call.completion = found.priced(self._model.prices, HALF)
             call.cost = call.completion.cost
         except CallError as error:
@@ -122,12 +120,12 @@ class BatchService:
         return {"custom_id": key, "method": "POST", "url": _URL, "body": dict(body)}
 
     @staticmethod
-    def completion(result: Mapping[str, Any], confidences: bool) -> Completion:
+    def completion(result: Mapping[str, Any], logprobs: bool) -> Completion:
         response = mapping(result.get("response"))
         if response.get("body"):
             status, body = response.get("status_code"), json.dumps(response["body"]).encode()
             if status == 200:
-                return read_completion(body, confidences=confidences)
+                return read_completion(body, logprobs=logprobs)
             if isinstance(status, int):
                 raise error_of(body, status, "", None)
         return _no_completion(result.get("error"))
@@ -236,7 +234,7 @@ class AnthropicBatches(BatchService):
         return {"custom_id": key, "params": messages_request(body)}
 
     @staticmethod
-    def completion(result: Mapping[str, Any], confidences: bool) -> Completion:
+    def completion(result: Mapping[str, Any], logprobs: bool) -> Completion:
         found = mapping(result.get("result"))
         message, error = found.get("message"), found.get("error")
         if found.get("type") == "succeeded" and isinstance(message, dict):
