@@ -230,7 +230,7 @@ def test_what_is_saved_is_accepted(
 @pytest.mark.parametrize(
     ("answers", "why"),
     [
-        ("crop1000/xyxy", "no coordinate space of ours is like this"),
+        ("crop1000/xyxy", "FindIt has no such coordinate space"),
         ("grid1000/xywh", "numbers come as xywh"),
     ],
 )
@@ -253,7 +253,7 @@ def test_files(serve: Serve, tmp_path: Path) -> None:
     assert told["space"] is None
     first = told["sizes"]["rows"][0]
     assert (first["image"], first["boxes"]) == ("224x224", 2)
-    assert [first["said x"], first["said y"]] == pytest.approx([100 / 224] * 2, rel=0.05)
+    assert [first["got x"], first["got y"]] == pytest.approx([100 / 224] * 2, rel=0.05)
     assert [first["declared x"], first["declared y"]] == pytest.approx([1000 / 224] * 2)
     with Image.open(tmp_path / "c/d.png") as picture:
         assert picture.format == "PNG"
@@ -348,6 +348,6 @@ def test_half_of_the_scenes_says_what_it_needs(serve: Serve, capsys: Out) -> Non
     server = serve(lambda asked, number: completion("[]") if not number else right(asked, number))
     assert probe(server, "--space", "grid1000") == 2
     out = " ".join(capsys.readouterr().out.split())
-    assert "--limit 20: a finding needs 20 boxes, so every scene has to give one" in out
+    assert "--limit 20: a result needs 20 boxes, so every scene has to give one" in out
     assert "19 boxes are too few (at least 20): nothing can be said" in out
     assert "--limit 40 asks 20 scenes more" in out

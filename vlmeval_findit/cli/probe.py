@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ..benchmarks import parse
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import SpaceError, space_from
 from ..coords.conventions import SPACES, Convention, row_of
-from ..coords.probe import FEWEST, find_other_format, group_by_size, judge_probe
+from ..coords.probe import FEWEST, ProbeVerdict, find_other_format, group_by_size, judge_probe
 from ..coords.run_check import RunReplies, replies_of_run
 from ..core.command import INTERRUPTED, as_called
 from ..core.files import atomic_write, sha256_of
@@ -32,7 +33,7 @@ from .early_checks import check_amounts
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option
 from .printing import report_spending, write_json
-from .probe_text import OtherFormatResult, Probed, as_dict, needed, print_probe
+from .probe_report import ProbeReport, as_dict, print_probe
 from .sweep import backends_for, budget_for, results_of
 
 _EPILOG = f"""\
@@ -56,8 +57,8 @@ deployment type --refresh.
 CONFIRMED, FAULT, UNDECIDED, FAILED = 0, 1, 2, 3
 """Exit statuses."""
 
-_STAND_IN = "grid1000"
-"""Where nothing is declared: pictures are sent as they are, numbers are taken as they come."""
+_PLACEHOLDER = "grid1000"
+"""The space where nothing is declared: images are sent, and numbers taken, as they are."""
 
 
 @click.command(
@@ -113,8 +114,8 @@ def command(
     check_amounts(options)
     if not FEWEST <= limit <= COUNT:
         raise ValueError(f"--limit {limit}: from {FEWEST} to {COUNT} scenes")
-    wanted = _wanted(_entry(model, config, options), question)
-    sweep = _sweep(wanted, question, limit, work_dir, options)
+    target = _target(_entry(model, config, options), question)
+    sweep = _sweep(target, question, limit, work_dir, options)
     if options.dry_run:
         from .dry_run import of_sweep
 
@@ -124,66 +125,78 @@ def command(
     elif sweep.journal.exists() and not is_quiet():
         print(f"answers of an earlier probe lie in {sweep.journal.parent}: --refresh asks again\n")
     if limit < COUNT:
-        print(needed(limit))
+        spare = limit - FEWEST
+        which = f"all of them but {spare} have" if spare else "every scene has"
+        print(f"--limit {limit}: a result needs {FEWEST} boxes, so {which} to give one\n")
     budget = budget_for(sweep)
     results, status = results_of(sweep, backends_for(sweep, options, budget))
     report_spending(budget)
     if status == INTERRUPTED or not results:
         return status if status == INTERRUPTED else FAILED
-    probed = _probed(results[0].path, wanted)
-    print_probe(probed)
+    report = _report(results[0].path, target)
+    print_probe(report)
+    status = _status(report)
     if plot is not None:
-        _plot(probed, plot)
+        from ..report.probe_plot import draw
+
+        plot.parent.mkdir(parents=True, exist_ok=True)
+        draw(report.run.queries, report.result, report.asked, plot)
+        print(f"plot: {plot}")
     if json_file is not None:
-        write_json(json_file, {**as_dict(probed), "exit_status": _status(probed)})
+        write_json(json_file, {**as_dict(report), "exit_status": status})
     if save is not None:
-        print(_saved(probed, wanted.entry, save))
-    return _status(probed)
+        print(_save(report, target.entry, save))
+    return status
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """Who is probed.
+class _Target:
+    """The model that is probed.
 
-    ``entry`` is the model as it is asked; ``said`` the space that the user declares (None: what the
-    run says of itself, or, where ``is_declared`` is not set, nothing).
+    ``entry`` is the model as it is asked; ``space`` what the user declares (None: the space that
+    the run records or, where ``is_declared`` is False, nothing).
     """
 
     entry: ModelEntry
-    said: Any
+    space: Any
     is_declared: bool
+
+    def declared(self, run: RunReplies) -> Convention | None:
+        """Return the convention that is declared for the answers of a run."""
+        if not self.is_declared:
+            return None
+        if self.space is None:
+            return run.declared
+        return Convention(row_of(space_from(self.space)), run.declared.order)
 
 
 # --- who is asked ---------------------------------------------------------------------------------
 
 
-def _wanted(entry: ModelEntry, question: Question) -> _Wanted:
-    said = settings_from({"space": entry.space}).space
-    if said is not None:
-        space_from(said)
-    row = find_model(entry.like or entry.name)
+def _target(entry: ModelEntry, question: Question) -> _Target:
+    space = settings_from({"space": entry.space}).space
+    if space is not None:
+        space_from(space)
+    name = entry.like or entry.name
     if entry.base_url or entry.provider is not None:
         # How images are sent depends on what is declared, as in every run.
-        declared = said is not None or _row_says(entry, question)
-        return _Wanted(replace(entry, space=said if declared else _STAND_IN), said, declared)
-    if row is None:
-        if said is None:
-            raise ValueError(
-                f"no model {entry.like or entry.name!r} in the model table"
-                f"{nearest(entry.like or entry.name, MODELS)}; one that the table does not have "
-                "needs --like or --space, or --base-url"
-            )
-        return _Wanted(replace(entry, space=said), said, True)
-    # A model of ours records its own space; what is said is held against it afterwards.
-    return _Wanted(replace(entry, space=None), said, True)
-
-
-def _row_says(entry: ModelEntry, question: Question) -> bool:
-    try:
-        server_space(entry.like or entry.name, None)(question)
-    except SpaceError:
-        return False
-    return True
+        is_declared = space is not None
+        if not is_declared:
+            with suppress(SpaceError):
+                server_space(name, None)(question)
+                is_declared = True
+        return _Target(
+            replace(entry, space=space if is_declared else _PLACEHOLDER), space, is_declared
+        )
+    if find_model(name) is not None:
+        # A model of the table records its own space; the declared one is compared afterwards.
+        return _Target(replace(entry, space=None), space, is_declared=True)
+    if space is None:
+        raise ValueError(
+            f"no model {name!r} in the model table{nearest(name, MODELS)}; one that the table does "
+            "not have needs --like or --space, or --base-url"
+        )
+    return _Target(replace(entry, space=space), space, is_declared=True)
 
 
 def _entry(model: str | None, config: Path | None, options: ModelOptions) -> ModelEntry:
@@ -203,14 +216,14 @@ def _entry(model: str | None, config: Path | None, options: ModelOptions) -> Mod
 
 
 def _sweep(
-    wanted: _Wanted, question: Question, limit: int, work_dir: Path, options: ModelOptions
+    target: _Target, question: Question, limit: int, work_dir: Path, options: ModelOptions
 ) -> Sweep:
-    """The probe as a sweep of one cell.
+    """Make the probe a sweep of one cell.
 
-    What makes it another run is part of the folder's name, so that nothing is refused for being
-    another one; scenes that are added share the journal.
+    The folder's name says how the model is asked, so that another deployment never continues an
+    earlier probe; more scenes share the journal.
     """
-    entry, serving = wanted.entry, options.serving()
+    entry, serving = target.entry, options.serving()
     parts = [asdict(replace(entry, headers=None, prices=None, resources={})), options.header]
     parts += [serving.program, serving.arguments] if serving is not None else []
     digest = sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())[:8]
@@ -227,7 +240,7 @@ def _sweep(
 
 
 def _set_aside(folder: Path) -> None:
-    """Give an earlier probe another name: what was paid for is kept."""
+    """Rename the folder of an earlier probe: what was paid for is not deleted."""
     if folder.exists():
         number = 1
         while (aside := folder.with_name(f"{folder.name}.{number}")).exists():
@@ -235,99 +248,73 @@ def _set_aside(folder: Path) -> None:
         folder.rename(aside)
 
 
-# --- what is found --------------------------------------------------------------------------------
+# --- the result -----------------------------------------------------------------------------------
 
 
-def _probed(path: Path, wanted: _Wanted) -> Probed:
-    found = open_predictions(path, Settings())
-    own = found.settings
-    run = replies_of_run(found.model, found.task, found.replies, own, found.identity)
-    question = found.task.question
-    assert isinstance(question, Variant)  # else its answers were no boxes
-    asked = Convention(SPACES[_STAND_IN], run.declared.order)
-    result = judge_probe(run.queries, _declared(wanted, run), asked)
-    other = find_other_format(question, found.replies)
-    instead = None
-    if other is not None and other.question is not None:
-        task = replace(found.task, question=other.question)
-        read_so = replies_of_run(found.model, task, found.replies, own, found.identity)
-        made = judge_probe(read_so.queries, _declared(wanted, read_so), asked)
-        instead = OtherFormatResult(other, read_so, made)
-    elif other is not None:
-        instead = OtherFormatResult(other)
-    return Probed(
-        model=found.model,
-        dataset=found.task.name,
-        path=path,
-        run=run,
-        result=result,
-        sizes=group_by_size(run.queries, result, asked),
-        asked=asked,
-        other_format=instead,
-    )
+def _report(path: Path, target: _Target) -> ProbeReport:
+    predictions = open_predictions(path, Settings())
+
+    def read_as(question: Question) -> RunReplies:
+        task = replace(predictions.task, question=question)
+        replies, settings = predictions.replies, predictions.settings
+        return replies_of_run(predictions.model, task, replies, settings, predictions.identity)
+
+    question = predictions.task.question
+    run = read_as(question)
+    assert isinstance(question, Variant)  # Else its answers were no boxes
+    asked = Convention(SPACES[_PLACEHOLDER], run.declared.order)
+    result = judge_probe(run.queries, target.declared(run), asked)
+    other_format, other = find_other_format(question, predictions.replies), None
+    if other_format is not None and other_format.question is not None:
+        other_run = read_as(other_format.question)
+        other = other_run, judge_probe(other_run.queries, target.declared(other_run), asked)
+    sizes = group_by_size(run.queries, result, asked)
+    model, dataset = predictions.model, predictions.task.name
+    return ProbeReport(model, dataset, path, run, result, sizes, asked, other_format, other)
 
 
-def _declared(wanted: _Wanted, run: RunReplies) -> Convention | None:
-    if not wanted.is_declared:
-        return None
-    if wanted.said is None:
-        return run.declared
-    return Convention(row_of(space_from(wanted.said)), run.declared.order)
-
-
-def _status(probed: Probed) -> int:
-    result = probed.result
-    if result.verdict.is_fault or (result.declared is None and probed.unusable is not None):
+def _status(report: ProbeReport) -> int:
+    result = report.result
+    if result.verdict.is_fault or (result.declared is None and report.unusable is not None):
         return FAULT
-    if probed.failed:
+    if report.counts()["failed"]:
         return FAILED
-    return CONFIRMED if probed.is_named else UNDECIDED
+    is_named = result.verdict in (ProbeVerdict.CONFIRMED, ProbeVerdict.NAMED)
+    return CONFIRMED if is_named else UNDECIDED
 
 
-def _plot(probed: Probed, path: Path) -> None:
-    from ..report.probe_plot import draw
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draw(probed.run.queries, probed.result, probed.asked, path)
-    print(f"plot: {path}")
-
-
-def _saved(probed: Probed, entry: ModelEntry, path: Path) -> str:
-    """Write a sweep's file, where something was named that runs can be scored in.
-
-    Returns:
-        What is said of it: that it is written, or why it is not.
-    """
-    result, space = probed.result, probed.space
+def _save(report: ProbeReport, entry: ModelEntry, path: Path) -> str:
+    """Write a sweep's file, if runs can be scored in what was named; returns what happened."""
+    result, space = report.result, report.space
     if result.named is None or not result.verdict.is_clear:
         return f"{path} is not written: nothing was named"
-    if probed.unusable is not None or space is None:
-        return f"{path} is not written: {probed.unusable}"
-    said = space.as_dict()
+    if report.unusable is not None or space is None:
+        return f"{path} is not written: {report.unusable}"
+    values = space.as_dict()
     model: dict[str, Any] = {
         "name": entry.name,
         "provider": entry.provider,
         "served": entry.served,
         "checkpoint": entry.checkpoint,
         "like": entry.like,
-        "space": said if len(said) > 1 else space.kind,
+        "space": values if len(values) > 1 else space.kind,
         "settings": dict(entry.settings),
         "resources": dict(entry.resources),
     }
-    whole = {
+    sweep = {
         "models": [{key: value for key, value in model.items() if value}],
-        "datasets": [probed.dataset],
+        "datasets": [report.dataset],
     }
-    # An address may hold a key: it is for the command line.
-    where = " --base-url URL" if entry.base_url else ""
+    # An address may hold a key: it belongs to the command line.
+    address = " --base-url URL" if entry.base_url else ""
     head = (
         f"# Named by run_findit.py probe: {result.named.description}.\n"
         "# Name the datasets that you want, then:\n"
-        f"#   python run_findit.py sweep {path.name}{where}\n"
-        f"#   python run_findit.py probe --config {path.name}{where}\n"
+        f"#   python run_findit.py sweep {path.name}{address}\n"
+        f"#   python run_findit.py probe --config {path.name}{address}\n"
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         f.write(as_called(head))
-        yaml.safe_dump(whole, f, sort_keys=False, allow_unicode=True, width=100)
+        yaml.safe_dump(sweep, f, sort_keys=False, allow_unicode=True, width=100)
     return f"saved: {path}"

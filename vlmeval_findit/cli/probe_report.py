@@ -1,0 +1,244 @@
+"""What is printed of a probe: a table by image size, and the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..boxes.records import Reason
+from ..boxes.representation import NO_RECTANGLE
+from ..boxes.spaces import Space
+from ..coords.conventions import Convention, Floats
+from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
+from ..coords.run_check import RunReplies, distortion_as_dict
+from ..core.spelling import visible
+from ..data.probe.scenes import COUNT
+from ..leaderboard.render import to_json
+from ..leaderboard.table import Field, FieldType, Note, Table, Value
+from .coords import folded, scale_and_offset, some
+from .printing import print_folded, print_table
+
+_POOR = 0.5
+"""Below this median IoU a model does not find the shape."""
+
+
+@dataclass(frozen=True)
+class ProbeReport:
+    """A probe: its run at ``path``, and the result of its answers.
+
+    ``asked`` is the convention in which boxes were asked for.  ``other_format`` is the format that
+    replies have instead, and ``other`` the run and the result if they are read in it (None: no
+    format asks for such replies).
+    """
+
+    model: str
+    dataset: str
+    path: Path
+    run: RunReplies
+    result: ProbeResult
+    sizes: Sequence[SizeGroup]
+    asked: Convention
+    other_format: OtherFormat | None = None
+    other: tuple[RunReplies, ProbeResult] | None = None
+
+    @property
+    def space(self) -> Space | None:
+        """The space that runs are to declare; None where scores cannot be computed in it."""
+        named = self.result.named
+        if named is None:
+            return None
+        # With nothing declared images were sent as they are, so pixels are those of the original.
+        return Space("pixels") if named.space.name == "original" else named.space.space
+
+    @property
+    def unusable(self) -> str | None:
+        """Why no run can be scored in the named convention; None where it can."""
+        named = self.result.named
+        if named is None or not self.result.verdict.is_clear:
+            return None
+        if named.order.name != self.asked.order.name:
+            return f"numbers come as {named.order.name}, and {self.asked.order.name} was asked for"
+        if self.space is None:
+            return "FindIt has no such coordinate space: mend the deployment"
+        return None
+
+    def counts(self) -> dict[str, int]:
+        """Count answers with boxes, without, not readable ones, and failed calls."""
+        kinds = Counter(map(_kind, self.run.matched))
+        return {kind: kinds[kind] for kind in ("boxes", "no box", "not readable", "failed")}
+
+
+def _kind(reply: Any) -> str:
+    parsed = reply.reading
+    if reply.reply.failed:
+        return "failed"
+    if any(tuple(box) != NO_RECTANGLE for box in parsed.boxes):
+        return "boxes"
+    return "no box" if parsed.boxes or parsed.reason in (None, Reason.NO_BOX) else "not readable"
+
+
+# --- the terminal ---------------------------------------------------------------------------------
+
+
+def print_probe(report: ProbeReport) -> None:
+    """Print the report of a probe, in lines of at most 80 characters."""
+    head = [f"{visible(report.model)}, asked {report.dataset}", *_counts(report)]
+    table = sizes_table(report)
+    print("\n".join(folded(head)) + "\n")
+    print_table(table, "--json FILE")
+    for note in table.notes:
+        print_folded(note.text)
+    lines = [_verdict(report), *_details(report), *_advice(report)]
+    print("\n" + "\n".join(folded(lines)))
+
+
+def _counts(report: ProbeReport) -> Iterator[str]:
+    counts, matched = report.counts(), report.run.matched
+    yield (
+        f"{len(matched)} scenes: {counts['boxes']} answered with boxes, {counts['no box']} without "
+        f"a box, {counts['not readable']} not readable, {counts['failed']} calls failed"
+    )
+    unread = (reply.reading.reason for reply in matched if _kind(reply) == "not readable")
+    for reason, count in Counter(reason.value for reason in unread if reason).most_common():
+        yield f"  not readable: {count} {reason}"
+    failed = (reply.reply for reply in matched if reply.reply.failed)
+    errors = Counter(str(call.recorded.call.get("error") or call.text)[:200] for call in failed)
+    for error, count in errors.most_common(3):
+        yield f"  failed: {count} {visible(error)}"
+
+
+def sizes_table(report: ProbeReport) -> Table:
+    """Make one row an image size: number / true pixel by convention, and the IoU."""
+    result = report.result
+    columns: dict[str, Callable[[SizeGroup], Floats | None]] = {"got": lambda size: size.ratio}
+    if result.declared is not None:
+        columns["declared"] = lambda size: size.declared
+    if result.named is not None and result.named != result.declared:
+        columns["named"] = lambda size: size.named
+    rows: list[list[Value]] = []
+    for size in report.sizes:
+        pairs = [(None, None) if (pair := of(size)) is None else pair for of in columns.values()]
+        numbers = [_number(value) for value in (*(x for pair in pairs for x in pair), size.iou)]
+        rows.append([f"{size.width}x{size.height}", size.boxes, *numbers])
+    fields = [
+        Field("image"),
+        Field("boxes", FieldType.COUNT),
+        *(Field(f"{name} {axis}", FieldType.RATIO) for name in columns for axis in "xy"),
+        Field("IoU", FieldType.PROBABILITY),
+    ]
+    return Table("Sizes", fields, rows, [Note("", ["x, y: number / true pixel; medians"])])
+
+
+def _number(value: float | None) -> float | None:
+    """Return a number; None where there were no boxes."""
+    return None if value is None or np.isnan(value) else float(value)
+
+
+def _verdict(report: ProbeReport) -> str:
+    result = report.result
+    verdict, named, diagnosis = result.verdict, result.named, result.diagnosis
+    declared = "nothing was declared"
+    if result.declared is not None:
+        declared = f"declared {result.declared.description}"
+    if verdict is ProbeVerdict.CONFIRMED:
+        return f"{declared}: confirmed"
+    fit = diagnosis.fit
+    if verdict is ProbeVerdict.NOTHING or fit is None or named is None:
+        why = "the boxes do not follow the objects in any convention"
+        if diagnosis.boxes < FEWEST:
+            why = f"{diagnosis.boxes} boxes are too few (at least {FEWEST})"
+        return f"{declared}; {why}: nothing can be said"
+    second, rivals = fit.second, some(fit.rivals)
+    sentences: Mapping[ProbeVerdict, str] = {
+        ProbeVerdict.NAMED: "{named}",
+        ProbeVerdict.OTHER: "{named} ({agree} of {answered} agree): ANOTHER CONVENTION",
+        ProbeVerdict.MIXED: "{named}, but about {share:.0f} % are {second}: TWO CONVENTIONS",
+        ProbeVerdict.DRIFT: "{named}, but SCALED OR MOVED",
+        ProbeVerdict.UNLISTED: "nearest to {named}, but SCALED OR MOVED: no convention known",
+        ProbeVerdict.UNDECIDED: f"most like {{named}}{f'; not excluded: {rivals}' * bool(rivals)}: "
+        "undecided",
+    }
+    text = sentences[verdict].format(
+        named=named.description,
+        agree=fit.agree,
+        answered=diagnosis.answered,
+        share=100 * second.share,
+        second=second.convention.description,
+    )
+    return f"{declared}; the answers are {text}"
+
+
+def _details(report: ProbeReport) -> Iterator[str]:
+    result, fit = report.result, report.result.diagnosis.fit
+    if fit is None or result.named is None or result.nearest is None or result.distortion is None:
+        return
+    yield f"fitted in {result.nearest.name}: {scale_and_offset(result.distortion)}"
+    alike = [name for name in fit.alike if name != result.named.name]
+    if alike and result.verdict.is_clear:
+        yield f"not to be told from {result.named.name} on these scenes: {some(alike)}"
+    if result.verdict is ProbeVerdict.OTHER:
+        yield f"{fit.llr:.0f} nats ahead of what is declared"
+    poor = [f"{size.width}x{size.height}" for size in report.sizes if size.iou < _POOR]
+    if poor and result.verdict.is_clear:
+        yield f"hardly found on {', '.join(poor)}: there the model errs, and not the convention"
+    if report.unusable is not None:
+        yield f"no run can be scored like this: {report.unusable}"
+
+
+def _advice(report: ProbeReport) -> Iterator[str]:
+    """Say what else could be asked, where replies had another format or were too few."""
+    scenes, other = len(report.run.matched), report.other_format
+    if other is not None:
+        share = f"{other.count} of {scenes} replies"
+        if other.question is None:
+            key = visible(other.key)
+            yield f"{share} have their boxes under '{key:.60}', which no format asks for"
+        else:
+            name = other.question.name.partition("_Probe_")[2]
+            yield f"{share} are as {name} asks for them: ask so, with --format {name}"
+    if report.other is not None:
+        run, result = report.other
+        yield f"read so: {_verdict(replace(report, run=run, result=result))}"
+    if report.result.diagnosis.boxes < FEWEST and scenes < COUNT:
+        yield f"--limit {COUNT} asks {COUNT - scenes} scenes more, and these are not asked again"
+
+
+# --- a file ---------------------------------------------------------------------------------------
+
+
+def as_dict(report: ProbeReport) -> dict[str, Any]:
+    """Return everything, for ``--json``."""
+    result, fit, other = report.result, report.result.diagnosis.fit, report.other_format
+    return {
+        "model": report.model,
+        "dataset": report.dataset,
+        "run": str(report.path),
+        "verdict": result.verdict.value,
+        "declared": result.declared and result.declared.name,
+        "named": result.named and result.named.name,
+        "description": result.named and result.named.description,
+        "space": None if report.unusable or not report.space else report.space.as_dict(),
+        "unusable": report.unusable,
+        "answers": report.counts(),
+        "other_format": other
+        and {
+            "replies": other.count,
+            "asked_for_by": other.question and other.question.name,
+            "key": other.key or None,
+        },
+        "sizes": to_json(sizes_table(report)),
+        "fit": fit
+        and {
+            "nats_ahead_of_declared": round(fit.llr, 2),
+            "alike": list(fit.alike),
+            "rivals": list(fit.rivals),
+            "drift": round(fit.unlisted.gain, 2),
+            "fitted_in": result.nearest and result.nearest.name,
+            "distortion": result.distortion and distortion_as_dict(result.distortion),
+        },
+    }
