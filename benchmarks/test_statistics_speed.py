@@ -13,8 +13,8 @@ from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import figure_intervals
 from vlmeval_findit.leaderboard.board import make_board
-from vlmeval_findit.runs.intervals import intervals
 from vlmeval_findit.runs.provenance import Provenance
+from vlmeval_findit.runs.run_statistics import intervals
 from vlmeval_findit.runs.scored_run import Run
 
 QUERIES = 1000

@@ -18,7 +18,7 @@ from training.architecture import COORDINATE_STEP
 from training.saving import CHECKPOINT
 from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
 from vlmeval_findit.core.files import atomic_write
-from vlmeval_findit.runs.intervals import intervals
+from vlmeval_findit.runs.run_statistics import intervals
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
 CURVE = "curve.jsonl"

@@ -30,7 +30,7 @@ from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.identity import IdentityError
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
-from vlmeval_findit.runs.intervals import intervals
+from vlmeval_findit.runs.run_statistics import intervals
 
 __all__ = ["world"]
 

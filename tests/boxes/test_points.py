@@ -50,7 +50,7 @@ from vlmeval_findit.publish.fiftyone import to_fiftyone
 from vlmeval_findit.publish.targets import NotExportableError
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.best_format import rule
-from vlmeval_findit.runs.coco_boxes import collect
+from vlmeval_findit.runs.coco_boxes import CocoBoxes
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.scored_run import load_runs
 from vlmeval_findit.sweeps.config import parse_sweep, questions_in
@@ -641,7 +641,7 @@ def test_what_is_of_boxes_alone_says_so(world: World) -> None:
     path = world.predict("Good", POINT, speaking(POINT, 0.9))
     scored = score_file(path)
     with pytest.raises(NotBoxesError, match=r"point_text: its answers are no boxes for COCO"):
-        collect(scored)
+        CocoBoxes(scored.task, scored.rows)
     with pytest.raises(NotBoxesError, match="its answers are no boxes"):
         replies_of_run("Good", load_task(POINT), [], None, None)  # type: ignore[arg-type]
     assert scored.coords_doubt is None

@@ -10,7 +10,7 @@ import pytest
 from scored_runs import World, failing, query, speaking, world
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.runs.comparison import compare
+from vlmeval_findit.runs.run_statistics import compare
 
 __all__ = ["world"]
 

@@ -35,10 +35,10 @@ from vlmeval_findit.core.identity import Answering, read_identity, write_identit
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.run_files import OTHER_SPACE, RunFiles
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.runs.new_identity import run_identity
 from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.run_identity import run_identity
 from vlmeval_findit.runs.score import score_file, score_rows
+from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import load_run
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"

@@ -52,7 +52,7 @@ from vlmeval_findit.core.identity import (
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.models import model_row
 from vlmeval_findit.models.model_table import MODELS, find_model
-from vlmeval_findit.runs.plugins import plugin_tables
+from vlmeval_findit.runs.run_identity import plugin_tables
 
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 (MINE,) = re.findall(r"`mine\.py`:\n\n```python\n(.*?)^```", PAGE, re.M | re.S)

@@ -20,8 +20,8 @@ from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.predictions import PredictionError, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
 from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_rows
+from vlmeval_findit.runs.score_files import write_score
 
 ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} for i in range(50)]
 

@@ -32,7 +32,7 @@ from vlmeval_findit.core.scored_row import (
 )
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.leaderboard.board_files import board_folder, write_board
-from vlmeval_findit.runs.details import line_of, row_of
+from vlmeval_findit.runs.score_files import details_line, read_details_line
 from vlmeval_findit.runs.scored_run import RowData, Run, RunError, load_run, load_runs
 
 __all__ = ["letters", "world"]
@@ -137,7 +137,11 @@ def test_the_classes_of_one_image_have_a_mean() -> None:
     assert totals(rows)["iou"] == 6
     assert totals(rows)["answered"] == 12
     assert mean_iou.value(totals(rows)) == pytest.approx((50 + 25) / 2)
-    for held in (rows, table_of(rows, rows), [row_of(line_of(row)) for row in rows]):
+    for held in (
+        rows,
+        table_of(rows, rows),
+        [read_details_line(details_line(row)) for row in rows],
+    ):
         found = evidence_of((mean_iou,), clustered(held, "x"))
         assert found.figure("mIoU") == pytest.approx(37.5)
         assert found.influence.any()

@@ -27,7 +27,7 @@ from vlmeval_findit.data.custom.build import build
 from vlmeval_findit.data.custom.jsonl import read_jsonl
 from vlmeval_findit.data.samples import AnnotationError
 from vlmeval_findit.models.model_table import find_model
-from vlmeval_findit.runs.new_identity import run_identity
+from vlmeval_findit.runs.run_identity import run_identity
 
 MODEL = "Qwen3-VL"
 

@@ -37,8 +37,7 @@ from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_
 from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table
 from vlmeval_findit.leaderboard.notes import NOTE, failure_lines, format_note
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.comparison import compare
-from vlmeval_findit.runs.intervals import evidence
+from vlmeval_findit.runs.run_statistics import compare, evidence
 from vlmeval_findit.runs.scored_run import RowData, Run, load_runs
 
 __all__ = ["board", "many", "runs", "world"]

@@ -24,14 +24,13 @@ from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.error_tables import errors_table
-from vlmeval_findit.runs.intervals import StatisticsError
 from vlmeval_findit.runs.run_errors import (
-    NoErrorsError,
-    compare,
+    compare_errors,
     error_types_of,
     errors_by_slice,
     errors_of,
 )
+from vlmeval_findit.runs.run_statistics import StatisticsError
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["letters", "world"]
@@ -148,12 +147,12 @@ def test_nothing_to_find_and_nothing_said(world: World, capsys) -> None:
 def test_a_run_of_before(world: World) -> None:
     run = world.run("Model", NAME, ODD)
     before = without_events(run)
-    with pytest.raises(NoErrorsError, match=f"{run.path}: .*{AGAIN} {run.path}"):
+    with pytest.raises(StatisticsError, match=f"{run.path}: .*{AGAIN} {run.path}"):
         errors_of(before)
     for pair in ((run, before), (before, run)):
-        with pytest.raises(NoErrorsError, match=AGAIN):
-            compare(*pair)
-    with pytest.raises(NoErrorsError, match=AGAIN):
+        with pytest.raises(StatisticsError, match=AGAIN):
+            compare_errors(*pair)
+    with pytest.raises(StatisticsError, match=AGAIN):
         errors_by_slice(before, "size")
 
 
@@ -238,7 +237,7 @@ def test_too_few_pictures_have_no_interval(world: World) -> None:
     run = world.run("Model", NAME, ODD)
     assert {loss.interval for loss in errors_of(run)} == {None}
     other = world.run("Other", NAME, speaking(NAME, 0.5))
-    assert {(d.p_value, d.interval) for d in compare(run, other).values()} == {(None, None)}
+    assert {(d.p_value, d.interval) for d in compare_errors(run, other).values()} == {(None, None)}
 
 
 def test_intervals_hold_what_other_pictures_would_give(world: World) -> None:
@@ -272,9 +271,9 @@ def test_intervals_hold_what_other_pictures_would_give(world: World) -> None:
 def test_two_runs_cause_by_cause(world: World) -> None:
     one = world.run("One", NAME, speaking(NAME, 0.9, 12.0))
     other = world.run("Other", TEXT, failing)
-    found = compare(one, other)
+    found = compare_errors(one, other)
     assert sum(d.value for d in found.values()) == pytest.approx(lacks(one) - lacks(other))
-    back = compare(other, one)
+    back = compare_errors(other, one)
     assert {key: -d.value for key, d in back.items()} == pytest.approx(
         {key: d.value for key, d in found.items()}
     )
@@ -286,20 +285,20 @@ def test_two_runs_cause_by_cause(world: World) -> None:
 
 def test_a_run_does_not_differ_from_itself(world: World) -> None:
     one = world.run("One", NAME, ODD)
-    assert {(d.value, d.p_value) for d in compare(one, one).values()} == {(0.0, 1.0)}
+    assert {(d.value, d.p_value) for d in compare_errors(one, one).values()} == {(0.0, 1.0)}
 
 
 def test_what_cannot_be_compared(letters: World) -> None:
     one = letters.run("One", NAME, ODD)
     short = letters.run("Short", NAME, ODD, rows=8)
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
-        compare(one, short)
+        compare_errors(one, short)
     # The same rows of the same pictures, but other objects.
     letters.table("Pascal", [query(i, f"{i}.jpg") for i in range(5)])
     single, many = letters.run("One", NAME, ODD), letters.run("One", MANY, ODD)
     for other in (one, many, letters.run("One", "Letters_Zoo_plain", guessing(0.5))):
         with pytest.raises(StatisticsError, match="only runs of one question over one table"):
-            compare(single, other)
+            compare_errors(single, other)
 
 
 # --- parts ----------------------------------------------------------------------------------------

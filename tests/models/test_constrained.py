@@ -40,7 +40,7 @@ from vlmeval_findit.models.local import runner
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import describe, load_local, plan
 from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.runs.twins import constrained_twin, syntax
+from vlmeval_findit.runs.run_statistics import constrained_twin, syntax_cost
 
 __all__ = ["world"]
 
@@ -271,7 +271,7 @@ def test_the_anatomy_tells_syntax_from_sight(
     world.run("Other", f"{SOME}_constrained", speaking(SOME, 0.1))
     assert constrained_twin(free, [free, held]) is held
     assert constrained_twin(held, [free, held]) is None
-    found = syntax(free, held)
+    found = syntax_cost(free, held)
     score = free.benchmark.errors.score
     assert found.gain.value == pytest.approx(found.held - (score.value(free.sums) or 0))
     assert found.gain.value > 10

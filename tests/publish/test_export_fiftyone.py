@@ -20,7 +20,7 @@ from vlmeval_findit.boxes.confidences import DEFAULT
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.publish.fiftyone import _name
-from vlmeval_findit.runs.details import line_of
+from vlmeval_findit.runs.score_files import details_line
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["runs", "world"]
@@ -96,7 +96,7 @@ def test_confidences_and_slices_where_they_are_known(world: World) -> None:
         )
         for row in run.rows
     ]
-    RunFiles(run.path).details.write_text("".join(map(line_of, rows)))
+    RunFiles(run.path).details.write_text("".join(map(details_line, rows)))
     made = boxes_of(samples_of(export(world)), "Sure_Pascal_xyxy_json")
     assert {(one["confidence"], *one["tags"]) for one in made} == {
         (0.9, "size=small"),

@@ -20,7 +20,7 @@ from vlmeval_findit.report.differences import opening_pair, pair_values
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.report.pairs import PairError, Side, first_pairs, pair_runs, sides_of
 from vlmeval_findit.report.transcripts import gather
-from vlmeval_findit.runs import comparison, run_errors
+from vlmeval_findit.runs import run_errors, run_statistics
 from vlmeval_findit.runs.scored_run import load_runs
 
 __all__ = ["letters", "world"]
@@ -59,7 +59,7 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     assert len(data["pairs"]) == 4
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
-        found = comparison.compare(left, right)
+        found = run_statistics.compare(left, right)
         assert [one[0] for one in pair["figures"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
         for name, one, other, value, low, high, p in pair["figures"]:
             assert [one, other] == pytest.approx(
@@ -72,7 +72,9 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
                 assert [low, high] == pytest.approx([bounds.low, bounds.high], abs=1e-4)
             assert p == found[name].p_value
         error_types = {one.key: one.name for one in left.benchmark.errors.error_types}
-        lost = {error_types[key]: one for key, one in run_errors.compare(left, right).items()}
+        lost = {
+            error_types[key]: one for key, one in run_errors.compare_errors(left, right).items()
+        }
         assert {one[0]: one[6] for one in pair["losses"]} == {
             name: one.corrected for name, one in lost.items()
         }

@@ -31,17 +31,18 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.leaderboard.render import to_terminal
 from vlmeval_findit.leaderboard.run_tables import calibration_table, legend, ranking_table
 from vlmeval_findit.runs.average_precision import Evaluator
-from vlmeval_findit.runs.boxes_of_rows import ConfidenceError, RowBoxes, boxes_of_rows
+from vlmeval_findit.runs.box_confidences import ConfidenceError, RowBoxes, boxes_of_rows
 from vlmeval_findit.runs.calibration import (
+    CalibrationResult,
     best_threshold,
     calibration_error,
-    curve,
+    f1_curve,
+    measure_calibration,
     reliability,
 )
-from vlmeval_findit.runs.coco_boxes import CocoBoxes, collect
-from vlmeval_findit.runs.confidences import ORDERS, RankingResult, judge
-from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.coco_boxes import CocoBoxes
 from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import load_run
 
 pytest.importorskip("pycocotools")
@@ -93,11 +94,16 @@ def write_run(
 GRID = Settings(space="grid1000")
 
 
-def judged(path: Path) -> RankingResult:
-    return judge(score_file(path, GRID), path)
+def judged(path: Path) -> CalibrationResult:
+    return measure_calibration(score_file(path, GRID), path)
 
 
-def by_name(run: RankingResult) -> dict[str, Any]:
+def coco_boxes(path: Path) -> CocoBoxes:
+    run = score_file(path, GRID)
+    return CocoBoxes(run.task, run.rows)
+
+
+def by_name(run: CalibrationResult) -> dict[str, Any]:
     return {one.definition: one for one in run.by_definition}
 
 
@@ -196,13 +202,12 @@ def test_average_precision_worked_by_hand(world: World) -> None:
     world.table("Pascal", [one_object(0, "a.jpg", CAT, DOG), one_object(1, "b.jpg")])
     said: list[list[Sure]] = [[(NOWHERE, "", 0.5), (CAT, "", 0.9), (DOG, "", 0.4)], []]
     run = judged(write_run(world, NAME, lambda one: said[one.index]))
-    mean = by_name(run)["mean"].ranked
+    mean = by_name(run)["mean"].ranking
     assert mean.ap50.value == pytest.approx(100 * (34 + 33 * 2 / 3) / 101)
     assert mean.ap.value == pytest.approx(mean.ap50.value), "boxes fit exactly"
     assert run.as_output.ap50.value == pytest.approx(100 * 67 * 2 / 3 / 101)
     assert mean.ap50.gain == pytest.approx(mean.ap50.value - run.as_output.ap50.value)
     assert mean.ap50.interval is None, "two pictures have no interval"
-    assert run.at_random.ap50[1] < run.at_random.ap50[0] < run.at_random.ap50[2]
 
 
 def test_as_output_the_first_boxes_of_all_replies_come_first(world: World) -> None:
@@ -211,7 +216,7 @@ def test_as_output_the_first_boxes_of_all_replies_come_first(world: World) -> No
     said: list[list[Sure]] = [[(CAT, "", 0.5), (NOWHERE, "", 0.5)], [(CAT, "", 0.5)]]
     run = judged(write_run(world, NAME, lambda one: said[one.index]))
     assert run.as_output.ap50.value == pytest.approx(100)
-    assert by_name(run)["mean"].ranked.ap50.value == pytest.approx(100 * (51 + 50 * 2 / 3) / 101)
+    assert by_name(run)["mean"].ranking.ap50.value == pytest.approx(100 * (51 + 50 * 2 / 3) / 101)
 
 
 def noisy(generator: np.random.Generator, sure: Callable[[bool], float]) -> Callable[..., Any]:
@@ -239,7 +244,7 @@ def many(world: World, pictures: int = 30) -> None:
 
 @pytest.mark.parametrize("name", [NAME, LABELS])
 def test_ranks_that_matter(world: World, name: str) -> None:
-    """Confidences that know raise it, inverted ones lower it, and random orders lie between."""
+    """Confidences that know raise it, inverted ones lower it, the output's order lies between."""
     many(world)
     right = judged(
         write_run(world, name, noisy(np.random.default_rng(1), lambda hit: 0.9 if hit else 0.2))
@@ -247,15 +252,12 @@ def test_ranks_that_matter(world: World, name: str) -> None:
     wrong = judged(
         write_run(world, name, noisy(np.random.default_rng(1), lambda hit: 0.2 if hit else 0.9))
     )
-    best, worst = by_name(right)["mean"].ranked, by_name(wrong)["mean"].ranked
+    best, worst = by_name(right)["mean"].ranking, by_name(wrong)["mean"].ranking
     for of in ("ap", "ap50"):
-        least, most = getattr(right.at_random, of)[1:]
-        gain = getattr(best, of).gain_interval
-        assert getattr(worst, of).value < least < most < getattr(best, of).value
-        assert gain.low > 0
+        assert getattr(worst, of).value < getattr(right.as_output, of).value
+        assert getattr(best, of).gain_interval.low > 0
         assert getattr(worst, of).gain_interval.high < 0
         assert getattr(right.as_output, of) == getattr(wrong.as_output, of)
-    assert right.at_random == wrong.at_random, "an order knows nothing of confidences"
 
 
 @pytest.mark.parametrize("name", [LABELS, "FindIt_RefCOCO_xyxy_json"])
@@ -267,7 +269,7 @@ def test_it_is_what_pycocotools_says(world: World, name: str) -> None:
     path = write_run(
         world, name, noisy(generator, lambda hit: float(generator.choice([0.3, 0.5, 0.7])))
     )
-    found = collect(score_file(path, GRID))
+    found = coco_boxes(path)
     evaluator = Evaluator(found)
     for scores in (
         [1.0] * len(found.results),
@@ -297,7 +299,7 @@ def test_weights_are_pictures_that_come_again(world: World) -> None:
                 for at, (box, label, _) in enumerate(said[one.index])
             ],
         )
-        found = collect(score_file(path, GRID))
+        found = coco_boxes(path)
         return Evaluator(found), [one.confidence("mean") or 0 for one in found.origins]
 
     once, scores = evaluator(range(6))
@@ -326,7 +328,7 @@ def test_queries_of_one_picture_are_one_witness(world: World) -> None:
                 ],
             )
         )
-        interval = by_name(run)["mean"].ranked.ap.interval
+        interval = by_name(run)["mean"].ranking.ap.interval
         return float(interval.high - interval.low)
 
     assert width(10) > 1.4 * width(40)
@@ -344,7 +346,7 @@ def test_boxes_without_a_confidence_come_last_and_are_counted(world: World) -> N
     path.write_text(json.dumps(rows))
     one = by_name(judged(path))["mean"]
     assert one.unsure == 1
-    assert one.ranked.ap50.value == pytest.approx(100 * 67 / 101)
+    assert one.ranking.ap50.value == pytest.approx(100 * 67 / 101)
     assert sum(bin_.boxes for bin_ in one.bins) == 2
     assert one.threshold.value == pytest.approx(0.8, abs=1e-3), "without the last one"
     assert (one.threshold.f1, one.threshold.without) == pytest.approx((80.0, 200 / 3))
@@ -356,7 +358,7 @@ def test_a_failed_call_has_no_part(world: World) -> None:
     many(world, 6)
     answer = noisy(np.random.default_rng(1), lambda hit: 0.5)
     run = judged(write_run(world, NAME, lambda one: answer(one) if one.index else None))
-    assert (run.queries, run.pictures, run.boxes) == (5, 5, 10)
+    assert (run.queries, run.images, run.boxes) == (5, 5, 10)
 
 
 def test_a_run_without_them_is_refused(
@@ -402,9 +404,10 @@ def test_a_damaged_row_is_named(said: object) -> None:
         boxes_of_rows([row], "mean")
 
 
-def test_nothing_to_find_is_said() -> None:
+def test_nothing_to_find_is_said(world: World) -> None:
+    many(world, 1)
     with pytest.raises(ConfidenceError, match="nothing is to be found"):
-        Evaluator(CocoBoxes({}, {}))
+        Evaluator(CocoBoxes(load_task(NAME), []))
 
 
 # --- calibration ----------------------------------------------------------------------------------
@@ -440,7 +443,7 @@ def test_calibration_worked_by_hand() -> None:
 
 
 def test_f1_by_threshold_is_that_of_the_boxes_kept() -> None:
-    found = curve(HAND)
+    found = f1_curve(HAND)
     assert all(a < b for a, b in pairwise(found.thresholds))
     for at, threshold in enumerate(found.thresholds):
         kept = np.nan_to_num(HAND.confidence) >= threshold
@@ -454,7 +457,7 @@ def test_f1_by_threshold_is_that_of_the_boxes_kept() -> None:
     # 3 of 3 and 4 of 5 are kept at 0.91 and 0.55: 6/9 and 8/11.
     assert (best.value, best.f1) == (0.55, pytest.approx(800 / 11))
     assert best.without == pytest.approx(100 * 10 / 14)
-    assert curve(boxes((0.5, True, 0), objects=(0,))).recall == (0.0,)
+    assert f1_curve(boxes((0.5, True, 0), objects=(0,))).recall == (0.0,)
 
 
 def test_of_equally_good_thresholds_the_lowest_is_best() -> None:
@@ -497,10 +500,10 @@ def test_the_best_threshold_is_best_where_it_was_chosen() -> None:
     assert good.interval is not None
     assert good.interval.high - good.interval.low < 0.1
     none = boxes((0.5, True, 0), objects=(1, 1, 1))
-    none = RowBoxes(none.confidence[:0], none.hit[:0], none.picture[:0], none.objects)
+    none = RowBoxes(none.confidence[:0], none.hit[:0], none.image[:0], none.objects)
     assert best_threshold(none, drawn[:, :3]) is None
     assert reliability(none) == []
-    assert curve(none).f1 == ()
+    assert f1_curve(none).f1 == ()
 
 
 # --- where it shows -------------------------------------------------------------------------------
@@ -528,7 +531,6 @@ def test_the_table_says_all_in_80_columns(run: Path) -> None:
     for name in DEFINITIONS:
         assert f"by {name}" in told
         assert f"{name}: {DEFINITIONS[name].means}" in told
-    assert f"of {ORDERS} orders" in told
     assert "elsewhere" in told
 
 
@@ -542,7 +544,7 @@ def test_the_command_writes_figures_and_a_picture(
     assert [one["definition"] for one in told["by_definition"]] == list(DEFINITIONS)
     assert told["by_definition"][0]["curve"][0] == sorted(told["by_definition"][0]["curve"][0])
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "60 boxes in 30 replies about 30 pictures" in capsys.readouterr().out
+    assert "60 boxes in 30 replies about 30 images" in capsys.readouterr().out
     first = figures.read_text()
     assert main(given) == 0
     assert figures.read_text() == first, "nothing is drawn otherwise the second time"

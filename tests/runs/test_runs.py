@@ -8,8 +8,8 @@ from scored_runs import World, failing, saying, speaking, world
 
 from vlmeval_findit.boxes.records import Reason
 from vlmeval_findit.core.settings import Settings
-from vlmeval_findit.runs.results import write_score
 from vlmeval_findit.runs.score import score_file
+from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import RunError, load_run, load_runs
 
 __all__ = ["world"]

@@ -22,9 +22,9 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
-from vlmeval_findit.leaderboard.error_tables import rejection_table, salvaged_table
+from vlmeval_findit.leaderboard.error_tables import lenient_table, rejection_table
 from vlmeval_findit.leaderboard.table import text_of
-from vlmeval_findit.runs.salvage import Taken, steps_of, taken
+from vlmeval_findit.runs.lenient_gain import LenientGain, gain_by_repair, lenient_gain
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["world"]
@@ -98,15 +98,15 @@ def test_details_say_which_steps_and_which_objects(world: World) -> None:
 
 def test_steps_are_counted_by_name(world: World) -> None:
     run = answered(world, [*REPLIES, f"[{{'bbox': {FIRST}}}"])
-    assert steps_of(run.rows) == {
-        "cut off": Taken(2, 2, 2),
-        "quotes and words of Python": Taken(2, 3, 3),
-        "another key": Taken(1, 1, 1),
-        "commas and brackets": Taken(1, 1, 0),
+    assert gain_by_repair(run.rows) == {
+        "cut off": LenientGain(2, 2, 2),
+        "quotes and words of Python": LenientGain(2, 3, 3),
+        "another key": LenientGain(1, 1, 1),
+        "commas and brackets": LenientGain(1, 1, 0),
     }
-    assert taken(run.rows) == Taken(5, 6, 5)
-    table = salvaged_table(run)
-    assert table.title == "what a tolerant reader would take of 6 replies that do not adhere"
+    assert lenient_gain(run.rows) == LenientGain(5, 6, 5)
+    table = lenient_table(run)
+    assert table.title == "What lenient parsing would take of 6 replies that do not adhere"
     first, *_, every, strict, lenient = [list(row.values()) for row in table.records()]
     assert first[:4] == ["cut off", 2, 2, 2]
     assert every[1:4] == [5, 6, 5]
@@ -146,7 +146,7 @@ def test_an_adherent_run_has_the_same_figure_twice_and_no_more_sums(world: World
     run = answered(world, [BOTH, "[]", f'[{{"bbox": {FIRST}}}]'])
     assert run.figures["F1@0.5 (salvaged)"] == run.figures["F1@0.5"] == pytest.approx(200 / 3)
     assert not {name for name in run.sums if name.startswith(("salvaged", "negatives"))}
-    assert not salvaged_table(run).rows
+    assert not lenient_table(run).rows
 
 
 def test_scoring_twice_gives_the_same(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +155,7 @@ def test_scoring_twice_gives_the_same(world: World, capsys: pytest.CaptureFixtur
     assert main(["score", str(run.path)]) == 0
     assert run.path.with_name(f"{run.path.stem}_details.jsonl").read_bytes() == before
     said = capsys.readouterr().out
-    assert "a tolerant reader would take boxes from 4 of 5 replies that do not adhere" in said
+    assert "lenient parsing would take boxes from 4 of 5 replies that do not adhere" in said
     assert "F1@0.5 70.0, not 40.0" in said
     assert "nothing to find" not in said
 

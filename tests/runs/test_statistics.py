@@ -36,8 +36,7 @@ from vlmeval_findit.core.statistics import (
     difference,
     figure_intervals,
 )
-from vlmeval_findit.runs.comparison import compare
-from vlmeval_findit.runs.intervals import StatisticsError, evidence, intervals
+from vlmeval_findit.runs.run_statistics import StatisticsError, compare, evidence, intervals
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["world"]

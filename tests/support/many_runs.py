@@ -13,7 +13,7 @@ from scored_runs import Answer, World, failing, query, speaking
 
 from vlmeval_findit.core.run_files import RunFiles, run_of
 from vlmeval_findit.core.scored_row import add_up
-from vlmeval_findit.runs.details import row_of
+from vlmeval_findit.runs.score_files import read_details_line
 
 FORMATS = ("xyxy_json", "xyxy_text", "yxyx_json", "cxcywh_json")
 """Of every model."""
@@ -43,7 +43,7 @@ def make_runs(folder: Path, runs: int, rows: int, formats: Sequence[str] = FORMA
     made.mkdir()
     random = np.random.default_rng(0)
     lines = [RunFiles(path).details.read_text("utf-8").splitlines(True) for path in scored]
-    sums = [[row_of(line).sums for line in of] for of in lines]
+    sums = [[read_details_line(line).sums for line in of] for of in lines]
     for at in range(runs):
         share = random.dirichlet(np.ones(len(lines)))
         drawn = random.choice(len(lines), size=rows, p=share)

@@ -93,14 +93,14 @@ def compare(run: Run | OnePath, other: Run | OnePath, within: OnePath = OUTPUTS)
             rows, or none, or were scored by something else.
     """
     # It brings scipy.
-    from ..leaderboard.comparison import comparison_table
-    from ..runs import comparison
+    from ..leaderboard.run_tables import comparison_table
+    from ..runs.run_statistics import compare as compare_runs
 
     pair = _one_run(run, within), _one_run(other, within)
     names = [run.model for run in pair]
     if names[0] == names[1]:
         names = [run.question.name for run in pair]
-    frame: pd.DataFrame = comparison_table(*pair, comparison.compare(*pair)).frame()
+    frame: pd.DataFrame = comparison_table(*pair, compare_runs(*pair)).frame()
     return frame.set_index("metric").rename_axis(columns=" minus ".join(names))
 
 
@@ -133,7 +133,7 @@ def _named(name: str, within: OnePath) -> list[Run]:
 def run_row(run: Run) -> dict[str, Any]:
     """Return one row of :func:`load_scores`: values and intervals, and what they rest on."""
     # It brings scipy.
-    from ..leaderboard.board_tables import runs_table
+    from ..leaderboard.run_tables import runs_table
 
     provenance = run.provenance
     return runs_table([run]).records()[0] | {

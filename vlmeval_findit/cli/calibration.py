@@ -12,10 +12,10 @@ from ..core.files import write_once
 from ..core.settings import settings_from
 from ..core.spelling import visible
 from ..leaderboard.run_tables import calibration_table, legend, ranking_table
-from ..runs.confidences import RankingResult, judge
+from ..runs.calibration import CalibrationResult, measure_calibration
 from ..runs.prediction_names import prediction_files
-from ..runs.results import as_scored
 from ..runs.score import score_file
+from ..runs.score_files import settings_of_score
 from .options import (
     PATH,
     Command,
@@ -51,21 +51,25 @@ def command(
 ) -> int:
     """Print average precision and calibration of boxes by the probabilities of their tokens.
 
-    Boxes are ranked by each definition of confidence, in the order of the replies and in random
-    order. Needs no model, and runs that were made with --logprobs.
+    Boxes are ranked by each definition of confidence and in the order of the replies.
+    Needs no model, and runs that were made with --logprobs.
     """
     settings = settings_from({"space": space, "force": force})
-    told: list[RankingResult] = []
+    told: list[CalibrationResult] = []
     for path in prediction_files(runs):
         try:
-            told.append(judge(score_file(path, as_scored(path, settings), dataset), path))
+            told.append(
+                measure_calibration(
+                    score_file(path, settings_of_score(path, settings), dataset), path
+                )
+            )
         except NotBoxesError as error:
             print(f"{path}: left out: {error}", file=sys.stderr)
             continue
         _print(told[-1])
     if not told:
         return NOTHING
-    print_lines(legend(told).lines, "docs/confidences.md")
+    print_lines(legend(told).lines, "docs/design/statistics.md")
     if json_file is not None:
         write_json(json_file, [one.as_dict() for one in told])
     if plot is not None:
@@ -76,9 +80,9 @@ def command(
     return 0
 
 
-def _print(run: RankingResult) -> None:
+def _print(run: CalibrationResult) -> None:
     print(f"{visible(run.model)} on {run.dataset}")
-    print(f"{run.boxes} boxes in {run.queries} replies about {run.pictures} pictures")
+    print(f"{run.boxes} boxes in {run.queries} replies about {run.images} images")
     for table in (ranking_table(run), calibration_table(run)):
         print()
         print_table(table, "--json FILE")

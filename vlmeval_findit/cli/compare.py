@@ -11,9 +11,16 @@ import click
 
 from ..core.spelling import counted, visible
 from ..core.statistics import INTERVALS, Difference
-from ..leaderboard.comparison import comparison_table, datasets_table
 from ..leaderboard.render import to_json
-from ..runs.comparison import FOUND, FoundQueries, compare, found_queries, pair_runs, query_scores
+from ..leaderboard.run_tables import comparison_table, datasets_table
+from ..runs.run_statistics import (
+    FOUND,
+    FoundQueries,
+    compare,
+    found_queries,
+    pair_runs,
+    scores_by_index,
+)
 from ..runs.scored_run import RowData, Run, load_runs
 from .options import Command, json_option
 from .printing import print_table, write_json
@@ -85,7 +92,7 @@ def _print_pair(left: Run, right: Run, found: dict[str, Difference]) -> None:
     print(f"{len(left.rows):,} queries")
     print(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, found), "--json FILE")
-    for line in _queries(found_queries(query_scores(left), query_scores(right))):
+    for line in _queries(found_queries(scores_by_index(left), scores_by_index(right))):
         print(line)
 
 
@@ -110,7 +117,7 @@ def _queries(found: FoundQueries) -> Iterator[str]:
 
 
 def _as_dict(left: Run, right: Run, found: dict[str, Difference]) -> dict[str, Any]:
-    who = found_queries(query_scores(left), query_scores(right))
+    who = found_queries(scores_by_index(left), scores_by_index(right))
     return {
         **{
             name: {"model": run.model, "dataset": run.question.name, "file": str(run.path)}

@@ -23,7 +23,7 @@ from ..leaderboard.render import to_json
 from ..leaderboard.table import Cell, Field, FieldType, Table, Value, text_of
 from ..runs.open_predictions import open_predictions
 from ..runs.prediction_names import prediction_files, score_command
-from ..runs.results import of_other_space
+from ..runs.score_files import open_score
 from .options import Command, data_name_option, force_option, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
 
@@ -62,7 +62,7 @@ def command(
     paths = list(prediction_files(runs))
     brief: list[tuple[bool, str]] | None = [] if len(paths) > 1 and console().is_terminal else None
     for path in paths:
-        predictions, how = of_other_space(path, settings)
+        predictions, how = open_score(path, settings)
         found = open_predictions(predictions, how, dataset)
         name = f"{visible(found.model)} on {found.task.name}"
         try:

@@ -13,19 +13,18 @@ from ..core.command import as_called
 from ..core.spelling import visible
 from ..core.statistics import INTERVALS
 from ..leaderboard.error_tables import (
-    loss_differences_table,
-    losses_table,
-    parts_table,
+    error_differences_table,
+    lenient_table,
     rejection_table,
-    salvaged_table,
+    run_errors_table,
+    slice_errors_table,
     syntax_table,
 )
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Cell, Field, FieldType, Table, text_of
-from ..runs.intervals import StatisticsError
-from ..runs.run_errors import ErrorCost, NoErrorsError, compare, errors_by_slice, errors_of
+from ..runs.run_errors import ErrorCost, compare_errors, errors_by_slice, errors_of
+from ..runs.run_statistics import StatisticsError, constrained_twin, syntax_cost
 from ..runs.scored_run import RowData, Run, load_runs, with_details
-from ..runs.twins import constrained_twin, syntax
 from .options import PATH, Command, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
 
@@ -72,7 +71,7 @@ def command(
         try:
             losses = errors_of(run)
             tables = _tables(run, losses, beside, other, by)
-        except (NoErrorsError, StatisticsError) as error:
+        except StatisticsError as error:
             # What one run lacks is no reason to say nothing of the others.
             print(f"error: {error}", file=sys.stderr)
             refused = True
@@ -125,16 +124,16 @@ def _tables(
     Only here are its details in memory.
     """
     whole = with_details(run)
-    tables = [losses_table(run, losses)]
+    tables = [run_errors_table(run, losses)]
     if other is not None:
-        tables.append(loss_differences_table(other, losses, compare(run, other)))
+        tables.append(error_differences_table(other, losses, compare_errors(run, other)))
     twin = constrained_twin(run, beside)
-    constrained = None if twin is None else syntax(run, twin)
+    constrained = None if twin is None else syntax_cost(run, twin)
     if constrained is not None:
         tables.append(syntax_table(constrained))
     if by:
-        tables.append(parts_table(run.benchmark.errors, by, errors_by_slice(whole, by)))
-    return [*tables, *filter(lambda one: one.rows, (salvaged_table(whole), rejection_table(run)))]
+        tables.append(slice_errors_table(run.benchmark.errors, by, errors_by_slice(whole, by)))
+    return [*tables, *filter(lambda one: one.rows, (lenient_table(whole), rejection_table(run)))]
 
 
 def _one(path: Path) -> Run:

@@ -8,7 +8,7 @@ import click
 
 from ..core.plugins import Broken, Plugin, reported, unreported
 from ..core.redaction import scrub
-from ..runs.plugins import plugin_tables
+from ..runs.run_identity import plugin_tables
 from .options import Command
 
 BROKEN = 1

@@ -15,10 +15,10 @@ from ..boxes.spaces import KINDS
 from ..core.command import as_called
 from ..core.settings import settings_from
 from ..runs.convert import convert_file
+from ..runs.lenient_gain import lenient_note
 from ..runs.prediction_names import prediction_files
-from ..runs.results import score_row, write_score
-from ..runs.salvage import lenient_note
 from ..runs.score import RunScore, score_file
+from ..runs.score_files import score_row, write_score
 from .options import (
     PATH,
     Command,

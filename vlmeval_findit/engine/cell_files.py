@@ -33,11 +33,10 @@ from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
 from ..core.work import Answer
 from ..runs.cell_results import CellResult, result_of
-from ..runs.details import lines_of
 from ..runs.open_predictions import check_replies
 from ..runs.provenance import provenance_of
-from ..runs.results import score_text, write_score
 from ..runs.score import RunScore, check_coordinates, joined, score_rows, without_details
+from ..runs.score_files import details_lines, score_text, write_score
 from .calls import Call, Cell
 from .journal.view import JournalView
 from .journal.writer import Journal
@@ -110,7 +109,7 @@ def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> 
             run = score_rows(
                 check_replies(cell.model, cell.task, replies, output.settings, output.identity)
             )
-            details.writelines(lines_of(run.rows))
+            details.writelines(details_lines(run.rows))
             yield without_details(run)
 
 

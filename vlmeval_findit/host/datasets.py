@@ -25,8 +25,8 @@ from ..core.settings import judge_args as read_judge_args
 from ..engine.calls import Cell, prompts_of, settings_of
 from ..models.model_client import HostMessage, to_host_message
 from ..models.model_table import check_settings
-from ..runs.results import score_row, write_score
 from ..runs.score import score_file
+from ..runs.score_files import score_row, write_score
 from . import entries
 from .outcomes import OUTCOMES
 

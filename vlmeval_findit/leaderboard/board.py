@@ -11,7 +11,7 @@ from ..core.evidence import Evidence, mean
 from ..core.metric import Better, Metric
 from ..core.spelling import nearest
 from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
-from ..runs.intervals import evidence
+from ..runs.run_statistics import evidence
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns, ExcludedRun, group_comparable
 from .formats import (

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from ..core.spelling import counted
 from ..core.statistics import Difference
-from ..runs.intervals import intervals
-from ..runs.scored_run import Run
 from .board import OVERALL, Board, RankedValue
 from .formats import FormatRow
-from .notes import cells_of, format_note, formats_tried, formats_used, notes_of
+from .notes import board_cells, format_note, formats_tried, formats_used, notes_of
 from .table import Cell, Field, FieldType, Note, Table, Value, count, value
 
 # --- for people -----------------------------------------------------------------------------------
@@ -112,7 +110,7 @@ def values_table(board: Board) -> Table:
     """Make one row a model and dataset or average, with everything; then what others published."""
     columns = {one.name: one for one in board.columns}
     rows: list[list[Value]] = []
-    for cell in cells_of(board):
+    for cell in board_cells(board):
         column = columns.get(cell.column)
         name = cell.column if column else f"average: {cell.column}"
         family, pictures = (column.family, column.sources) if column else ("", None)
@@ -177,21 +175,6 @@ def sweep_table(board: Board) -> Table:
     fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
     fields += [*_tests("p to reported"), count("queries"), count("failed calls")]
     return Table("Formats", fields, rows, notes_of(board))
-
-
-def runs_table(runs: Sequence[Run]) -> Table:
-    """Make one row a run of one benchmark: its metrics with intervals, and what it is of."""
-    metrics = runs[0].benchmark.all_metrics
-    rows: list[list[Value]] = []
-    for run in runs:
-        question, bounds = run.question, intervals(run) if run.rows else {}
-        rows.append([run.model, question.name, question.column, question.format, len(run.rows)])
-        rows[-1].append(run.failed)
-        rows[-1] += [Cell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
-        rows[-1] += [run.provenance.digest, str(run.path)]
-    fields = [*map(Field, ("model", "dataset", "column", "format")), count("queries")]
-    fields += [count("failed calls"), *(value(metric.name) for metric in metrics)]
-    return Table("Runs", [*fields, Field("digest"), Field("path")], rows)
 
 
 APART = ("model", "dataset", "reason", "queries")

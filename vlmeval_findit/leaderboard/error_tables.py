@@ -1,4 +1,4 @@
-"""The tables of what scores lost: of a leaderboard, and of one run with what it can say more."""
+"""Tables of what scores lost: of a leaderboard, and of one run."""
 
 from __future__ import annotations
 
@@ -9,22 +9,19 @@ from ..benchmarks.findit.box_metrics import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..core.error_analysis import ErrorAnalysis
 from ..core.metric import Better, Metric
 from ..core.statistics import Difference
-from ..runs.intervals import intervals
-from ..runs.rejection import shares_of
-from ..runs.run_errors import ErrorCost, NoErrorsError, SliceErrors, error_points, errors_of
-from ..runs.salvage import steps_of, taken
+from ..runs.lenient_gain import gain_by_repair, lenient_gain
+from ..runs.run_errors import ErrorCost, SliceErrors, errors_of, points_of, rejection_shares
+from ..runs.run_statistics import StatisticsError, SyntaxCost, intervals
 from ..runs.scored_run import Run
-from ..runs.twins import Syntax
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .formats import FormatRow
-from .notes import cells_of
+from .notes import board_cells
 from .table import Cell, Field, FieldType, Note, Table, Value, count, value
 
 _POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
-_MOSTLY, _MOSTLY_OF_MODEL = 2, 3
-_LEAST = 0.05
-"""Fewer points are shown as 0.0."""
+_TYPES_OF_SLICE, _TYPES_OF_MODEL = 2, 3
+_SMALLEST = 0.05  # Points; less is shown as 0.0
 
 # --- of a leaderboard -----------------------------------------------------------------------------
 
@@ -32,24 +29,24 @@ _LEAST = 0.05
 def lost_table(board: Board) -> Table:
     """Make one row a model: its score, and what it lost most points by; means over its datasets.
 
-    A model with a run that was scored before errors were counted has no row.
+    A model with a run that does not say what it lost has no row.
     """
     analysis = board.benchmark.errors
-    names = {one.key: one.name for one in analysis.error_types}
+    names = {each.key: each.name for each in analysis.error_types}
     runs: dict[str, list[Run]] = {}
-    for cell in cells_of(board):
+    for cell in board_cells(board):
         if cell.run is not None:
             runs.setdefault(cell.model, []).append(cell.run)
     rows: list[list[Value]] = []
-    for model, mine in runs.items():
+    for model, of_model in runs.items():
         try:
-            found = [error_points(run) for run in mine]
-        except NoErrorsError:
+            lost = [points_of(run) for run in of_model]
+        except StatisticsError:
             continue
-        means = {key: fmean(points[key] for points in found) for key in names}
-        most = sorted((-points, names[key]) for key, points in means.items() if points >= _LEAST)
-        score = fmean(analysis.score.value(run.sums) or 0 for run in mine)
-        mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_MOSTLY_OF_MODEL])
+        means = {key: fmean(points[key] for points in lost) for key in names}
+        most = sorted((-points, names[key]) for key, points in means.items() if points >= _SMALLEST)
+        score = fmean(analysis.score.value(run.sums) or 0 for run in of_model)
+        mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_TYPES_OF_MODEL])
         rows.append([model, score, sum(means.values()), mostly])
     fields = [Field("model"), *(Field(name, FieldType.VALUE) for name in ("score", "lost"))]
     return Table("What was lost", [*fields, Field("mostly by")], rows)
@@ -58,47 +55,47 @@ def lost_table(board: Board) -> Table:
 def errors_table(board: Board) -> Table:
     """Make one row a comparable run: its score, and the points that every type took from it.
 
-    Types that no run has are left out.  A run that was scored before events were counted has none.
+    Types that no run has are left out.
     """
     analysis = board.benchmark.errors
-    found = [_losses(one) for one in board.sweep]
+    costs = [_costs(row) for row in board.sweep]
     error_types = [
-        error_type
-        for error_type in analysis.error_types
-        if any(losses[error_type.key].events for losses in found if losses)
+        each
+        for each in analysis.error_types
+        if any(by_key[each.key].events for by_key in costs if by_key)
     ]
     rows: list[list[Value]] = []
-    for one, losses in zip(board.sweep, found, strict=True):
-        rows.append([*run_cells(one), analysis.score.value(one.run.sums)])
-        for error_type in error_types:
-            loss = losses.get(error_type.key)
-            rows[-1] += [Cell(loss.points, loss.interval), loss.events] if loss else [None, None]
+    for row, by_key in zip(board.sweep, costs, strict=True):
+        rows.append([*run_cells(row), analysis.score.value(row.run.sums)])
+        for each in error_types:
+            cost = by_key.get(each.key)
+            rows[-1] += [Cell(cost.points, cost.interval), cost.events] if cost else [None, None]
     fields = [*RUN_FIELDS, Field(analysis.score.name, FieldType.VALUE)]
-    for error_type in error_types:
-        fields += [value(error_type.name), count(f"{error_type.name} events")]
+    for each in error_types:
+        fields += [value(each.name), count(f"{each.name} events")]
     return Table("Errors", fields, rows)
 
 
-def _losses(one: FormatRow) -> Mapping[str, ErrorCost]:
-    """Return the losses of a run by the keys of their types; empty where none were counted."""
+def _costs(row: FormatRow) -> Mapping[str, ErrorCost]:
+    """Return the costs of error types by their keys; empty where the run does not say them."""
     try:
-        return {loss.error_type.key: loss for loss in errors_of(one.run)}
-    except NoErrorsError:
+        return {cost.error_type.key: cost for cost in errors_of(row.run)}
+    except StatisticsError:
         return {}
 
 
 # --- of one run -----------------------------------------------------------------------------------
 
 
-def losses_table(run: Run, losses: Sequence[ErrorCost]) -> Table:
+def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
     """Make one row an error type that a run has: its events, and the points that it took."""
     score = run.benchmark.errors.score
-    reached, lost = score.value(run.sums), sum(loss.points for loss in losses)
+    reached, lost = score.value(run.sums), sum(cost.points for cost in costs)
     rows: list[list[Value]] = [[score.title, "", reached]]
     rows += [
-        [loss.error_type.name, loss.events, Cell(loss.points, loss.interval)]
-        for loss in losses
-        if loss.events
+        [cost.error_type.name, cost.events, Cell(cost.points, cost.interval)]
+        for cost in costs
+        if cost.events
     ]
     notes = []
     if not lost and not reached:
@@ -108,78 +105,77 @@ def losses_table(run: Run, losses: Sequence[ErrorCost]) -> Table:
     return Table("Errors", [Field("error type"), count("events"), value("points")], rows, notes)
 
 
-def loss_differences_table(
-    other: Run, losses: Sequence[ErrorCost], differences: Mapping[str, Difference]
+def error_differences_table(
+    other: Run, costs: Sequence[ErrorCost], differences: Mapping[str, Difference]
 ) -> Table:
     """Make one row an error type: the points that it took of a run minus those of another."""
     rows: list[list[Value]] = [
         [
-            loss.error_type.name,
-            Cell(found.value, found.interval),
-            Cell(found.corrected, sign="*" if found.significant else ""),
+            cost.error_type.name,
+            Cell(difference.value, difference.interval),
+            Cell(difference.corrected, sign="*" if difference.significant else ""),
         ]
-        for loss in losses
-        if (found := differences.get(loss.error_type.key)) is not None
+        for cost in costs
+        if (difference := differences.get(cost.error_type.key)) is not None
     ]
-    rows.append(["lost in all", sum(found.value for found in differences.values()), ""])
+    rows.append(["lost in all", sum(each.value for each in differences.values()), ""])
     fields = [Field("error type"), _POINTS, Field("p (Holm)", FieldType.P)]
     return Table(f"against {other.model} on {other.question.name}", fields, rows)
 
 
-def syntax_table(found: Syntax) -> Table:
-    """Make the rows of what the format's grammar would have saved of a loss."""
+def syntax_table(cost: SyntaxCost) -> Table:
+    """Make the rows of what constrained decoding would have saved of a loss."""
     rows: list[list[Value]] = [
-        ["held to the format's grammar", found.held, ""],
-        ["syntax cost", "", Cell(found.gain.value, found.gain.interval)],
-        ["sight costs the rest", "", found.sight],
+        ["constrained to the format's grammar", cost.constrained, ""],
+        ["syntax cost", "", Cell(cost.gain.value, cost.gain.interval)],
+        ["not seen", "", cost.not_seen],
     ]
-    return Table(
-        "constrained to the format", [Field("part"), Field("score", FieldType.VALUE), _POINTS], rows
-    )
+    fields = [Field("part"), Field("score", FieldType.VALUE), _POINTS]
+    return Table("Constrained to the format", fields, rows)
 
 
-def parts_table(analysis: ErrorAnalysis, by: str, parts: Sequence[SliceErrors]) -> Table:
-    """Make one row a part of a run's queries, the whole first: what it lost, and mostly by what."""
-    names = {one.key: one.name for one in analysis.error_types}
-    rows: list[list[Value]] = [["lost in all", "", sum(part.total for part in parts), ""]]
-    for part in parts:
-        most = sorted(part.points.items(), key=lambda item: -item[1])[:_MOSTLY]
+def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceErrors]) -> Table:
+    """Make one row a slice of a run's queries, the whole first: what it lost, and by what."""
+    names = {each.key: each.name for each in analysis.error_types}
+    rows: list[list[Value]] = [["lost in all", "", sum(each.total for each in slices), ""]]
+    for each in slices:
+        most = sorted(each.points.items(), key=lambda item: -item[1])[:_TYPES_OF_SLICE]
         mostly = ", ".join(names[key] for key, points in most if points)
-        rows.append([part.name, sum(part.events.values()), part.total, mostly])
+        rows.append([each.name, sum(each.events.values()), each.total, mostly])
     fields = [Field(f"by {by}"), count("events"), Field("points", FieldType.VALUE), Field("mostly")]
     return Table(f"Errors by {by}", fields, rows)
 
 
-def salvaged_table(run: Run) -> Table:
-    """Make one row a repair of lenient parsing; no rows where it takes no more than we do."""
-    more, salvaged = taken(run.rows), run.benchmark.salvaged
+def lenient_table(run: Run) -> Table:
+    """Make one row a repair of lenient parsing; no rows where it adds nothing."""
+    gain, lenient = lenient_gain(run.rows), run.benchmark.salvaged
     rows: list[list[Value]] = []
-    if more.replies and salvaged is not None:
-        steps = {**steps_of(run.rows), "in all (some need several)": more}
-        rows = [[name, one.replies, one.boxes, one.objects, ""] for name, one in steps.items()]
-        rows += _metric_rows(run, (run.benchmark.metrics[0], salvaged), 3)
+    if gain.replies and lenient is not None:
+        gains = {**gain_by_repair(run.rows), "in all (some need several)": gain}
+        rows = [[name, each.replies, each.boxes, each.objects, ""] for name, each in gains.items()]
+        rows += _metric_rows(run, (run.benchmark.metrics[0], lenient), 3)
     fields = [Field("repair"), count("replies"), count("boxes"), count("objects"), value("percent")]
-    astray = sum(row.reason is not None and not row.failed for row in run.rows)
-    title = f"what a tolerant reader would take of {astray:,} replies that do not adhere"
+    not_adherent = sum(row.reason is not None and not row.failed for row in run.rows)
+    title = f"What lenient parsing would take of {not_adherent:,} replies that do not adhere"
     return Table(title, fields, rows)
 
 
 def rejection_table(run: Run) -> Table:
     """Make one row an outcome of queries with nothing to find; no rows where there are none."""
-    shares = shares_of(run)
+    shares = rejection_shares(run)
     rows: list[list[Value]] = [
-        [one.outcome.value, one.queries, Cell(one.share, one.interval)] for one in shares
+        [each.outcome.value, each.queries, Cell(each.share, each.interval)] for each in shares
     ]
     if shares:
         rows += _metric_rows(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE), 1)
-    every = sum(one.queries for one in shares)
-    title = f"{every:,} of {len(run.rows):,} queries have nothing to find"
+    total = sum(each.queries for each in shares)
+    title = f"{total:,} of {len(run.rows):,} queries have nothing to find"
     return Table(title, [Field("outcome"), count("queries"), value("percent")], rows)
 
 
 def _metric_rows(run: Run, metrics: Sequence[Metric], empty: int) -> list[list[Value]]:
-    spreads = intervals(run)
+    bounds = intervals(run)
     return [
-        [one.name, *[""] * empty, Cell(run.figures[one.name], spreads.get(one.name))]
-        for one in metrics
+        [metric.name, *[""] * empty, Cell(run.figures[metric.name], bounds.get(metric.name))]
+        for metric in metrics
     ]

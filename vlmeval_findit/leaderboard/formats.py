@@ -23,7 +23,7 @@ from ..core.scored_row import RowTable
 from ..core.spelling import nearest
 from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
 from ..runs.best_format import ranked
-from ..runs.intervals import evidence
+from ..runs.run_statistics import evidence
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns
 

@@ -41,7 +41,7 @@ def format_note(board: Board) -> str:
     )
 
 
-def cells_of(board: Board) -> Iterator[BoardCell]:
+def board_cells(board: Board) -> Iterator[BoardCell]:
     """Yield the values of models by dataset and average, in the order of tables."""
     for model in board.models:
         for name in board.names():
@@ -81,7 +81,7 @@ def formats_tried(board: Board) -> dict[str, int]:
     """In how many formats each model was asked the queries that it is reported on, at most; empty
     where every one was asked in one format only."""
     found: dict[str, int] = {}
-    for cell in cells_of(board):
+    for cell in board_cells(board):
         found[cell.model] = max(found.get(cell.model, 0), cell.tried)
     return found if any(tried > 1 for tried in found.values()) else {}
 
@@ -180,7 +180,7 @@ def tried_lines(board: Board) -> list[str]:
 def failure_lines(board: Board) -> list[str]:
     """Say how many calls of a model failed, and what that costs its headline metric."""
     by_model: dict[str, list[BoardCell]] = {}
-    for cell in cells_of(board):
+    for cell in board_cells(board):
         if cell.run is not None and cell.failures:
             by_model.setdefault(cell.model, []).append(cell)
     lines = []
@@ -209,7 +209,7 @@ def rejection_lines(board: Board) -> list[str]:
     """Say what models answered where there is nothing to find."""
     return condensed(
         (cell.model, cell.column, said)
-        for cell in cells_of(board)
+        for cell in board_cells(board)
         if cell.run is not None and (said := rejection_line(cell.run.sums))
     )
 

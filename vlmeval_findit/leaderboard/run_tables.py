@@ -1,46 +1,112 @@
-"""The tables of a run's confidences: average precision, and calibration."""
+"""Tables of single runs and of pairs: metrics, comparison, average precision, calibration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..boxes.confidences import DEFINITIONS
 from ..core.evidence import FEWEST
-from ..core.statistics import DRAWN, Interval
-from ..runs.confidences import ORDERS, CalibrationResult, Figure, Ranked, RankingResult
+from ..core.statistics import ALPHA, DRAWN, INTERVALS, Difference, correct
+from ..runs.average_precision import APValue, RankingResult
+from ..runs.calibration import CalibrationResult, DefinitionResult
+from ..runs.run_statistics import intervals
+from ..runs.scored_run import Run
 from .table import Cell, Field, FieldType, Note, Table, Value, count, value
 
 
-def ranking_table(run: RankingResult) -> Table:
+def runs_table(runs: Sequence[Run]) -> Table:
+    """Make one row a run of one benchmark: its metrics with intervals, and what it is of."""
+    metrics = runs[0].benchmark.all_metrics
+    rows: list[list[Value]] = []
+    for run in runs:
+        question, bounds = run.question, intervals(run) if run.rows else {}
+        row: list[Value] = [run.model, question.name, question.column, question.format]
+        row += [len(run.rows), run.failed]
+        row += [Cell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
+        rows.append([*row, run.provenance.digest, str(run.path)])
+    fields = [*map(Field, ("model", "dataset", "column", "format")), count("queries")]
+    fields += [count("failed calls"), *(value(metric.name) for metric in metrics)]
+    return Table("Runs", [*fields, Field("digest"), Field("path")], rows)
+
+
+# --- two runs -------------------------------------------------------------------------------------
+
+_NOTES = (Note("Intervals", [INTERVALS]), Note("*", [f"p below {ALPHA:g}"]))
+
+
+def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
+    """Make one row a metric of two runs: both values, the first minus the second, its p-value."""
+    rows = [
+        _compared(
+            metric.title, (metric.value(run.sums), metric.value(other.sums)), each, each.p_value
+        )
+        for metric in run.benchmark.all_metrics
+        if (each := differences.get(metric.name)) is not None
+    ]
+    title = " minus ".join(f"{each.model} on {each.question.name}" for each in (run, other))
+    return Table(title, _comparison_fields("metric", "p"), rows, _NOTES)
+
+
+def datasets_table(
+    pairs: Sequence[tuple[Run, Run]], differences: Sequence[Mapping[str, Difference]]
+) -> Table:
+    """Make one row a dataset of the runs of two models: their headline metric."""
+    shown = [
+        (pair, by_metric[name])
+        for pair, by_metric in zip(pairs, differences, strict=True)
+        if (name := pair[0].benchmark.metrics[0].name) in by_metric
+    ]
+    rows = []
+    tests = correct(difference for _, difference in shown)
+    for ((run, other), _), test in zip(shown, tests, strict=True):
+        metric = run.benchmark.metrics[0]
+        values = metric.value(run.sums), metric.value(other.sums)
+        rows.append(_compared(run.question.column, values, test, test.corrected))
+    (run, other), metric = pairs[0], pairs[0][0].benchmark.metrics[0]
+    title = f"{run.model} minus {other.model}: {metric.title}"
+    return Table(title, _comparison_fields("dataset", "p (Holm)"), rows, _NOTES)
+
+
+def _comparison_fields(first: str, test: str) -> list[Field]:
+    values = [Field(name, FieldType.VALUE) for name in ("A", "B")]
+    difference = Field("A - B", FieldType.DIFFERENCE, interval=True)
+    return [Field(first), *values, difference, Field(test, FieldType.P)]
+
+
+def _compared(
+    name: str, values: tuple[float | None, float | None], test: Difference, p_value: float | None
+) -> list[Value]:
+    sign = "*" if p_value is not None and p_value < ALPHA else ""
+    return [name, *values, Cell(test.value, test.interval), Cell(p_value, sign=sign)]
+
+
+# --- confidences ----------------------------------------------------------------------------------
+
+
+def ranking_table(run: CalibrationResult) -> Table:
     """Make one row an order of the boxes: average precision, and its gain over the output's."""
-    random = run.at_random
-    rows: list[list[Value]] = [["at random", _spread(random.ap), "", _spread(random.ap50), ""]]
-    rows.append(["as output", *_ranked(run.as_output)])
-    rows += [[f"by {one.definition}", *_ranked(one.ranked)] for one in run.by_definition]
+    rows: list[list[Value]] = [["as output", *_ranked(run.as_output)]]
+    rows += [[f"by {each.definition}", *_ranked(each.ranking)] for each in run.by_definition]
     fields = [Field("boxes ranked")]
     for name in ("AP", "AP50"):
         fields += [value(name), Field(f"{name} gain", FieldType.DIFFERENCE)]
     return Table(f"{run.model} on {run.dataset}", fields, rows)
 
 
-def _spread(of_orders: tuple[float, float, float]) -> Cell:
-    mean, least, most = of_orders
-    return Cell(mean, Interval(least, most))
+def _ranked(ranking: RankingResult) -> list[Value]:
+    return [*_with_gain(ranking.ap), *_with_gain(ranking.ap50)]
 
 
-def _ranked(one: Ranked) -> list[Value]:
-    return [*_with_gain(one.ap), *_with_gain(one.ap50)]
+def _with_gain(precision: APValue) -> list[Value]:
+    if precision.gain is None:
+        return [Cell(precision.value, precision.interval), ""]
+    bounds = precision.gain_interval
+    is_chance = bounds is not None and bounds.low <= 0 <= bounds.high
+    gain = Cell(precision.gain, sign="≈" if is_chance else "")
+    return [Cell(precision.value, precision.interval), gain]
 
 
-def _with_gain(one: Figure) -> list[Value]:
-    if one.gain is None:
-        return [Cell(one.value, one.interval), ""]
-    spread = one.gain_interval
-    is_near = spread is not None and spread.low <= 0 <= spread.high
-    return [Cell(one.value, one.interval), Cell(one.gain, sign="≈" if is_near else "")]
-
-
-def calibration_table(run: RankingResult) -> Table:
+def calibration_table(run: CalibrationResult) -> Table:
     """Make one row a definition of confidence: its error, and the best threshold."""
     fields = [
         Field("confidence"),
@@ -52,23 +118,22 @@ def calibration_table(run: RankingResult) -> Table:
     return Table("Calibration", fields, list(map(_calibrated, run.by_definition)))
 
 
-def _calibrated(one: CalibrationResult) -> list[Value]:
-    error = None if one.error is None else 100 * one.error
-    cut = one.threshold
+def _calibrated(result: DefinitionResult) -> list[Value]:
+    error = None if result.error is None else 100 * result.error
+    cut = result.threshold
     if cut is None:
-        return [one.definition, error, None, None, None, None, None]
+        return [result.definition, error, None, None, None, None, None]
     best = Cell(cut.value, cut.interval)
-    return [one.definition, error, best, cut.f1, cut.elsewhere, cut.without, one.unsure]
+    return [result.definition, error, best, cut.f1, cut.elsewhere, cut.without, result.unsure]
 
 
-def legend(runs: Sequence[RankingResult]) -> Note:
-    """Say what the words of the tables mean."""
-    there = {one.definition for run in runs for one in run.by_definition}
-    lines = [f"{name}: {row.means}" for name, row in DEFINITIONS.items() if name in there]
+def legend(runs: Sequence[CalibrationResult]) -> Note:
+    """Explain the words of both tables."""
+    names = {each.definition for run in runs for each in run.by_definition}
+    lines = [f"{name}: {row.means}" for name, row in DEFINITIONS.items() if name in names]
     lines += [
-        f"at random: mean, least and most of {ORDERS} orders",
         "gain: over the order of output; ≈: not significant",
-        f"brackets: 95 %, {DRAWN} times the pictures drawn again; none of fewer than {FEWEST}",
+        f"brackets: 95 %, images resampled {DRAWN} times; none of fewer than {FEWEST} images",
         "best cut: the confidence from which boxes are kept for the highest F1, which was chosen "
         "on these boxes; elsewhere: F1 with each half cut where the other is best",
     ]

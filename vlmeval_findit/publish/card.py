@@ -12,9 +12,9 @@ from .. import __version__
 from ..core.spelling import counted, visible
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import boards
-from ..leaderboard.board_tables import runs_table
 from ..leaderboard.notes import remarks
 from ..leaderboard.render import md, to_markdown
+from ..leaderboard.run_tables import runs_table
 from ..models.model_table import SHIPPED, find_model
 from ..runs.scored_run import Run
 

@@ -18,13 +18,13 @@ from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..coords.run_check import NotBoxesError
 from ..core.files import atomic_write, file_sha256
 from ..core.spelling import counted
-from ..runs.boxes_of_rows import ConfidenceError, defined
-from ..runs.coco_boxes import Answered, CocoBoxes, collect
+from ..runs.box_confidences import ConfidenceError, definitions_in
+from ..runs.coco_boxes import CocoBoxes
 from ..runs.prediction_names import score_command
 from ..runs.scored_run import Run, RunError
-from .export_folder import rewritten
-from .run_copies import names_of
-from .targets import NotExportableError, left_out
+from .export_folder import rewrite_folder
+from .run_copies import unique_names
+from .targets import NotExportableError, say_left_out
 
 NO_CONFIDENCES = (
     "Every box has the score 1: the run recorded no confidences. Average precision over "
@@ -35,24 +35,27 @@ NO_CONFIDENCES = (
 def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> Iterator[str]:
     """Write ``<run>_coco_results.json`` and ``<run>_coco_truth.json`` of every run.
 
-    Runs whose answers are no boxes are left out.  ``confidence`` says which confidence the score of
-    a box is (None: the default one, where a run has any); a ConfidenceError says that a run has
-    none such.
+    Args:
+        runs: those whose answers are no boxes are left out.
+        out: the folder.
+        confidence: what the score of a box is (None: the default, where a run has any).
+
+    Raises:
+        ConfidenceError: a run has no such confidence.
     """
     counts: Counter[str] = Counter()
     notes: dict[str, None] = {}
-    others: list[Run] = []
-    with rewritten(out, "coco") as folder:
-        for run, name in zip(runs, names_of(runs), strict=True):
-            answered = _answered(run)
+    without_boxes: list[Run] = []
+    with rewrite_folder(out, "coco") as folder:
+        for run, name in zip(runs, unique_names(runs), strict=True):
             try:
-                boxes = collect(answered)
+                boxes = _boxes(run)
             except NotBoxesError:
-                others.append(run)
+                without_boxes.append(run)
                 continue
-            note = _score(run, boxes, confidence)
+            note = _set_scores(run, boxes, confidence)
             notes[note] = None
-            failed = sum(one.failed for one in run.rows)
+            failed = sum(row.failed for row in run.rows)
             counts += Counter(
                 {
                     "boxes": len(boxes.results),
@@ -65,42 +68,42 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             )
             _write(folder / f"{name}_coco_results.json", boxes.results)
             _write(folder / f"{name}_coco_truth.json", _truth(run, boxes, failed, note))
-        if len(others) == len(runs):
+        if len(without_boxes) == len(runs):
             raise NotExportableError("no run's answers are boxes for COCO: name one with boxes")
-    there = f"{counts.pop('boxes', 0):,} boxes in {counts.pop('images', 0):,} images"
-    yield f"{out}/: {counted(len(runs) - len(others), 'run')}, {there}"
+    written = f"{counts.pop('boxes', 0):,} boxes in {counts.pop('images', 0):,} images"
+    yield f"{out}/: {counted(len(runs) - len(without_boxes), 'run')}, {written}"
     yield "of each run: …_coco_results.json and …_coco_truth.json"
     yield from (f"{count:,} {what}" for what, count in counts.items())
-    yield from left_out(others)
+    yield from say_left_out(without_boxes)
     yield from notes
 
 
-def _answered(run: Run) -> Answered:
+def _boxes(run: Run) -> CocoBoxes:
     task = benchmarks.load(run.question.name)
     if file_sha256(task.table) != run.provenance.table_sha256:
         raise RunError(
             f"{task.table} is not the table that {run.path} was scored over; score it again: "
             f"{score_command(run.path, run.question.name)}"
         )
-    return Answered(task, run.rows)
+    return CocoBoxes(task, run.rows)
 
 
-def _score(run: Run, boxes: CocoBoxes, wanted: str | None) -> str:
+def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
     """Give every box its score; return what the scores are."""
-    there = defined(run.rows)
-    if wanted is not None and wanted not in there:
-        raise ConfidenceError.of_run(run.path, wanted)
-    chosen = wanted or (DEFAULT if DEFAULT in there else None)
-    if chosen is None:
+    recorded = definitions_in(run.rows)
+    if definition is not None and definition not in recorded:
+        raise ConfidenceError.of_run(run.path, definition)
+    definition = definition or (DEFAULT if DEFAULT in recorded else None)
+    if definition is None:
         return NO_CONFIDENCES
     unsure = 0
     for result, origin in zip(boxes.results, boxes.origins, strict=True):
-        confidence = origin.confidence(chosen)
-        unsure += confidence is None
-        result["score"] = confidence or 0.0
+        value = origin.confidence(definition)
+        unsure += value is None
+        result["score"] = value or 0.0
     without = f" {unsure} boxes without one have the score 0." if unsure else ""
-    means = DEFINITIONS[chosen].means
-    return f"Scores are the model's own confidences ({chosen}: {means}).{without}"
+    means = DEFINITIONS[definition].means
+    return f"Scores are the model's own confidences ({definition}: {means}).{without}"
 
 
 def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]
         },
         "images": list(boxes.images.values()),
         "annotations": boxes.truth,
-        "categories": boxes.named,
+        "categories": boxes.named_categories,
     }
 
 

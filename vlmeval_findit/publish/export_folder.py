@@ -18,7 +18,7 @@ from .targets import NotExportableError
 
 
 @contextmanager
-def rewritten(out: Path, target: str) -> Iterator[Path]:
+def rewrite_folder(out: Path, target: str) -> Iterator[Path]:
     """Yield an empty folder, whose files are those of ``out`` at the end of the block.
 
     Files that an earlier export wrote are replaced or deleted; others, such as a clone's ``.git``,

@@ -21,10 +21,10 @@ from ..core.redaction import of_whole_characters
 from ..core.scored_row import ScoredRow
 from ..core.spelling import counted
 from ..report.transcripts import Transcript, gather
-from ..runs.boxes_of_rows import confidences_of
+from ..runs.box_confidences import confidences_of
 from ..runs.scored_run import Run, RunError
-from .export_folder import rewritten
-from .targets import NotExportableError, left_out
+from .export_folder import rewrite_folder
+from .targets import NotExportableError, say_left_out
 
 _ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)
 
@@ -49,14 +49,14 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
             is_first = (dataset, row.index) not in truths
             _add(samples, one, row, name, truth if is_first else None)
             truths.add((dataset, row.index))
-    with rewritten(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
+    with rewrite_folder(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
         json.dump({"samples": list(samples.values())}, f, allow_nan=False)
     fields = [sample[name] for sample in samples.values() for name in names if name in sample]
     boxes = sum(len(field["detections"]) for field in fields)
     left = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - boxes
     pictures = counted(len(samples), "picture")
     yield f"{out}/: {pictures}, {boxes:,} boxes of {counted(len(shown), 'run')}"
-    yield from left_out([run for run in runs if not _shows_boxes(run)])
+    yield from say_left_out([run for run in runs if not _shows_boxes(run)])
     if gone := sum(not path.is_file() for path in samples):
         yield f"{counted(gone, 'picture')} not there: FiftyOne will not show them"
     if left:

@@ -18,9 +18,9 @@ from ..core.files import atomic_write
 from ..core.spelling import counted
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
-from .export_folder import rewritten
+from .export_folder import rewrite_folder
 from .parquet import run_rows, write_queries, write_runs
-from .run_copies import check_whole, copy_run, names_of, private_of
+from .run_copies import check_whole, copy_run, private_of, unique_names
 from .targets import some
 
 
@@ -31,10 +31,10 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
     """
     for run in runs:
         check_whole(run)
-    names = names_of(runs)
+    names = unique_names(runs)
     private = private_of(runs)
     hidden: list[str] = []
-    with rewritten(out, "hub") as folder:
+    with rewrite_folder(out, "hub") as folder:
         for run, name in zip(runs, names, strict=True):
             below = Path("runs", name).parent
             hidden += [(below / one).as_posix() for one in copy_run(run, folder / below, private)]

@@ -50,7 +50,7 @@ def _checkpoint(run: Run) -> Iterator[Path]:
         yield Path(checkpoint)
 
 
-def names_of(runs: Sequence[Run]) -> list[str]:
+def unique_names(runs: Sequence[Run]) -> list[str]:
     """Name the files of each run, below ``runs/``; runs of one name lie in folders by digest.
 
     Raises:

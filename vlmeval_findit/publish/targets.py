@@ -67,7 +67,7 @@ def some(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(map(visible, names[:most])) + rest
 
 
-def left_out(runs: Sequence[Run]) -> Iterator[str]:
+def say_left_out(runs: Sequence[Run]) -> Iterator[str]:
     """Say which runs are left out because their answers are no boxes."""
     if runs:
         names = some([run.path.stem for run in runs])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..runs.confidences import RankingResult
+from ..runs.calibration import CalibrationResult
 from .charts import definition, name, reliability_chart
 from .vega import png
 
@@ -13,7 +13,7 @@ _ACROSS = 3
 """Runs beside each other."""
 
 
-def picture(runs: Sequence[RankingResult]) -> bytes:
+def picture(runs: Sequence[CalibrationResult]) -> bytes:
     """Draw the confidences of runs as a PNG, by each definition."""
     judged = {name(f"{run.model} on {run.dataset}"): run for run in runs}
     bins = {
@@ -25,7 +25,7 @@ def picture(runs: Sequence[RankingResult]) -> bytes:
     return png({**common, "vconcat": [reliability, _f1(judged)]})
 
 
-def _f1(runs: Mapping[str, RankingResult]) -> dict[str, Any]:
+def _f1(runs: Mapping[str, CalibrationResult]) -> dict[str, Any]:
     """F1 of the boxes that are kept, and the best threshold as a dot."""
     rows, best = [], []
     for title, run in runs.items():

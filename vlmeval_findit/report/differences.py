@@ -10,9 +10,8 @@ from typing import Any
 from ..core.evidence import Evidence
 from ..core.metric import Metric
 from ..core.statistics import ALPHA, Difference, correct, difference
-from ..runs.comparison import found_queries, query_scores
-from ..runs.intervals import evidence
-from ..runs.run_errors import NoErrorsError, error_estimate
+from ..runs.run_errors import error_estimate
+from ..runs.run_statistics import StatisticsError, evidence, found_queries, scores_by_index
 from ..runs.scored_run import Run
 from .pairs import MODELS, Pair, key_of
 
@@ -32,12 +31,12 @@ class _Answers:
         """Return the points of every error type; None where nothing says what was lost."""
         try:
             return error_estimate(self.run)
-        except NoErrorsError:
+        except StatisticsError:
             return None
 
     @cached_property
     def query_scores(self) -> dict[int, float]:
-        return query_scores(self.run)
+        return scores_by_index(self.run)
 
 
 def pair_values(

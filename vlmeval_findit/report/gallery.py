@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.spelling import visible
-from ..runs.comparison import FOUND
+from ..runs.run_statistics import FOUND
 from ..runs.scored_run import Run
 from .cards import Card
 from .drawn import drawn_values

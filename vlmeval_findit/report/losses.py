@@ -12,7 +12,8 @@ from ..core.metric import Better
 from ..core.spelling import visible
 from ..core.statistics import Interval, figure_intervals
 from ..leaderboard.board import Board, DatasetMean
-from ..runs.run_errors import ErrorCost, NoErrorsError, error_estimate, errors_of
+from ..runs.run_errors import ErrorCost, error_estimate, errors_of
+from ..runs.run_statistics import StatisticsError
 from ..runs.scored_run import Run
 
 
@@ -81,7 +82,7 @@ def losses_of(board: Board) -> Losses:
         if cell.run is not None:
             try:
                 found[model, name] = errors_of(cell.run)
-            except NoErrorsError as error:
+            except StatisticsError as error:
                 lacking.append(f"{model}, {name}: {error}")
     bars = (*_averages(board, found), *_columns(board, found))
     score = board.benchmark.errors.score

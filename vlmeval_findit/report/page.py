@@ -22,7 +22,7 @@ from ..leaderboard.board_tables import APART, apart_table, metric_table
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.render import to_html
 from ..leaderboard.slices import slices_tables
-from ..runs.comparison import FOUND
+from ..runs.run_statistics import FOUND
 from ..runs.scored_run import Run
 from .cards import CARDS, Choice
 from .differences import opening_pair, pair_values

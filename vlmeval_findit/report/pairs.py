@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..core.spelling import nearest
 from ..leaderboard.board import Board
 from ..leaderboard.formats import FormatError, wanted_formats
-from ..runs.comparison import query_scores
+from ..runs.run_statistics import scores_by_index
 from ..runs.scored_run import Run
 
 MODELS = 20  # The best models of a board, which are paired with each other
@@ -152,7 +152,7 @@ def pairs_note(board: Board) -> str:
 
 def most_different(pair: Pair, most: int) -> list[int]:
     """Return the indices of the queries on which a pair differs most, at most so many."""
-    left, right = query_scores(pair.left), query_scores(pair.right)
+    left, right = scores_by_index(pair.left), scores_by_index(pair.right)
     apart = {index: abs(left[index] - right[index]) for index in left if index in right}
     order = sorted((index for index in apart if apart[index]), key=lambda at: (-apart[at], at))
     return order[:most]

@@ -14,7 +14,7 @@ from ..core.scored_row import ScoredRow
 from ..leaderboard.board import Board
 from ..leaderboard.comparable import ComparableRuns
 from ..leaderboard.formats import FormatRow
-from ..runs.boxes_of_rows import boxes_of_rows, defined
+from ..runs.box_confidences import boxes_of_rows, definitions_in
 from ..runs.calibration import Bin, reliability
 from ..runs.scored_run import Run
 from .charts import CURVES, MAPS, FormatCell, curves, forest, heat_maps, reliability_chart
@@ -117,7 +117,7 @@ class Details:
             return
         if (made := one.run.benchmark.curve(one.task, rows)) is not None:
             self.curves[key] = made
-        if names := defined(rows):
+        if names := definitions_in(rows):
             self.bins[key] = {name: reliability(boxes_of_rows(rows, name)) for name in names}
 
     def drawn(self) -> list[tuple[str, Drawn]]:

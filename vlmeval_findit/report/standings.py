@@ -11,7 +11,7 @@ from ..core.spelling import counted
 from ..core.statistics import Difference, correct, difference
 from ..leaderboard.board import Board, RankedValue
 from ..leaderboard.notes import formats_tried, formats_used
-from ..runs.intervals import evidence
+from ..runs.run_statistics import evidence
 from .losses import Losses
 
 MODELS = 24

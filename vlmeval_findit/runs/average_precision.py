@@ -1,8 +1,8 @@
-"""Average precision of a run's boxes in any order, as pycocotools has it, with intervals.
+"""Average precision of a run's boxes in any order, as pycocotools computes it, with intervals.
 
-pycocotools matches boxes to objects, image by image.  Its matches do not change when pictures are
-drawn again, only what they add up to does, so intervals add up weighted matches and match nothing
-again.  With every weight 1 that gives pycocotools' own figures (held by a test).
+pycocotools matches boxes to objects, image by image.  Its matches do not change when images are
+resampled, only their sums do, so intervals add up weighted matches and match nothing again.  With
+every weight 1 that gives pycocotools' own values (held by a test).
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.command import install
-from .boxes_of_rows import ConfidenceError
+from ..core.statistics import Interval, bounds, drawn_interval
+from .box_confidences import Array, ConfidenceError
 from .coco_boxes import CocoBoxes
-
-Array = NDArray[np.float64]
 
 MOST = 100
 """Boxes of a category in an image that count, as for COCO: those of the highest scores."""
@@ -39,17 +38,13 @@ class Precision(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Category:
-    """The boxes of one category, the highest scores first, with what they were matched to.
+class _CategoryMatches:
+    """The boxes of one category, the highest scores first, with their matches."""
 
-    ``hit`` and ``counts`` are (thresholds, boxes): whether a box found an object, and whether it
-    counts at all; ``picture`` is the place of its picture, ``objects`` what each picture has.
-    """
-
-    hit: NDArray[np.bool_]
-    counts: NDArray[np.bool_]
-    picture: NDArray[np.intp]
-    objects: Array
+    hit: NDArray[np.bool_]  # (thresholds, boxes) matched to an object
+    counts: NDArray[np.bool_]  # (thresholds, boxes) not ignored
+    image: NDArray[np.intp]  # Index of each box's image
+    objects: Array  # Number of objects of each image
 
 
 class Evaluator:
@@ -59,104 +54,102 @@ class Evaluator:
         ConfidenceError: pycocotools is not installed, or there is nothing to find.
     """
 
-    def __init__(self, found: CocoBoxes) -> None:
-        coco, self._evaluation = _tools()
-        if all(one["iscrowd"] for one in found.truth):
+    def __init__(self, boxes: CocoBoxes) -> None:
+        coco, self._evaluation = _pycocotools()
+        if all(truth["iscrowd"] for truth in boxes.truth):
             raise ConfidenceError("nothing is to be found: there is no average precision")
-        names = sorted({*found.sources.values()})
+        names = sorted({*boxes.sources.values()})
         place = {name: at for at, name in enumerate(names)}
-        self.pictures = len(names)
-        self._place = {image: place[source] for image, source in found.sources.items()}
+        self.images = len(names)
+        self._place = {image: place[source] for image, source in boxes.sources.items()}
         self._truth = coco.COCO()
         self._truth.dataset = {
             "info": {},
-            "images": list(found.images.values()),
-            "annotations": found.truth,
-            "categories": found.named,
+            "images": list(boxes.images.values()),
+            "annotations": boxes.truth,
+            "categories": boxes.named_categories,
         }
         with _silence():
             self._truth.createIndex()
-            self._results = self._truth.loadRes(found.results) if found.results else None
-        self._found = found
+            self._results = self._truth.loadRes(boxes.results) if boxes.results else None
 
     def run(self, scores: Sequence[float]) -> Any:
-        """pycocotools' evaluation of the boxes with these scores, matched and not added up."""
+        """Return pycocotools' evaluation of the boxes with these scores, matched only."""
         if self._results is None:
             raise ValueError("a run without boxes has no order")
         for number, score in enumerate(scores, 1):
             self._results.anns[number]["score"] = float(score)
-        made = self._evaluation.COCOeval(self._truth, self._results, "bbox")
-        made.params.areaRng, made.params.areaRngLbl = [[0, 1e10]], ["all"]
-        made.params.maxDets = [MOST]
+        evaluation = self._evaluation.COCOeval(self._truth, self._results, "bbox")
+        evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
+        evaluation.params.maxDets = [MOST]
         with _silence():
-            made.evaluate()
-        return made
+            evaluation.evaluate()
+        return evaluation
 
     def precision(self, scores: Sequence[float], weights: Array | None = None) -> Precision:
-        """AP and AP50 of the boxes with these scores.
+        """Compute AP and AP50 of the boxes with these scores.
 
         Args:
-            scores: one a result, the highest first in the order; of equal ones the first.
-            weights: (sets, pictures); without any, every picture counts once.
+            scores: one a result; of equal scores the first box comes first.
+            weights: (sets, images); default: every image counts once.
         """
         if weights is None:
-            weights = np.ones((1, self.pictures))
+            weights = np.ones((1, self.images))
         if self._results is None:
             return Precision(np.zeros(len(weights)), np.zeros(len(weights)))
-        made = self.run(scores)
-        values = np.stack([_precision(one, weights) for one in self._categories(made)])
+        evaluation = self.run(scores)
+        params, images = evaluation.params, len(evaluation.params.imgIds)
+        values = np.stack(
+            [
+                _precision(self._matches(evaluation.evalImgs[at : at + images], params), weights)
+                for at in range(0, images * len(params.catIds), images)
+            ]
+        )
         # A category without objects has no average precision, and no part in the mean.
-        there = (~np.isnan(values)).sum(axis=0)
+        counted = (~np.isnan(values)).sum(axis=0)
         with np.errstate(invalid="ignore"):
-            means = np.nansum(values, axis=0) / there
+            means = np.nansum(values, axis=0) / counted
         return Precision(means.mean(axis=-1), means[:, 0])
 
-    def _categories(self, made: Any) -> list[_Category]:
-        params = made.params
-        images, found = len(params.imgIds), []
-        for at in range(len(params.catIds)):
-            seen = [one for one in made.evalImgs[at * images : (at + 1) * images] if one]
-            found.append(self._category(seen, len(params.iouThrs)))
-        return found
-
-    def _category(self, seen: Sequence[Any], thresholds: int) -> _Category:
-        objects = np.zeros(self.pictures)
-        if not seen:
-            nothing = np.zeros((thresholds, 0), dtype=bool)
-            return _Category(nothing, nothing, np.zeros(0, dtype=np.intp), objects)
-        scores = np.concatenate([one["dtScores"] for one in seen])
+    def _matches(self, evaluated: Sequence[Any], params: Any) -> _CategoryMatches:
+        images = [image for image in evaluated if image]
+        objects = np.zeros(self.images)
+        if not images:
+            nothing = np.zeros((len(params.iouThrs), 0), dtype=bool)
+            return _CategoryMatches(nothing, nothing, np.zeros(0, dtype=np.intp), objects)
+        scores = np.concatenate([image["dtScores"] for image in images])
         # Stable, as pycocotools sorts: of equal scores the image with the smaller number.
         order = np.argsort(-scores, kind="mergesort")
-        matched = np.concatenate([one["dtMatches"] for one in seen], axis=1)[:, order] > 0
-        ignored = np.concatenate([one["dtIgnore"] for one in seen], axis=1)[:, order].astype(bool)
-        places = [self._place[one["image_id"]] for one in seen]
-        picture = np.repeat(places, [len(one["dtScores"]) for one in seen])[order]
-        for place, one in zip(places, seen, strict=True):
-            objects[place] += np.count_nonzero(np.logical_not(one["gtIgnore"]))
-        return _Category(matched, ~ignored, picture.astype(np.intp), objects)
+        matched = np.concatenate([image["dtMatches"] for image in images], axis=1)[:, order] > 0
+        ignored = np.concatenate([image["dtIgnore"] for image in images], axis=1)[:, order]
+        places = [self._place[image["image_id"]] for image in images]
+        of_box = np.repeat(places, [len(image["dtScores"]) for image in images])[order]
+        for place, image in zip(places, images, strict=True):
+            objects[place] += np.count_nonzero(np.logical_not(image["gtIgnore"]))
+        return _CategoryMatches(matched, ~ignored.astype(bool), of_box.astype(np.intp), objects)
 
 
-def _precision(one: _Category, weights: Array) -> Array:
-    """(sets, thresholds) the average precision of one category; NaN where it has no objects."""
-    thresholds, boxes = one.hit.shape
-    found = np.zeros((len(weights), thresholds))
+def _precision(matches: _CategoryMatches, weights: Array) -> Array:
+    """Return (sets, thresholds) the AP of one category; NaN where it has no objects."""
+    thresholds, boxes = matches.hit.shape
+    values = np.zeros((len(weights), thresholds))
     at_a_time = max(1, _AT_A_TIME // max(1, thresholds * boxes))
     for start in range(0, len(weights), at_a_time):
         part = weights[start : start + at_a_time]
-        objects = part @ one.objects
+        objects = part @ matches.objects
         if boxes:
-            found[start : start + len(part)] = _areas(one, part[:, one.picture], objects)
-        found[start : start + len(part)][objects == 0] = np.nan
-    return found
+            values[start : start + len(part)] = _areas(matches, part[:, matches.image], objects)
+        values[start : start + len(part)][objects == 0] = np.nan
+    return values
 
 
-def _areas(one: _Category, weights: Array, objects: Array) -> Array:
-    """The areas under interpolated precision, at COCO's 101 recalls."""
-    hits = np.cumsum(weights[:, None] * (one.hit & one.counts), axis=-1)
-    said = np.cumsum(weights[:, None] * one.counts, axis=-1)
+def _areas(matches: _CategoryMatches, weights: Array, objects: Array) -> Array:
+    """Return the areas under interpolated precision, at COCO's 101 recalls."""
+    hits = np.cumsum(weights[:, None] * (matches.hit & matches.counts), axis=-1)
+    boxes = np.cumsum(weights[:, None] * matches.counts, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         recall = hits / objects[:, None, None]
-        precision = np.where(said > 0, hits / said, 0.0)
+        precision = np.where(boxes > 0, hits / boxes, 0.0)
     best = np.maximum.accumulate(precision[..., ::-1], axis=-1)[..., ::-1]
     # How many of the recalls are reached at each box: the new ones have its precision.
     reached = np.searchsorted(_RECALLS, np.nan_to_num(recall), side="right")
@@ -164,7 +157,7 @@ def _areas(one: _Category, weights: Array, objects: Array) -> Array:
     return area
 
 
-def _tools() -> tuple[Any, Any]:
+def _pycocotools() -> tuple[Any, Any]:
     try:
         return import_module("pycocotools.coco"), import_module("pycocotools.cocoeval")
     except ImportError:
@@ -174,5 +167,60 @@ def _tools() -> tuple[Any, Any]:
 
 
 def _silence() -> contextlib.AbstractContextManager[Any]:
-    """pycocotools prints what it does."""
+    """Hide what pycocotools prints."""
     return contextlib.redirect_stdout(io.StringIO())
+
+
+# --- orders of the boxes --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class APValue:
+    """AP or AP50 in percent, and its gain over the order of the reply.
+
+    Intervals are None where too few images count, ``gain`` where there is nothing to compare.
+    """
+
+    value: float
+    interval: Interval | None
+    gain: float | None = None
+    gain_interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RankingResult:
+    """AP and AP50 of the boxes in one order."""
+
+    ap: APValue
+    ap50: APValue
+
+
+def evaluate_order(
+    evaluator: Evaluator, scores: Sequence[float], resampled: Array
+) -> tuple[Precision, RankingResult]:
+    """Compute AP of the boxes by these scores; its precision is what :func:`with_gain` takes.
+
+    ``resampled`` are (sets, images) weights; the first entry of the precision is of all images.
+    """
+    weights = np.concatenate([np.ones((1, evaluator.images)), resampled])
+    precision = evaluator.precision(scores, weights)
+
+    def measure(values: Array) -> APValue:
+        value, interval = float(values[0]), None
+        if len(resampled):
+            interval = bounds(value, float(np.nanvar(values[1:], ddof=1)), evaluator.images)
+        return APValue(100 * value, interval)
+
+    return precision, RankingResult(measure(precision.ap), measure(precision.ap50))
+
+
+def with_gain(ranking: RankingResult, precision: Precision, base: Precision) -> RankingResult:
+    """Add what an order gains over another, both over the same resampled images."""
+
+    def add(value: APValue, values: Array, base_values: Array) -> APValue:
+        gain = 100 * (values - base_values)
+        return APValue(value.value, value.interval, float(gain[0]), drawn_interval(gain[1:]))
+
+    return RankingResult(
+        add(ranking.ap, precision.ap, base.ap), add(ranking.ap50, precision.ap50, base.ap50)
+    )

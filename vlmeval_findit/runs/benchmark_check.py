@@ -25,8 +25,8 @@ from ..core.replies import FAILED
 from ..core.scored_row import ScoredRow, add_up
 from ..core.settings import Settings
 from .best_format import ranked
-from .results import write_score
 from .score import RunScore, score_file
+from .score_files import write_score
 from .scored_run import load_run
 
 

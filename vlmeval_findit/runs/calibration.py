@@ -1,23 +1,26 @@
-"""Whether a model's confidence means what it says: calibration, and F1 over a threshold.
+"""What a run's confidences are worth: average precision, calibration, F1 over a threshold.
 
-A box is a hit as the score has it: assigned to an object of its label with an IoU of at least 0.5.
+A box is a hit as the score has it: matched to an object of its label with an IoU of at least 0.5.
 Where boxes below a threshold are left out, the assignment of the others stays the score's.
+Intervals rest on images that are resampled, always the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.drawing import Curve
-from ..core.statistics import Interval, drawn_interval
-from .boxes_of_rows import RowBoxes
-
-Array = NDArray[np.float64]
+from ..core.statistics import Interval, drawn_again, drawn_interval
+from .average_precision import Evaluator, RankingResult, evaluate_order, with_gain
+from .box_confidences import Array, ConfidenceError, RowBoxes, boxes_of_rows, definitions_in
+from .coco_boxes import CocoBoxes, Origin
+from .score import RunScore
 
 BINS = 10
 """Of equal width, 0 to 1; a confidence on an edge belongs to the bin above it."""
@@ -37,152 +40,213 @@ class Bin(NamedTuple):
 
 
 def reliability(boxes: RowBoxes) -> list[Bin]:
-    """The reliability diagram: every bin that has a box; of boxes with a confidence."""
-    known = boxes.known
-    bins = np.minimum((known.confidence * BINS).astype(int), BINS - 1)
+    """Return the reliability diagram: every bin with a box that has a confidence."""
+    boxes = boxes.with_confidence
+    bins = np.minimum((boxes.confidence * BINS).astype(int), BINS - 1)
     return [
         Bin(
             low=at / BINS,
             high=(at + 1) / BINS,
             boxes=int((bins == at).sum()),
-            confidence=float(known.confidence[bins == at].mean()),
-            hits=float(known.hit[bins == at].mean()),
+            confidence=float(boxes.confidence[bins == at].mean()),
+            hits=float(boxes.hit[bins == at].mean()),
         )
         for at in np.unique(bins).tolist()
     ]
 
 
 def calibration_error(bins: Sequence[Bin]) -> float | None:
-    """The expected calibration error, 0 to 1: how far bins are off, weighted by their boxes.
+    """Return the expected calibration error, 0 to 1, weighted by boxes.
 
     >>> calibration_error([Bin(0, 0.1, 1, 0.05, 0.05), Bin(0.9, 1, 3, 0.95, 0.75)])
     0.15
     """
-    boxes = sum(one.boxes for one in bins)
+    boxes = sum(each.boxes for each in bins)
     if not boxes:
         return None
-    off = sum(one.boxes * abs(one.confidence - one.hits) for one in bins)
-    return round(off / boxes, 12)
+    error = sum(each.boxes * abs(each.confidence - each.hits) for each in bins)
+    return round(error / boxes, 12)
 
 
-class _Kept(NamedTuple):
-    """What is kept from each threshold on, the highest threshold first.
+# --- thresholds -----------------------------------------------------------------------------------
 
-    ``hits`` and ``said`` are (sets, thresholds) sums, ``objects`` (sets,).
-    """
+
+class _Thresholds(NamedTuple):
+    """Sums over the boxes from each threshold on, the highest threshold first."""
 
     thresholds: Array
-    hits: Array
-    said: Array
-    objects: Array
+    hits: Array  # (sets, thresholds)
+    boxes: Array  # (sets, thresholds)
+    objects: Array  # (sets,)
 
     @property
     def f1(self) -> Array:
-        whole = self.said + self.objects[:, None]
+        whole = self.boxes + self.objects[:, None]
         return np.divide(2 * self.hits, whole, out=np.zeros_like(whole), where=whole > 0)
 
 
-def _kept(boxes: RowBoxes, weights: Array) -> _Kept:
-    """A box without a confidence is kept at the threshold 0 only, where every box is."""
+def _thresholds(boxes: RowBoxes, weights: Array) -> _Thresholds:
+    """Add up; a box without a confidence counts at the threshold 0 only, where every box does."""
     confidence = np.nan_to_num(boxes.confidence, nan=0.0)
     order = np.argsort(-confidence, kind="stable")
-    sorted_by = confidence[order]
-    # The last box of each confidence: what is equal is kept together.
-    last = np.flatnonzero(np.append(sorted_by[1:] != sorted_by[:-1], True)[: len(sorted_by)])
-    of_box = weights[:, boxes.picture[order]]
+    descending = confidence[order]
+    # The last box of each confidence: equal ones are kept or cut together.
+    last = np.flatnonzero(np.append(descending[1:] != descending[:-1], True)[: len(descending)])
+    of_box = weights[:, boxes.image[order]]
     hits = np.cumsum(of_box * boxes.hit[order], axis=-1)[:, last]
-    said = np.cumsum(of_box, axis=-1)[:, last]
-    return _Kept(sorted_by[last], hits, said, weights @ boxes.objects)
+    counts = np.cumsum(of_box, axis=-1)[:, last]
+    return _Thresholds(descending[last], hits, counts, weights @ boxes.objects)
 
 
-def curve(boxes: RowBoxes) -> Curve:
-    """Precision, recall and F1 in percent over a threshold of the confidence, rising."""
-    kept = _kept(boxes, np.ones((1, len(boxes.objects))))
-    if not len(kept.thresholds):
+def f1_curve(boxes: RowBoxes) -> Curve:
+    """Return precision, recall and F1 in percent over a rising threshold of the confidence."""
+    sums = _thresholds(boxes, np.ones((1, len(boxes.objects))))
+    if not len(sums.thresholds):
         return Curve((), (), (), ())
-    few = np.unique(np.linspace(0, len(kept.thresholds) - 1, POINTS).astype(int))[::-1]
-    hits, said = kept.hits[0, few], kept.said[0, few]
-    recall = np.divide(hits, kept.objects, out=np.zeros_like(hits), where=kept.objects > 0)
-    return Curve(
-        _plain(kept.thresholds[few]),
-        _plain(100 * hits / said),
-        _plain(100 * recall),
-        _plain(100 * kept.f1[0, few]),
-    )
-
-
-def _plain(values: Array) -> tuple[float, ...]:
-    return tuple(round(value, 6) for value in values.tolist())
+    few = np.unique(np.linspace(0, len(sums.thresholds) - 1, POINTS).astype(int))[::-1]
+    hits, counts = sums.hits[0, few], sums.boxes[0, few]
+    recall = np.divide(hits, sums.objects, out=np.zeros_like(hits), where=sums.objects > 0)
+    columns = sums.thresholds[few], 100 * hits / counts, 100 * recall, 100 * sums.f1[0, few]
+    return Curve(*(tuple(round(value, 6) for value in column.tolist()) for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The threshold of the highest F1, and what it is worth; figures in percent.
+    """The threshold of the highest F1; metrics in percent.
 
-    It was chosen on the boxes that ``f1`` is of, so ``f1`` promises too much.  ``elsewhere`` is F1
-    where each half of the pictures is cut at the threshold that is best on the other half; None
-    where a half has no boxes.  ``without`` is F1 of all boxes.
+    It was chosen on the boxes that ``f1`` is of, so ``f1`` is optimistic; ``elsewhere`` is not.
     """
 
     value: float
     interval: Interval | None
     f1: float
-    elsewhere: float | None
-    without: float
+    elsewhere: float | None  # Each half of the images cut where the other is best; None: no boxes
+    without: float  # F1 of all boxes
 
 
 def best_threshold(boxes: RowBoxes, weights: Array) -> Threshold | None:
-    """The best threshold of a run; of equally good ones the lowest.  None where it has no boxes.
+    """Return the best threshold of a run, of equals the lowest; None where it has no boxes.
 
     Args:
         boxes: those of the run.
-        weights: (sets, pictures) pictures drawn again, for the interval; none where there are too
-            few pictures.
+        weights: (sets, images) resampled images, for the interval; empty: too few images.
     """
-    pictures = len(boxes.objects)
-    kept = _kept(boxes, np.ones((1, pictures)))
-    if not len(kept.thresholds):
+    sums = _thresholds(boxes, np.ones((1, len(boxes.objects))))
+    if not len(sums.thresholds):
         return None
-    best = _last_best(kept.f1)[0]
-    drawn = kept.thresholds[_last_best(_kept(boxes, weights).f1)]
+    best = _last_best(sums.f1)[0]
+    resampled = sums.thresholds[_last_best(_thresholds(boxes, weights).f1)]
+    whole = len(boxes.hit) + boxes.objects.sum()
     return Threshold(
-        value=float(kept.thresholds[best]),
-        interval=drawn_interval(drawn),
-        f1=100 * float(kept.f1[0, best]),
-        elsewhere=_elsewhere(boxes),
-        without=100 * float(_all(boxes)),
+        value=float(sums.thresholds[best]),
+        interval=drawn_interval(resampled),
+        f1=100 * float(sums.f1[0, best]),
+        elsewhere=_f1_elsewhere(boxes),
+        without=100 * float(2 * boxes.hit.sum() / whole) if whole else 0.0,
     )
 
 
 def _last_best(f1: Array) -> NDArray[np.intp]:
-    """The last of the best, set by set: thresholds fall, so it is the lowest."""
-    # Sums in another order differ in their last bits: what is equal must count as equal.
+    """Return the last of the best, set by set: thresholds fall, so it is the lowest."""
+    # Sums in another order differ in their last bits: equal values must count as equal.
     rounded = np.round(f1, 12)
     last: NDArray[np.intp] = rounded.shape[1] - 1 - np.argmax(rounded[:, ::-1], axis=1)
     return last
 
 
-def _all(boxes: RowBoxes) -> float:
-    whole = len(boxes.hit) + boxes.objects.sum()
-    return float(2 * boxes.hit.sum() / whole) if whole else 0.0
-
-
-def _elsewhere(boxes: RowBoxes) -> float | None:
-    """F1 in percent at thresholds that were chosen on other pictures: every second one by name."""
+def _f1_elsewhere(boxes: RowBoxes) -> float | None:
+    """Return F1 in percent at thresholds chosen on other images: every second one by name."""
     half = np.arange(len(boxes.objects)) % 2
     confidence = np.nan_to_num(boxes.confidence, nan=0.0)
-    hits = said = 0.0
+    hits = counted = 0.0
     for here in (0, 1):
-        kept = _kept(_of(boxes, half[boxes.picture] != here), (half != here)[None].astype(float))
-        if not len(kept.thresholds):
+        inside = half[boxes.image] == here
+        sums = _thresholds(boxes.where(~inside), (half != here)[None].astype(float))
+        if not len(sums.thresholds):
             return None
-        chosen = kept.thresholds[_last_best(kept.f1)[0]]
-        taken = (half[boxes.picture] == here) & (confidence >= chosen)
-        hits += float(boxes.hit[taken].sum())
-        said += float(taken.sum())
-    whole = said + float(boxes.objects.sum())
+        kept = inside & (confidence >= sums.thresholds[_last_best(sums.f1)[0]])
+        hits += float(boxes.hit[kept].sum())
+        counted += float(kept.sum())
+    whole = counted + float(boxes.objects.sum())
     return 100 * 2 * hits / whole if whole else None
 
 
-def _of(boxes: RowBoxes, kept: NDArray[np.bool_]) -> RowBoxes:
-    return RowBoxes(boxes.confidence[kept], boxes.hit[kept], boxes.picture[kept], boxes.objects)
+# --- a run ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionResult:
+    """What one definition of confidence is worth."""
+
+    definition: str
+    unsure: int  # Boxes without it: last in the order, in no bin, kept at the threshold 0 only
+    ranking: RankingResult
+    bins: tuple[Bin, ...]
+    error: float | None
+    curve: Curve
+    threshold: Threshold | None
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationResult:
+    """What a run's confidences are worth, by all definitions that it has."""
+
+    model: str
+    dataset: str
+    queries: int
+    images: int
+    boxes: int  # As COCO counts them
+    as_output: RankingResult  # In the order of the reply
+    by_definition: tuple[DefinitionResult, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
+    """Compare the confidences of a run with what its boxes are.
+
+    Raises:
+        ConfidenceError: the run has none; or pycocotools is missing.
+        NotBoxesError: its answers are no boxes.
+    """
+    coco = CocoBoxes(run.task, run.rows)
+    names = definitions_in(run.rows)
+    if not names:
+        raise ConfidenceError.of_run(predictions)
+    evaluator = Evaluator(coco)
+    resampled = drawn_again(evaluator.images)
+    by_place = [1 / (1 + origin.box) for origin in coco.origins]
+    base, as_output = evaluate_order(evaluator, by_place, resampled)
+
+    def measure(name: str) -> DefinitionResult:
+        boxes = boxes_of_rows(run.rows, name)
+        bins = tuple(reliability(boxes))
+        scores = ranking_scores(coco.origins, name)
+        precision, ranking = evaluate_order(evaluator, scores, resampled)
+        return DefinitionResult(
+            definition=name,
+            unsure=int(np.isnan(boxes.confidence).sum()),
+            ranking=with_gain(ranking, precision, base),
+            bins=bins,
+            error=calibration_error(bins),
+            curve=f1_curve(boxes),
+            threshold=best_threshold(boxes, resampled),
+        )
+
+    return CalibrationResult(
+        model=run.model,
+        dataset=run.task.name,
+        queries=len(run.rows) - run.failed,
+        images=evaluator.images,
+        boxes=len(coco.origins),
+        as_output=as_output,
+        by_definition=tuple(map(measure, names)),
+    )
+
+
+def ranking_scores(origins: Sequence[Origin], definition: str) -> list[float]:
+    """Return the scores that rank boxes by a confidence: those without it come last."""
+    values = (origin.confidence(definition) for origin in origins)
+    return [-1.0 if value is None else value for value in values]

@@ -18,8 +18,8 @@ from ..core.statistics import INTERVALS, Interval
 from ..core.yaml_text import YamlText
 from .best_format import FormatAverage, ranked, rule
 from .cell_results import CellResult, SearchError, refuse_unanswered
-from .intervals import intervals
 from .race import RULE
+from .run_statistics import intervals
 from .scored_run import load_run
 
 

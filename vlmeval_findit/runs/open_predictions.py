@@ -13,8 +13,8 @@ from ..core.predictions import PredictionError, read_predictions
 from ..core.question import AnyTask, rows_text
 from ..core.replies import Reply
 from ..core.settings import Settings, settings_from
-from .plugins import plugin_conflicts
 from .prediction_names import parse_prediction_name
+from .run_identity import plugin_conflicts
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ..core.question import Question
 from ..core.run_files import Shape, checked, read_json
 from ..core.scored_row import ScoredRow
 from ..models.model_table import find_model
-from .plugins import plugins_used
+from .run_identity import plugins_used
 from .score import RunScore
 
 UNKNOWN_PROMPTS = "unknown"

@@ -1,8 +1,8 @@
 """Scored runs: what statistics, leaderboard and report read, and nothing else.
 
 A run is one prediction file that was scored: ``<stem>_provenance.json`` and
-``<stem>_details.jsonl`` beside it, as :func:`.results.write_score` leaves them.  The model is not
-asked and the annotation table is not needed.  Every score becomes one frozen :class:`Run`.
+``<stem>_details.jsonl`` beside it, as :func:`.score_files.write_score` leaves them.  The model is
+not asked and the annotation table is not needed.  Every score becomes one frozen :class:`Run`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..core.predictions import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, files_below, marked, run_of
 from ..core.scored_row import RowTable, ScoredRow, add_up, failures, table_of, totals_of
-from .details import row_of
-from .plugins import plugin_conflicts
 from .prediction_names import prediction_files, score_command
 from .provenance import Provenance, provenance_from, read_provenance
+from .run_identity import plugin_conflicts
+from .score_files import read_details_line
 
 
 class RowData(Enum):
@@ -116,7 +116,7 @@ def load_runs(
     Raises:
         FileNotFoundError: a path is not there.
         RunError: a prediction file without a score, a folder without any, files that do not hold
-            what :func:`.results.write_score` leaves, or a score of other predictions.
+            what :func:`.score_files.write_score` leaves, or a score of other predictions.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -281,7 +281,7 @@ def _rows(details: Path, wanted: Collection[int] | None = None) -> Iterator[Scor
             if wanted is not None and number - 1 not in wanted:
                 continue
             try:
-                yield row_of(line)
+                yield read_details_line(line)
             except KeyError as error:
                 raise RunError(
                     f"{details}, line {number}: no key {error}, as before this version; "

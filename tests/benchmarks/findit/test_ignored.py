@@ -27,7 +27,7 @@ from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.table_files import TableError, meta_path
 from vlmeval_findit.data.custom.masks import mask_of_coco
 from vlmeval_findit.marks.region import packed_mask
-from vlmeval_findit.runs.boxes_of_rows import boxes_of_rows
+from vlmeval_findit.runs.box_confidences import boxes_of_rows
 
 assert world  # a fixture
 
@@ -203,9 +203,9 @@ def test_they_are_drawn_apart(world: World) -> None:
     name = "FindIt_Pascal_xyxy_text"
     path = world.predict("Boxes", name, saying(f"[{list(grid((10, 70, 30, 90)))}]"))
     (line,) = path.with_name(f"{path.stem}_details.jsonl").read_text().splitlines()
-    from vlmeval_findit.runs.details import row_of
+    from vlmeval_findit.runs.score_files import read_details_line
 
-    row = row_of(line)
+    row = read_details_line(line)
     assert roles(row) == [(Role.UNCOUNTED, None)]
     (asked,) = read_table(find_table("Pascal"))
     (picture,) = draw(asked, row).pictures
@@ -358,10 +358,11 @@ def test_crowds_come_out_again(tmp_path: Path, images: Path) -> None:
     pytest.importorskip("pycocotools")
     from vlmeval_findit.core.settings import Settings
     from vlmeval_findit.runs.average_precision import Evaluator
-    from vlmeval_findit.runs.coco_boxes import collect
+    from vlmeval_findit.runs.coco_boxes import CocoBoxes
     from vlmeval_findit.runs.score import score_file
 
-    boxes = collect(score_file(run, Settings(space="pixels", force=True)))
+    scored = score_file(run, Settings(space="pixels", force=True))
+    boxes = CocoBoxes(scored.task, scored.rows)
     found = Evaluator(boxes).precision([1.0] * len(boxes.results))
     # The cat is found and the box in the crowd costs nothing; the two traffic lights are missed.
     assert found.ap50.tolist() == pytest.approx([0.5])

@@ -24,9 +24,9 @@ from vlmeval_findit.core.replies import FAILED, Recorded
 from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings, SettingsError, settings_from
 from vlmeval_findit.models.model_table import check_settings
-from vlmeval_findit.runs.new_identity import run_identity
-from vlmeval_findit.runs.results import write_score
+from vlmeval_findit.runs.run_identity import run_identity
 from vlmeval_findit.runs.score import RunScore, score_file
+from vlmeval_findit.runs.score_files import write_score
 
 WIDTH, HEIGHT = 200, 100
 BOX = (20.0, 10.0, 120.0, 60.0)

@@ -38,8 +38,8 @@ from vlmeval_findit.engine.calls import Call, Cell
 from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.leaderboard.comparable import group_comparable
 from vlmeval_findit.marks.style import COLOURS, Shape
-from vlmeval_findit.runs.comparison import compare
-from vlmeval_findit.runs.new_identity import run_identity
+from vlmeval_findit.runs.run_identity import run_identity
+from vlmeval_findit.runs.run_statistics import compare
 from vlmeval_findit.runs.scored_run import Run
 
 GOLDEN = GOLDEN_FOLDER / "stage2_prompts.txt"

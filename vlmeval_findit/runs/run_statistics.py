@@ -1,0 +1,201 @@
+"""Intervals of scored runs, and paired comparisons; :mod:`..core.statistics` has the maths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ..benchmarks.findit.variant import Variant
+from ..core.evidence import Evidence, clustered, evidence_of
+from ..core.metric import Metric
+from ..core.statistics import Difference, Interval, difference, figure_intervals
+from .scored_run import Run
+
+FOUND = 50.0  # Query score, in percent, from which on a query counts as found: half of what it asks
+
+
+class StatisticsError(ValueError):
+    """Runs that cannot be compared; the message says what differs."""
+
+
+def evidence(run: Run, metrics: Sequence[Metric] = ()) -> Evidence:
+    """Estimate metrics of a run (default: all of its benchmark), with each image's influence.
+
+    Raises:
+        StatisticsError: a run without rows.
+    """
+    if not run.rows:
+        raise StatisticsError(f"{run.path}: a run without rows has no interval")
+    return evidence_of(
+        metrics or run.benchmark.all_metrics, clustered(run.rows, run.question.images)
+    )
+
+
+def intervals(run: Run) -> dict[str, Interval | None]:
+    """Return the 95 % interval of every metric of a run; None where too few images count."""
+    return figure_intervals(evidence(run))
+
+
+# --- two runs over the same rows ------------------------------------------------------------------
+
+
+def compare(run: Run, other: Run) -> dict[str, Difference]:
+    """Subtract the metrics of ``other`` from those of ``run``, two models or two formats of one.
+
+    A metric that either lacks is left out.
+
+    Raises:
+        StatisticsError: the runs have other rows, or none, or were scored by something else.
+    """
+    check_comparable(run, other)
+    left, right = evidence(run), evidence(other)
+    return {
+        metric.name: difference(left, right, metric.name)
+        for metric in left.metrics
+        if None not in (left.figure(metric.name), right.figure(metric.name))
+    }
+
+
+def check_comparable(run: Run, other: Run) -> None:
+    """Refuse runs whose answers cannot be paired by image.
+
+    Raises:
+        StatisticsError: the runs have other rows, or were scored by something else.
+    """
+    left, right = _images(run), _images(other)
+    if run.provenance.rows != other.provenance.rows or left != right:
+        raise StatisticsError(
+            f"{other.path} has {len(other.provenance.rows)} rows of {len(right)} images, "
+            f"{run.path} has {len(run.provenance.rows)} of {len(left)}: "
+            "only runs over the same rows can be compared"
+        )
+    if run.provenance.scored_under != other.provenance.scored_under:
+        raise StatisticsError(
+            f"{other.path} was scored by {other.provenance.scorer}, {run.path} by "
+            f"{run.provenance.scorer}: score both again by the same"
+        )
+
+
+def _images(run: Run) -> set[tuple[str, str]]:
+    return {(run.question.images, row.source) for row in run.rows}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundQueries:
+    """Indices of the queries that both runs answered, by which run found them."""
+
+    both: tuple[int, ...]
+    left: tuple[int, ...]  # Only the first run
+    right: tuple[int, ...]  # Only the second run
+    neither: tuple[int, ...]
+    differ: int  # Number of queries whose scores differ
+
+
+def scores_by_index(run: Run) -> dict[int, float]:
+    """Return the query score of every answer by its index, in percent; a failed call has none."""
+    return {
+        row.index: round(score, 1)
+        for row, score in zip(run.rows, run.query_scores, strict=True)
+        if not row.failed
+    }
+
+
+def found_queries(left: dict[int, float], right: dict[int, float]) -> FoundQueries:
+    """Sort the queries of two runs by which run found them, given their query scores.
+
+    >>> queries = found_queries({1: 100.0, 2: 60.0, 3: 0.0}, {1: 50.0, 2: 0.0, 4: 100.0})
+    >>> queries.both, queries.left, queries.right, queries.neither, queries.differ
+    ((1,), (2,), (), (), 2)
+    """
+    groups: dict[tuple[bool, bool], list[int]] = {}
+    shared = sorted(left.keys() & right.keys())
+    for index in shared:
+        groups.setdefault((left[index] >= FOUND, right[index] >= FOUND), []).append(index)
+    return FoundQueries(
+        both=tuple(groups.get((True, True), ())),
+        left=tuple(groups.get((True, False), ())),
+        right=tuple(groups.get((False, True), ())),
+        neither=tuple(groups.get((False, False), ())),
+        differ=sum(left[index] != right[index] for index in shared),
+    )
+
+
+def pair_runs(left: Sequence[Run], right: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
+    """Pair two runs, or two sets of runs by their dataset, whatever the format.
+
+    Raises:
+        ValueError: there is no pair, or a set has several runs of a dataset.
+    """
+    if len(left) == len(right) == 1:
+        yield left[0], right[0]
+        return
+    by_left, by_right = _by_dataset(left), _by_dataset(right)
+    shared = [key for key in by_left if key in by_right]
+    if not shared:
+        raise ValueError(
+            f"no dataset of {left[0].path.parent} is in {right[0].path.parent}: name two runs over "
+            "the same dataset"
+        )
+    for key in shared:
+        yield by_left[key], by_right[key]
+
+
+def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
+    runs_by_key: dict[tuple[str, str], Run] = {}
+    for run in runs:
+        key = run.benchmark.name, run.question.column
+        if key in runs_by_key:
+            raise ValueError(
+                f"{runs_by_key[key].path} and {run.path} are both of {run.question.column}: "
+                "name the file of one"
+            )
+        runs_by_key[key] = run
+    return runs_by_key
+
+
+# --- free and constrained -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxCost:
+    """What decoding that is constrained to the format's grammar gains over free decoding.
+
+    What a constrained run scores more was lost to syntax; what it lacks too was not seen.
+    """
+
+    constrained: float  # Score of the constrained run in percent, failed calls as misses
+    gain: Difference  # Constrained minus free
+
+    @property
+    def not_seen(self) -> float:
+        return 100 - self.constrained
+
+
+def constrained_twin(run: Run, runs: Iterable[Run]) -> Run | None:
+    """Return the run with constrained decoding of the same model, words and table, if any."""
+    question = run.question
+    if not isinstance(question, Variant) or question.decoding is not None:
+        return None
+    for other in runs:
+        variant = other.question
+        if (
+            isinstance(variant, Variant)
+            and variant.decoding is not None
+            and replace(variant, decoding=None) == question
+            and other.model == run.model
+            and other.provenance.table_sha256 == run.provenance.table_sha256
+        ):
+            return other
+    return None
+
+
+def syntax_cost(free: Run, constrained: Run) -> SyntaxCost:
+    """Subtract the score of a free run from that of its constrained twin.
+
+    Raises:
+        StatisticsError: they are over other rows.
+    """
+    check_comparable(free, constrained)
+    score = free.benchmark.errors.score
+    left, right = evidence(constrained, (score,)), evidence(free, (score,))
+    return SyntaxCost(left.figure(score.name) or 0.0, difference(left, right, score.name))

@@ -1,0 +1,168 @@
+"""Files of a score beside its predictions; needs neither torch nor vlmeval.
+
+``<stem>_score.csv`` is the row that goes into a leaderboard, ``<stem>_details.jsonl`` holds every
+query (boxes, IoUs, hits, reason), ``<stem>_provenance.json`` what the score rests on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..core.files import atomic_write
+from ..core.run_files import RunFiles, Shape, checked, marked, read_json, run_of
+from ..core.scored_row import ScoredRow
+from ..core.settings import Settings
+from ..core.spelling import as_csv
+from .provenance import UNKNOWN_PROMPTS, as_text, provenance_of, read_provenance
+from .score import RunScore
+
+
+class ResultError(ValueError):
+    """The files of a score cannot be read; the message names the file."""
+
+
+def write_score(run: RunScore, predictions: Path, details: Iterable[str] | None = None) -> RunFiles:
+    """Write score, details and provenance beside a prediction file, each whole or not at all.
+
+    A score in another space than the recorded one is written beside the recorded one.
+    ``details`` are the lines of the details file where the run does not hold them any more.
+    """
+    files = RunFiles(predictions, run.mark)
+    with atomic_write(files.score) as f:
+        f.write(score_text(run))
+    with atomic_write(files.details) as f:
+        f.writelines(details_lines(run.rows) if details is None else details)
+    with atomic_write(files.provenance) as f:
+        f.write(as_text(provenance_of(run, predictions)))
+    return files
+
+
+def score_row(run: RunScore) -> dict[str, Any]:
+    """Return the score as one flat row: metrics in percent, counts, and what they rest on."""
+    benchmark, sums = run.benchmark, run.sums
+    return {
+        "model": marked(run.model, run.mark),
+        "dataset": run.task.name,
+        **run.figures,
+        benchmark.with_failures.name: benchmark.with_failures.value(sums),
+        "rows": len(run.task.queries),
+        "scored": len(run.rows),
+        "answered": len(run.rows) - run.failed,
+        "failed calls": run.failed,
+        "left out": len(run.identity.left_out) if run.identity else 0,
+        **{name: sums.get(key, 0) for name, key in benchmark.counts.items()},
+        "space": "; ".join(sorted({space["kind"] for space in run.spaces})),
+        **({"scored by": run.scorer.name} if run.scorer else {}),
+        "prompts": (run.identity and run.identity.prompts) or UNKNOWN_PROMPTS,
+        "run": run.identity.digest if run.identity else UNKNOWN_PROMPTS,
+    }
+
+
+def score_text(run: RunScore) -> str:
+    """Return the content of a score file."""
+    return as_csv([score_row(run)])
+
+
+# --- details: one JSON line a query ---------------------------------------------------------------
+
+_SHAPE: Shape = {
+    "index": int,
+    "source": str,
+    "failed": bool,
+    "reason": str | None,
+    "sums": dict,
+    "slices": dict,
+    "parts": list,
+    "confidences": dict,
+}
+
+
+def details_line(row: ScoredRow) -> str:
+    """Write a row as one line; :func:`read_details_line` reads it back."""
+    values = {
+        "index": row.index,
+        "source": row.source,
+        "failed": row.failed,
+        "reason": row.reason,
+        **row.details,
+        "sums": row.sums,
+    }
+    if row.slices:
+        values["slices"] = row.slices
+    if row.parts:
+        values["parts"] = [[*part, sums] for part, sums in row.parts.items()]
+    return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def details_lines(rows: Iterable[ScoredRow]) -> Iterator[str]:
+    """Yield the lines of a details file."""
+    return map(details_line, rows)
+
+
+def read_details_line(line: str) -> ScoredRow:
+    """Read the row of a line.
+
+    Raises:
+        KeyError: a key is missing.
+        TypeError, ValueError: it is no such line.
+    """
+    values: dict[str, Any] = dict(checked(read_json(line), _SHAPE))
+    required = {name: values.pop(name) for name in ("index", "source", "failed", "reason", "sums")}
+    slices = values.pop("slices", {})
+    parts = {(kind, value): sums for kind, value, sums in values.pop("parts", ())}
+    return ScoredRow(**required, slices=slices, details=values, parts=parts)
+
+
+# --- the space of a score -------------------------------------------------------------------------
+
+_NOT_SET = ("recorded by the run", "model table")
+"""How the sources of spaces begin that nobody set for the scoring."""
+
+
+def settings_of_score(predictions: Path, settings: Settings) -> Settings:
+    """Complete settings without a space by those of the score beside a prediction file.
+
+    Raises:
+        ResultError: the provenance beside it cannot be read.
+    """
+    path = RunFiles(predictions).provenance
+    if settings.space is not None or not path.is_file():
+        return settings
+    values = _read(path)
+    settings = replace(settings, force=settings.force or bool(values["forced"]))
+    sources = [space["source"] for space in values["spaces"]]
+    if len(sources) != 1 or sources[0].startswith(_NOT_SET):
+        return settings
+    return replace(settings, space=_first_space(values), source="setting")
+
+
+def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
+    """Return predictions and space of a score in another space, given one of its files.
+
+    Any other path is returned as it is, with the settings.
+
+    Raises:
+        ResultError: its provenance cannot be read.
+    """
+    files = run_of(path)
+    if not files.mark or not files.provenance.is_file():
+        return path, settings
+    values = _read(files.provenance)
+    predictions = files.provenance.with_name(values["predictions"]["file"])
+    space = _first_space(values)
+    return predictions, replace(settings, space=space, source="setting", beside=True)
+
+
+def _first_space(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values["spaces"][0].items() if name != "source"}
+
+
+def _read(provenance: Path) -> Mapping[str, Any]:
+    try:
+        return read_provenance(provenance.read_text(encoding="utf-8"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ResultError(f"{provenance}: not the provenance of a score: {error}") from None
