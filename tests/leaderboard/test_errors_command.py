@@ -331,7 +331,7 @@ def test_parts_of_slices(letters: World) -> None:
     parts = errors_by_slice(run, "animal")
     assert {part.name for part in parts} <= {"cat", "dog", "cow"}
     assert sum(part.total for part in parts) == pytest.approx(lacks(run))
-    with pytest.raises(StatisticsError, match=r"no parts by 'anmal'.*animal"):
+    with pytest.raises(StatisticsError, match=r"no slices by 'anmal'.*animal"):
         errors_by_slice(run, "anmal")
 
 
@@ -345,7 +345,7 @@ def test_one_run_without_the_part_does_not_end_the_others(
     letters.predict("Model", "Letters_Zoo_plain", guessing(0.5))
     assert main(["errors", str(letters.runs), "--by", "animal"]) == 2
     shown = capsys.readouterr()
-    assert f"error: {bare} has no parts by 'animal'" in shown.err
+    assert f"error: {bare} has no slices by 'animal'" in shown.err
     assert "Model on Letters_Zoo_plain" in shown.out
     assert "by animal" in shown.out
 
