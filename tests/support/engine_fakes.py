@@ -141,7 +141,7 @@ def files(work_dir: Path) -> dict[str, str]:
     """The content of all result files, without the times that are in them."""
     found = {}
     for path in sorted(work_dir.rglob("*")):
-        if path.is_dir() or path.name in (".sweep.lock", ".image_hashes"):
+        if path.is_dir() or path.name == ".sweep.lock":
             continue
         text = path.read_text(encoding="utf-8")
         if path.name.endswith("_provenance.json"):

@@ -70,7 +70,7 @@ Seconds = dict[str, float]
 STAGES = {
     "journal opened": (journal.Journal, "__init__"),
     "prepared": (run, "_prepared"),
-    "foreign refused": (run, "adopt"),
+    "foreign refused": (run, "merge_predictions"),
     "planned": (answering, "Plan"),
     "left found": (answering, "calls_left"),
     "begun": (answering, "begin"),

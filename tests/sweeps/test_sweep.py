@@ -108,7 +108,7 @@ def test_a_second_run_asks_nothing_and_touches_nothing(tmp_path: Path) -> None:
 
     go(demo_sweep(tmp_path), FakeBackends(FakeModel()))
     before = there()
-    assert len(before) == 8 * 5 + 2, "the results, the journal and what is finished, and no lock"
+    assert len(before) == 8 * 5 + 1, "the results and the journal, and no lock"
     model, watcher = FakeModel(), Silent()
     go(demo_sweep(tmp_path), FakeBackends(model), watcher=watcher)
     assert model.calls == 0

@@ -10,14 +10,13 @@ import hashlib
 import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
-from ..core.files import FileHashes, Seen, remove_left_behind, sha256_of, write_once
+from ..core.files import file_sha256
 from ..core.messages import Message, PartKind, Reference, located, prompt_hash
 from ..core.places import Folder, image_folder
 from ..core.question import AnyTask, Question
@@ -29,63 +28,41 @@ MessageMaker = Callable[[Any, Any], Message]
 
 
 class Images:
-    """The images of all messages of a command: numbered sets of files, each file read once.
+    """The images of all messages of a command: numbered sets of files, each file read once."""
 
-    Hashes of unchanged files are cached at ``path``, which may be deleted.
-    """
-
-    def __init__(self, path: Path | None = None) -> None:
-        self.shown: list[tuple[Path, ...]] = []  # the files of each number
+    def __init__(self) -> None:
+        self.files: list[tuple[Path, ...]] = []  # of each number
         self.references: list[tuple[bool, ...]] = []  # which of them are reference images
         self._numbers: dict[tuple[object, ...], int] = {}
         self._contents: dict[int, tuple[str, ...]] = {}
-        self._known: dict[Path, str] = {}
-        self._path = path
-        self._files = FileHashes({} if path is None else _remembered(path))
+        self._sha256: dict[Path, str] = {}
 
     def number(self, folder: str, names: Sequence[str], references: Sequence[bool]) -> int:
         at = (folder, *names, *references)
         if at not in self._numbers:
-            self._numbers[at] = len(self.shown)
-            self.shown.append(tuple(Path(folder, name) for name in names))
+            self._numbers[at] = len(self.files)
+            self.files.append(tuple(Path(folder, name) for name in names))
             self.references.append(tuple(references))
         return self._numbers[at]
 
     def contents(self, number: int) -> tuple[str, ...]:
         if number not in self._contents:
-            self._contents[number] = tuple(map(self.sha256, self.shown[number]))
+            self._contents[number] = tuple(map(self.sha256, self.files[number]))
         return self._contents[number]
 
     def sha256(self, path: Path) -> str:
         """Return the SHA-256 of a file, or why it cannot be read (:func:`unread`)."""
-        if path not in self._known:
+        if path not in self._sha256:
             try:
-                self._known[path] = self._files(path)
+                self._sha256[path] = file_sha256(path)
             except OSError as error:
-                self._known[path] = f"{_UNREAD}{error}"
-        return self._known[path]
-
-    def save(self) -> None:
-        """Write the cache; what cannot be written is hashed again by the next run."""
-        assert self._path is not None
-        body = json.dumps(self._files.seen).encode()
-        with suppress(OSError):
-            remove_left_behind(self._path)
-            if self._files.seen or self._path.exists():
-                write_once(self._path, b"%s\n%s\n" % (sha256_of(body).encode(), body))
+                self._sha256[path] = f"{_UNREAD}{error}"
+        return self._sha256[path]
 
 
 def unread(content: str) -> str | None:
     """Return why an image could not be hashed; None if it was."""
     return content.removeprefix(_UNREAD) if content.startswith(_UNREAD) else None
-
-
-def _remembered(path: Path) -> Mapping[str, Seen]:
-    with suppress(OSError, ValueError):
-        said, _, body = path.read_bytes().partition(b"\n")
-        if said.decode() == sha256_of(body.removesuffix(b"\n")):
-            return {name: Seen(*one) for name, one in json.loads(body).items()}
-    return {}
 
 
 class PromptHashes(NamedTuple):
@@ -219,7 +196,7 @@ class Call(NamedTuple):
 
     @property
     def images(self) -> tuple[Path, ...]:
-        return self.cell.prompts.images.shown[self.cell.asked.images[self.at]]
+        return self.cell.prompts.images.files[self.cell.asked.images[self.at]]
 
     @property
     def image_sha256(self) -> tuple[str, ...]:

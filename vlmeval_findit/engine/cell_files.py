@@ -10,11 +10,11 @@ import gc
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -46,8 +46,6 @@ log = logging.getLogger(__name__)
 
 FAILED_CALL = f"{FAILED} via API."  # VLMEvalKit's wording: its runner asks such rows again
 
-_LETTERS = 1 << 20  # characters of replies scored together; one reply may have millions
-
 
 def finished_cell(output: Output, journal: JournalView) -> CellResult:
     """Write and score a complete cell, a few rows in memory at a time.
@@ -56,7 +54,7 @@ def finished_cell(output: Output, journal: JournalView) -> CellResult:
     """
     cell, path = output.cell, output.path
     keys = list(cell.call_keys())
-    rows = _repeatable(lambda: prediction_rows(cell, keys, journal))
+    rows = partial(prediction_rows, cell, keys, journal)
     write_rows(path, rows)
     with _details(path.parent) as details:
         parts = _parts(output, rows(), details)
@@ -91,17 +89,6 @@ def prediction_rows(
         yield _row(cell, index, journal.get(key))
 
 
-def _repeatable(rows: Callable[[], Iterator[dict[str, Any]]]) -> Callable[[], Iterable[Any]]:
-    """Return an iterable function of the rows; long ones are built again instead of stored."""
-    kept, letters = [], 0
-    for row in rows():
-        kept.append(row)
-        letters += len(row["prediction"]) + len(str(row.get("extra_records", "")))
-        if letters > _LETTERS:
-            return rows
-    return lambda: kept
-
-
 def _parts(output: Output, rows: Iterable[dict[str, Any]], details: IO[str]) -> Iterator[RunScore]:
     cell = output.cell
     for replies in _few(map(_reply, rows), benchmark_of(cell.question).at_a_time):
@@ -127,15 +114,10 @@ def _uncollected() -> Iterator[None]:
 
 def _few(replies: Iterable[Reply], most: int | None) -> Iterator[list[Reply]]:
     """Group replies, at most ``most`` each (None: all); yields at least one group."""
-    group: list[Reply] = []
-    letters = 0
-    for reply in replies:
-        letters += len(reply.text)
-        if group and most is not None and (len(group) == most or letters > _LETTERS):
-            yield group
-            group, letters = [], len(reply.text)
-        group.append(reply)
-    yield group
+    left = iter(replies)
+    yield list(islice(left, most))
+    while group := list(islice(left, most)):
+        yield group
 
 
 def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -179,12 +161,11 @@ def clean_up(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def adopt(output: Output, journal: Journal) -> None:
+def merge_predictions(output: Output, journal: Journal) -> None:
     """Add answers to the journal that only prediction files have.
 
     So a run that VLMEvalKit's runner began, or whose journal was lost, goes on without paying
-    twice. All formats are looked for; a file written from this journal is not read row by row.
-    Answers about other images stay in the journal, but do not count for the current ones.
+    twice. All formats are read; a file written from this journal is not read row by row.
 
     Raises:
         PredictionError: a file has replies that may be of another run, or rows that this run
@@ -205,10 +186,10 @@ def adopt(output: Output, journal: Journal) -> None:
             log.warning("%s", error)
             _set_aside(path)
             continue
-        journal.append(_adopted(path, replies, output, recorded, keys, journal))
+        journal.append(_new_records(path, replies, output, recorded, keys, journal))
 
 
-def _adopted(
+def _new_records(
     path: Path,
     replies: Iterable[Reply],
     output: Output,
@@ -216,9 +197,9 @@ def _adopted(
     keys: Sequence[str],
     journal: Journal,
 ) -> list[dict[str, Any]]:
-    cell, found, changed = output.cell, [], 0
+    cell, records, outdated = output.cell, [], 0
     places = {row: at for at, row in enumerate(cell.rows)}
-    asked_before = cache(partial(_asked_before, cell, journal))
+    earlier = cache(partial(_earlier_answers, cell, journal))
     elsewhere = "Use another work_dir, or move them away."
     for reply in replies:
         if (at := places.get(reply.index)) is None:
@@ -227,48 +208,41 @@ def _adopted(
                 f"this run. {elsewhere}"
             )
         call = Call(keys[at], cell, at)
-        said = reply.index, call.prompt_sha256, reply.text
         known = journal.get(call.key) if call.key in journal else None
-        # The reply may be an earlier answer, without log-probabilities.
-        is_same = known is not None and (known["reply"] == reply.text or said in asked_before())
-        with_logprobs = reply.recorded.token_logprobs is not None
-        says_more = with_logprobs and not journal.serves(call.key, logprobs=True)
-        # Only JSON holds every reply unchanged.
-        if known and not (is_same and says_more) and (is_same or path.suffix != ".json"):
+        if known is not None and known["reply"] == reply.text:
             continue
-        if (known and not is_same) or recorded is None or not _is_of(reply, output):
+        if (reply.index, call.prompt_sha256, reply.text) in earlier():
+            outdated += known is None  # an answer about an image that was replaced
+            continue
+        if known is not None and path.suffix != ".json":
+            continue  # only JSON holds every reply unchanged
+        revisions = reply.recorded.model.get("revision"), output.identity.answering.revision
+        is_other = None not in revisions and revisions[0] != revisions[1]
+        if known is not None or recorded is None or is_other:
             raise PredictionError(
                 f"{path} holds a reply to row {reply.index} that is not in the journal "
                 f"{journal.path}. {elsewhere}"
             )
-        if known is None and said in asked_before():
-            changed += 1
-            continue
         extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
-        found.append(record_of(call, Answer(reply.text, extra), recorded, with_logprobs))
-    if changed:
-        log.warning("%s: %d pictures are not those that were asked about: again", path, changed)
-    return found
+        logprobs = reply.recorded.token_logprobs is not None
+        records.append(record_of(call, Answer(reply.text, extra), recorded, logprobs))
+    if outdated:
+        log.warning("%s: %d images were replaced since: their calls are repeated", path, outdated)
+    return records
 
 
-def _asked_before(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:
+def _earlier_answers(cell: Cell, journal: Journal) -> frozenset[tuple[int, str, str]]:
     return frozenset(
-        (one["row"], one["prompt_sha256"], one["reply"])
-        for one in journal.records()
-        if (one.get("model"), one.get("dataset")) == (cell.model, cell.question.name)
-        and one["settings"] == dict(cell.settings)
-        and not one["error"]
+        (record["row"], record["prompt_sha256"], record["reply"])
+        for record in journal.records()
+        if (record.get("model"), record.get("dataset")) == (cell.model, cell.question.name)
+        and record["settings"] == dict(cell.settings)
+        and not record["error"]
     )
-
-
-def _is_of(reply: Reply, output: Output) -> bool:
-    """Whether a reply may be of its run's checkpoint."""
-    said, now = reply.recorded.model.get("revision"), output.identity.answering.revision
-    return None in (said, now) or said == now
 
 
 def _set_aside(path: Path) -> None:
     names = (path.with_name(f"{path.stem}.replaced-{n}{path.suffix}") for n in count(1))
     aside = next(name for name in names if not name.exists())
     path.rename(aside)
-    log.warning("%s is kept as %s", path, aside.name)
+    log.warning("%s is now %s", path, aside.name)

@@ -31,7 +31,7 @@ from ..core.work import Answer, ModelClient
 from ..engine.answering import JobSpec, ModelStoppedError, StoppedError, answer
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
 from ..engine.cancel import cancelled_by_signals
-from ..engine.cell_files import adopt, count_failed, prediction_rows
+from ..engine.cell_files import count_failed, merge_predictions, prediction_rows
 from ..engine.http_backend import HttpBackend
 from ..engine.journal.writer import Journal
 from ..engine.outputs import Output, prepare_output
@@ -187,7 +187,7 @@ def answer_dataset(run: HostRun, model: HostModel, how: RunOptions) -> tuple[int
         return 0, None
     with Journal(run.journal) as journal:
         for path in run.paths:
-            adopt(replace(run.output, path=path), journal)
+            merge_predictions(replace(run.output, path=path), journal)
         ranks.wait()
         _make_calls(run, model, how, journal)
         ranks.wait()

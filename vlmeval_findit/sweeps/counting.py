@@ -69,11 +69,11 @@ def read_images(images: Images, track: Track) -> tuple[Array, int]:
 
     Return a number by number of images, equal for equal contents; and how many are missing.
     """
-    paths = list(dict.fromkeys(chain.from_iterable(images.shown)))
+    paths = list(dict.fromkeys(chain.from_iterable(images.files)))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         hashes = list(track(pool.map(images.sha256, paths), len(paths), "images read"))
     numbers: dict[tuple[str, ...], int] = {}
-    contents = map(images.contents, range(len(images.shown)))
+    contents = map(images.contents, range(len(images.files)))
     found = [numbers.setdefault(one, len(numbers)) for one in contents]
     return np.array(found, np.int64), sum(unread(one) is not None for one in hashes)
 
@@ -147,7 +147,7 @@ class CallCounter:
         later, several = left.copy(), left.copy()
         later[places[first]] = False
         several[places] = each[over] > 1
-        shown = {path for at in np.unique(read["shown"]) for path in self._images.shown[at]}
+        shown = {path for at in np.unique(read["shown"]) for path in self._images.files[at]}
         return Counted(len(shown), calls, calls - len(places), left, later, several)
 
 
@@ -176,7 +176,7 @@ class Weighing:
 
     def __init__(self, messages: Messages, images: Images) -> None:
         self._messages = messages
-        self._shown = tuple(zip(images.shown, images.references, strict=True))
+        self._shown = tuple(zip(images.files, images.references, strict=True))
         self._kinds = tuple(messages.kinds)
         self._alike: dict[tuple[object, ...], _Alike] = {}
 

@@ -86,7 +86,7 @@ def count(
         queries = sum(len(cell.rows) for cell in group.cells)
         found = counted.images, counted.calls, counted.finished
         counts.append(Count(group.name, len(group.cells), queries, *found, load))
-    files = len({path for shown in images.shown for path in shown})
+    files = len({path for shown in images.files for path in shown})
     return DryRun(tuple(counts), files, missing)
 
 

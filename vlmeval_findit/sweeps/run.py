@@ -12,10 +12,10 @@ from ..core.question import Question
 from ..core.settings import settings_from
 from ..core.work import StopReason
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
-from ..engine.calls import Cell, Images, settings_of
+from ..engine.calls import Cell, settings_of
 from ..engine.cancel import CancelToken
 from ..engine.cell_builder import CellBuilder
-from ..engine.cell_files import adopt, clean_up
+from ..engine.cell_files import clean_up, merge_predictions
 from ..engine.journal.writer import ONE_WRITER, Journal, lock_path
 from ..engine.outputs import Output, prediction_path, prepare_output
 from ..engine.plan import ItemSizes
@@ -27,10 +27,6 @@ from .config import Sweep, beside_tables, questions_in
 from .racing import Racing
 
 log = logging.getLogger(__name__)
-
-
-IMAGE_HASHES = ".image_hashes"
-"""Cache of image hashes in the work dir; it may be deleted."""
 
 
 class UnfinishedError(RuntimeError):
@@ -57,7 +53,6 @@ def run_sweep(
     """
     own = sweep.work_dir / ".sweep.lock"
     watch = Watch(own, lock_path(sweep.journal))
-    images = Images(sweep.work_dir / IMAGE_HASHES)
     with ExitStack() as stack:
 
         def open_journal() -> Journal:
@@ -69,8 +64,7 @@ def run_sweep(
         stack.enter_context(Lock(own, ONE_WRITER, watch))
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
-        stack.callback(images.save)
-        return _stages(sweep, engine, CellBuilder(sweep.skip_missing, images))
+        return _stages(sweep, engine, CellBuilder(sweep.skip_missing))
 
 
 def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResult]:
@@ -97,7 +91,7 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
             prepared.append((entry, work))
         for _, work in prepared:
             for output in work:
-                adopt(output, engine.journal)
+                merge_predictions(output, engine.journal)
         if sweep.batch is not None and race is None and len(prepared) > 1:
             for entry, work in prepared:
                 engine.submit(entry, work)

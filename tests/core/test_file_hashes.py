@@ -1,4 +1,4 @@
-"""Pictures are read again when anything says that they may have changed."""
+"""Files are hashed again when anything says that they may have changed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.core import files
-from vlmeval_findit.core.files import SETTLED_NS, file_sha256
-from vlmeval_findit.engine.calls import Images, unread
+from vlmeval_findit.core.files import SETTLED_NS, FileHashes, file_sha256
 
 OLD = b"an old picture"
 
@@ -44,10 +43,9 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def after(first: Images) -> Images:
+def after(first: FileHashes) -> FileHashes:
     """Those of the next run."""
-    first.save()
-    return Images(first._path)
+    return FileHashes(first.seen)
 
 
 def rewritten(path: Path, data: bytes = b"new") -> None:
@@ -73,13 +71,13 @@ def test_a_changed_picture_is_read_again(
     change: Callable[[Path], None], picture: Path, read: list[str], later: Callable[[], None]
 ) -> None:
     later()
-    first = Images(picture.with_name("hashes"))
-    assert first.sha256(picture) == first.sha256(picture) == file_sha256(picture)
+    first = FileHashes()
+    assert first(picture) == first(picture) == file_sha256(picture)
     assert len(read) == 1
-    assert after(first).sha256(picture) == file_sha256(picture)
+    assert after(first)(picture) == file_sha256(picture)
     assert len(read) == 1, "nothing changed"
     change(picture)
-    assert after(first).sha256(picture) == file_sha256(picture)
+    assert after(first)(picture) == file_sha256(picture)
     assert len(read) == 2
 
 
@@ -87,21 +85,7 @@ def test_what_was_written_just_before_it_was_read_is_not_remembered(
     picture: Path, read: list[str]
 ) -> None:
     """On a clock of two seconds another content could follow at the same time."""
-    first = Images(picture.with_name("hashes"))
-    first.sha256(picture)
-    after(first).sha256(picture)
+    first = FileHashes()
+    first(picture)
+    after(first)(picture)
     assert len(read) == 2
-
-
-def test_a_picture_that_became_unreadable_is_forgotten(
-    picture: Path, later: Callable[[], None]
-) -> None:
-    later()
-    first = Images(picture.with_name("hashes"))
-    first.sha256(picture)
-    picture.unlink()
-    again = after(first)
-    assert unread(again.sha256(picture))
-    picture.mkdir()
-    again = after(first)
-    assert unread(again.sha256(picture))
