@@ -19,7 +19,7 @@ from training.questions import PosedQuestion
 from training.vp_questions.marking import Cover
 from vlmeval_findit.benchmarks.findit import box_prompts as prompts
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners
@@ -206,7 +206,7 @@ def turn_of(
         boxes = tuple(_grid(box, *size, step) for box in asked.boxes)
     said = [Said(boxes[i], labels[i], frames[i]) for i in order]
     how = SPEAKERS[numbers].reads(variant.reply)
-    query = Query(0, asked.label, *size, ("",) * variant.frames, Truth((), ()))
+    query = FindItQuery(0, asked.label, *size, ("",) * variant.frames, Truth((), ()))
     return Turn(
         prompts.request(query, variant),
         write(said, how, digits=0),
@@ -293,7 +293,7 @@ def opening(dataset: str, frames: int = 1, references: int = 1) -> messages.Mess
     names = tuple(map(str, range(frames)))
     has_shots = DATASETS[dataset].family.has_references
     support = tuple(map(str, range(references))) if has_shots else ()
-    query = Query(0, "-", *SIZES[0], names, Truth((), ()), support)
+    query = FindItQuery(0, "-", *SIZES[0], names, Truth((), ()), support)
     return prompts.message(query, Variant(dataset, "xyxy", "json", frames=frames))[:-1]
 
 

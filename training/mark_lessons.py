@@ -29,7 +29,7 @@ from training.vp_questions.plan import Absence, Form, Slot, plan
 from training.vp_questions.sources import outlines
 from training.vp_questions.wording import ABSENT
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse
-from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VPQuery
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.drawing import SHAPES, Rng
 from vlmeval_findit.data.rendered.scene import Owners, Scene, Stream, rng_of, scene_and_owners
@@ -113,10 +113,10 @@ def _placed(boxes: Iterable[Corners]) -> Placed:
 
 def _meant(option: str, posed: Posed, shown: Scene) -> Placed | None:
     """What an option names in the picture; None where it names nothing that has a place."""
-    if posed.slot.kind is Kind.LOCALISATION:
+    if posed.slot.kind is QuestionKind.LOCALISATION:
         box = _field_box(option, posed.slot.fields, shown.width, shown.height)
         return None if box is None else _placed([box])
-    if posed.slot.kind is Kind.REFERENCE:
+    if posed.slot.kind is QuestionKind.REFERENCE:
         same = [thing.box for thing in shown.things if thing.look.shape == option]
         return _placed(same) if option in SHAPES else None
     if posed.slot.form is Form.WHICH and option != ABSENT:
@@ -250,7 +250,7 @@ def _as_planned(slot: Slot, planned: Slot) -> bool:
 def _choices(rng: Rng, slot: Slot, picture: AnnotatedPicture) -> Iterator[Choice]:
     """Some ways to mark a picture for a question; any field as likely, where fields are asked."""
     fields: list[str | None] = [None]
-    if slot.kind is Kind.LOCALISATION:
+    if slot.kind is QuestionKind.LOCALISATION:
         names = list(NAMES[slot.fields].values())
         fields = [names[i] for i in rng.permutation(len(names))]
     found = (one for field in fields for one in choices(slot, picture, field, rng))
@@ -286,14 +286,14 @@ def _of_one(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, Choice] | None:
     """A question about the one mark, if a table would mark its object for it."""
     (place,) = marks.choice.places
     picture, field = marks.picture, None
-    if slot.kind is Kind.LOCALISATION:
+    if slot.kind is QuestionKind.LOCALISATION:
         box = picture.objects[place].box
         field = field_of(box, picture.width, picture.height, slot.fields)
         if field is None:
             return None
     # Even questions have no marks beside those that are counted.
     slot = replace(slot, number=0)
-    if slot.kind is Kind.REFERENCE and marks.slot.kind is not Kind.REFERENCE:
+    if slot.kind is QuestionKind.REFERENCE and marks.slot.kind is not QuestionKind.REFERENCE:
         # It must leave more of the object to be seen than other questions ask for.
         marker = marker_of(slot, picture, marks.seen)
         if marker.marked([place], [marks.drawn.colours[place]]) is None:
@@ -307,7 +307,7 @@ def _of_one(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, Choice] | None:
 def _of_several(rng: Rng, slot: Slot, marks: _Marks) -> tuple[Slot, Choice] | None:
     """How many there are, or whether: of those that were counted first, or of the one beside."""
     choice, counted = marks.choice, len(marks.choice.places) - marks.choice.decoys
-    if slot.kind is not Kind.COUNTING and slot.form is not Form.IS_THERE:
+    if slot.kind is not QuestionKind.COUNTING and slot.form is not Form.IS_THERE:
         return None
     if choice.decoys and not rng.randint(3):
         places = choice.places

@@ -14,13 +14,13 @@ from training.dual_encoder.lessons import ATTRIBUTES, phrase, values_of
 from training.lessons import Lesson, Spoken, Turn
 from training.pairs import ScenePair, scene_pair
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as prompts
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, Side, parse
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide, parse
 
 ALWAYS = ("colour", "shape")
 """Attributes that every caption says."""
 
 _QUESTION = parse("SelfRetrieval_Scenes")
-_MESSAGE = prompts.message(Pair(0, "-", ("0", "1")), _QUESTION)
+_MESSAGE = prompts.message(ImagePair(0, "-", ("0", "1")), _QUESTION)
 """The same for every pair but for its pictures, which are called as those of other lessons."""
 
 _Values = Mapping[str, str]
@@ -35,7 +35,7 @@ def pair_lesson(seed: int, turns: int, size: tuple[int, int]) -> Lesson:
         size: (width, height) of both pictures in pixels.
     """
     pair = scene_pair(seed, size)
-    said = dict(zip((side.key for side in Side), captions(pair), strict=True))
+    said = dict(zip((side.key for side in PairSide), captions(pair), strict=True))
     # The first of the things is the one that differs.
     objects = tuple((i, one.things[0].box) for i, one in enumerate((pair.left, pair.right)))
     reply = json.dumps(said)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from training.pairs import scene_pair
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Both
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PerSide
 from vlmeval_findit.core.table_files import meta_path, write_table
 from vlmeval_findit.data.rendered.pair_tables import PairRow
 from vlmeval_findit.data.rendered.scene import SPLITS
@@ -41,7 +41,7 @@ def _row(index: int, seed: int) -> PairRow:
         index,
         f"{seed}",
         (f"{seed}-left.png", f"{seed}-right.png"),
-        Both(made.left_caption, made.right_caption),
+        PerSide(made.left_caption, made.right_caption),
         made.attribute,
         first=made.first,
         others=made.others,

@@ -16,7 +16,7 @@ from training import questions as asking
 from training.questions import PosedQuestion
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK, Dataset, Family
-from vlmeval_findit.benchmarks.findit.findit_query import Query, Sighting
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered.scene import SPLITS, Scene, Stream, clip, rng_of, scene, shot
@@ -88,7 +88,7 @@ def _shown(seed: int) -> Shown | None:
 def ship(dataset: Dataset, multilabel: bool, folder: Path) -> Path:
     """Write a table into a folder."""
     size = SETS[dataset.images]
-    queries: Sequence[Query]
+    queries: Sequence[FindItQuery]
     if dataset.family.is_video:
         first = SPLITS[size.split].start
         queries = [_clip_query(first + i, i) for i in range(size.clips)]
@@ -106,15 +106,15 @@ def ship(dataset: Dataset, multilabel: bool, folder: Path) -> Path:
 _QUESTION = {Family.OBJDET: "", Family.REFEXP: "refexp", Family.REFEXP_ALL: "described"}
 
 
-def _instance_query(shown: Shown, index: int) -> Query:
+def _instance_query(shown: Shown, index: int) -> FindItQuery:
     support = f"shots/{shown.seed}.png"
     (thing,) = shown.shot.things
     query = _query(shown, index, shown.instance)
     return replace(query, support=(support,), sightings=(Sighting(support, thing.box),))
 
 
-def _query(shown: Shown, index: int, asked: PosedQuestion) -> Query:
-    return Query(
+def _query(shown: Shown, index: int, asked: PosedQuestion) -> FindItQuery:
+    return FindItQuery(
         index=index,
         label=asked.label,
         width=shown.scene.width,
@@ -124,10 +124,10 @@ def _query(shown: Shown, index: int, asked: PosedQuestion) -> Query:
     )
 
 
-def _clip_query(seed: int, index: int) -> Query:
+def _clip_query(seed: int, index: int) -> FindItQuery:
     frames = clip(seed, CLIP_FRAMES)
     asked, places = asking.in_clip(rng_of(Stream.QUESTION, seed, 1), frames)
-    return Query(
+    return FindItQuery(
         index=index,
         label=asked.label,
         width=frames[0].width,

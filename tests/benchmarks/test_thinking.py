@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
 from vlmeval_findit.boxes.records import Reason, Truth
 from vlmeval_findit.cli import main
@@ -162,7 +162,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     truth = Truth(((64.0, 96.0, 320.0, 384.0),), (0,))
-    queries = [Query(i, "cat", *SIZE, (f"{i}.png",), truth) for i in range(len(THOUGHTS) + 1)]
+    queries = [FindItQuery(i, "cat", *SIZE, (f"{i}.png",), truth) for i in range(len(THOUGHTS) + 1)]
     write_table(tmp_path, "Pascal", queries, {"source": "a test"})
     return tmp_path
 
@@ -202,5 +202,5 @@ def test_letters_and_captions_that_were_thought_of_are_none(thought: str) -> Non
     assert read_reply(spoken_, lambda text: read_choice(text, options)) == "B"
     said = '{"left_image": "a", "right_image": "b"}'
     assert captions_in(Reply(0, said.replace("a", "no") + thought + said)).left.caption == "a"
-    (reply,), _ = as_replies({"7": thought + said}, [Pair(0, "7", ("l.png", "r.png"))])
+    (reply,), _ = as_replies({"7": thought + said}, [ImagePair(0, "7", ("l.png", "r.png"))])
     assert captions_in(reply).right.caption == "b"

@@ -28,7 +28,13 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import (
 )
 from vlmeval_findit.benchmarks.findit.box_metrics import METRICS, POINTING, RANKING
 from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
-from vlmeval_findit.benchmarks.findit.grid import Axes, axis_values, benchmark, formats, variants
+from vlmeval_findit.benchmarks.findit.grid import (
+    FormatAxes,
+    axis_values,
+    benchmark,
+    formats,
+    variants,
+)
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, format_problem
 from vlmeval_findit.boxes import matching
@@ -466,9 +472,9 @@ def test_a_name_says_its_key_where_it_is_not_the_default(name: str) -> None:
 def test_all_representations_are_those_of_the_paper() -> None:
     assert "point" not in GRID
     tables = benchmark()
-    assert {v.representation for v in variants(tables, formats(Axes()))} == {*GRID}
+    assert {v.representation for v in variants(tables, formats(FormatAxes()))} == {*GRID}
     assert "point" in axis_values("representations", "point")
-    named = variants(tables[:1], formats(Axes(representations=("point",))))
+    named = variants(tables[:1], formats(FormatAxes(representations=("point",))))
     assert [v.format for v in named] == ["point_text", "point_json"]
     with pytest.raises(VariantError, match="no dataset"):
         parse("FindIt_refcoco_testA_refexp_json_point")  # the release has no such task

@@ -16,10 +16,10 @@ from simulated_deployments import HABITS, PROFILES, Habit, convention, run
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import Query as Row
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery as Row
 from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply
 from vlmeval_findit.benchmarks.refl4.expression_tables import prepare
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import Split
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefL4Split
 from vlmeval_findit.boxes.records import Reading, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.coords import score_check
@@ -264,7 +264,7 @@ def test_a_run_of_ref_l4(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parquet = refl4_stand_in.write_parquet(tmp_path / "parquet")
-    prepare(parquet, Split.TEST, tmp_path, force=True)
+    prepare(parquet, RefL4Split.TEST, tmp_path, force=True)
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
     name = "FindIt_RefL4Full_test_xyxy_json_bbox_2d"
     replies = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.image_files import ImageError, rows_to_leave_out, unusable
 from vlmeval_findit.core.places import Folder, PlaceError, image_folder
@@ -87,12 +87,12 @@ def test_a_configuration_names_places_in_text(tmp_path: Path, config: str, why: 
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def queries(tmp_path: Path, there: tuple[bool, ...]) -> list[Query]:
+def queries(tmp_path: Path, there: tuple[bool, ...]) -> list[FindItQuery]:
     made = []
     for index, is_there in enumerate(there):
         if is_there:
             Image.new("RGB", (4, 3)).save(tmp_path / f"{index}.png")
-        made.append(Query(index, "x", 4, 3, (f"{index}.png",), Truth((), ())))
+        made.append(FindItQuery(index, "x", 4, 3, (f"{index}.png",), Truth((), ())))
     return made
 
 

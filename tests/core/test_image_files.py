@@ -17,7 +17,7 @@ from PIL import EpsImagePlugin, Image
 from vlmeval_findit.api.drawing import draw
 from vlmeval_findit.benchmarks.findit.benchmark import full_image
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core import image_files
 from vlmeval_findit.core.image_files import (
@@ -127,7 +127,7 @@ def file(tmp_path: Path) -> Callable[[bytes], Path]:
 def checked(path: Path, size: tuple[int, int] | None) -> str | None:
     """What a run's check says of a scene, or of a reference shot, whose size is not known."""
     scene, shot = ((path.name,), ()) if size else ((), (path.name,))
-    query = Query(0, "x", *(size or SIZE), scene, Truth((), ()), shot)
+    query = FindItQuery(0, "x", *(size or SIZE), scene, Truth((), ()), shot)
     found = unusable([query], path.parent)
     return found[0].why if found else None
 

@@ -29,7 +29,7 @@ from vlmeval_findit.benchmarks import (
     load,
     parse,
 )
-from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, Axes
+from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, FormatAxes
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import (
     KINDS,
@@ -113,7 +113,7 @@ def test_the_file_of_the_page_adds_its_rows(mine: Path) -> None:
 def test_all_representations_are_still_the_papers_eight(mine: Path) -> None:
     with known_here(files=(mine,)):
         assert "xxyy" in REPRESENTATIONS
-        assert len(Axes().representations) == len(AXIS_VALUES["representations"]) == 8
+        assert len(FormatAxes().representations) == len(AXIS_VALUES["representations"]) == 8
         assert not any(variant.representation == "xxyy" for variant in grid())
 
 
@@ -417,7 +417,9 @@ def test_search_and_sweep_ask_its_model_in_its_space(
     monkeypatch.chdir(tmp_path)
     sweep = "models: [PlateReader]\ndatasets: [Demo]\nlimit: 2\noutputs: [json]\n"
     written(Path("sweep.yaml"), sweep + "representations: [xyxy, xxyy]\n")
-    formats = [f"{one}_{how}" for one in Axes().representations for how in ("text", "json_bbox_2d")]
+    formats = [
+        f"{one}_{how}" for one in FormatAxes().representations for how in ("text", "json_bbox_2d")
+    ]
     formats += [f"xyxy_json{key}" for key in ("", "_coordinates", "_bounding_box")]
     names = [f"FindIt_Demo_{one}" for one in (*formats, "xxyy_json")]
     with known_here(site, files=(mine,)), asked_right(names) as server:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.predictions import PredictionError, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
@@ -271,7 +271,7 @@ def test_no_space_is_none(tmp_path: Path, space: Any) -> None:
 
 @pytest.fixture
 def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    query = Query(0, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 30.0, 40.0),), (0,)))
+    query = FindItQuery(0, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 30.0, 40.0),), (0,)))
     write_table(tmp_path / "tables", "SVG", [query], {})
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "tables"))
     return load_task("FindIt_SVG_xyxy_text")

@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import (
-    Oddity,
-    oddities,
+    OddBox,
+    odd_boxes,
     read_table,
     write_table,
 )
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Subset
-from vlmeval_findit.benchmarks.findit.findit_query import Query, thin, thinned
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thin, thinned
 from vlmeval_findit.benchmarks.findit.release_subsets import (
     parquet_rows,
     prepare_subset,
@@ -44,8 +44,8 @@ def table_id(value: object) -> str:
     return value.name if isinstance(value, Dataset) else "labels" * bool(value)
 
 
-def query(index: int = 0, **changes: Any) -> Query:
-    made = Query(index, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 3.5, 4.0),), (0,)))
+def query(index: int = 0, **changes: Any) -> FindItQuery:
+    made = FindItQuery(index, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 3.5, 4.0),), (0,)))
     return dataclasses.replace(made, **changes)
 
 
@@ -131,8 +131,8 @@ def test_the_same_queries_make_the_same_bytes(tmp_path: Path) -> None:
     ids=str,
 )
 def test_oddities_are_reported(box: tuple[float, ...], what: list[str]) -> None:
-    found = oddities([query(5, truth=Truth((box,), (0,)))])  # type: ignore[arg-type]
-    assert found == [Oddity(5, w, box) for w in what]  # type: ignore[arg-type]
+    found = odd_boxes([query(5, truth=Truth((box,), (0,)))])  # type: ignore[arg-type]
+    assert found == [OddBox(5, w, box) for w in what]  # type: ignore[arg-type]
 
 
 # --- tables that cannot be trusted ----------------------------------------------------------------
@@ -398,7 +398,7 @@ def test_rows_become_queries() -> None:
     assert query_from_row(5, IMAGE_ROW, PASCAL, False, "f") == query(
         5, truth=Truth(((1.0, 2.0, 3.0, 4.0),), (0,))
     )
-    assert query_from_row(6, VIDEO_ROW, IGROUND, True, "f") == Query(
+    assert query_from_row(6, VIDEO_ROW, IGROUND, True, "f") == FindItQuery(
         index=6,
         label="dog",
         width=100,
@@ -491,7 +491,7 @@ def test_preparing_a_subset(tmp_path: Path) -> None:
     assert queries[1].truth.boxes[0] == (3, 4, 1, 2)
     meta = json.loads((tmp_path / "out" / "MadeUp.meta.json").read_text())
     assert meta["source"] == "made_up.parquet"
-    assert meta["oddities"] == [{"index": 1, "what": "swapped corners", "box": [3, 4, 1, 2]}]
+    assert meta["odd_boxes"] == [{"index": 1, "what": "swapped corners", "box": [3, 4, 1, 2]}]
 
 
 @pytest.mark.parametrize(

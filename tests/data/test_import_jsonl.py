@@ -15,7 +15,7 @@ from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, own_datasets
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
 from vlmeval_findit.core.places import DatasetFileError, own_datasets_file
@@ -28,7 +28,7 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return data_folder(tmp_path, monkeypatch)
 
 
-def table(name: str = "Mine") -> list[Query]:
+def table(name: str = "Mine") -> list[FindItQuery]:
     return read_table(find_table(name))
 
 

@@ -19,7 +19,13 @@ import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import own_datasets
-from vlmeval_findit.benchmarks.findit.grid import Axes, Table, Views, formats, variants
+from vlmeval_findit.benchmarks.findit.grid import (
+    AnnotationTable,
+    FormatAxes,
+    Views,
+    formats,
+    variants,
+)
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, write_identity
 from vlmeval_findit.core.run_files import RunFiles
@@ -52,9 +58,12 @@ def test_a_model_that_is_right_scores_100_in_every_variant(tmp_path: Path, famil
     assert import_lines(tmp_path, LINES[family]) == 0
     row = own_datasets()["Mine"]
     assert row.family.value == family
-    tables = [Table("Mine"), *([Table("Mine", multilabel=True)] if row.has_multilabel else [])]
+    tables = [
+        AnnotationTable("Mine"),
+        *([AnnotationTable("Mine", multilabel=True)] if row.has_multilabel else []),
+    ]
     views = Views((1, FRAMES) if row.frames > 1 else (), (False, True))
-    axes = Axes(("xyxy", "cxcywh"), keys=("bbox", "bbox_2d"))
+    axes = FormatAxes(("xyxy", "cxcywh"), keys=("bbox", "bbox_2d"))
     names = [variant.name for variant in variants(tables, formats(axes), views)]
     Path("sweep.yaml").write_text(
         f"models: [{MODEL}]\ndatasets: [{', '.join(table.name for table in tables)}]\n"

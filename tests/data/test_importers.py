@@ -20,7 +20,7 @@ from scored_runs import World, grid, speaking
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, own_datasets
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import rows_to_leave_out
@@ -49,7 +49,9 @@ def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
     monkeypatch.setattr(sources, "SOURCES", Table(Group.IMPORTERS, rows, DataSource))
 
 
-def run(tmp_path: Path, name: str, is_right: Callable[[Query], bool], sayer: str = "M") -> Run:
+def run(
+    tmp_path: Path, name: str, is_right: Callable[[FindItQuery], bool], sayer: str = "M"
+) -> Run:
     """A run whose answers are perfect, or an empty corner of the picture."""
     right = speaking(name, chance=1.0)
     wrong = write([Said(grid((190, 95, 199, 99)), "", 0)], load_task(name).question.reply)

@@ -18,9 +18,9 @@ from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.grid import (
     AXIS_VALUES,
-    Axes,
-    Format,
-    Table,
+    AnnotationTable,
+    AnswerFormat,
+    FormatAxes,
     Views,
     all_tables,
     benchmark,
@@ -46,7 +46,7 @@ def tables() -> CellBuilder:
 
 
 def cells_of(
-    tables: CellBuilder, names: list[str], axes: Axes, model: str = "FullImage"
+    tables: CellBuilder, names: list[str], axes: FormatAxes, model: str = "FullImage"
 ) -> list[Cell]:
     found = variants([all_tables()[name] for name in names], formats(axes))
     return [tables.cell(model, variant, None, {}) for variant in found]
@@ -54,7 +54,7 @@ def cells_of(
 
 @pytest.fixture
 def plan(tables: CellBuilder) -> Plan:
-    axes = Axes(("xyxy", "all", "cxcywh"), keys=("bbox_2d",))
+    axes = FormatAxes(("xyxy", "all", "cxcywh"), keys=("bbox_2d",))
     return Plan(cells_of(tables, ["Demo", "Demo_multilabel", "Demo_refexp"], axes))
 
 
@@ -62,18 +62,20 @@ def plan(tables: CellBuilder) -> Plan:
 
 
 def test_the_first_stage_of_the_search_is_the_papers() -> None:
-    names = [v.name for v in variants([Table("Pascal")], formats(STAGES[0]))]
+    names = [v.name for v in variants([AnnotationTable("Pascal")], formats(STAGES[0]))]
     assert len(names) == 16
     assert names[:2] == ["FindIt_Pascal_xyxy_text", "FindIt_Pascal_xyxy_json_bbox_2d"]
 
 
 def test_the_second_stage_has_the_winner_in_every_key() -> None:
-    axes = STAGES[1].after(Format("yxyx", "text"))
-    names = [v.name for v in variants([Table("Pascal")], formats(axes))]
+    axes = STAGES[1].after(AnswerFormat("yxyx", "text"))
+    names = [v.name for v in variants([AnnotationTable("Pascal")], formats(axes))]
     assert names == [
         f"FindIt_Pascal_yxyx_json{key}" for key in ("", "_bbox_2d", "_coordinates", "_bounding_box")
     ]
-    assert len(variants([Table("Pascal", True)], formats(axes))) == 5, "class_name is for labels"
+    assert len(variants([AnnotationTable("Pascal", True)], formats(axes))) == 5, (
+        "class_name is for labels"
+    )
     with pytest.raises(ValueError, match="winner needs a stage before"):
         STAGES[1].after(None)
 
@@ -81,7 +83,7 @@ def test_the_second_stage_has_the_winner_in_every_key() -> None:
 def test_all_axes_over_tables_are_their_part_of_the_whole_grid() -> None:
     """Of every kind one: labels and expressions, references, videos."""
     some = {"Pascal", "RefCOCO", "HRInsDet_easy", "iGround"}
-    axes = Axes(**AXIS_VALUES)
+    axes = FormatAxes(**AXIS_VALUES)
     views = Views(frames=tuple(range(1, 10)), captions=(False, True))
     tables = [table for table in benchmark() if table.dataset in some]
     made = variants(tables, formats(axes), views)
@@ -92,7 +94,7 @@ def test_all_axes_over_tables_are_their_part_of_the_whole_grid() -> None:
 
 
 def test_frames_that_a_table_does_not_have_are_left_out() -> None:
-    wanted = [Format("xyxy", "json")]
+    wanted = [AnswerFormat("xyxy", "json")]
     both = [all_tables()["Pascal"], all_tables()["iGround"], all_tables()["RoboTools"]]
     made = variants(both, wanted, Views(frames=(1, 8, 64)))
     assert [(v.dataset, v.frames) for v in made] == [
@@ -105,13 +107,13 @@ def test_frames_that_a_table_does_not_have_are_left_out() -> None:
 def test_a_mark_is_not_taken_where_there_is_no_reference_picture() -> None:
     """As text has no key: `marks: [none, box]` is one cell of Pascal and two of HR-InsDet."""
     tables = [all_tables()[name] for name in ("Pascal", "HRInsDet_easy")]
-    axes = Axes(("xyxy",), ("json",), marks=("none", "box"))
+    axes = FormatAxes(("xyxy",), ("json",), marks=("none", "box"))
     assert [v.name for v in variants(tables, formats(axes))] == [
         "FindIt_Pascal_xyxy_json",
         "FindIt_HRInsDet_easy_xyxy_json",
         "FindIt_HRInsDet_easy_xyxy_json_vp-box",
     ]
-    alone = variants(tables, formats(Axes(("xyxy",), ("json",), marks=("box",))))
+    alone = variants(tables, formats(FormatAxes(("xyxy",), ("json",), marks=("box",))))
     assert [v.mark for v in alone] == [None, "box"]
 
 
@@ -133,7 +135,7 @@ def test_all_variants_of_one_image_come_together(plan: Plan) -> None:
 
 
 def test_equal_calls_are_one(tables: CellBuilder) -> None:
-    cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    cells = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
     twice = Plan([*cells, *cells])
     calls = list(twice.calls())
     assert len(calls) == 19
@@ -169,7 +171,7 @@ def test_pictures_of_the_same_content_are_asked_about_once(
     """Wherever they lie: who comes first makes the call, and all that wait for it have it."""
     for name, content in [("a", b"same"), ("b", b"same"), ("c", b"other")]:
         (tmp_path / name).write_bytes(content)
-    asked, other = cells_of(tables, ["Demo"], Axes(("xyxy", "yxyx"), ("json",)))
+    asked, other = cells_of(tables, ["Demo"], FormatAxes(("xyxy", "yxyx"), ("json",)))
     within = Plan([over(tmp_path, asked, ["a", "b", "c", "b"])])
     assert [(call.row, call.images[0].name) for call in within.calls()] == [(0, "a"), (2, "c")]
     keys = list(within.cells[0].call_keys())
@@ -187,7 +189,7 @@ def test_pictures_of_the_same_content_are_asked_about_once(
 def test_a_cell_waits_for_each_of_its_calls_once(tables: CellBuilder, tmp_path: Path) -> None:
     for name, content in [("a", b"same"), ("b", b"same"), ("c", b"other")]:
         (tmp_path / name).write_bytes(content)
-    (asked,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    (asked,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
     cells = [over(tmp_path, asked, ["a", "b", "a"]), over(tmp_path, asked, ["b", "c"])]
     with Journal(tmp_path / "calls.jsonl") as journal:
         plan = Plan(cells, unanswered(journal, False))
@@ -200,7 +202,7 @@ def test_a_cell_waits_for_each_of_its_calls_once(tables: CellBuilder, tmp_path: 
 def test_a_key_is_the_hash_of_what_a_record_says(
     tables: CellBuilder, settings: Settings, tmp_path: Path
 ) -> None:
-    (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
     words = 'é "\n\\ \ud83d'
     said = json.dumps([["text", words], ["image", ""], ["text", ""]], separators=(",", ":"))
     for folder in (cell.prompts.folder, Folder("Demo", tmp_path / 'no "\u00fc"', "test")):
@@ -216,7 +218,7 @@ def test_a_key_is_the_hash_of_what_a_record_says(
 
 
 def test_what_an_answer_depends_on_is_in_its_key(tables: CellBuilder, tmp_path: Path) -> None:
-    (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
 
     def keys(other: Cell) -> set[str]:
         return set(other.call_keys())
@@ -246,7 +248,7 @@ def test_what_an_answer_depends_on_is_in_its_key(tables: CellBuilder, tmp_path: 
 
 
 def test_messages_are_made_once_for_their_hash_and_all_keys(tables: CellBuilder) -> None:
-    (cell,) = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    (cell,) = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
     made: list[int] = []
 
     def counted(query, variant):
@@ -276,7 +278,7 @@ def test_units_hold_every_call_once_in_order(plan: Plan) -> None:
 
 def test_few_calls_over_one_image_are_part_of_a_batch(tables: CellBuilder) -> None:
     """The demonstration asks two or three labels of most of its photographs."""
-    cells = cells_of(tables, ["Demo"], Axes(("xyxy",), ("json",)))
+    cells = cells_of(tables, ["Demo"], FormatAxes(("xyxy",), ("json",)))
     calls = list(Plan(cells).calls())
     assert [len(u.calls) for u in work_items(calls, ItemSizes(batch=8, shared_from=8))] == [8, 8, 3]
     shared = [unit for unit in work_items(calls, ItemSizes(batch=8)) if unit.shares_images]

@@ -12,7 +12,7 @@ from boards import JSON, LABELS_JSON, LABELS_TEXT, NOW, TEXT, csv_rows, runs, wo
 from openpyxl import load_workbook
 from scored_runs import World, query, speaking
 
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard.board import OVERALL, make_board
 from vlmeval_findit.leaderboard.board_files import as_markdown
@@ -23,7 +23,7 @@ from vlmeval_findit.runs.scored_run import RowData, Run, load_runs
 
 __all__ = ["runs", "world"]
 
-Answer = Callable[[Query, np.random.Generator], str]
+Answer = Callable[[FindItQuery, np.random.Generator], str]
 YXYX = "FindIt_Pascal_yxyx_text"
 
 

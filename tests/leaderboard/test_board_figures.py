@@ -26,7 +26,7 @@ from boards import (
 from openpyxl import load_workbook
 from scored_runs import World, failing, query, speaking, two_labels
 
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.evidence import Evidence, mean
 from vlmeval_findit.core.metric import Metric
@@ -153,7 +153,7 @@ def test_failed_calls_are_counted(world: World) -> None:
 def test_figures_leave_failed_calls_out(world: World) -> None:
     """What is shown counts what was answered; the other figure stands where it says so."""
 
-    def half(query: Query, generator: np.random.Generator) -> str:
+    def half(query: FindItQuery, generator: np.random.Generator) -> str:
         said = speaking(JSON, 1.0)(query, generator)
         return f"{FAILED} via API." if query.index % 3 == 0 else said
 
@@ -178,7 +178,7 @@ def test_failed_calls_lower_a_rank_and_every_output_says_so(
 ) -> None:
     """Who fails on two of three rows is not ahead of who answers all of them."""
 
-    def hardly(query: Query, generator: np.random.Generator) -> str:
+    def hardly(query: FindItQuery, generator: np.random.Generator) -> str:
         said = speaking(JSON, 1.0)(query, generator)
         return said if query.index % 3 == 0 else f"{FAILED} via API."
 
@@ -275,7 +275,7 @@ def test_a_small_dataset_does_not_take_the_interval_of_the_mean(world: World) ->
 def test_formats_that_fail_are_not_shown_to_be_better(world: World) -> None:
     """The test against the reported format counts failed calls as the choice of it did."""
 
-    def half(query: Query, generator: np.random.Generator) -> str:
+    def half(query: FindItQuery, generator: np.random.Generator) -> str:
         said = speaking(TEXT, 1.0)(query, generator)
         return f"{FAILED} via API." if query.index % 2 else said
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Reason, Truth
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.core.image_files import decode
@@ -219,7 +219,7 @@ def test_perfect_boxes_of_a_run_with_other_bounds_score_in_full() -> None:
     truth = (200.0, 300.0, 500.0, 900.0)
     w, h = sizes["processed"]
     said = [truth[0] * w / 2000, truth[1] * h / 1500, truth[2] * w / 2000, truth[3] * h / 1500]
-    query = Query(0, "cat", 2000, 1500, ("a.png",), Truth((truth,), (0,)))
+    query = FindItQuery(0, "cat", 2000, 1500, ("a.png",), Truth((truth,), (0,)))
     task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
     reply = Reply(0, f'[{{"bbox": {said}}}]', Recorded(space=how.space))
     assert score_rows(check_replies("Qwen2.5-VL-7B", task, [reply])).figures["mIoU"] > 99.9
@@ -375,7 +375,7 @@ def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
     assert answer.text == ""
     assert answer.recorded.ends_in_thought
     assert answer.recorded.thought
-    query = Query(0, "cat", 320, 200, ("a.png",), Truth(((1.0, 2.0, 3.0, 4.0),), (0,)))
+    query = FindItQuery(0, "cat", 320, 200, ("a.png",), Truth(((1.0, 2.0, 3.0, 4.0),), (0,)))
     task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
     run = score_rows(check_replies("Qwen3.5-9B", task, [Reply(0, answer.text, answer.recorded)]))
     assert run.rows[0].reason == Reason.TRUNCATED_THINKING.value

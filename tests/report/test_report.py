@@ -16,7 +16,7 @@ from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, spea
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, pairs, roles
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.metric import Better, Metric
@@ -95,7 +95,7 @@ def test_roles_of_boxes(world: World) -> None:
 def test_failed_calls_are_not_in_curves(world: World) -> None:
     """A curve is over what was answered, as the figures are: at 0.5 it is the F1 of the score."""
 
-    def half(one: Query, generator: np.random.Generator) -> str:
+    def half(one: FindItQuery, generator: np.random.Generator) -> str:
         said = speaking(JSON, 1.0)(one, generator)
         return f"{FAILED} via API." if one.index % 3 == 0 else said
 

@@ -15,7 +15,7 @@ from recipes import ROOT, recipe
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import space_from
 from vlmeval_findit.core.settings import settings_from
@@ -32,7 +32,7 @@ SIZES = {(400, 100): (100.0, 20.0, 300.0, 60.0), (100, 400): (10.0, 100.0, 90.0,
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     queries = [
-        Query(at, "dog", *size, (f"{at}.jpg",), Truth((box,), (0,)))
+        FindItQuery(at, "dog", *size, (f"{at}.jpg",), Truth((box,), (0,)))
         for at, (size, box) in enumerate(SIZES.items())
     ]
     write_table(tmp_path, "Pascal", queries, {"source": "made up"})

@@ -14,7 +14,7 @@ from scored_runs import Answer, World, query, saying, speaking, world
 
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
@@ -30,7 +30,7 @@ __all__ = ["world"]
 def failing_on(share: int, answer: Answer) -> Answer:
     """A model whose call fails on so many of every hundred rows."""
 
-    def says(one: Query, generator: np.random.Generator) -> str:
+    def says(one: FindItQuery, generator: np.random.Generator) -> str:
         said = answer(one, generator)
         return f"{FAILED} via API." if one.index % 10 < share // 10 else said
 

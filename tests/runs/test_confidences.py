@@ -17,7 +17,7 @@ from rich.console import Console
 from scored_runs import WIDTH, World, grid, query, two_labels, world
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.confidences import DEFINITIONS, confidences
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
@@ -189,7 +189,7 @@ DOG = (120.0, 20.0, 180.0, 90.0)
 NOWHERE = (150.0, 0.0, 199.0, 9.0)
 
 
-def one_object(index: int, picture: str, *boxes: Any) -> Query:
+def one_object(index: int, picture: str, *boxes: Any) -> FindItQuery:
     return query(index, picture, boxes=boxes or (CAT,))
 
 

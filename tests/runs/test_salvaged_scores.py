@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scored_runs import World, query, two_labels, world
 
-from vlmeval_findit.benchmarks.findit.box_metrics import Outcome, SalvagedMatch, outcome
+from vlmeval_findit.benchmarks.findit.box_metrics import NegativeOutcome, SalvagedMatch, outcome
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
 from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply, events_of, scored_row
 from vlmeval_findit.boxes.error_types import Kind
@@ -164,7 +164,7 @@ def test_scoring_twice_gives_the_same(world: World, capsys: pytest.CaptureFixtur
 
 JSON, TEXT = ReplyFormat("json", "xyxy"), ReplyFormat("text", "xyxy")
 VIDEO, VIDEO_TEXT = ReplyFormat("json", "xyxy", frames=3), ReplyFormat("text", "xyxy", frames=3)
-SAYS = Outcome
+SAYS = NegativeOutcome
 
 OUTCOMES = [
     (JSON, "[]", SAYS.REJECTED),
@@ -209,7 +209,7 @@ OUTCOMES = [
 
 @pytest.mark.parametrize(("how", "text", "expected"), OUTCOMES)
 def test_what_becomes_of_a_query_with_nothing_to_find(
-    how: ReplyFormat, text: str, expected: Outcome
+    how: ReplyFormat, text: str, expected: NegativeOutcome
 ) -> None:
     from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 
@@ -222,7 +222,7 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
 
 def test_words_that_were_cut_off_are_not_readable() -> None:
     cut = Reply(0, "There is a dog at the", Recorded(finish_reason="length"))
-    assert outcome(cut, read(cut.text, TEXT), None) is Outcome.UNREADABLE
+    assert outcome(cut, read(cut.text, TEXT), None) is NegativeOutcome.UNREADABLE
 
 
 NEGATIVES = [
@@ -259,7 +259,7 @@ def test_rejection_is_measured_over_what_was_answered(rejecting: Run) -> None:
 def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> None:
     """By the figures, by what is lost, and where answers are put in an order alike."""
     for row in rejecting.rows[:8]:
-        rejected = row.sums.get(Outcome.REJECTED.sum, 0)
+        rejected = row.sums.get(NegativeOutcome.REJECTED.sum, 0)
         assert row.sums.get(ERROR_TYPES[Kind.REJECTED].key, 0) == rejected
         assert rejecting.benchmark.query_score(row) == 100 * rejected
 
@@ -278,7 +278,7 @@ def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyF
     )
     ((event,),) = events_of([one])
     assert event.kind is Kind.REJECTED
-    assert scored_row(one).sums[Outcome.REJECTED.sum] == 1
+    assert scored_row(one).sums[NegativeOutcome.REJECTED.sum] == 1
 
 
 def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_task
 from vlmeval_findit.benchmarks.findit.box_prompts import message
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.spaces import Space, reference
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.messages import located
@@ -39,7 +39,7 @@ def perfect_answers(
     return answers
 
 
-def perfect_answer(task: FindItTask, query: Query, space: Space, digits: int = 3) -> str:
+def perfect_answer(task: FindItTask, query: FindItQuery, space: Space, digits: int = 3) -> str:
     """The reply that names every box of a row, in a space."""
     width, height, left, top = reference(space, query.width, query.height)
     across, down = width / query.width, height / query.height

@@ -20,5 +20,5 @@ def recipe(title: str) -> Recipe:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     section = page.split(f"\n## {title}\n")[1].split("\n## ")[0]
     files = re.findall(r"`([\w/]+\.py)`[^`]*:\n\n```python\n(.*?)^```", section, re.M | re.S)
-    (shell,) = re.findall(r"^```sh\n(.*?)^```", section, re.M | re.S)
+    (shell,) = re.findall(r"^```sh(?: parsed)?\n(.*?)^```", section, re.M | re.S)
     return Recipe(dict(files), shell.strip().splitlines())

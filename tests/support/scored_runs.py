@@ -14,7 +14,7 @@ from PIL import Image
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.identity import Answering, Identity, write_identity
@@ -46,7 +46,7 @@ class World:
         patch.setenv("FINDIT_TABLES", str(self.folder))
         patch.setenv("FINDIT_IMAGES", f"Pascal={self.folder / 'pictures'}")
 
-    def table(self, name: str, queries: Iterable[Query]) -> None:
+    def table(self, name: str, queries: Iterable[FindItQuery]) -> None:
         write_table(self.folder, name, list(queries), {"source": "a test"})
 
     def picture(self, name: str, seed: int = 0, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
@@ -104,13 +104,13 @@ def small_world(folder: Path, patch: pytest.MonkeyPatch) -> World:
     return made
 
 
-def query(index: int, picture: str = "0.jpg", label: str = "cat", boxes: Boxes = ()) -> Query:
+def query(index: int, picture: str = "0.jpg", label: str = "cat", boxes: Boxes = ()) -> FindItQuery:
     place = 10.0 + 5 * index % 60
     truth = tuple(boxes) or ((place, 10.0, place + 40, 60.0), (120.0, 20.0, 180.0, 90.0))
-    return Query(index, label, WIDTH, HEIGHT, (picture,), Truth(truth, (0,) * len(truth)))
+    return FindItQuery(index, label, WIDTH, HEIGHT, (picture,), Truth(truth, (0,) * len(truth)))
 
 
-def two_labels(index: int, picture: str) -> Query:
+def two_labels(index: int, picture: str) -> FindItQuery:
     one = query(index, picture, "cat, dog")
     return replace(one, truth=replace(one.truth, labels=("cat", "dog")))
 
@@ -127,7 +127,7 @@ def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
     """A model that says every box with a chance, shifted by up to so many pixels."""
     how = load_task(name).question.reply
 
-    def answer(query: Query, generator: np.random.Generator) -> str:
+    def answer(query: FindItQuery, generator: np.random.Generator) -> str:
         labels = query.truth.labels or [""] * len(query.truth.boxes)
         said = []
         for box, label in zip(query.truth.boxes, labels, strict=True):
@@ -144,6 +144,6 @@ def saying(text: str) -> Answer:
     return lambda query, generator: text
 
 
-def failing(query: Query, generator: np.random.Generator) -> str:
+def failing(query: FindItQuery, generator: np.random.Generator) -> str:
     """A model whose call fails on every third row."""
     return f"{FAILED} via API." if query.index % 3 == 0 else "[]"

@@ -22,7 +22,7 @@ from training.pairs import PLACES, described, scene_pair  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import captions as caption_reading  # noqa: E402
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair  # noqa: E402
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import parse as parse_pairs  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.benchmark import scored_row  # noqa: E402
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read  # noqa: E402
@@ -32,7 +32,7 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import (  # noqa: E402
     read_table,
     write_table,
 )
-from vlmeval_findit.benchmarks.vpbench.vp_query import Kind, VPQuery  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery  # noqa: E402
 from vlmeval_findit.core import messages  # noqa: E402
 from vlmeval_findit.core.replies import Reply  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SIZES, SPLITS, Scene, Thing, scene  # noqa: E402
@@ -134,7 +134,7 @@ def test_a_question_is_about_the_marked_objects_that_it_asks_for(
 
 
 def test_options_name_what_lies_in_the_picture(asked: list[Asked]) -> None:
-    checked = Counter[Kind]()
+    checked = Counter[QuestionKind]()
     for one in asked:
         for posed, query in zip(one.posed, one.queries, strict=True):
             turn = mark_lessons.turn(posed, query, one.shown)
@@ -152,17 +152,17 @@ def test_options_name_what_lies_in_the_picture(asked: list[Asked]) -> None:
                     continue
                 places = {centre(box) for _, box in named.objects}
                 wanted = {centre(box) for _, box in turn.objects}
-                if posed.slot.kind is Kind.LOCALISATION:
+                if posed.slot.kind is QuestionKind.LOCALISATION:
                     ((_, field),) = named.objects
                     assert named.right == any(lies_in(at, field) for at in wanted)
-                elif posed.slot.kind is Kind.REFERENCE:
+                elif posed.slot.kind is QuestionKind.REFERENCE:
                     alike = {centre(t.box) for t in one.shown.things if t.look.shape == words}
                     assert places == alike
                     assert not named.right or wanted <= places
                 else:
                     assert places == (wanted if named.right else set())
                 checked[posed.slot.kind] += 1
-    assert {*checked} == {Kind.LOCALISATION, Kind.REFERENCE, Kind.EXISTENCE}
+    assert {*checked} == {QuestionKind.LOCALISATION, QuestionKind.REFERENCE, QuestionKind.EXISTENCE}
 
 
 def centre(box: tuple[float, float, float, float]) -> tuple[float, float]:
@@ -177,7 +177,11 @@ def test_everything_is_asked_and_letters_are_balanced(asked: list[Asked]) -> Non
     queries = [query for one in asked for query in one.queries]
     assert len(queries) > 7.5 * LESSONS
     kinds = Counter(query.kind for query in queries)
-    assert all(kinds[kind] > 0.12 * len(queries) for kind in Kind if kind is not Kind.UNKNOWN)
+    assert all(
+        kinds[kind] > 0.12 * len(queries)
+        for kind in QuestionKind
+        if kind is not QuestionKind.UNKNOWN
+    )
     four = Counter(query.answer for query in queries if len(query.options) == 4)
     two = Counter(query.answer for query in queries if len(query.options) == 2)
     assert all(0.19 < four[letter] / four.total() < 0.31 for letter in "ABCD")
@@ -185,7 +189,7 @@ def test_everything_is_asked_and_letters_are_balanced(asked: list[Asked]) -> Non
     assert 0.4 < two["A"] / two.total() < 0.6
     assert 0.08 < sum(query.absent for query in queries) / len(queries) < 0.25
     assert len({one.posed[0].slot.style.shape for one in asked}) >= 7
-    counted = {p.right for one in asked for p in one.posed if p.slot.kind is Kind.COUNTING}
+    counted = {p.right for one in asked for p in one.posed if p.slot.kind is QuestionKind.COUNTING}
     assert counted == {"1", "2", "3", "4", ABSENT}
 
 
@@ -199,7 +203,7 @@ Seen = dict[str, list[tuple[float, float]]]
 def test_right_options_are_right_by_the_marks_that_are_seen(
     asked: list[Asked], counted: list[Asked]
 ) -> None:
-    checked = Counter[Kind]()
+    checked = Counter[QuestionKind]()
     for one in (*asked, *counted):
         word = WORDS.get(one.posed[0].slot.style.shape)
         if word is None:
@@ -207,7 +211,10 @@ def test_right_options_are_right_by_the_marks_that_are_seen(
         seen = {colour: marks_seen(one.shown, colour) for colour in COLOURS}
         assert sum(map(len, seen.values())) == one.posed[0].amount
         for posed, query in zip(one.posed, one.queries, strict=True):
-            arrow = query.kind in (Kind.LOCALISATION, Kind.REFERENCE) and word == "arrow"
+            arrow = (
+                query.kind in (QuestionKind.LOCALISATION, QuestionKind.REFERENCE)
+                and word == "arrow"
+            )
             things = [t for t in one.shown.things if t.box == posed.marked[0].box]
             thing = things[0] if arrow else None
             expected = right_text(query, one.shown, word, seen, thing)
@@ -248,10 +255,10 @@ def right_text(query: VPQuery, shown: Scene, word: str, seen: Seen, thing: Thing
         return YES if centres else NO
     if not centres:
         return ABSENT
-    if query.kind is Kind.COUNTING:
+    if query.kind is QuestionKind.COUNTING:
         return str(len(centres))
     thing = thing or min(shown.things, key=lambda t: distance(t.centre, centres[0]))
-    if query.kind is Kind.REFERENCE:
+    if query.kind is QuestionKind.REFERENCE:
         return thing.look.shape
     parts = 2 if "quadrant" in query.question else 3
     column, row = (
@@ -328,7 +335,7 @@ def test_captions_say_no_more_than_they_must() -> None:
 def test_a_pair_is_asked_as_its_table_asks_it() -> None:
     lesson = pair_lessons.pair_lesson(FIRST, 1, (192, 144))
     question = parse_pairs("SelfRetrieval_Scenes_mini")
-    wanted = pair_prompts.message(Pair(7, "7", ("0", "1")), question)
+    wanted = pair_prompts.message(ImagePair(7, "7", ("0", "1")), question)
     assert (*lesson.opening, messages.text(lesson.turns[0].request)) == wanted
 
 

@@ -25,7 +25,7 @@ from training.vp_questions.marking import Hidden, Marked, Marker, lies_under, re
 from training.vp_questions.other_marks import not_drawn, other_colour, others
 from training.vp_questions.plan import MOST_MARKS, Absence, Form, Slot
 from training.vp_questions.wording import ABSENT, NO, YES, Name
-from vlmeval_findit.benchmarks.vpbench.vp_query import Kind
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.marks.region import Region
 from vlmeval_findit.marks.style import CONTRAST, Shape
@@ -89,7 +89,7 @@ def choices(slot: Slot, picture: AnnotatedPicture, field: str | None, rng: Rng) 
     """
     alone = [i for i, _ in enumerate(picture.objects) if can_be_marked(picture, i)]
     alone = [alone[i] for i in rng.permutation(len(alone))]
-    if slot.kind is Kind.COUNTING:
+    if slot.kind is QuestionKind.COUNTING:
         # Every second is to be counted beside a mark of another colour.
         decoys = int(slot.number % 2 and slot.colour != CONTRAST and slot.marks < MOST_MARKS)
         for many in (slot.marks + decoys, slot.marks):
@@ -102,7 +102,7 @@ def choices(slot: Slot, picture: AnnotatedPicture, field: str | None, rng: Rng) 
         box = picture.objects[place].box
         if slot.style.shape in _POINTING and is_partly_hidden(picture, place):
             continue
-        if slot.kind is not Kind.LOCALISATION:
+        if slot.kind is not QuestionKind.LOCALISATION:
             yield Choice((place,), 0, None)
         elif field_of(box, picture.width, picture.height, slot.fields) == field:
             yield Choice((place,), 0, field)
@@ -170,7 +170,7 @@ def marker_of(slot: Slot, picture: AnnotatedPicture, seen: Seen) -> Marker:
         region_of(one.box, outlines, picture.width, picture.height)
         for one, outlines in zip(picture.objects, seen.outlines, strict=True)
     ]
-    hidden = Hidden.LITTLE if slot.kind is Kind.REFERENCE else Hidden.SOME
+    hidden = Hidden.LITTLE if slot.kind is QuestionKind.REFERENCE else Hidden.SOME
     return Marker(seen.pixels, regions, slot.style, hidden)
 
 
@@ -240,12 +240,12 @@ def _options(
     if slot.form is Form.WHICH:
         right = drawn.one
         wrong = [name.one for name in others(drawn, rng)]
-    elif slot.kind is Kind.COUNTING:
+    elif slot.kind is QuestionKind.COUNTING:
         counted = len(choice.places) - choice.decoys
         right = str(counted)
         wrong = [str(n) for n in range(1, MOST_MARKS + 1) if n != counted]
         wrong = [wrong[i] for i in rng.permutation(len(wrong))]
-    elif slot.kind is Kind.LOCALISATION:
+    elif slot.kind is QuestionKind.LOCALISATION:
         right = choice.field or ""
         wrong = [name for name in NAMES[slot.fields].values() if name != right]
         wrong = [wrong[i] for i in rng.permutation(len(wrong))]

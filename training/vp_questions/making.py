@@ -14,7 +14,7 @@ from training.vp_questions.fields import NAMES
 from training.vp_questions.marking import Marker
 from training.vp_questions.plan import KINDS, WIDTHS, Slot, plan, spread
 from training.vp_questions.sources import Source
-from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, Kind
+from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind
 from vlmeval_findit.marks.style import CONTRAST, STYLES, Shape, Style, default_style
 
 _MOST_READ = 12
@@ -36,10 +36,10 @@ def questions(source: Source, count: int, seed: int) -> Iterator[Shown]:
             yield found
 
 
-def kinds_of(source: Source) -> tuple[Kind, ...]:
+def kinds_of(source: Source) -> tuple[QuestionKind, ...]:
     """What can be asked: with few classes nobody can be asked which object is marked."""
     enough = len(Classes(source.pictures)) >= FEWEST_CLASSES
-    return tuple(kind for kind in KINDS if enough or kind is not Kind.REFERENCE)
+    return tuple(kind for kind in KINDS if enough or kind is not QuestionKind.REFERENCE)
 
 
 def lettered(asked: Sequence[Posed], seed: int) -> list[str]:
@@ -96,7 +96,7 @@ class _Search:
 
     def _wanted(self, slot: Slot) -> Sequence[str | None]:
         """The fields in which an object may lie; those that were asked for least first."""
-        if slot.kind is not Kind.LOCALISATION:
+        if slot.kind is not QuestionKind.LOCALISATION:
             return [None]
         return sorted(NAMES[slot.fields].values(), key=lambda name: self._fields[name])
 

@@ -14,10 +14,15 @@ import numpy as np
 
 from training.vp_questions.annotated import Rng
 from training.vp_questions.fields import Fields
-from vlmeval_findit.benchmarks.vpbench.vp_query import Kind
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
 
-KINDS = (Kind.EXISTENCE, Kind.COUNTING, Kind.LOCALISATION, Kind.REFERENCE)
+KINDS = (
+    QuestionKind.EXISTENCE,
+    QuestionKind.COUNTING,
+    QuestionKind.LOCALISATION,
+    QuestionKind.REFERENCE,
+)
 WIDTHS = (2, 3, 4, 6)
 """Line widths in pixels.  A line of one pixel is lost where a picture is made smaller."""
 _LEAST_WIDTH = {Shape.POINT: 3}
@@ -49,7 +54,7 @@ class Slot:
     """A question that is to be: ``marks`` is how many of the asked mark are drawn."""
 
     number: int
-    kind: Kind
+    kind: QuestionKind
     form: Form
     style: Style
     colour: str
@@ -62,7 +67,7 @@ Value = TypeVar("Value")
 
 
 def plan(
-    count: int, seed: int, shapes: Sequence[Shape], kinds: Sequence[Kind] = KINDS
+    count: int, seed: int, shapes: Sequence[Shape], kinds: Sequence[QuestionKind] = KINDS
 ) -> list[Slot]:
     """So many questions, everything in them spread evenly.
 
@@ -85,7 +90,7 @@ def plan(
             zip(ordered, _forms(ordered), _alternating(ordered), strict=True)
         )
     ]
-    counted = [slot.number for slot in slots if slot.kind is Kind.COUNTING]
+    counted = [slot.number for slot in slots if slot.kind is QuestionKind.COUNTING]
     amounts = dict(zip(counted, spread(range(1, MOST_MARKS + 1), len(counted), rng), strict=True))
     absences = _absences(slots, rng)
     return [
@@ -117,23 +122,23 @@ def _styles(shapes: Sequence[Shape], widths: Sequence[int]) -> list[Style]:
     return styles
 
 
-def _forms(kinds: Sequence[Kind]) -> list[Form]:
+def _forms(kinds: Sequence[QuestionKind]) -> list[Form]:
     """Existence is asked in two ways, in turn."""
     turns = _turns(kinds)
     ways = (Form.IS_THERE, Form.WHICH)
     return [
-        ways[turn % 2] if kind is Kind.EXISTENCE else Form.ONLY
+        ways[turn % 2] if kind is QuestionKind.EXISTENCE else Form.ONLY
         for kind, turn in zip(kinds, turns, strict=True)
     ]
 
 
-def _alternating(kinds: Sequence[Kind]) -> list[Fields]:
+def _alternating(kinds: Sequence[QuestionKind]) -> list[Fields]:
     return [(Fields.NINE, Fields.FOUR)[turn % 2] for turn in _turns(kinds)]
 
 
-def _turns(kinds: Sequence[Kind]) -> list[int]:
+def _turns(kinds: Sequence[QuestionKind]) -> list[int]:
     """How many of its kind come before each."""
-    seen: Counter[Kind] = Counter()
+    seen: Counter[QuestionKind] = Counter()
     turns = []
     for kind in kinds:
         turns.append(seen[kind])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from training.vp_questions.fields import Fields
 from training.vp_questions.plan import Form
-from vlmeval_findit.benchmarks.vpbench.vp_query import Kind
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
 from vlmeval_findit.marks.style import STYLES, Shape, Style, words_of
 
 ABSENT = "There is no such mark in the image."
@@ -70,20 +70,20 @@ def hint_of(form: Form, name: Name) -> str:
     return f"{_DRAWN} {name.one.capitalize()} is {looks}."
 
 
-def question_of(kind: Kind, form: Form, name: Name, fields: Fields) -> str:
+def question_of(kind: QuestionKind, form: Form, name: Name, fields: Fields) -> str:
     """The question about a mark.
 
     >>> box = Name(Style(Shape.BOX, "none"), "red")
-    >>> question_of(Kind.COUNTING, Form.ONLY, box, Fields.NINE)
+    >>> question_of(QuestionKind.COUNTING, Form.ONLY, box, Fields.NINE)
     'How many red boxes are drawn on the image?'
-    >>> question_of(Kind.REFERENCE, Form.ONLY, box, Fields.NINE)
+    >>> question_of(QuestionKind.REFERENCE, Form.ONLY, box, Fields.NINE)
     'What is marked by the red box?'
     """
-    if kind is Kind.EXISTENCE:
+    if kind is QuestionKind.EXISTENCE:
         return WHICH if form is Form.WHICH else f"Is there {name.one} in the image?"
-    if kind is Kind.COUNTING:
+    if kind is QuestionKind.COUNTING:
         return f"How many {name.several} are drawn on the image?"
-    if kind is Kind.LOCALISATION:
+    if kind is QuestionKind.LOCALISATION:
         return _WHERE[fields].format(name=name.bare)
     return f"What is marked by the {name.bare}?"
 

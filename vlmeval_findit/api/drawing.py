@@ -8,7 +8,7 @@ from math import dist
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..benchmarks.findit import box_drawing as drawing
-from ..benchmarks.findit.findit_query import Query
+from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import MatchedReply, scored_row
 from ..boxes.matching import match
 from ..boxes.records import Reading, Truth
@@ -120,7 +120,7 @@ def _boxes(
         reading = Reading(truth_from(answer).boxes, (), (), None)
     (matched,) = match([reading], [right], match_rule=match_rule)
     count = max((frame, *right.frames, *reading.frames)) + 1
-    query = Query(0, "", *size, ("",) * count, right)
+    query = FindItQuery(0, "", *size, ("",) * count, right)
     found = MatchedReply(query, Reply(0, ""), reading, matched, match_rule=match_rule)
     row = scored_row(found)
     return drawing.draw(query, row).pictures[frame].boxes

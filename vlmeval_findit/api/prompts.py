@@ -7,7 +7,7 @@ from os import PathLike, fspath
 
 from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.findit_datasets import Family
-from ..benchmarks.findit.findit_query import Query
+from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.records import Truth
 from ..core.messages import Message
@@ -64,7 +64,7 @@ def custom_query(
     references: Sequence[ImagePath] = (),
     caption: str = "",
     size: tuple[int, int] = (0, 0),
-) -> tuple[Query, Variant]:
+) -> tuple[FindItQuery, Variant]:
     """Return the query of a custom question, and how it is asked."""
     paths = (images,) if isinstance(images, (str, PathLike)) else tuple(images)
     labels = (label,) if isinstance(label, str) else tuple(label)
@@ -77,7 +77,7 @@ def custom_query(
             f"{variant.family_name} is asked {'with' if variant.has_references else 'without'} "
             "references (pictures of the object)"
         )
-    query = Query(
+    query = FindItQuery(
         0,
         ", ".join(labels),
         *size,

@@ -12,7 +12,7 @@ from ..benchmarks.findit.annotation_tables import FindItTask
 from ..benchmarks.findit.dataset_names import parse_format
 from ..benchmarks.findit.findit_datasets import Dataset
 from ..benchmarks.findit.findit_datasets import Family as Family
-from ..benchmarks.findit.findit_query import Query
+from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.spaces import Space, SpaceError, spaces_help
 from ..core.question import Task
@@ -173,7 +173,7 @@ def _last_words(at: int, messages: Sequence[Mapping[str, Any]]) -> str:
     raise TypeError(f"reply {at}: no message of the assistant among {len(messages)}")
 
 
-def task_of(variant: Variant, queries: Iterable[Query]) -> FindItTask:
+def task_of(variant: Variant, queries: Iterable[FindItQuery]) -> FindItTask:
     """Make a task without a table."""
     return Task("one's own", variant, Path(), {query.index: query for query in queries})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ..benchmarks.findit.box_metrics import Outcome, outcome
-from ..benchmarks.findit.findit_query import Query
+from ..benchmarks.findit.box_metrics import NegativeOutcome, outcome
+from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import match_replies
 from ..boxes.records import Reason, Truth
 from ..boxes.representation import Corners, MatchRule
@@ -26,12 +26,12 @@ class Kind(Enum):
 
 
 _KINDS = {
-    Outcome.FALSE_ALARM: Kind.BOXES,
-    Outcome.REJECTED: Kind.NO_BOX,
-    Outcome.UNREADABLE: Kind.NOT_READABLE,
-    Outcome.REFUSED: Kind.NOT_READABLE,
-    Outcome.EMPTY: Kind.NOT_READABLE,
-    Outcome.FAILED: Kind.FAILED,
+    NegativeOutcome.FALSE_ALARM: Kind.BOXES,
+    NegativeOutcome.REJECTED: Kind.NO_BOX,
+    NegativeOutcome.UNREADABLE: Kind.NOT_READABLE,
+    NegativeOutcome.REFUSED: Kind.NOT_READABLE,
+    NegativeOutcome.EMPTY: Kind.NOT_READABLE,
+    NegativeOutcome.FAILED: Kind.FAILED,
 }
 """What a reply is where nothing is to be found says what it is anywhere."""
 
@@ -98,7 +98,7 @@ def read(
     variant = variant_of(format, frames, multilabel)
     replies = replies_of([text])
     (whole,) = sizes_of([size], 1)
-    task = task_of(variant, [Query(0, "", *whole, ("",) * frames, _NOTHING)])
+    task = task_of(variant, [FindItQuery(0, "", *whole, ("",) * frames, _NOTHING)])
     settings = check_replies("", task, replies, settings_of(space, replies)).settings
     (one,), _ = match_replies("", task, replies, settings, None)
     return Read(

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.box_metrics import RULES, Outcome, outcome, salvaged_matches
+from ..benchmarks.findit.box_metrics import RULES, NegativeOutcome, outcome, salvaged_matches
 from ..benchmarks.findit.reply_scoring import read_reply
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
@@ -160,7 +160,7 @@ def _rejected(replies: Sequence[Reply], readings: Sequence[Reading], variant: Va
         outcome(reply, reading, salvaged.get(at))
         for at, (reply, reading) in enumerate(zip(replies, readings, strict=True))
     ]
-    return np.array([100.0 * (one is Outcome.REJECTED) for one in found])
+    return np.array([100.0 * (one is NegativeOutcome.REJECTED) for one in found])
 
 
 _NOTHING = Truth((), ())

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
-from ..benchmarks.findit.findit_query import Query
+from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Truth
 from ..core.metric import Metric, figures
@@ -119,12 +119,12 @@ def _queries(
     sizes: Sizes,
     pictures: Sequence[str] | None,
     variant: Variant,
-) -> list[Query]:
+) -> list[FindItQuery]:
     names = [str(at) for at in range(count)] if pictures is None else pictures
     check_count(names, count, "pictures")
     check_count(truths, count, "truths")
     return [
-        Query(at, "", *size, (name,) * variant.frames, true)
+        FindItQuery(at, "", *size, (name,) * variant.frames, true)
         for at, (size, name, true) in enumerate(
             zip(sizes_of(sizes, count), names, truths_of(truths, variant), strict=True)
         )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from ..benchmarks.findit.annotation_tables import Prepared
+from ..benchmarks.findit.annotation_tables import PreparedTable
 from ..benchmarks.selfretrieval import image_pairs as self_retrieval
 from ..benchmarks.vpbench import stage1_release as vp_bench
 from ..benchmarks.vpbench.stage2_release import parts_in
@@ -201,8 +201,8 @@ def _print_made(made: Sequence[Made]) -> None:
     print(where_tables_are([one.path for one in made]))
 
 
-def _with_boxes(one: Prepared) -> Made:
-    odd = Counter(oddity.what for oddity in one.oddities)
+def _with_boxes(one: PreparedTable) -> Made:
+    odd = Counter(oddity.what for oddity in one.odd_boxes)
     notes = [
         f"{count} boxes {what}, left as they are: {meta_path(one.path)}"
         for what, count in sorted(odd.items())

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from ..benchmarks.findit.annotation_tables import Prepared
+from ..benchmarks.findit.annotation_tables import PreparedTable
 from ..benchmarks.findit.dataset_names import parse
 from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
@@ -351,7 +351,7 @@ def _some(words: Sequence[str]) -> str:
     return f"{', '.join(words[:_LISTED])} … ({len(words)})"
 
 
-def _counts(table: Prepared) -> str:
+def _counts(table: PreparedTable) -> str:
     without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
     without += f"  ({table.ignored} more count neither way)" if table.ignored else ""
     return f"  {table.table:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}"

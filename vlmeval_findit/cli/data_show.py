@@ -7,7 +7,7 @@ import json
 import click
 
 from ..benchmarks import benchmark_of, load
-from ..benchmarks.findit.findit_query import Query as FindItQuery
+from ..benchmarks.findit.findit_query import FindItQuery as FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import reference
 from ..core.identity import Answering, Described

@@ -20,7 +20,7 @@ import click
 
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX
-from ..benchmarks.findit.grid import Axes
+from ..benchmarks.findit.grid import FormatAxes
 from ..core.command import INTERRUPTED, as_called, install
 from ..engine.answering import StoppedError
 from ..engine.cancel import cancelled_by_signals
@@ -56,7 +56,7 @@ FAMILIES = {
 KEY = "bbox_2d"
 FIRST = f"xyxy_json_{KEY}"
 """The format that both models are asked in first."""
-EIGHT = Axes(outputs=("json",), keys=(KEY,))
+EIGHT = FormatAxes(outputs=("json",), keys=(KEY,))
 """What ``--quick`` asks in: all representations."""
 WRONG = "grid1000"
 """Not the space of FindIt-Nano-px."""

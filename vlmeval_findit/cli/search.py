@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..benchmarks.findit.benchmark import BENCHMARK
-from ..benchmarks.findit.grid import Table
+from ..benchmarks.findit.grid import AnnotationTable
 from ..benchmarks.findit.variant import MARKS
 from ..core.spelling import nearest
 from ..models.model_table import MODELS, find_model
@@ -95,7 +95,7 @@ def command(
     check_amounts(options, limit=limit)
     entry = options.entry(model)
     name = entry.like or entry.name
-    reads_boxes = isinstance(table, Table) or table.in_boxes
+    reads_boxes = isinstance(table, AnnotationTable) or table.in_boxes
     if reads_boxes and entry.space is None and find_model(name) is None:
         raise ValueError(
             f"no model {name!r} in the model table{nearest(name, MODELS)}; one that the table does "

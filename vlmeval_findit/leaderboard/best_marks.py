@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from .. import __version__
-from ..benchmarks.vpbench.best_marks import Choice
+from ..benchmarks.vpbench.best_marks import MarkChoice
 from ..benchmarks.vpbench.question_tables import STAGE_2, VPQuestion
 from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape
@@ -57,10 +57,10 @@ class ModelMarks:
         return {name: self.seen[name] for name in names if name in self.seen}
 
     @property
-    def best(self) -> Choice:
+    def best(self) -> MarkChoice:
         shapes, colours = self.of(SHAPES), self.of(COLOURS)
         # max takes the first of equals.
-        return Choice(
+        return MarkChoice(
             Shape(max(shapes, key=shapes.__getitem__)), max(colours, key=colours.__getitem__)
         )
 

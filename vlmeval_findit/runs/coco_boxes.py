@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks.findit.findit_datasets import Family
-from ..benchmarks.findit.findit_query import Query
+from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import plain_label
 from ..boxes.representation import MatchRule
@@ -92,16 +92,16 @@ class CocoBoxes:
         """Whether labels are categories and images are images."""
         return self._variant.data.family is Family.OBJDET
 
-    def _query(self, row: ScoredRow) -> Query:
-        query: Query = self._task.queries[row.index]  # type: ignore[assignment]
+    def _query(self, row: ScoredRow) -> FindItQuery:
+        query: FindItQuery = self._task.queries[row.index]  # type: ignore[assignment]
         return query
 
-    def _label(self, query: Query) -> str:
+    def _label(self, query: FindItQuery) -> str:
         """Return the category of a query without labels for each box."""
         named = self._variant.data.family in (Family.OBJDET, Family.OBJDET_VIDEO)
         return query.label if named else _OBJECT
 
-    def _labels(self, query: Query) -> tuple[str, ...]:
+    def _labels(self, query: FindItQuery) -> tuple[str, ...]:
         """Return the label of every ground-truth box, at least one."""
         if self._variant.multilabel:
             return query.truth.labels
@@ -123,7 +123,7 @@ class CocoBoxes:
         category = self.categories.get(plain_label(label))
         return None if category is None else category.number
 
-    def _image(self, row: ScoredRow, query: Query, frame: int) -> int:
+    def _image(self, row: ScoredRow, query: FindItQuery, frame: int) -> int:
         """Return the number of an image: that of the COCO file it came from, else the next."""
         name = query.images[frame]
         key = name if self._by_label else f"{query.index}/{frame}"
@@ -135,7 +135,7 @@ class CocoBoxes:
         self.sources[known] = row.source
         return known
 
-    def _add(self, row: ScoredRow, query: Query) -> None:
+    def _add(self, row: ScoredRow, query: FindItQuery) -> None:
         numbers = [self._image(row, query, frame) for frame in range(len(query.images))]
         truth = query.truth
         objects = [

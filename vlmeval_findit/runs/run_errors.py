@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isclose
 
-from ..benchmarks.findit.box_metrics import SHARES, Outcome, rejections
+from ..benchmarks.findit.box_metrics import SHARES, NegativeOutcome, rejections
 from ..core.error_analysis import ErrorType, estimate_errors, with_events
 from ..core.evidence import Evidence, clustered, evidence_of
 from ..core.scored_row import totals_of
@@ -182,7 +182,7 @@ def _add(total: dict[str, float], more: Mapping[str, float], times: int) -> None
 class RejectionShare:
     """How many queries with nothing to find had one outcome."""
 
-    outcome: Outcome
+    outcome: NegativeOutcome
     queries: int
     share: float  # Percent of all queries with nothing to find, failed calls included
     interval: Interval | None  # None: too few images count

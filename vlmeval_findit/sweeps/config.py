@@ -13,8 +13,8 @@ from ..benchmarks.findit.grid import (
     AXIS_FIELDS,
     AXIS_VALUES,
     WINNER,
-    Axes,
-    Table,
+    AnnotationTable,
+    FormatAxes,
     Views,
     axes_of,
     axis_from,
@@ -96,11 +96,11 @@ class Sweep(SweepOptions):
     """Models x tables x formats, in stages."""
 
     models: tuple[ModelEntry, ...]
-    tables: tuple[Table, ...] = ()
+    tables: tuple[AnnotationTable, ...] = ()
     questions: tuple[Question, ...] = ()  # asked as they are, beside the tables
     chosen: Mapping[str, Sequence[Question]] = field(default_factory=dict)
     """By model, its questions in its best format; empty: tables and questions."""
-    stages: tuple[Axes, ...] = (Axes(),)
+    stages: tuple[FormatAxes, ...] = (FormatAxes(),)
     views: Views = field(default_factory=Views)
     work_dir: Path = Path("outputs")
     journal: Path = Path("outputs/calls.jsonl")
@@ -151,15 +151,15 @@ def in_best_formats(sweep: Sweep, found: BestFormats) -> Sweep:
 
 
 STAGES = (
-    Axes(keys=("bbox_2d",)),
-    Axes(representations=(WINNER,), outputs=("json",), keys=KEYS),
+    FormatAxes(keys=("bbox_2d",)),
+    FormatAxes(representations=(WINNER,), outputs=("json",), keys=KEYS),
 )
 """The paper's two stages: all representations in both outputs, then all keys of the winner."""
 
 
 def search_sweep(
     entry: ModelEntry,
-    over: Table | Question,
+    over: AnnotationTable | Question,
     limit: int,
     places: tuple[Path, Path],
     marks: Sequence[str] = (),
@@ -174,10 +174,10 @@ def search_sweep(
         ValueError: there is only one format, nothing to mark, or nothing to race.
     """
     sweep = Sweep(models=(entry,), limit=limit, work_dir=places[0], journal=places[1], race=race)
-    if marks and not (isinstance(over, Table) and over.data.family.has_references):
+    if marks and not (isinstance(over, AnnotationTable) and over.data.family.has_references):
         raise ValueError(f"{over.name} shows no reference pictures: there is nothing to mark")
-    if isinstance(over, Table):
-        marked = Axes(**{**dict.fromkeys(AXIS_FIELDS, (WINNER,)), "marks": tuple(marks)})
+    if isinstance(over, AnnotationTable):
+        marked = FormatAxes(**{**dict.fromkeys(AXIS_FIELDS, (WINNER,)), "marks": tuple(marks)})
         return replace(sweep, tables=(over,), stages=(*STAGES, marked) if marks else STAGES)
     sweep = replace(sweep, questions=tuple(benchmark_of(over).formats(over)))
     if len(sweep.questions) < 2:
@@ -189,7 +189,7 @@ def search_sweep(
     return sweep
 
 
-def searched(name: str) -> Table | Question:
+def searched(name: str) -> AnnotationTable | Question:
     """Return the grid table or the question that a search names, or raise ValueError."""
     known = grid_tables()
     if name not in known and not begins_with_prefix(name):
@@ -219,8 +219,8 @@ class _AxesFile(Config):
         said = {axis: getattr(self, axis) for axis in AXIS_VALUES}
         return {axis: values for axis, values in said.items() if values is not None}
 
-    def axes(self, *, may_win: bool) -> Axes:
-        return Axes(
+    def axes(self, *, may_win: bool) -> FormatAxes:
+        return FormatAxes(
             **{axis: axis_from(axis, said, may_win=may_win) for axis, said in self.named().items()}
         )
 
@@ -302,11 +302,11 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
             )
 
 
-def _datasets(said: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Question, ...]]:
+def _datasets(said: Sequence[str]) -> tuple[tuple[AnnotationTable, ...], tuple[Question, ...]]:
     """Split names into tables, asked in the formats of the axes, and complete questions."""
     if said == "all":
         return benchmark(), ()
-    known, found = grid_tables(), list[Table | Question]()
+    known, found = grid_tables(), list[AnnotationTable | Question]()
     for at, name in enumerate(said):
         if name not in known and not begins_with_prefix(name):
             raise MisplacedError(f"no dataset {name!r}{nearest(name, known)}", "datasets", at)
@@ -315,23 +315,23 @@ def _datasets(said: Sequence[str]) -> tuple[tuple[Table, ...], tuple[Question, .
         except ValueError as error:
             raise MisplacedError(str(error), "datasets", at) from None
     refuse_twice([one.name for one in found], "datasets")
-    tables = tuple(one for one in found if isinstance(one, Table))
+    tables = tuple(one for one in found if isinstance(one, AnnotationTable))
     if len({table.kind for table in tables}) > 1:
         raise MisplacedError(
             "datasets of several benchmarks have no common best "
             "format: make a sweep of each, or name the questions in full",
             "datasets",
         )
-    return tables, tuple(one for one in found if not isinstance(one, Table))
+    return tables, tuple(one for one in found if not isinstance(one, AnnotationTable))
 
 
-def grid_tables() -> dict[str, Table]:
+def grid_tables() -> dict[str, AnnotationTable]:
     """Return all tables that are asked in the formats of the grid, by name."""
     of_the_grid = (one for one in benchmarks() if isinstance(one, FindIt))
     return {name: table for one in of_the_grid for name, table in one.tables().items()}
 
 
-def _stages(file: _SweepFile) -> tuple[Axes, ...]:
+def _stages(file: _SweepFile) -> tuple[FormatAxes, ...]:
     if file.stages is None:
         return (file.axes(may_win=False),)
     found = []

@@ -16,7 +16,7 @@ import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
 from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
-from vlmeval_findit.benchmarks.findit.findit_query import Query, thinned
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
 from vlmeval_findit.boxes.error_types import Answered, Kind, classify_errors
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Ignored, Matched, Reading, Truth
@@ -163,7 +163,7 @@ def test_truths_are_checked() -> None:
         findit.reward("[]", truth, "xyxy_text", **how)
 
 
-def with_crowd(one: Query) -> Query:
+def with_crowd(one: FindItQuery) -> FindItQuery:
     crowd = Ignored((0.0, 60.0, 100.0, 100.0), crowd=True)
     return replace(one, truth=replace(one.truth, ignored=(crowd,)))
 

@@ -7,7 +7,7 @@ from toy_benchmark import Letters
 
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK, FindIt
-from vlmeval_findit.benchmarks.findit.box_metrics import Outcome
+from vlmeval_findit.benchmarks.findit.box_metrics import NegativeOutcome
 from vlmeval_findit.benchmarks.findit.error_costs import event_sums
 from vlmeval_findit.boxes.error_types import Event, Kind
 from vlmeval_findit.core.scored_row import ScoredRow
@@ -47,8 +47,10 @@ def test_rows_as_they_should_be_pass() -> None:
 
 
 @pytest.mark.parametrize("of", [BENCHMARK, benchmark_of("FindIt_Demo_refexp_point_json")])
-@pytest.mark.parametrize("outcome", Outcome)
-def test_all_outcomes_of_a_query_without_objects_are_known(of: FindIt, outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", NegativeOutcome)
+def test_all_outcomes_of_a_query_without_objects_are_known(
+    of: FindIt, outcome: NegativeOutcome
+) -> None:
     of.check_sums([ScoredRow(0, "a.png", {outcome.sum: 1}, failed=outcome.name == "FAILED")])
 
 

@@ -19,11 +19,11 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit import marked_references as marked_pictures
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.benchmarks.findit.findit_query import Query, Sighting
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, Sighting
 from vlmeval_findit.benchmarks.findit.marked_references import (
     LONGEST,
-    Origin,
-    Reference,
+    MarkedReference,
+    ReferenceOrigin,
     marked,
     path_of,
     references,
@@ -37,11 +37,11 @@ BOX = (40.0, 30.0, 60.0, 50.0)
 RED = [255, 0, 0]
 
 
-def query(index: int, label: str, image: str, **fields: Any) -> Query:
+def query(index: int, label: str, image: str, **fields: Any) -> FindItQuery:
     """A query whose box says which one it is of."""
     box = (float(index), 0.0, 90.0, 50.0)
     given = {"images": (image,), "truth": Truth((box,), (0,)), "support": (f"shot{index}.png",)}
-    return Query(index, label, 100, 100, **{**given, **fields})
+    return FindItQuery(index, label, 100, 100, **{**given, **fields})
 
 
 # --- which picture --------------------------------------------------------------------------------
@@ -51,8 +51,8 @@ def test_the_picture_that_a_shot_was_taken_from_comes_first() -> None:
     seen = (Sighting("a.jpg", BOX), Sighting("c.jpg", BOX), Sighting("d.jpg", BOX))
     queries = [query(0, "cup", "a.jpg", sightings=seen), query(1, "cup", "b.jpg")]
     assert references(queries, is_video=False) == [
-        Reference("c.jpg", BOX, Origin.SHOT),  # not a.jpg: that is the scene
-        Reference("a.jpg", (0.0, 0.0, 90.0, 50.0), Origin.OTHER_SCENE),
+        MarkedReference("c.jpg", BOX, ReferenceOrigin.SHOT),  # not a.jpg: that is the scene
+        MarkedReference("a.jpg", (0.0, 0.0, 90.0, 50.0), ReferenceOrigin.OTHER_SCENE),
     ]
 
 
@@ -68,15 +68,15 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
     ]
     found = references(queries, is_video=False)
     assert [one and (one.picture, one.origin) for one in found] == [
-        ("c.jpg", Origin.OTHER_SCENE),
-        ("shot1.png", Origin.WHOLE_SHOT),
-        ("c.jpg", Origin.OTHER_SCENE),
-        ("a.jpg", Origin.OTHER_SCENE),
-        ("a.jpg", Origin.OTHER_SCENE),
-        ("a.jpg", Origin.OTHER_SCENE),
+        ("c.jpg", ReferenceOrigin.OTHER_SCENE),
+        ("shot1.png", ReferenceOrigin.WHOLE_SHOT),
+        ("c.jpg", ReferenceOrigin.OTHER_SCENE),
+        ("a.jpg", ReferenceOrigin.OTHER_SCENE),
+        ("a.jpg", ReferenceOrigin.OTHER_SCENE),
+        ("a.jpg", ReferenceOrigin.OTHER_SCENE),
         None,
     ]
-    assert found[1] == Reference("shot1.png", None, Origin.WHOLE_SHOT)
+    assert found[1] == MarkedReference("shot1.png", None, ReferenceOrigin.WHOLE_SHOT)
 
 
 def test_a_frame_of_the_same_video_is_the_same_scene() -> None:
@@ -90,9 +90,9 @@ def test_a_frame_of_the_same_video_is_the_same_scene() -> None:
     ]
     found = references(queries, is_video=True)
     assert [one and one.picture for one in found] == [other[1], other[1], frames[0]]
-    assert found[0] == Reference(other[1], BOX, Origin.OTHER_SCENE)
-    assert references(queries, is_video=False)[0] == Reference(
-        later[0], (1.0, 0.0, 90.0, 50.0), Origin.OTHER_SCENE
+    assert found[0] == MarkedReference(other[1], BOX, ReferenceOrigin.OTHER_SCENE)
+    assert references(queries, is_video=False)[0] == MarkedReference(
+        later[0], (1.0, 0.0, 90.0, 50.0), ReferenceOrigin.OTHER_SCENE
     )
 
 
@@ -116,15 +116,15 @@ def test_no_reference_shows_the_scene_that_is_asked_about(rows: Any) -> None:
     for asked, found in zip(queries, references(queries, is_video=False), strict=True):
         assert found is not None
         assert found.picture != asked.images[0]
-        if found.origin is Origin.SHOT:
+        if found.origin is ReferenceOrigin.SHOT:
             assert Sighting(found.picture, BOX) in asked.sightings
-        if found.origin is Origin.OTHER_SCENE:
+        if found.origin is ReferenceOrigin.OTHER_SCENE:
             assert found.box is not None
             other = queries[int(found.box[0])]
             assert (other.images[0], other.label) == (found.picture, asked.label)
             between = (queries * 2)[asked.index + 1 : (queries * 2).index(other, asked.index + 1)]
             assert all(q.label != asked.label or q.images == asked.images for q in between)
-        if found.origin is Origin.WHOLE_SHOT:
+        if found.origin is ReferenceOrigin.WHOLE_SHOT:
             same = [q.images for q in queries if q.label == asked.label]
             assert set(same) == {asked.images}
 
@@ -188,7 +188,7 @@ def test_a_mark_is_seen_wherever_the_object_is(mark: str, box: Any) -> None:
 
 
 def test_other_references_have_other_files() -> None:
-    one = Reference("a.jpg", BOX, Origin.SHOT)
+    one = MarkedReference("a.jpg", BOX, ReferenceOrigin.SHOT)
     others = (
         one._replace(picture="b.jpg"),
         one._replace(box=None),
@@ -196,7 +196,7 @@ def test_other_references_have_other_files() -> None:
     )
     paths = {path_of(reference, mark) for reference in (one, *others) for mark in MARKS}
     assert len(paths) == 4 * len(MARKS)
-    assert path_of(one, "box") == path_of(one._replace(origin=Origin.OTHER_SCENE), "box")
+    assert path_of(one, "box") == path_of(one._replace(origin=ReferenceOrigin.OTHER_SCENE), "box")
 
 
 # --- when it is drawn -----------------------------------------------------------------------------
@@ -216,8 +216,8 @@ def images(tmp_path: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 def test_the_demonstration_marks_the_other_photograph_or_the_shot(images: Path) -> None:
     queries = list(load_task(DEMO).queries.values())
-    assert [q.tags["reference"] for q in queries] == [Origin.SHOT.value] * 4 + [
-        Origin.WHOLE_SHOT.value
+    assert [q.tags["reference"] for q in queries] == [ReferenceOrigin.SHOT.value] * 4 + [
+        ReferenceOrigin.WHOLE_SHOT.value
     ] * 3
     plain = load_task("FindIt_Demo_insdet_xyxy_json").queries
     assert [q.truth for q in queries] == [q.truth for q in plain.values()]
@@ -267,7 +267,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(images: Path) -> None:
 
 def test_rendered_shots_are_marked_where_they_are() -> None:
     queries = load_task("FindIt_Scenes_mini_insdet_xyxy_json_vp-oval").queries
-    assert {q.tags["reference"] for q in queries.values()} == {Origin.SHOT.value}
+    assert {q.tags["reference"] for q in queries.values()} == {ReferenceOrigin.SHOT.value}
     assert len({q.support for q in queries.values()}) == len(queries) == 50
 
 

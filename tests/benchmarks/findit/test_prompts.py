@@ -22,7 +22,7 @@ from vlmeval_findit.benchmarks.findit import variant
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
 from vlmeval_findit.boxes.records import Truth
@@ -36,9 +36,9 @@ LABELS = {"Pascal": "dog", "iGround": "dog", "RefCOCO": "dog on the left", "D3":
           "Flickr30k": "the dog"}  # fmt: skip
 
 
-def query_for(v: Variant) -> Query:
+def query_for(v: Variant) -> FindItQuery:
     """A made-up query of a variant's dataset."""
-    return Query(
+    return FindItQuery(
         index=7,
         label="dog, traffic light" if v.multilabel else LABELS.get(v.dataset, "obj_000010"),
         width=640,

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.vlmevalkit import git_revision
 
-QUERY = Query(0, "dog", 640, 480, ("1.jpg",), Truth((), ()))
+QUERY = FindItQuery(0, "dog", 640, 480, ("1.jpg",), Truth((), ()))
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

@@ -14,7 +14,7 @@ import pytest
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
 from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED, METRICS
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import SpaceError
@@ -40,8 +40,8 @@ def truth(*boxes: tuple[float, ...], labels: Sequence[str] = ()) -> Truth:
     return Truth(boxes, (0,) * len(boxes), tuple(labels))  # type: ignore[arg-type]
 
 
-def query(index: int, true: Truth) -> Query:
-    return Query(index, "dog", WIDTH, HEIGHT, (f"{index}.jpg",), true)
+def query(index: int, true: Truth) -> FindItQuery:
+    return FindItQuery(index, "dog", WIDTH, HEIGHT, (f"{index}.jpg",), true)
 
 
 TABLES = {
@@ -55,7 +55,7 @@ TABLES = {
     "Pascal_multilabel": [query(0, truth(BOX, BOX, labels=["dog", "traffic light"]))],
     "D3": [query(0, truth()), query(1, truth(BOX))],
     "iGround": [
-        Query(0, "dog", WIDTH, HEIGHT, tuple("abcdefgh"), Truth((BOX,) * 8, tuple(range(8))))
+        FindItQuery(0, "dog", WIDTH, HEIGHT, tuple("abcdefgh"), Truth((BOX,) * 8, tuple(range(8))))
     ],
 }
 

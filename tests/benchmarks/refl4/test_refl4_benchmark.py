@@ -20,7 +20,12 @@ from vlmeval_findit.benchmarks.refl4.expression_tables import (
     prepare,
     read_table,
 )
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import Code, RefusedError, Split, annotation
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
+    RefL4Split,
+    RefusalCode,
+    RefusedError,
+    annotation,
+)
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import FAILED, Reply
@@ -87,14 +92,16 @@ def test_an_error_names_what_was_typed_and_the_nearest(name: str, says: str) -> 
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the three tables of the stand-in, where runs look."""
     parquet = write_parquet(tmp_path / "parquet")
-    for split in Split:
+    for split in RefL4Split:
         prepare(parquet, split, tmp_path / "tables", force=True)
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "tables"))
     return tmp_path / "tables"
 
 
 def test_a_table_holds_every_column_as_it_was(tables: Path) -> None:
-    found = {split.value: read_table(tables / f"RefL4Full_{split.value}.tsv") for split in Split}
+    found = {
+        split.value: read_table(tables / f"RefL4Full_{split.value}.tsv") for split in RefL4Split
+    }
     assert [row.annotation for row in found["val"]] == [annotation(row, "") for row in VAL]
     assert found["all"] == [*found["val"], *found["test"]]
     first = found["val"][0]
@@ -120,8 +127,8 @@ def test_what_is_known_of_a_table_stands_beside_it(tables: Path) -> None:
 def test_other_annotations_are_refused(tmp_path: Path) -> None:
     folder = write_parquet(tmp_path)
     with pytest.raises(RefusedError, match=r"ref-l4-val.parquet: 8 expressions of val") as refused:
-        prepare(folder, Split.VAL, tmp_path)
-    assert refused.value.code is Code.UNLIKE_RELEASE
+        prepare(folder, RefL4Split.VAL, tmp_path)
+    assert refused.value.code is RefusalCode.UNLIKE_RELEASE
 
 
 @pytest.mark.parametrize(
@@ -142,7 +149,7 @@ def test_a_row_that_nobody_could_be_asked_is_refused(
 ) -> None:
     write_parquet(tmp_path, val=[{**VAL[0], **change}, VAL[1]])
     with pytest.raises(RefusedError) as refused:
-        prepare(tmp_path, Split.VAL, tmp_path, force=True)
+        prepare(tmp_path, RefL4Split.VAL, tmp_path, force=True)
     assert "ref-l4-val.parquet" in str(refused.value)
     assert says in str(refused.value)
     assert not (tmp_path / "RefL4Full_val.tsv").exists()

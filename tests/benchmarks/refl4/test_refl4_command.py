@@ -15,7 +15,7 @@ from refl4_stand_in import TEST, VAL, write_images, write_parquet
 from web import Web, web_server
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.refl4 import refl4_annotations as known
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
@@ -231,7 +231,9 @@ def test_what_a_conversion_needs(parquet: Path, tmp_path: Path, capsys: Capture)
     assert convert(path) == 2
     how = "data get RefL4Full_all [--from DIR]"
     assert how in capsys.readouterr().err
-    write_table(tmp_path / "lmu", "Pascal", [Query(0, "cat", 9, 9, ("a",), Truth((), ()))], {})
+    write_table(
+        tmp_path / "lmu", "Pascal", [FindItQuery(0, "cat", 9, 9, ("a",), Truth((), ()))], {}
+    )
     assert convert(path, "FindIt_Pascal_xyxy_json") == 2
     assert "FindIt knows no other layout than prediction files" in capsys.readouterr().err
 
@@ -261,7 +263,9 @@ def run_over_a_subset(parquet: Path, tmp_path: Path) -> Path:
     for row in rows:
         x, y, w, h = row["bbox"]
         truth = Truth(((x, y, x + w, y + h),), (0,))
-        queries.append(Query(row["index"], row["caption"], 640, 480, (row["file_name"],), truth))
+        queries.append(
+            FindItQuery(row["index"], row["caption"], 640, 480, (row["file_name"],), truth)
+        )
     write_table(tmp_path / "lmu", "RefL4", queries, {})
     path = written(tmp_path / "m_FindIt_RefL4_xyxy_json.json", answers(rows))
     run = Identity("m", "FindIt_RefL4_xyxy_json", space={"kind": "pixels"})
@@ -307,7 +311,7 @@ def test_a_table_without_one_box_a_row_is_refused(
     boxes: list[Any], says: str, parquet: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     truth = Truth(tuple(boxes), (0,) * len(boxes))
-    write_table(tmp_path / "lmu", "RefL4", [Query(0, "cat", 9, 9, ("a",), truth)], {})
+    write_table(tmp_path / "lmu", "RefL4", [FindItQuery(0, "cat", 9, 9, ("a",), truth)], {})
     assert convert(written(tmp_path / "theirs.json", []), STRICT) == 2
     assert says in capsys.readouterr().err
 

@@ -32,7 +32,7 @@ from vlmeval_findit.benchmarks.refl4.classes import (
 from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     Annotation,
     Corners,
-    Split,
+    RefL4Split,
     predictions_from,
     size_of,
 )
@@ -44,7 +44,7 @@ NAN, INF = math.nan, math.inf
 
 
 def truth(x: float, y: float, w: float, h: float, ori: str = "o365_1", number: int = 1, **more):
-    given = {"split": Split.VAL, "ori_category_id": ori, **more}
+    given = {"split": RefL4Split.VAL, "ori_category_id": ori, **more}
     return Annotation(index=number, bbox=(x, y, w, h), **given)
 
 

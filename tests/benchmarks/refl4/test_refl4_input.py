@@ -18,9 +18,9 @@ from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     FORMATS,
     RELEASE,
     Annotation,
-    Code,
+    RefL4Split,
+    RefusalCode,
     RefusedError,
-    Split,
     annotation,
     boxes_of,
     of_split,
@@ -67,7 +67,7 @@ def test_a_row_of_the_release() -> None:
         index=7,
         bbox=(1.5, 2.0, 30.0, 40.0),
         ori_category_id="refcoco_47",
-        split=Split.VAL,
+        split=RefL4Split.VAL,
         caption="a long look at  a cup",
         is_rewrite=True,
         bbox_id=70,
@@ -124,9 +124,9 @@ def test_keys_that_every_annotation_needs(key: str) -> None:
 
 def test_all_is_val_and_then_test() -> None:
     rows = [truth(1, "test"), truth(2), truth(3, "test"), truth(4)]
-    assert [one.index for one in of_split(rows, Split.ALL)] == [2, 4, 1, 3]
-    assert [one.index for one in of_split(rows, Split.VAL)] == [2, 4]
-    assert [one.index for one in of_split(rows, Split.TEST)] == [1, 3]
+    assert [one.index for one in of_split(rows, RefL4Split.ALL)] == [2, 4, 1, 3]
+    assert [one.index for one in of_split(rows, RefL4Split.VAL)] == [2, 4]
+    assert [one.index for one in of_split(rows, RefL4Split.TEST)] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -141,16 +141,18 @@ def test_all_is_val_and_then_test() -> None:
     ],
 )  # fmt: skip
 def test_splits_that_are_refused(rows: list[Annotation], code: str, says: str) -> None:
-    got, message = code_of(of_split, rows, Split.VAL, "there")
+    got, message = code_of(of_split, rows, RefL4Split.VAL, "there")
     assert got == code
     assert message.startswith(says)
 
 
 def test_only_what_is_scored_is_checked() -> None:
     rows = [truth(1), truth(1, "test"), truth(2, "test", bbox=[0, 0, -1, 5])]
-    assert len(of_split(rows, Split.VAL)) == 1
-    assert code_of(of_split, rows[:2], Split.ALL)[0] == "duplicate_id"
-    assert len(of_split([truth(bbox=[0, 0, 0, 5])], Split.VAL)) == 1  # no side is no negative one
+    assert len(of_split(rows, RefL4Split.VAL)) == 1
+    assert code_of(of_split, rows[:2], RefL4Split.ALL)[0] == "duplicate_id"
+    assert (
+        len(of_split([truth(bbox=[0, 0, 0, 5])], RefL4Split.VAL)) == 1
+    )  # no side is no negative one
 
 
 def write(folder: Path, split: str, rows: list[dict[str, Any]]) -> Path:
@@ -162,8 +164,8 @@ def write(folder: Path, split: str, rows: list[dict[str, Any]]) -> Path:
 def test_parquet_files(tmp_path: Path) -> None:
     write(tmp_path, "val", [ROW, {**ROW, "id": 8}])
     write(tmp_path, "test", [{**ROW, "id": 9, "split": "test"}])
-    assert read_annotations(tmp_path, Split.VAL) == (truth(), truth(8))
-    assert [one.index for one in read_annotations(tmp_path, Split.ALL)] == [7, 8, 9]
+    assert read_annotations(tmp_path, RefL4Split.VAL) == (truth(), truth(8))
+    assert [one.index for one in read_annotations(tmp_path, RefL4Split.ALL)] == [7, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -182,29 +184,31 @@ def test_parquet_files_that_are_refused(
 ) -> None:
     write(tmp_path, "val", val)
     write(tmp_path, "test", [{**ROW, "id": 9, "split": "test"}])
-    got, message = code_of(read_annotations, tmp_path, Split.ALL)
+    got, message = code_of(read_annotations, tmp_path, RefL4Split.ALL)
     assert got == code
     assert message.startswith(says)
 
 
 def test_files_that_are_no_parquet(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        read_annotations(tmp_path, Split.VAL)
+        read_annotations(tmp_path, RefL4Split.VAL)
     path = tmp_path / "ref-l4-val.parquet"
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1")
-    assert code_of(read_annotations, tmp_path, Split.VAL)[0] == "unreadable"
+    assert code_of(read_annotations, tmp_path, RefL4Split.VAL)[0] == "unreadable"
 
 
 def test_counts_of_the_release() -> None:
     kinds = {"expressions": 45341, "boxes": 45341, "instances": 18653, "images": 9735}
     for kind, total in kinds.items():
         assert sum(count for what, count in RELEASE.items() if kind in what) == total
-    assert unlike_release([truth()], Split.VAL) == ["1 expressions of val, the release has 13420"]
-    said = unlike_release([truth()] * 13420, Split.ALL)
+    assert unlike_release([truth()], RefL4Split.VAL) == [
+        "1 expressions of val, the release has 13420"
+    ]
+    said = unlike_release([truth()] * 13420, RefL4Split.ALL)
     assert said[0] == "0 expressions of test, the release has 31921"
     assert "1 instances of refcoco, the release has 14186" in said
     assert "13420 small boxes, the release has 9345" in said
-    assert unlike_release([truth()] * 13420, Split.VAL) == []
+    assert unlike_release([truth()] * 13420, RefL4Split.VAL) == []
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -341,7 +345,7 @@ def test_files_that_are_no_json(tmp_path: Path, content: bytes) -> None:
 
 
 def test_the_codes_of_the_cases() -> None:
-    assert {code.value for code in Code} >= {
+    assert {code.value for code in RefusalCode} >= {
         "duplicate_id",
         "no_id",
         "no_format",

@@ -11,17 +11,17 @@ from vlmeval_findit.benchmarks.refl4.accuracy_metrics import TWELVE
 from vlmeval_findit.benchmarks.refl4.benchmark import published
 from vlmeval_findit.benchmarks.refl4.classes import AUTHORS, CORRECTED, OBJECTS365
 from vlmeval_findit.benchmarks.refl4.expression_tables import table_name
-from vlmeval_findit.benchmarks.refl4.refl4_annotations import RELEASE, SIZES, Split
+from vlmeval_findit.benchmarks.refl4.refl4_annotations import RELEASE, SIZES, RefL4Split
 
 MASKS = " (tight boxes of masks)"
 TOTAL = RELEASE["expressions of val"] + RELEASE["expressions of test"]
 
 
-def split_figures(split: Split) -> dict[str, dict[str, float]]:
+def split_figures(split: RefL4Split) -> dict[str, dict[str, float]]:
     return {one.model: dict(one.values) for one in published() if one.column == table_name(split)}
 
 
-WHOLE = split_figures(Split.ALL)
+WHOLE = split_figures(RefL4Split.ALL)
 
 
 def test_there_are_24_rows_of_18_box_and_6_mask_models() -> None:
@@ -43,7 +43,7 @@ def test_rows_agree_with_the_sizes_of_their_parts(model: str) -> None:
         )
     splits = sum(
         split_figures(split)[model]["macc"] * RELEASE[f"expressions of {split.value}"]
-        for split in Split.ALL.parts
+        for split in RefL4Split.ALL.parts
     )
     assert splits / TOTAL == pytest.approx(found["macc"], abs=0.0101)
     assert found["acc_0.5"] > found["acc_0.75"] > found["acc_0.9"]
@@ -79,7 +79,10 @@ def test_rows_are_those_beside_the_clone(shared: Path) -> None:
     ours = {
         model.removesuffix(MASKS): {
             **found,
-            **{f"macc_{one.value}": split_figures(one)[model]["macc"] for one in Split.ALL.parts},
+            **{
+                f"macc_{one.value}": split_figures(one)[model]["macc"]
+                for one in RefL4Split.ALL.parts
+            },
             "output": "mask" if model.endswith(MASKS) else "box",
         }
         for model, found in WHOLE.items()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefusedError
 from vlmeval_findit.benchmarks.refl4.reviews import (
-    Key,
-    Result,
+    ExpressionKey,
+    ExpressionResult,
     Review,
     clean,
     compare,
@@ -38,14 +38,14 @@ def test_a_quality_of_zero_is_an_error_and_everything_else_is_kept(tmp_path: Pat
     qualities: list[Any] = [0, 1, 2, 0.0, -1, 0.5, None]
     reviews = read(tmp_path, *({**ENTRY, "caption_quality": quality} for quality in qualities))
     assert [one.is_error for one in reviews] == [True, False, False, True, False, False, False]
-    assert reviews[0] == Review(Key("12", "the left cup"), True)
+    assert reviews[0] == Review(ExpressionKey("12", "the left cup"), True)
 
 
 @pytest.mark.parametrize("name", ["ann_id", "annotation_id", "original_id", "id"])
 @pytest.mark.parametrize("text", ["caption", "expression", "sentence", "sent", "raw"])
 def test_keys_of_other_layouts(name: str, text: str, tmp_path: Path) -> None:
     (one,) = read(tmp_path, {name: "12", text: "a", "caption_quality": 0, "image_id": 3})
-    assert one == Review(Key("12", "a"), True)
+    assert one == Review(ExpressionKey("12", "a"), True)
 
 
 def test_the_annotation_id_comes_before_a_running_number(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_annotation_ids(value: object, expected: str | None) -> None:
 
 
 def review(number: str, text: str, is_error: bool = False) -> Review:
-    return Review(Key(number, text), is_error)
+    return Review(ExpressionKey(number, text), is_error)
 
 
 def test_both_accuracies_and_what_found_no_partner() -> None:
@@ -109,10 +109,10 @@ def test_both_accuracies_and_what_found_no_partner() -> None:
         review("3", "nobody asked", is_error=True),
     ]
     results = [
-        Result(Key("1", "left cup"), True),
-        Result(Key("1", "the bird"), False),
-        Result(Key("2", "left cup"), False),
-        Result(Key("9", "left cup"), True),
+        ExpressionResult(ExpressionKey("1", "left cup"), True),
+        ExpressionResult(ExpressionKey("1", "the bird"), False),
+        ExpressionResult(ExpressionKey("2", "left cup"), False),
+        ExpressionResult(ExpressionKey("9", "left cup"), True),
     ]
     assert clean(results, reviews).lines() == [
         "original 50.00 % of 4 expressions, kept 50.00 % of 2",
@@ -131,14 +131,18 @@ def test_case_and_blanks_of_expressions_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_neither_the_id_nor_the_expression_alone_is_a_partner() -> None:
-    got = clean([Result(Key("1", "a"), True)], [review("1", "b"), review("2", "a")])
+    got = clean(
+        [ExpressionResult(ExpressionKey("1", "a"), True)], [review("1", "b"), review("2", "a")]
+    )
     assert (got.joined, got.kept, len(got.without_result)) == ((), (), 2)
     assert got.lines(most=1)[-2:] == ["  1: b", "  and 1 more"]
 
 
 def test_an_expression_that_occurs_twice_takes_partners_in_order() -> None:
     reviews = [review("1", "a"), review("1", "a", is_error=True)]
-    got = clean([Result(Key("1", "a"), hit) for hit in (True, False, True)], reviews)
+    got = clean(
+        [ExpressionResult(ExpressionKey("1", "a"), hit) for hit in (True, False, True)], reviews
+    )
     assert (got.joined, got.kept) == ((True, False), (True,))
     assert len(got.without_review) == 1
     assert got.without_result == ()
@@ -155,7 +159,9 @@ PAIRS = st.tuples(st.integers(0, 5), st.sampled_from("abc"), st.booleans())
 def test_every_result_and_review_is_counted_once(
     mine: list[tuple[int, str, bool]], theirs: list[tuple[int, str, bool]]
 ) -> None:
-    results = [Result(Key(str(number), text), hit) for number, text, hit in mine]
+    results = [
+        ExpressionResult(ExpressionKey(str(number), text), hit) for number, text, hit in mine
+    ]
     reviews = [review(str(number), text, wrong) for number, text, wrong in theirs]
     got = clean(results, reviews)
     assert len(got.joined) + len(got.without_review) == len(results)
@@ -163,5 +169,5 @@ def test_every_result_and_review_is_counted_once(
     errors = sum(one.is_error for one in reviews)
     assert len(got.kept) >= len(got.joined) - errors
     # Joined with itself, everything finds its partner, and what is kept is what is no error.
-    whole = clean([Result(one.key, True) for one in reviews], reviews)
+    whole = clean([ExpressionResult(one.key, True) for one in reviews], reviews)
     assert (len(whole.joined), len(whole.kept)) == (len(reviews), len(reviews) - errors)

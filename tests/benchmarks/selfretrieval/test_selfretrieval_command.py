@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from word_encoder import install
 
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, write_table
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, write_table
 from vlmeval_findit.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -19,7 +19,7 @@ DESCRIBED = {
     for at, word in enumerate(COLOURS)
     for side in ("left", "right")
 }
-PAIRS = [Pair(at, str(at), (f"{at}l.png", f"{at}r.png")) for at in range(len(COLOURS))]
+PAIRS = [ImagePair(at, str(at), (f"{at}l.png", f"{at}r.png")) for at in range(len(COLOURS))]
 RIGHT = {str(at): {"left": "left", "right": "right"} for at in range(len(COLOURS))}
 
 

@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.selfretrieval.captions import (
     side_of,
     why_of,
 )
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, Side
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, split_thought
 
 L, R = "a cat", "a dog"
@@ -109,13 +109,13 @@ def test_what_a_run_recorded_counts(reply: Reply, why: str | None) -> None:
 
 def test_keys_that_are_no_texts_are_of_no_picture() -> None:
     assert side_of(7) is None
-    assert side_of("LEFT_image") is Side.LEFT
+    assert side_of("LEFT_image") is PairSide.LEFT
 
 
 # --- captions of others ---------------------------------------------------------------------------
 
-LEFT, RIGHT = Side
-PAIRS = [Pair(at, uid, ("l.png", "r.png")) for at, uid in enumerate(("7", "8"))]
+LEFT, RIGHT = PairSide
+PAIRS = [ImagePair(at, uid, ("l.png", "r.png")) for at, uid in enumerate(("7", "8"))]
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ PAIRS = [Pair(at, uid, ("l.png", "r.png")) for at, uid in enumerate(("7", "8"))]
     ],
     ids=str,
 )
-def test_a_pair_of_a_file(value: Any, missing: list[Side]) -> None:
+def test_a_pair_of_a_file(value: Any, missing: list[PairSide]) -> None:
     (first, second), unknown = as_replies({"7": value, "x": {}}, PAIRS)
-    assert [side for side in Side if captions_in(first).of(side).caption is None] == missing
+    assert [side for side in PairSide if captions_in(first).of(side).caption is None] == missing
     assert why_of(captions_in(second)) == "missing_key"
     assert unknown == ("x",)
 

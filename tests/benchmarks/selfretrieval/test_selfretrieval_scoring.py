@@ -28,7 +28,7 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     similarities,
 )
 from vlmeval_findit.benchmarks.selfretrieval.captions import captions_in
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, write_table
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, write_table
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import ChosenEncoder, Settings, SettingsError, settings_from
@@ -114,14 +114,14 @@ DESCRIBED = {
     "3l.png": "snow",
     "3r.png": "rain",
 }
-PAIRS = [Pair(at, f"u{at}", (f"{at}l.png", f"{at}r.png")) for at in range(4)]
+PAIRS = [ImagePair(at, f"u{at}", (f"{at}l.png", f"{at}r.png")) for at in range(4)]
 
 
 def said(left: Any, right: Any) -> str:
     return json.dumps({"left_image": left, "right_image": right})
 
 
-def honest(pair: Pair, *_: object) -> str:
+def honest(pair: ImagePair, *_: object) -> str:
     return said(*(DESCRIBED[name] for name in pair.images))
 
 
@@ -167,7 +167,7 @@ def test_what_is_counted(
 def test_figures_as_published_stand_beside_the_default(
     world: World, encoders: dict[str, WordEncoder]
 ) -> None:
-    def answer(pair: Pair, *_: object) -> str:
+    def answer(pair: ImagePair, *_: object) -> str:
         return honest(pair) if pair.index < 3 else "Failed to obtain answer via API"
 
     path = world.predict("m", "SelfRetrieval", answer)

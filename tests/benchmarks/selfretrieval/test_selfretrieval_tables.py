@@ -21,8 +21,8 @@ from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
     PAIRS,
     SETS,
-    Both,
-    Pair,
+    ImagePair,
+    PerSide,
     load_task,
     parse,
     read_table,
@@ -61,7 +61,7 @@ def test_findits_d3_is_findits() -> None:
 
 
 def test_the_prompt() -> None:
-    pair = Pair(0, "7", ("left.jpg", "right.jpg"))
+    pair = ImagePair(0, "7", ("left.jpg", "right.jpg"))
     left, right, words = message(pair, parse("SelfRetrieval"))
     assert (left.value, right.value) == ("left.jpg", "right.jpg")
     assert PROMPTS_NAME == "self-retrieval-own-1"
@@ -156,8 +156,8 @@ def test_without_a_table_the_message_says_what_makes_it(lmu: Path) -> None:
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     pairs = [
-        Pair(0, "a\tb", ("l.png", "r.png"), Both('a "cat"', "a\ndog"), "colour"),
-        Pair(1, "b", ("ü.png", "r 2.png")),
+        ImagePair(0, "a\tb", ("l.png", "r.png"), PerSide('a "cat"', "a\ndog"), "colour"),
+        ImagePair(1, "b", ("ü.png", "r 2.png")),
     ]
     path = write_table(tmp_path, "SelfRetrieval", pairs, {"source": "a test"})
     assert read_table(path) == pairs
@@ -172,7 +172,7 @@ def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_tables_are_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
-    pair = Pair(0, "u", ("l.png", "r.png"), Both("a", "b"), "colour")
+    pair = ImagePair(0, "u", ("l.png", "r.png"), PerSide("a", "b"), "colour")
     path = write_table(tmp_path, "SelfRetrieval", [pair], {"source": "a test"})
     path.with_suffix(".meta.json").unlink()
     path.write_text(path.read_text().replace(old, new))

@@ -14,7 +14,7 @@ from scored_runs import World, failing, saying
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import best_marks
 from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
-from vlmeval_findit.benchmarks.vpbench.vp_query import Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery
 from vlmeval_findit.leaderboard.best_marks import find_best_marks
 from vlmeval_findit.marks.style import Shape
 
@@ -38,7 +38,7 @@ def query(index: int, shape: str, colour: str, answer: str = "A", absent: bool =
         amount="1",
         shapes=tuple(shape.split()),
         properties=tuple(colour.split("+")),
-        kind=Kind.REFERENCE,
+        kind=QuestionKind.REFERENCE,
         absent=absent,
         source="mine",
         cluster=f"{index}.jpg",

@@ -23,10 +23,16 @@ from stage2_stand_in import SOURCES, Layout, rows, write_part
 from vlmeval_findit import benchmarks, cli
 from vlmeval_findit.benchmarks.vpbench import best_marks
 from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
-from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError, Choice, GoodMarks
+from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError, GoodMarks, MarkChoice
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
-from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, Way, for_model, load
-from vlmeval_findit.benchmarks.vpbench.vp_query import TASKS, Marked, Role, VPQuery, stage2_rows
+from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, RegionNaming, for_model, load
+from vlmeval_findit.benchmarks.vpbench.vp_query import (
+    TASKS,
+    MarkedRegion,
+    RegionRole,
+    VPQuery,
+    stage2_rows,
+)
 from vlmeval_findit.core.identity import Answering, contradictions, read_identity, write_identity
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.places import image_folder
@@ -279,7 +285,7 @@ def test_spans_are_filled(question: str, phrases_: list[str], filled: str) -> No
 def test_places_in_words(
     box: tuple[float, float, float, float], field: str, shares: tuple[str, ...]
 ) -> None:
-    said = asking.place(Marked(0, Role.DEFAULT, box), (100, 100))
+    said = asking.place(MarkedRegion(0, RegionRole.DEFAULT, box), (100, 100))
     assert said.startswith(f"region at the {field} (from ")
     assert tuple(word.rstrip(")") for word in said.split() if "%" in word) == shares
 
@@ -295,24 +301,26 @@ def test_without_a_span_a_place_stands_above_the_question() -> None:
 @pytest.mark.parametrize(
     ("roles", "uneven"),
     [
-        ((Role.DEFAULT, Role.DEFAULT), False),
-        ((Role.DEFAULT, Role.SUBJECT), False),  # of one colour
-        ((Role.SUBJECT, Role.OBJECT), True),
+        ((RegionRole.DEFAULT, RegionRole.DEFAULT), False),
+        ((RegionRole.DEFAULT, RegionRole.SUBJECT), False),  # of one colour
+        ((RegionRole.SUBJECT, RegionRole.OBJECT), True),
     ],
 )
-def test_phrases_that_cannot_take_turns_are_noted(roles: tuple[Role, ...], uneven: bool) -> None:
+def test_phrases_that_cannot_take_turns_are_noted(
+    roles: tuple[RegionRole, ...], uneven: bool
+) -> None:
     row = stage2_rows(load("VPBench_Stage2_text").table)[0]
-    marks = tuple(Marked(0, role, (8 * at, 0, 8, 8)) for at, role in enumerate(roles))
+    marks = tuple(MarkedRegion(0, role, (8 * at, 0, 8, 8)) for at, role in enumerate(roles))
     row = replace(row, label="What is in the <color> <vp>?", marks=marks)
     assert asking.uneven(row) is uneven
-    asked = asking.with_mark(row, Choice(Shape.BOX, "red"), described=False).query
+    asked = asking.with_mark(row, MarkChoice(Shape.BOX, "red"), described=False).query
     assert (" and " in asked.question) is uneven
 
 
 def test_subject_and_object_differ_in_every_colour() -> None:
     for colour in COLOURS:
-        assert asking.colour_of(Role.OBJECT, colour) != colour
-        assert asking.colour_of(Role.SUBJECT, colour) == colour
+        assert asking.colour_of(RegionRole.OBJECT, colour) != colour
+        assert asking.colour_of(RegionRole.SUBJECT, colour) == colour
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -365,8 +373,8 @@ def test_pictures_are_drawn_once_and_are_the_same_bytes_again(made: Path) -> Non
 
 @pytest.mark.usefixtures("best")
 def test_a_name_says_all_that_is_drawn() -> None:
-    mark = Marked(0, Role.DEFAULT, (60.0, 40.0, 50.0, 50.0))
-    one = asking.MarkedPicture("stage2/a.png", (mark,), Shape.BOX, ("red",))
+    mark = MarkedRegion(0, RegionRole.DEFAULT, (60.0, 40.0, 50.0, 50.0))
+    one = asking.MarkedImage("stage2/a.png", (mark,), Shape.BOX, ("red",))
     others = [
         replace(one, picture="stage2/b.png"),
         replace(one, shape=Shape.OVAL),
@@ -438,11 +446,11 @@ def test_published_rows_of_stage_2_agree_with_their_means() -> None:
 def test_a_choice_is_named_by_shape_and_colour() -> None:
     for shape in Shape:
         for colour in COLOURS:
-            assert Choice.named(Choice(shape, colour).name) == Choice(shape, colour)
+            assert MarkChoice.named(MarkChoice(shape, colour).name) == MarkChoice(shape, colour)
     for bad in ("oval", "red-oval", "oval-pink", "oval-contrast", "", "-", "oval-red-thick"):
         with pytest.raises(BestMarkError):
-            Choice.named(bad)
-    assert {one.way for one in QUESTIONS.values()} == set(Way)
+            MarkChoice.named(bad)
+    assert {one.way for one in QUESTIONS.values()} == set(RegionNaming)
     assert json.loads(json.dumps(BEST)) == BEST
 
 

@@ -12,7 +12,7 @@ from stage2_stand_in import Layout, rows, write_part
 
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
-from vlmeval_findit.benchmarks.vpbench.vp_query import Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 
@@ -42,7 +42,7 @@ def stage_1() -> list[VPQuery]:
                 amount="1",
                 shapes=(shape,),
                 properties=(colour,),
-                kind=Kind.REFERENCE,
+                kind=QuestionKind.REFERENCE,
                 absent=False,
                 source="mine",
                 cluster="one.png",

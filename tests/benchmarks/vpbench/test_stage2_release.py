@@ -16,7 +16,7 @@ from vpbench_stand_in import write_tsv
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import stage2_release as release
 from vlmeval_findit.benchmarks.vpbench.stage2_release import reading_of
-from vlmeval_findit.benchmarks.vpbench.vp_query import Role, Stage2Row, stage2_rows
+from vlmeval_findit.benchmarks.vpbench.vp_query import RegionRole, Stage2Row, stage2_rows
 from vlmeval_findit.core.table_files import TableError
 
 
@@ -51,7 +51,7 @@ def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
         assert set(one.sizes) == {(WIDTH, HEIGHT)}
         assert all((tmp_path / "images" / name).is_file() for name in one.images)
     assert [mark.picture for mark in first["SD-100"].marks] == [0, 1]
-    assert [mark.role for mark in first["SGG"].marks] == [Role.SUBJECT, Role.OBJECT]
+    assert [mark.role for mark in first["SGG"].marks] == [RegionRole.SUBJECT, RegionRole.OBJECT]
     assert first["mapillary_vistas"].marks[0].outlines == ((60.0, 90.0, 85.0, 40.0, 110.0, 90.0),)
     assert {s for s, one in readings.items() if one == "xyxy"} == {"emotic", "see_click"}
 

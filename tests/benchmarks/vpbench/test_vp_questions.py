@@ -30,7 +30,7 @@ from training.vp_questions.marking import Hidden, Marker, region_of  # noqa: E40
 from training.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan  # noqa: E402
 from training.vp_questions.sources import Source, source_of  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.vp_query import Kind, VPQuery, is_absent, kind_of  # noqa: E402  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery, is_absent, kind_of  # noqa: E402
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style  # noqa: E402
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def test_a_plan_spreads_everything_evenly(count: int, seed: int) -> None:
         variants = [slot.style.variant for slot in slots if slot.style.shape is shape]
         assert even(variants, len(STYLES[shape]))
     assert {slot.style.width for slot in slots} <= set(WIDTHS)
-    assert even([slot.marks for slot in slots if slot.kind is Kind.COUNTING], 4)
+    assert even([slot.marks for slot in slots if slot.kind is QuestionKind.COUNTING], 4)
     assert sum(slot.absence is Absence.TRUE for slot in slots) == round(count / 8)
 
 
@@ -244,7 +244,7 @@ def pieces(mask: Any) -> int:
 def test_the_object_is_the_one_that_is_marked(shown: list[Shown], find: Find) -> None:
     seen = 0
     for one in shown:
-        if one.posed.slot.kind is not Kind.REFERENCE or one.posed.right == ABSENT:
+        if one.posed.slot.kind is not QuestionKind.REFERENCE or one.posed.right == ABSENT:
             continue
         seen += 1
         drawn = changed(one, find)
@@ -272,7 +272,7 @@ PLACES = {
 def test_the_field_is_that_of_the_centre(shown: list[Shown], find: Find) -> None:
     seen = Counter[str]()
     for one in shown:
-        if one.posed.slot.kind is Kind.LOCALISATION and one.posed.right != ABSENT:
+        if one.posed.slot.kind is QuestionKind.LOCALISATION and one.posed.right != ABSENT:
             picture, (target,) = find(one.posed.picture), one.posed.marked
             sides = 3 if "nine" in one.posed.question else 2
             x = (target.box[0] + target.box[2]) / 2 / picture.width
@@ -287,7 +287,7 @@ def test_as_many_are_counted_as_are_drawn_in_that_colour(source: Source, find: F
     solid = replace(source, shapes=(Shape.POINT, Shape.TAG))
     answers = set()
     for one in questions(solid, 40, 0):
-        if one.posed.slot.kind is not Kind.COUNTING:
+        if one.posed.slot.kind is not QuestionKind.COUNTING:
             continue
         drawn = changed(one, find)
         assert pieces(drawn) == one.posed.amount
@@ -337,16 +337,16 @@ def test_other_classes_are_those_of_the_picture_then_those_seen_with_it() -> Non
     assert Classes(pictures).likely_with("cup") == ["saucer", "spoon", "dog", "paper cup"]
     few = Source("own", tuple(pictures), (Shape.BOX,))
     for one in questions(few, 24, 0):
-        if one.posed.slot.kind is Kind.REFERENCE and one.posed.right == "cup":
+        if one.posed.slot.kind is QuestionKind.REFERENCE and one.posed.right == "cup":
             # "paper cup" might be right too.
             assert {"saucer", "spoon", "dog", ABSENT} >= set(one.posed.wrong)
 
 
 def test_with_few_classes_nobody_is_asked_what_is_marked() -> None:
     only = Source("own", (picture("1", Object("cup", (10, 60, 40, 90))),), (Shape.BOX, Shape.POINT))
-    assert Kind.REFERENCE not in kinds_of(only)
+    assert QuestionKind.REFERENCE not in kinds_of(only)
     kinds = Counter(one.posed.slot.kind for one in questions(only, 24, 0))
-    assert set(kinds) == {Kind.EXISTENCE, Kind.COUNTING, Kind.LOCALISATION}
+    assert set(kinds) == {QuestionKind.EXISTENCE, QuestionKind.COUNTING, QuestionKind.LOCALISATION}
 
 
 def test_no_question_without_an_object_that_can_be_marked() -> None:
@@ -362,7 +362,7 @@ def test_an_arrow_does_not_point_where_two_objects_overlap() -> None:
     spare = picture("3", Object("car", (60, 60, 100, 90)), Object("cat", (2, 2, 30, 30)))
     arrows = Source("own", (both, apart, spare), (Shape.ARROW,))
     for one in questions(arrows, 16, 0):
-        if one.posed.slot.kind is not Kind.COUNTING and one.posed.picture == "1":
+        if one.posed.slot.kind is not QuestionKind.COUNTING and one.posed.picture == "1":
             assert one.posed.slot.style.shape is not Shape.ARROW
 
 

@@ -25,7 +25,7 @@ from vlmeval_findit.benchmarks.vpbench.benchmark import (
 from vlmeval_findit.benchmarks.vpbench.letter_metrics import AS_PUBLISHED, HALLUCINATION
 from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, write_table
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
-from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, Kind, VPQuery
+from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.evidence import clustered, evidence_of, slice_of
 from vlmeval_findit.core.messages import located
@@ -51,7 +51,7 @@ QUERY = VPQuery(
     amount="1",
     shapes=("oval", "box", "oval"),
     properties=("red",),
-    kind=Kind.REFERENCE,
+    kind=QuestionKind.REFERENCE,
     absent=False,
     source="",
     cluster="a.jpg",

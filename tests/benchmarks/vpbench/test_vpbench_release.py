@@ -13,7 +13,13 @@ from vpbench_stand_in import ROWS, picture, row, write_parquet, write_tsv
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.vpbench.question_tables import read_table, write_table
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare, rows_of
-from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, Kind, VPQuery, is_absent, kind_of
+from vlmeval_findit.benchmarks.vpbench.vp_query import (
+    HintColumn,
+    QuestionKind,
+    VPQuery,
+    is_absent,
+    kind_of,
+)
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.table_files import TableError
 
@@ -46,7 +52,13 @@ def test_files_become_questions(lmu: Path, write: Any) -> None:
     assert meta(lmu)["dropped"] == {"no image": 1}
     assert not meta(lmu)["official"]
     assert [found[i].kind for i in (1, 3, 4, 5, 7)] == [
-        *(Kind.REFERENCE, Kind.COUNTING, Kind.LOCALISATION, Kind.EXISTENCE, Kind.UNKNOWN)
+        *(
+            QuestionKind.REFERENCE,
+            QuestionKind.COUNTING,
+            QuestionKind.LOCALISATION,
+            QuestionKind.EXISTENCE,
+            QuestionKind.UNKNOWN,
+        )
     ]
     assert [query.index for query in found.values() if query.absent] == [5, 6]
     assert found[1].hint == "The mark is a red box."
@@ -197,21 +209,21 @@ def test_the_command_says_what_it_made(lmu: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("question", "kind"),
     [
-        ("How many red boxes are there?", Kind.COUNTING),
-        ("Is there a red box?", Kind.EXISTENCE),
-        ("Are there any arrows in the picture?", Kind.EXISTENCE),
-        ("Which of these marks is present?", Kind.EXISTENCE),
-        ("Where is the scribble?", Kind.LOCALISATION),
-        ("In which quadrant is the oval?", Kind.LOCALISATION),
-        ("Which region holds the mark?", Kind.LOCALISATION),
-        ("What does the blue arrow point at?", Kind.REFERENCE),
-        ("What is the marked object?", Kind.REFERENCE),
-        ("What is this?", Kind.UNKNOWN),
-        ("Who is nowhere to be seen?", Kind.UNKNOWN),
-        ("Which toolbox-maker?", Kind.UNKNOWN),
+        ("How many red boxes are there?", QuestionKind.COUNTING),
+        ("Is there a red box?", QuestionKind.EXISTENCE),
+        ("Are there any arrows in the picture?", QuestionKind.EXISTENCE),
+        ("Which of these marks is present?", QuestionKind.EXISTENCE),
+        ("Where is the scribble?", QuestionKind.LOCALISATION),
+        ("In which quadrant is the oval?", QuestionKind.LOCALISATION),
+        ("Which region holds the mark?", QuestionKind.LOCALISATION),
+        ("What does the blue arrow point at?", QuestionKind.REFERENCE),
+        ("What is the marked object?", QuestionKind.REFERENCE),
+        ("What is this?", QuestionKind.UNKNOWN),
+        ("Who is nowhere to be seen?", QuestionKind.UNKNOWN),
+        ("Which toolbox-maker?", QuestionKind.UNKNOWN),
     ],
 )
-def test_the_kind_of_a_question(question: str, kind: Kind) -> None:
+def test_the_kind_of_a_question(question: str, kind: QuestionKind) -> None:
     assert kind_of(question) is kind
 
 
@@ -252,7 +264,7 @@ QUERY = VPQuery(
     amount="2",
     shapes=("box", "oval"),
     properties=("red",),
-    kind=Kind.EXISTENCE,
+    kind=QuestionKind.EXISTENCE,
     absent=True,
     source="Scenes",
     cluster="scenes/7.png",

@@ -12,7 +12,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit import box_prompts as prompts
 from vlmeval_findit.benchmarks.findit.benchmark import full_image
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import Query
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
@@ -155,7 +155,7 @@ def test_reference_images_are_known_whatever_the_number_of_frames(
     images = tuple(f"{n}.png" for n in range(frames))
     for name in support + images:
         picture(tmp_path, name, (300, 30))
-    query = Query(0, "cup", 300, 30, images, Truth((), ()), support=support)
+    query = FindItQuery(0, "cup", 300, 30, images, Truth((), ()), support=support)
     message = from_host_message(to_host_message(located(prompts.message(query, VIDEO), tmp_path)))
     wanted = wanted_images(message, Space("grid1000", scene_max_size=100), as_they_are)
     assert [image.encoded().sent for image in wanted] == [(300, 30)] * shots + [(100, 10)] * frames

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vlmeval_findit.benchmarks.findit.dataset_names import SUBSETS
-from vlmeval_findit.benchmarks.findit.findit_query import Query, thinned
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
 from vlmeval_findit.benchmarks.findit.release_subsets import parquet_rows, query_from_row
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.reading import Reader, reader
@@ -28,7 +28,7 @@ BOX_TOLERANCE = 1e-3
 IOU_TOLERANCE = 1e-5
 
 
-def subset_queries(path: Path) -> list[Query]:
+def subset_queries(path: Path) -> list[FindItQuery]:
     """Read the queries of one subset file, thinned to the dataset's frames."""
     dataset, multilabel = SUBSETS[path.stem]
     return [
@@ -44,7 +44,7 @@ class Case:
     response: str
     how: ReplyFormat
     read: Reader
-    query: Query
+    query: FindItQuery
     to_pixels: ToPixels
     is_video: bool
     expected: Row
@@ -68,13 +68,13 @@ def load_cases(path: Path, subsets: Path) -> list[tuple[str, Case]]:
     """Resolve the cases of a file, each with its line."""
 
     @cache
-    def rows(subset: str) -> list[Query]:
+    def rows(subset: str) -> list[FindItQuery]:
         if subset not in SUBSETS:
             raise CaseError(f"no subset {subset!r}{nearest(subset, SUBSETS)}")
         return subset_queries(subsets / f"{subset}.parquet")
 
     @cache
-    def query(subset: str, row: int, frames: int) -> Query:
+    def query(subset: str, row: int, frames: int) -> FindItQuery:
         if not 0 <= row < len(rows(subset)):
             raise CaseError(f"{subset} has no row {row}")
         return thinned(rows(subset)[row], frames)

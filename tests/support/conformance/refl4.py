@@ -13,8 +13,8 @@ from vlmeval_findit.benchmarks.refl4.accuracy_metrics import (
 )
 from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     Annotation,
+    RefL4Split,
     RefusedError,
-    Split,
     annotation,
     boxes_of,
     of_split,
@@ -69,7 +69,7 @@ def sums_for(truths: Sequence[Annotation], boxes: Sequence[Sequence[float] | Non
 def _sums(case: Case) -> Sums:
     given = [annotation(row, f"annotations, row {i}") for i, row in enumerate(case["annotations"])]
     try:
-        split = Split(case["split"])
+        split = RefL4Split(case["split"])
     except ValueError:
         raise TypeError(f"no split {case['split']!r}") from None
     truths = of_split(given, split)

@@ -12,7 +12,7 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
     similarities,
 )
 from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in, why_of
-from vlmeval_findit.benchmarks.selfretrieval.image_pairs import Pair, Side
+from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
 from vlmeval_findit.core.replies import FAILED, Reply
 from vlmeval_findit.core.spelling import nearest
 
@@ -56,11 +56,14 @@ def _reply(case: Case) -> str | None:
 
 
 def _file(case: Case) -> str | None:
-    pairs = [Pair(at, uid, ("left", "right")) for at, uid in enumerate(case["uids"])]
+    pairs = [ImagePair(at, uid, ("left", "right")) for at, uid in enumerate(case["uids"])]
     replies, unknown = as_replies(case["captions"], pairs)
     found = [(pair.uid, captions_in(reply)) for pair, reply in zip(pairs, replies, strict=True)]
     missing = [
-        [uid, side.value] for uid, both in found for side in Side if both.of(side).caption is None
+        [uid, side.value]
+        for uid, both in found
+        for side in PairSide
+        if both.of(side).caption is None
     ]
     return unlike({"missing": missing, "unknown": list(unknown)}, case["better"])
 

@@ -22,7 +22,7 @@ from ...core.table_files import NESTED, CellError, ImagePath, Paths, Side, Table
 from ...marks.region import PackedMask, RLEError
 from .dataset_names import parse
 from .findit_datasets import DATASETS, OF_THE_RELEASE
-from .findit_query import Query, Sighting, thinned
+from .findit_query import FindItQuery, Sighting, thinned
 from .marked_references import with_marks
 from .variant import Variant
 
@@ -52,7 +52,7 @@ class _Ignored:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AnnotationRow:
     """Columns of a table; boxes, labels and masks are lists per frame."""
 
     index: int
@@ -72,7 +72,7 @@ class Row:
     cluster: str = ""  # rows of one cluster (image or video) are not independent
 
 
-def _row(query: Query) -> Row:
+def _row(query: FindItQuery) -> AnnotationRow:
     truth = query.truth
 
     def by_frame(values: Sequence[Any]) -> list[list[Any]]:
@@ -82,7 +82,7 @@ def _row(query: Query) -> Row:
         return found
 
     packed = [mask and mask.packed for mask in truth.masks]
-    return Row(
+    return AnnotationRow(
         index=query.index,
         label=query.label,
         width=query.width,
@@ -103,7 +103,7 @@ def _row(query: Query) -> Row:
     )
 
 
-def _query(row: Row) -> Query:
+def _query(row: AnnotationRow) -> FindItQuery:
     frames = len(row.image_path)
     counts = [len(boxes) for boxes in row.boxes]
     if len(counts) != frames:
@@ -121,7 +121,7 @@ def _query(row: Row) -> Query:
     def mask(packed: str | None) -> PackedMask | None:
         return None if packed is None else PackedMask(row.height, row.width, packed)
 
-    return Query(
+    return FindItQuery(
         index=row.index,
         label=row.label,
         width=row.width,
@@ -144,7 +144,7 @@ def _query(row: Row) -> Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Oddity:
+class OddBox:
     """An odd box, reported and left as it is."""
 
     index: int
@@ -155,7 +155,7 @@ class Oddity:
 _MARGIN = 0.01  # pixels: rounding alone puts boxes this far out of their image
 
 
-def oddities(queries: Iterable[Query]) -> list[Oddity]:
+def odd_boxes(queries: Iterable[FindItQuery]) -> list[OddBox]:
     """Find boxes with swapped corners, no area, or more than 0.01 pixels outside their image."""
     found = []
     for query in queries:
@@ -169,12 +169,12 @@ def oddities(queries: Iterable[Query]) -> list[Oddity]:
                 what.append("no area")
             if min(box) < -_MARGIN or max(x1, x2) > width or max(y1, y2) > height:
                 what.append("out of the image")
-            found += [Oddity(query.index, w, box) for w in what]
+            found += [OddBox(query.index, w, box) for w in what]
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedTable:
     """A table that ``data get`` made."""
 
     table: str
@@ -183,34 +183,34 @@ class Prepared:
     boxes: int
     without_box: int
     size: int
-    oddities: tuple[Oddity, ...]
+    odd_boxes: tuple[OddBox, ...]
     ignored: int = 0
     notes: tuple[str, ...] = ()  # what else a user should know of it
 
 
 def write_table(
-    out: Path, table: str, queries: Sequence[Query], origin: Mapping[str, Any]
-) -> Prepared:
+    out: Path, table: str, queries: Sequence[FindItQuery], origin: Mapping[str, Any]
+) -> PreparedTable:
     """Write queries to ``<out>/<table>.tsv`` and its ``.meta.json``, both atomically."""
-    return write_rows(out / f"{table}.tsv", Row, map(_row, queries), queries, origin)
+    return write_rows(out / f"{table}.tsv", AnnotationRow, map(_row, queries), queries, origin)
 
 
 def write_rows(
     path: Path,
     kind: type[Any],
     rows: Iterable[Any],
-    queries: Sequence[Query],
+    queries: Sequence[FindItQuery],
     origin: Mapping[str, Any],
-) -> Prepared:
+) -> PreparedTable:
     """Write rows made from the queries, like :func:`write_table`."""
-    odd = oddities(queries)
+    odd = odd_boxes(queries)
     boxes = sum(len(query.truth.boxes) for query in queries)
-    facts = {"queries": len(queries), "boxes": boxes, "oddities": [asdict(o) for o in odd]}
+    facts = {"queries": len(queries), "boxes": boxes, "odd_boxes": [asdict(o) for o in odd]}
     table_files.write_table(path, kind, rows, origin, lambda: facts)
     without = sum(not query.truth.boxes for query in queries)
     ignored = sum(len(query.truth.ignored) for query in queries)
     size = path.stat().st_size
-    return Prepared(path.stem, path, len(queries), boxes, without, size, tuple(odd), ignored)
+    return PreparedTable(path.stem, path, len(queries), boxes, without, size, tuple(odd), ignored)
 
 
 def find_table(table: str) -> Path:
@@ -225,12 +225,12 @@ def how_to_make(table: str) -> str:
     return command.format(table=table)
 
 
-def read_table(path: Path) -> list[Query]:
+def read_table(path: Path) -> list[FindItQuery]:
     """Read the queries of a TSV; see :func:`.table_files.read_table`."""
-    return table_files.read_table(path, Row, how_to_make(path.stem), _query)
+    return table_files.read_table(path, AnnotationRow, how_to_make(path.stem), _query)
 
 
-def check_masks(path: Path, queries: Iterable[Query]) -> None:
+def check_masks(path: Path, queries: Iterable[FindItQuery]) -> None:
     """Unpack all masks, which points need, or raise a TableError naming file, row and box."""
     for query in queries:
         ignored = [one.mask for one in query.truth.ignored]
@@ -254,7 +254,7 @@ def corners(box: Sequence[float]) -> Corners:
     return (float(x1), float(y1), float(x2), float(y2))
 
 
-FindItTask = Task[Variant, Query]  # all queries of a table, thinned to the variant's frames
+FindItTask = Task[Variant, FindItQuery]  # all queries of a table, thinned to the variant's frames
 
 
 def load_task(name: str) -> FindItTask:
@@ -270,7 +270,7 @@ def load_task(name: str) -> FindItTask:
     if variant.data.maker is not None:
         import_module(f"vlmeval_findit.data.{variant.data.maker}.tables").ensure(variant.data)
     table = find_table(variant.table)
-    rows: Sequence[Query] = read_table(table)
+    rows: Sequence[FindItQuery] = read_table(table)
     if variant.match_rule is MatchRule.POINT_IN_OBJECT:
         check_masks(table, rows)
     if variant.mark is not None:

@@ -22,11 +22,11 @@ from ...core.settings import Settings
 from . import box_prompts as own_prompts
 from .annotation_tables import FindItTask, load_task
 from .box_drawing import curve, draw
-from .box_metrics import BOXES, POINTS, Outcome
+from .box_metrics import BOXES, POINTS, NegativeOutcome
 from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
 from .findit_datasets import DATASETS, Family
-from .grid import Table, all_tables
+from .grid import AnnotationTable, all_tables
 from .release_prompts import prompt_set
 from .reply_scoring import events_of, match_replies, scored_row
 from .run_space import contradicting_spaces, space_of_new_run
@@ -61,7 +61,7 @@ class FindIt(Benchmark):
     name = "FindIt"
     metrics, ranking = BOXES.metrics, BOXES.ranking
     with_failures, salvaged, counts = BOXES.with_failures, BOXES.salvaged, BOXES.counts
-    other_sums = (Outcome.FAILED.sum,)
+    other_sums = (NegativeOutcome.FAILED.sum,)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
     prompts_help = "FINDIT_PROMPTS names a clone of the release, which has its own."
@@ -84,7 +84,7 @@ class FindIt(Benchmark):
             for multilabel in (False, True)[: 1 + row.has_multilabel]
         ]
 
-    def tables(self) -> Mapping[str, Table]:
+    def tables(self) -> Mapping[str, AnnotationTable]:
         return all_tables()
 
     def in_format(self, question: Any, name: str) -> Variant:
@@ -135,7 +135,7 @@ class FindIt(Benchmark):
 
     def query_score(self, row: ScoredRow) -> float:
         """Return the query's F1@0.5, or 100 where an empty answer is right."""
-        return 100.0 if Outcome.REJECTED.sum in row.sums else super().query_score(row)
+        return 100.0 if NegativeOutcome.REJECTED.sum in row.sums else super().query_score(row)
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> Curve | None:
         return curve(rows)

@@ -13,12 +13,12 @@ from ...core.drawing import Curve, Drawing, DrawnBox, DrawnPicture, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow, add_up
 from .box_metrics import METRICS
-from .findit_query import Query
+from .findit_query import FindItQuery
 
 THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
 
 
-class Pair(NamedTuple):
+class MatchedPair(NamedTuple):
     """Indices of a box and its object; ``iou`` is None for points."""
 
     box: int
@@ -28,13 +28,13 @@ class Pair(NamedTuple):
     hit: bool
 
 
-def pairs(row: ScoredRow) -> list[Pair]:
+def pairs(row: ScoredRow) -> list[MatchedPair]:
     """List the assigned boxes and objects of a scored answer."""
     details = row.details
     agree = details.get("labels_agree") or [True] * len(details["assigned"])
     ious = details.get("ious") or [None] * len(details["assigned"])
     return [
-        Pair(box, target, ious[target], agree[target], details["hits"][target])
+        MatchedPair(box, target, ious[target], agree[target], details["hits"][target])
         for target, box in enumerate(details["assigned"])
         if box is not None
     ]
@@ -57,12 +57,14 @@ def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
 _MOST = 200  # boxes drawn of an answer
 
 
-def draw(query: Query, row: ScoredRow) -> Drawing:
+def draw(query: FindItQuery, row: ScoredRow) -> Drawing:
     """Draw an answer on its images."""
     return draw_as(query, row, roles(row))
 
 
-def draw_as(query: Query, row: ScoredRow, found: Sequence[tuple[Role, float | None]]) -> Drawing:
+def draw_as(
+    query: FindItQuery, row: ScoredRow, found: Sequence[tuple[Role, float | None]]
+) -> Drawing:
     """Draw an answer on its images with the given roles, the boxes over the objects."""
     details, truth = row.details, query.truth
     drawn: dict[int, list[DrawnBox]] = {}

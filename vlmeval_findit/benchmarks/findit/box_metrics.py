@@ -90,7 +90,7 @@ def finite(boxes: Sequence[Corners]) -> list[list[float]] | list[list[float | No
 # An empty reply, an unreadable one or prose is no rejection.
 
 
-class Outcome(Enum):
+class NegativeOutcome(Enum):
     """Outcome of a reply to a query without objects; the value is its name in tables."""
 
     REJECTED = "rejected rightly"  # an empty answer in the format asked for
@@ -107,36 +107,41 @@ class Outcome(Enum):
 
 # Share of each outcome, failed calls included.
 SHARES = tuple(
-    Metric(one.value, {one.sum: 1}, {each.sum: 1 for each in Outcome}, empty=None)
-    for one in Outcome
+    Metric(one.value, {one.sum: 1}, {each.sum: 1 for each in NegativeOutcome}, empty=None)
+    for one in NegativeOutcome
 )
 
 # The answered queries without objects, over which rejection is measured.
-ANSWERED_NEGATIVES = {one.sum: 1.0 for one in Outcome if one is not Outcome.FAILED}
+ANSWERED_NEGATIVES = {one.sum: 1.0 for one in NegativeOutcome if one is not NegativeOutcome.FAILED}
 
 _of_negatives = partial(Metric, whole=ANSWERED_NEGATIVES, empty=None, in_short_tables=False)
 REJECTION_ACCURACY = _of_negatives(
-    "Rejection accuracy", {Outcome.REJECTED.sum: 1}, key="rejection_accuracy"
+    "Rejection accuracy", {NegativeOutcome.REJECTED.sum: 1}, key="rejection_accuracy"
 )
 FALSE_ALARM_RATE = _of_negatives(
-    "False-alarm rate", {Outcome.FALSE_ALARM.sum: 1}, key="false_alarm_rate", better=Better.LOWER
+    "False-alarm rate",
+    {NegativeOutcome.FALSE_ALARM.sum: 1},
+    key="false_alarm_rate",
+    better=Better.LOWER,
 )
 
 
-def outcome(reply: Reply, reading: Reading, salvaged: SalvagedMatch | None) -> Outcome:
+def outcome(reply: Reply, reading: Reading, salvaged: SalvagedMatch | None) -> NegativeOutcome:
     """Classify the reply to a query with nothing to find."""
     reason = reading.reason
     if reason is Reason.FAILED_CALL:
-        return Outcome.FAILED
+        return NegativeOutcome.FAILED
     if reading.boxes:
-        return Outcome.FALSE_ALARM
+        return NegativeOutcome.FALSE_ALARM
     # Over frames the release does not count an empty list as adherent, but it is an answer.
     if reason is None or (salvaged is not None and not salvaged.salvaged.steps):
-        return Outcome.REJECTED
+        return NegativeOutcome.REJECTED
     if reason is Reason.EMPTY:
-        return Outcome.EMPTY
+        return NegativeOutcome.EMPTY
     words = reason in (Reason.NO_BOX, Reason.NOT_JSON) and salvaged is None and not reply.cut
-    return Outcome.REFUSED if words and _is_prose(reply.answer) else Outcome.UNREADABLE
+    return (
+        NegativeOutcome.REFUSED if words and _is_prose(reply.answer) else NegativeOutcome.UNREADABLE
+    )
 
 
 def _is_prose(text: str) -> bool:
@@ -147,9 +152,9 @@ def _is_prose(text: str) -> bool:
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
-def rejections(sums: Mapping[str, float]) -> dict[Outcome, int]:
+def rejections(sums: Mapping[str, float]) -> dict[NegativeOutcome, int]:
     """Count the queries of each outcome; empty where every query has something to find."""
-    found = {one: int(sums.get(one.sum, 0)) for one in Outcome}
+    found = {one: int(sums.get(one.sum, 0)) for one in NegativeOutcome}
     return found if any(found.values()) else {}
 
 
@@ -284,7 +289,7 @@ def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, fl
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleMetrics:
     """Sums and metrics of answers under one match rule."""
 
     metrics: tuple[Metric, ...]
@@ -312,16 +317,19 @@ def _more_points(strict: Matched, tolerant: Matched) -> dict[str, float]:
     return {POINTED_MORE: tolerant.tp - strict.tp, PLACES_MORE: places[0] - places[1]}
 
 
-BOXES = Rule(
+BOXES = RuleMetrics(
     METRICS, RANKING, F1_FAILED_MISSED, F1_SALVAGED, COUNTS,
     sums=lambda reading, matched, _: sums(reading, matched),
     more=_more_boxes,
 )  # fmt: skip
-POINTS = Rule(
+POINTS = RuleMetrics(
     POINTING, POINTING_RANKING, POINTING_FAILED_MISSED, POINTING_SALVAGED, POINTING_COUNTS,
     sums=point_sums,
     more=_more_points,
     undetailed=("ious", "tp", "n_pred", "n_gt"),
 )  # fmt: skip
 
-RULES: Mapping[MatchRule, Rule] = {MatchRule.BOX_OVERLAP: BOXES, MatchRule.POINT_IN_OBJECT: POINTS}
+RULES: Mapping[MatchRule, RuleMetrics] = {
+    MatchRule.BOX_OVERLAP: BOXES,
+    MatchRule.POINT_IN_OBJECT: POINTS,
+}

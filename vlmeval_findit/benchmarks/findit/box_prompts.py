@@ -17,7 +17,7 @@ from ...boxes.representation import (
 )
 from ...core.messages import Message, Part, image, reference, text
 from .findit_datasets import Dataset, Family
-from .findit_query import Query
+from .findit_query import FindItQuery
 from .marked_references import words
 from .variant import Variant
 
@@ -25,10 +25,10 @@ VERSION = 1  # increase when the wording changes
 NAME = f"findit-own-{VERSION}"
 
 
-MessageMaker = Callable[[Query, Variant], Message]
+MessageMaker = Callable[[FindItQuery, Variant], Message]
 
 
-def message(query: Query, variant: Variant) -> Message:
+def message(query: FindItQuery, variant: Variant) -> Message:
     """Compose the message for a query (already thinned to the variant's frames)."""
     parts: list[Part] = []
     if variant.has_references:
@@ -50,7 +50,7 @@ def _introduced(number: int, mark: str | None) -> str:
     return f"Reference image {number} of the object, marked with a {words(mark)}:"
 
 
-def request(query: Query, variant: Variant) -> str:
+def request(query: FindItQuery, variant: Variant) -> str:
     """Compose the text that ends a message: what to find and what to return."""
     asked = query.label.join(_around_label(variant))
     return f'Caption: "{query.caption}"\n{asked}' if variant.caption else asked

@@ -21,7 +21,7 @@ class Sighting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class FindItQuery:
     """One row of an annotation table, thinned to the dataset's frames."""
 
     index: int
@@ -61,7 +61,7 @@ def thin(count: int, frames: int) -> list[int]:
     return indices
 
 
-def thinned(query: Query, frames: int) -> Query:
+def thinned(query: FindItQuery, frames: int) -> FindItQuery:
     """Thin a query to at most ``frames`` frames."""
     kept = thin(len(query.images), frames)
     if len(kept) == len(query.images):

@@ -28,7 +28,7 @@ from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class AnswerFormat:
     """The answer format that a prompt asks for."""
 
     representation: str
@@ -45,7 +45,7 @@ WINNER = "winner"  # in stages: the previous stage's best format
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class AnnotationTable:
     """An annotation table: a dataset, or its multi-label queries."""
 
     dataset: str
@@ -61,22 +61,22 @@ class Table:
         return self.kind(self.dataset, "xyxy", "json").data
 
 
-def all_tables() -> dict[str, Table]:
+def all_tables() -> dict[str, AnnotationTable]:
     """Map names to all FindIt tables, custom ones included."""
     return {
-        row.table_name(multilabel): Table(row.name, multilabel)
+        row.table_name(multilabel): AnnotationTable(row.name, multilabel)
         for row in DATASETS.values()
         for multilabel in (False, True)[: 1 + row.has_multilabel]
     }
 
 
-def benchmark() -> tuple[Table, ...]:
+def benchmark() -> tuple[AnnotationTable, ...]:
     """List the release's tables (``datasets: all``)."""
     return tuple(t for t in all_tables().values() if t.data.subset_for(t.multilabel) is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Axes:
+class FormatAxes:
     """Values of each axis of a format."""
 
     representations: tuple[str, ...] = GRID  # or (WINNER,)
@@ -91,13 +91,13 @@ class Axes:
     def has_winner(self) -> bool:
         return any(WINNER in getattr(self, axis) for axis in AXIS_FIELDS)
 
-    def after_some(self, first: Axes) -> Axes:
+    def after_some(self, first: FormatAxes) -> FormatAxes:
         """Replace ``winner`` by an arbitrary format with the match rule of ``first``."""
         name = first.representations[0]
         name = "xyxy" if name in GRID else name
-        return self.after(Format(name, "json", default_key(name)))
+        return self.after(AnswerFormat(name, "json", default_key(name)))
 
-    def after(self, winner: Format | Variant | None) -> Axes:
+    def after(self, winner: AnswerFormat | Variant | None) -> FormatAxes:
         """Replace ``winner`` by the values of a format or cell, or raise ValueError if None."""
         values: dict[str, Any] = {}
         for axis, field in AXIS_FIELDS.items():
@@ -109,7 +109,7 @@ class Axes:
         return replace(self, **values)
 
 
-AXIS_FIELDS = {  # axis to field of Format
+AXIS_FIELDS = {  # axis to field of AnswerFormat
     "representations": "representation",
     "outputs": "output",
     "keys": "key",
@@ -167,9 +167,9 @@ def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
     return found
 
 
-def formats(axes: Axes) -> Iterator[Format]:
+def formats(axes: FormatAxes) -> Iterator[AnswerFormat]:
     """Yield each format of the axes once, in list order; it need not fit any dataset."""
-    seen: set[Format] = set()
+    seen: set[AnswerFormat] = set()
     lists = (getattr(axes, axis) for axis in AXIS_FIELDS)
     for representation, output, key, structure, centre, mark, decoding in product(*lists):
         if output == "text":
@@ -177,7 +177,7 @@ def formats(axes: Axes) -> Iterator[Format]:
         if structure == "decomposed" or key == DEFAULT_KEY:
             key = default_key(representation)
         experiments = (None if value == NONE else value for value in (centre, mark, decoding))
-        made = Format(representation, output, key, structure, *experiments)
+        made = AnswerFormat(representation, output, key, structure, *experiments)
         if made not in seen:
             seen.add(made)
             yield made
@@ -192,7 +192,7 @@ class Views:
 
 
 def variants(
-    tables: Sequence[Table], wanted: Iterable[Format], views: Views = Views()
+    tables: Sequence[AnnotationTable], wanted: Iterable[AnswerFormat], views: Views = Views()
 ) -> list[Variant]:
     """List the valid variants of the tables in the wanted formats."""
     wanted = list(wanted)
@@ -213,6 +213,6 @@ def variants(
     return list(found)
 
 
-def _frames(table: Table, wanted: Sequence[int]) -> Sequence[int]:
+def _frames(table: AnnotationTable, wanted: Sequence[int]) -> Sequence[int]:
     most = table.data.frames
     return [n for n in wanted if n <= most] if wanted and most > 1 else [most]

@@ -23,7 +23,7 @@ from ...core.places import Folder, image_folder, keep_below
 from ...core.stored_png import Pixels, png
 from ...marks.region import Region
 from ...marks.style import Shape, default_style, words_of
-from .findit_query import Query, Sighting, video_of
+from .findit_query import FindItQuery, Sighting, video_of
 from .variant import Variant
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _GREY = 128
 REFERENCE = "reference"  # kind of slices: where marked references come from
 
 
-class Origin(Enum):
+class ReferenceOrigin(Enum):
     """Origin of a marked reference, as slices name it."""
 
     SHOT = "where the shot is from"
@@ -50,15 +50,15 @@ class Origin(Enum):
     WHOLE_SHOT = "the shot as a whole"
 
 
-class Reference(NamedTuple):
+class MarkedReference(NamedTuple):
     """An image to mark; ``box`` is in its pixels (None: the object fills it)."""
 
     picture: str
     box: Corners | None
-    origin: Origin
+    origin: ReferenceOrigin
 
 
-def references(queries: Sequence[Query], is_video: bool) -> list[Reference | None]:
+def references(queries: Sequence[FindItQuery], is_video: bool) -> list[MarkedReference | None]:
     """Choose a reference image for each query of a table; None where nothing shows its object.
 
     It never shows the query's own scene or, where ``is_video`` (images are frames), its own video:
@@ -79,22 +79,28 @@ def references(queries: Sequence[Query], is_video: bool) -> list[Reference | Non
     return made
 
 
-def _reference(query: Query, others: Iterable[Query], is_video: bool) -> Reference | None:
+def _reference(
+    query: FindItQuery, others: Iterable[FindItQuery], is_video: bool
+) -> MarkedReference | None:
     def is_asked(picture: str) -> bool:
         return (video_of(picture) if is_video else picture) in asked
 
     asked = {video_of(frame) if is_video else frame for frame in query.images}
     for seen in query.sightings:
         if not is_asked(seen.image):
-            return Reference(*seen, Origin.SHOT)
+            return MarkedReference(*seen, ReferenceOrigin.SHOT)
     for other in others:
         for seen in _seen(other):
             if not is_asked(seen.image):
-                return Reference(*seen, Origin.OTHER_SCENE)
-    return Reference(query.support[0], None, Origin.WHOLE_SHOT) if query.support else None
+                return MarkedReference(*seen, ReferenceOrigin.OTHER_SCENE)
+    return (
+        MarkedReference(query.support[0], None, ReferenceOrigin.WHOLE_SHOT)
+        if query.support
+        else None
+    )
 
 
-def _seen(query: Query) -> Iterable[Sighting]:
+def _seen(query: FindItQuery) -> Iterable[Sighting]:
     """Yield the query's objects that lie at least partly inside their image."""
     truth = query.truth
     for (x1, y1, x2, y2), frame in zip(truth.boxes, truth.frames, strict=True):
@@ -111,7 +117,7 @@ def words(mark: str) -> str:
     return words_of(default_style(Shape(mark)), COLOUR)
 
 
-def with_marks(queries: Sequence[Query], variant: Variant) -> list[Query]:
+def with_marks(queries: Sequence[FindItQuery], variant: Variant) -> list[FindItQuery]:
     """Replace each query's shots by one marked image, drawn if missing or older than its source."""
     if variant.mark is None:
         raise ValueError(f"{variant.name} marks nothing")
@@ -120,22 +126,22 @@ def with_marks(queries: Sequence[Query], variant: Variant) -> list[Query]:
     return [_marked_query(*both, variant.mark) for both in zip(queries, found, strict=True)]
 
 
-def _marked_query(query: Query, reference: Reference | None, mark: str) -> Query:
+def _marked_query(query: FindItQuery, reference: MarkedReference | None, mark: str) -> FindItQuery:
     if reference is None:
         return query
     tags = {**query.tags, REFERENCE: reference.origin.value}
     return replace(query, support=(path_of(reference, mark),), tags=tags)
 
 
-def path_of(reference: Reference, mark: str) -> str:
+def path_of(reference: MarkedReference, mark: str) -> str:
     """Return a marked image's path, relative to the image folder."""
     drawn = json.dumps([RECIPE, mark, reference.picture, reference.box])
     return f"vp/{mark}/{sha256_of(drawn.encode())[:20]}.png"
 
 
-def _make(wanted: Iterable[Reference], mark: str, folder: Folder) -> None:
+def _make(wanted: Iterable[MarkedReference], mark: str, folder: Folder) -> None:
     """Draw missing images, decoding every source once."""
-    by_source: dict[str, list[Reference]] = {}
+    by_source: dict[str, list[MarkedReference]] = {}
     for reference in dict.fromkeys(wanted):
         source, target = folder.path / reference.picture, folder.path / path_of(reference, mark)
         if not target.is_file() or _is_newer(source, target):

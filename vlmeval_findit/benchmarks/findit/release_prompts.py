@@ -20,7 +20,7 @@ from ...core.messages import Message, Part, image, reference, text
 from ...core.vlmevalkit import git_revision
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
-from .findit_query import Query
+from .findit_query import FindItQuery
 from .variant import Variant
 
 _MARK = re.compile(r"<image (\d+)>")
@@ -38,7 +38,7 @@ def prompt_set() -> tuple[str, MessageMaker]:
     source = _source_of(Path(clone))
     doc_to_text = _from(source)
 
-    def message(query: Query, variant: Variant) -> Message:
+    def message(query: FindItQuery, variant: Variant) -> Message:
         if variant.mark is not None:
             raise PromptError(
                 f"{variant.name}: the release's prompts do not speak of marked reference pictures; "
@@ -127,7 +127,7 @@ def kwargs_of(v: Variant) -> dict[str, Any]:
     return kwargs
 
 
-def _doc(query: Query, v: Variant) -> dict[str, Any]:
+def _doc(query: FindItQuery, v: Variant) -> dict[str, Any]:
     """Convert a query to a row of the release's subsets."""
     labels = query.truth.labels
     entries: list[Any] = [list(box) for box in query.truth.boxes]
@@ -154,7 +154,7 @@ def _doc(query: Query, v: Variant) -> dict[str, Any]:
     return doc
 
 
-def _placed(written: str, query: Query, v: Variant) -> Message:
+def _placed(written: str, query: FindItQuery, v: Variant) -> Message:
     """Put every image at its mark in the release's text, or all of them before it."""
     images = [*map(reference, query.support), *map(image, query.images)]
     pieces = _MARK.split(written)

@@ -10,16 +10,16 @@ from ...boxes.records import Truth
 from ...core.files import file_sha256
 from ...core.spelling import nearest
 from ...core.table_files import TableError
-from .annotation_tables import Prepared, corners, how_to_make, write_table
+from .annotation_tables import PreparedTable, corners, how_to_make, write_table
 from .findit_datasets import BENCHMARK, DATASETS, Dataset, Subset
-from .findit_query import Query, Sighting, thinned
+from .findit_query import FindItQuery, Sighting, thinned
 
 SubsetRow = Mapping[str, Any]  # in the release's column layout
 
 
 def query_from_row(
     index: int, row: SubsetRow, dataset: Dataset, multilabel: bool, where: str
-) -> Query:
+) -> FindItQuery:
     """Convert a row of a subset to a query (not thinned), or raise TableError."""
 
     def fail(column: str, why: str) -> TableError:
@@ -56,7 +56,7 @@ def query_from_row(
                 what = "a label and four finite numbers" if multilabel else "four finite numbers"
                 raise fail("bboxes", f"{entry!r} is not {what}") from None
             frames.append(frame)
-    return Query(
+    return FindItQuery(
         index=index,
         label=label,
         width=width,
@@ -79,7 +79,7 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def check_counts(
-    queries: Sequence[Query], rows: Sequence[SubsetRow], known: Subset, where: str
+    queries: Sequence[FindItQuery], rows: Sequence[SubsetRow], known: Subset, where: str
 ) -> None:
     """Raise TableError if a subset's counts differ from the release's."""
     counted = {
@@ -96,7 +96,7 @@ def check_counts(
             raise TableError(f"{where}: {is_} {what}, but the release has {should}")
 
 
-def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> Prepared:
+def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> PreparedTable:
     """Write the TSV of one Parquet subset.
 
     Raises:

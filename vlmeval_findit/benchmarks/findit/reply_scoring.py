@@ -20,7 +20,7 @@ from ...core.settings import Settings
 from .annotation_tables import FindItTask
 from .box_metrics import (
     RULES,
-    Outcome,
+    NegativeOutcome,
     SalvagedMatch,
     finite,
     newly_found,
@@ -29,7 +29,7 @@ from .box_metrics import (
     salvaged_matches,
 )
 from .error_costs import LOSSES, details_of, event_sums
-from .findit_query import Query
+from .findit_query import FindItQuery
 from .run_space import SpaceInForce, reply_format, spaces_of
 
 
@@ -37,7 +37,7 @@ from .run_space import SpaceInForce, reply_format, spaces_of
 class MatchedReply:
     """One query with its reply, reading and match."""
 
-    query: Query
+    query: FindItQuery
     reply: Reply
     reading: Reading
     matched: Matched
@@ -51,7 +51,7 @@ class MatchedReply:
         return newly_found(self.matched, self.salvaged) if self.salvaged else ()
 
     @property
-    def rejection(self) -> Outcome | None:
+    def rejection(self) -> NegativeOutcome | None:
         """Classify a reply to a query without objects; else, or if all boxes are ignored, None."""
         found_ignored = bool(self.matched.boxes) and not self.matched.counted
         if self.matched.ious or found_ignored:
@@ -144,7 +144,7 @@ def _answered(one: MatchedReply) -> Answered:
         one.query.truth,
         one.cut,
         one.recoverable,
-        one.rejection is Outcome.REJECTED,
+        one.rejection is NegativeOutcome.REJECTED,
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...core.metric import Metric, sliced
 from .classes import AUTHORS, CORRECTED, class_of, source_of
-from .refl4_annotations import SIZES, Annotation, Split, size_of
+from .refl4_annotations import SIZES, Annotation, RefL4Split, size_of
 
 Array = NDArray[np.float32]
 
@@ -79,7 +79,7 @@ def slices_of(one: Annotation) -> dict[str, str]:
         count = len(one.caption.split())
         words = next((name for most, name in _WORDS if count <= most), ">40")
     found = {
-        "split": None if one.split is Split.ALL else one.split.value,
+        "split": None if one.split is RefL4Split.ALL else one.split.value,
         "size": size_of(one),
         "source": source_of(category),
         "words": words,

@@ -22,7 +22,7 @@ from ...core.scored_row import ScoredRow
 from ...core.settings import Settings
 from ..findit.benchmark import FindIt
 from ..findit.box_drawing import draw_as
-from ..findit.grid import Table
+from ..findit.grid import AnnotationTable
 from ..findit.reply_scoring import MatchedReply, match_replies
 from ..findit.reply_scoring import scored_row as findit_row
 from .accuracy_metrics import (
@@ -38,7 +38,7 @@ from .accuracy_metrics import (
     sums_of,
 )
 from .expression_tables import RefL4Task, RefL4Variant, load_task, parse, table_name
-from .refl4_annotations import Annotation, Split, replies_of
+from .refl4_annotations import Annotation, RefL4Split, replies_of
 
 
 class RefL4(FindIt):
@@ -64,11 +64,11 @@ class RefL4(FindIt):
         return parse(name)
 
     def listed(self) -> Sequence[str]:
-        return [parse(f"FindIt_{table_name(split)}_xyxy_json").name for split in Split]
+        return [parse(f"FindIt_{table_name(split)}_xyxy_json").name for split in RefL4Split]
 
-    def tables(self) -> Mapping[str, Table]:
-        names = map(table_name, Split)
-        return {name: Table(name, kind=RefL4Variant) for name in names}
+    def tables(self) -> Mapping[str, AnnotationTable]:
+        names = map(table_name, RefL4Split)
+        return {name: AnnotationTable(name, kind=RefL4Variant) for name in names}
 
     def load(self, name: str) -> RefL4Task:
         return load_task(name)
@@ -202,10 +202,12 @@ def published() -> Iterator[Published]:
         name, *numbers = line.split()
         model = name.replace("†", " (tight boxes of masks)")
         found = dict(zip(_FIGURES, map(float, numbers), strict=True))
-        by_split = {split: {"macc": found.pop(f"macc_{split.value}")} for split in Split.ALL.parts}
+        by_split = {
+            split: {"macc": found.pop(f"macc_{split.value}")} for split in RefL4Split.ALL.parts
+        }
         if name in _CLASS_ACC:
             found["class_acc"] = _CLASS_ACC[name]
-        for split, values in {Split.ALL: found, **by_split}.items():
+        for split, values in {RefL4Split.ALL: found, **by_split}.items():
             yield Published(model, table_name(split), values, SOURCE)
 
 

@@ -18,18 +18,18 @@ from ...core.spelling import nearest
 from ...core.table_files import CellError, TableError, sources
 from ..findit import PREFIX as FINDIT_PREFIX
 from ..findit import annotation_tables as findit
-from ..findit.annotation_tables import Prepared, write_rows
+from ..findit.annotation_tables import PreparedTable, write_rows
 from ..findit.dataset_names import NameParts, parse_format
 from ..findit.findit_datasets import DATASETS as FINDIT_DATASETS
 from ..findit.findit_datasets import Dataset, Family
-from ..findit.findit_query import Query
+from ..findit.findit_query import FindItQuery
 from ..findit.variant import Variant, VariantError
 from . import PREFIX
 from .refl4_annotations import (
     Annotation,
-    Code,
+    RefL4Split,
+    RefusalCode,
     RefusedError,
-    Split,
     file_name,
     read_annotations,
     unlike_release,
@@ -41,14 +41,14 @@ IMAGES = "RefL4"  # image folder: FindIt's subset of Ref-L4 shares it, with the 
 BEGIN = "RefL4Full_"  # of dataset names, before a split or a dataset of FindIt
 
 
-def table_name(split: Split) -> str:
+def table_name(split: RefL4Split) -> str:
     """Name the annotation table of a split."""
     return f"{BEGIN}{split.value}"
 
 
 DATASETS = {  # the tables as FindIt datasets
     name: Dataset(name, Family.REFEXP, images=IMAGES, has_points=False)
-    for name in map(table_name, Split)
+    for name in map(table_name, RefL4Split)
 }
 
 
@@ -85,7 +85,7 @@ def parse(name: str) -> RefL4Variant:
     if not name.startswith(PREFIX):
         raise VariantError(f"{name}: a name of Ref-L4 begins with {PREFIX}")
     parts = NameParts(name.removeprefix(PREFIX))
-    known = [split.value for split in Split]
+    known = [split.value for split in RefL4Split]
     known += [row.name for row in FINDIT_DATASETS.values() if row.family is Family.REFEXP]
     said = parts.take(known)
     if said is None:
@@ -99,15 +99,15 @@ def parse(name: str) -> RefL4Variant:
     return made
 
 
-def split_of(table: str) -> Split:
+def split_of(table: str) -> RefL4Split:
     """Return a table's split, or raise a TableError with the nearest table.
 
     >>> split_of("RefL4Full_test")
-    <Split.TEST: 'test'>
+    <RefL4Split.TEST: 'test'>
     """
     if table not in DATASETS:
         raise TableError(f"no dataset {table!r}{nearest(table, DATASETS)}")
-    return Split(table.rpartition("_")[2])
+    return RefL4Split(table.rpartition("_")[2])
 
 
 def how_to_make(name: str) -> str:
@@ -116,7 +116,7 @@ def how_to_make(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Expression(Query):
+class Expression(FindItQuery):
     """A query and its annotation."""
 
     annotation: Annotation = field(kw_only=True)
@@ -142,14 +142,14 @@ def _expression(one: Annotation) -> Expression:
     )
 
 
-def _expression_of(query: Query, where: str) -> Expression:
+def _expression_of(query: FindItQuery, where: str) -> Expression:
     """Convert a query of FindIt; its tags are no slices here."""
     if len(query.truth.boxes) != 1:
         raise TableError(f"{where}, boxes: there are {len(query.truth.boxes)}, Ref-L4 is about one")
     ((x1, y1, x2, y2),) = query.truth.boxes
     if x2 < x1 or y2 < y1:
         why = f"{[x1, y1, x2, y2]} has a negative side"
-        raise RefusedError(Code.NEGATIVE_TRUTH, f"{where}, boxes", why)
+        raise RefusedError(RefusalCode.NEGATIVE_TRUTH, f"{where}, boxes", why)
     box = (x1, y1, x2 - x1, y2 - y1)
     one = Annotation(index=query.index, bbox=box, caption=query.label)
     values = {field.name: getattr(query, field.name) for field in fields(query)}
@@ -182,7 +182,7 @@ def load_task(name: str) -> RefL4Task:
     return Task(name, variant, table, {row.index: row for row in read_table(table)})
 
 
-def prepare(folder: Path, split: Split, out: Path, force: bool = False) -> Prepared:
+def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> PreparedTable:
     """Write a split's table of the authors' files, noting how they differ from the release.
 
     Raises:
@@ -194,7 +194,7 @@ def prepare(folder: Path, split: Split, out: Path, force: bool = False) -> Prepa
     unlike = unlike_release(annotations, split)
     if unlike and not force:
         raise RefusedError(
-            Code.UNLIKE_RELEASE,
+            RefusalCode.UNLIKE_RELEASE,
             source["source"],
             f"{'; '.join(unlike)}. Scores on other annotations are not Ref-L4 scores; "
             "to make tables all the same: --force",
@@ -205,7 +205,7 @@ def prepare(folder: Path, split: Split, out: Path, force: bool = False) -> Prepa
             expressions.append(_expression(one))
         except CellError as error:
             where = f"{source['source']}, id {one.index!r}, {error.column}"
-            raise RefusedError(Code.BAD_ANNOTATION, where, str(error)) from None
+            raise RefusedError(RefusalCode.BAD_ANNOTATION, where, str(error)) from None
     path = out / f"{table_name(split)}.tsv"
     origin = {**source, "unlike_release": unlike}
     made = write_rows(path, Annotation, annotations, expressions, origin)

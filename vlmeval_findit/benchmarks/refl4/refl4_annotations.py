@@ -20,7 +20,7 @@ from ...core.replies import Recorded, Reply
 from ...core.table_files import ImagePath, Side
 
 
-class Code(StrEnum):
+class RefusalCode(StrEnum):
     """Why input is refused."""
 
     DUPLICATE_ID = "duplicate_id"
@@ -38,7 +38,7 @@ class Code(StrEnum):
 class RefusedError(ValueError):
     """Refused input; ``code`` says why, the message where."""
 
-    def __init__(self, code: Code, where: str, why: str) -> None:
+    def __init__(self, code: RefusalCode, where: str, why: str) -> None:
         super().__init__(f"{where}: {why} ({code})")
         self.code = code
 
@@ -49,7 +49,7 @@ SMALL_BELOW, LARGE_ABOVE = 128.0, 256.0  # sides in pixels; both limits are medi
 SIZES = ("small", "medium", "large")
 
 
-class Split(Enum):
+class RefL4Split(Enum):
     """The annotations to score."""
 
     VAL = "val"
@@ -57,8 +57,8 @@ class Split(Enum):
     ALL = "all"  # val, then test
 
     @property
-    def parts(self) -> tuple[Split, ...]:
-        return (Split.VAL, Split.TEST) if self is Split.ALL else (self,)
+    def parts(self) -> tuple[RefL4Split, ...]:
+        return (RefL4Split.VAL, RefL4Split.TEST) if self is RefL4Split.ALL else (self,)
 
 
 Finite = Annotated[float, Wanted("a finite number", strict=True, allow_inf_nan=False)]
@@ -70,8 +70,8 @@ def _an_id(value: object) -> object:
     return value
 
 
-def _file_of(split: Split) -> Split:
-    if split is Split.ALL:
+def _file_of(split: RefL4Split) -> RefL4Split:
+    if split is RefL4Split.ALL:
         raise ValueError("'all' is neither val nor test")
     return split
 
@@ -87,7 +87,7 @@ class Annotation:
     width: Side = 0
     height: Side = 0
     file_name: ImagePath = ""
-    split: Annotated[Split, Checked(_file_of)] = Split.ALL
+    split: Annotated[RefL4Split, Checked(_file_of)] = RefL4Split.ALL
     bbox_id: int | float | str | None = None
     image_id: int | float | str | None = None
     is_rewrite: YesNo | None = None
@@ -127,10 +127,10 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise RefusedError(Code.UNREADABLE, path.name, f"no JSON: {error}") from None
+        raise RefusedError(RefusalCode.UNREADABLE, path.name, f"no JSON: {error}") from None
 
 
-def file_name(split: Split) -> str:
+def file_name(split: RefL4Split) -> str:
     """Name the release's file of a split (``val`` or ``test``)."""
     return f"ref-l4-{split.value}.parquet"
 
@@ -147,18 +147,18 @@ def annotation(row: Mapping[str, Any], where: str) -> Annotation:
     said = {key: value for key, value in row.items() if value is not None and value == value}
     for key in ("id", "bbox", "ori_category_id", "split"):
         if key not in said:
-            code = Code.NO_ID if key == "id" else Code.BAD_ANNOTATION
+            code = RefusalCode.NO_ID if key == "id" else RefusalCode.BAD_ANNOTATION
             raise RefusedError(code, f"{where}, {key}", "is missing")
     try:
         return config_from(Annotation, {**said, "index": said["id"]})
     except MisplacedError as error:
         key = "id" if error.at[0] == "index" else str(error.at[0])
-        code = Code.NO_ID if key == "id" else Code.BAD_ANNOTATION
+        code = RefusalCode.NO_ID if key == "id" else RefusalCode.BAD_ANNOTATION
         raise RefusedError(code, f"{where}, {key}", str(error)) from None
 
 
 def of_split(
-    annotations: Sequence[Annotation], split: Split, where: str = "annotations"
+    annotations: Sequence[Annotation], split: RefL4Split, where: str = "annotations"
 ) -> tuple[Annotation, ...]:
     """Select the annotations of a split: val before test, otherwise in their order.
 
@@ -166,20 +166,20 @@ def of_split(
         RefusedError: there is none, two have the same id, or a box has a negative side.
     """
     rows: dict[Id, int] = {}
-    parts: dict[Split, list[Annotation]] = {part: [] for part in split.parts}
+    parts: dict[RefL4Split, list[Annotation]] = {part: [] for part in split.parts}
     for row, one in enumerate(annotations):
         if one.split not in parts:
             continue
         if one.bbox[2] < 0 or one.bbox[3] < 0:
             why = f"the box {list(one.bbox)} of id {one.index!r} has a negative side"
-            raise RefusedError(Code.NEGATIVE_TRUTH, f"{where}, row {row}, bbox", why)
+            raise RefusedError(RefusalCode.NEGATIVE_TRUTH, f"{where}, row {row}, bbox", why)
         if rows.setdefault(one.index, row) != row:
             why = f"{one.index!r} is the id of row {rows[one.index]} too"
-            raise RefusedError(Code.DUPLICATE_ID, f"{where}, row {row}, id", why)
+            raise RefusedError(RefusalCode.DUPLICATE_ID, f"{where}, row {row}, id", why)
         parts[one.split].append(one)
     if not rows:
         why = f"none of {len(annotations)} annotations is of the split {split.value}"
-        raise RefusedError(Code.EMPTY_SPLIT, where, why)
+        raise RefusedError(RefusalCode.EMPTY_SPLIT, where, why)
     return tuple(one for part in parts.values() for one in part)
 
 
@@ -191,7 +191,7 @@ def size_of(annotation: Annotation) -> str:
     return "medium" if s <= LARGE_ABOVE else "large"
 
 
-def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
+def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
     """Read the annotations of a split from a folder of the release's Parquet files.
 
     Raises:
@@ -207,22 +207,26 @@ def read_annotations(folder: Path, split: Split) -> tuple[Annotation, ...]:
         try:
             rows = pq.read_table(path).to_pylist()
         except pyarrow.ArrowInvalid as error:
-            raise RefusedError(Code.UNREADABLE, path.name, f"no Parquet file: {error}") from None
+            raise RefusedError(
+                RefusalCode.UNREADABLE, path.name, f"no Parquet file: {error}"
+            ) from None
         read = [annotation(row, f"{path.name}, row {i}") for i, row in enumerate(rows)]
         for row, one in enumerate(read):
             if one.split is not part:
                 why = f"{one.split.value} in the file of {part.value}"
-                raise RefusedError(Code.BAD_ANNOTATION, f"{path.name}, row {row}, split", why)
+                raise RefusedError(
+                    RefusalCode.BAD_ANNOTATION, f"{path.name}, row {row}, split", why
+                )
         found += of_split(read, part, path.name)
     return of_split(found, split, " and ".join(file_name(part) for part in split.parts))
 
 
-def unlike_release(annotations: Iterable[Annotation], split: Split) -> list[str]:
+def unlike_release(annotations: Iterable[Annotation], split: RefL4Split) -> list[str]:
     """List differences from the release's counts; for ``val`` and ``test`` only rows are known."""
     given = list(annotations)
     rows = Counter(one.split for one in given)
     counts = {f"expressions of {part.value}": rows[part] for part in split.parts}
-    if split is Split.ALL:
+    if split is RefL4Split.ALL:
         sizes = Counter(map(size_of, given))
         counts |= {f"{size} boxes": sizes[size] for size in SIZES}
         for source in ("refcoco", "o365"):
@@ -272,25 +276,27 @@ def predictions_from(items: object, where: str = "predictions") -> Predictions:
         RefusedError: it is no list of objects, or an id or format is missing, invalid or repeated.
     """
     if not isinstance(items, (list, tuple)):
-        raise RefusedError(Code.UNREADABLE, where, "is no list of predictions")
+        raise RefusedError(RefusalCode.UNREADABLE, where, "is no list of predictions")
     rows: dict[Id, int] = {}
     boxes: dict[Id, Corners | None] = {}
     for row, item in enumerate(items):
         here = f"{where}, row {row}"
         if not isinstance(item, Mapping):
-            raise RefusedError(Code.UNREADABLE, here, f"{item!r} is no object")
+            raise RefusedError(RefusalCode.UNREADABLE, here, f"{item!r} is no object")
         number, said = item.get("id"), item.get("format")
         if not is_id(number):
             why = f"{number!r} is no id" if "id" in item else "is missing"
-            raise RefusedError(Code.NO_ID, f"{here}, id", why)
+            raise RefusedError(RefusalCode.NO_ID, f"{here}, id", why)
         if "format" not in item:
-            raise RefusedError(Code.NO_FORMAT, f"{here}, format", "is missing: xyxy or xywh?")
+            raise RefusedError(
+                RefusalCode.NO_FORMAT, f"{here}, format", "is missing: xyxy or xywh?"
+            )
         if not isinstance(said, str) or said not in FORMATS:
             why = f"{said!r} is neither xyxy nor xywh"
-            raise RefusedError(Code.UNKNOWN_FORMAT, f"{here}, format", why)
+            raise RefusedError(RefusalCode.UNKNOWN_FORMAT, f"{here}, format", why)
         if rows.setdefault(number, row) != row:
             why = f"{number!r} is the id of row {rows[number]} too"
-            raise RefusedError(Code.DUPLICATE_ID, f"{here}, id", why)
+            raise RefusedError(RefusalCode.DUPLICATE_ID, f"{here}, id", why)
         boxes[number] = read_box(item.get("pred_bbox"), said)
     return boxes
 
@@ -306,7 +312,7 @@ def boxes_of(
             # Usually one is a text and the other a number.
             f"{next(iter(predictions))!r} is not like {asked!r}"
         )
-        raise RefusedError(Code.NO_PREDICTION_ID_MATCHES, where, why)
+        raise RefusedError(RefusalCode.NO_PREDICTION_ID_MATCHES, where, why)
     return [predictions.get(one.index) for one in annotations]
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .accuracy_metrics import THRESHOLDS
-from .refl4_annotations import Code, RefusedError, is_id, is_number, read_json
+from .refl4_annotations import RefusalCode, RefusedError, is_id, is_number, read_json
 
 ID_KEYS = ("ann_id", "annotation_id", "original_id", "id")
 EXPRESSION_KEYS = ("caption", "expression", "sentence", "sent", "raw")  # the first found counts
 
 
-class Key(NamedTuple):
+class ExpressionKey(NamedTuple):
     """An expression of one annotation, by which results and reviews are joined."""
 
     annotation_id: str
@@ -30,25 +30,25 @@ class Key(NamedTuple):
 class Review(NamedTuple):
     """The authors' review of one expression."""
 
-    key: Key
+    key: ExpressionKey
     is_error: bool
 
 
-class Result(NamedTuple):
+class ExpressionResult(NamedTuple):
     """A program's result on one expression."""
 
-    key: Key
+    key: ExpressionKey
     is_hit: bool
 
 
-class Cleaned(NamedTuple):
+class CleanedAccuracy(NamedTuple):
     """Hits with and without wrong expressions, and what found no partner."""
 
     hits: tuple[bool, ...]  # of all results
     joined: tuple[bool, ...]  # of those with a review
     kept: tuple[bool, ...]  # of those whose review is no error
-    without_review: tuple[Key, ...]
-    without_result: tuple[Key, ...]
+    without_review: tuple[ExpressionKey, ...]
+    without_result: tuple[ExpressionKey, ...]
 
     def lines(self, most: int = 5) -> list[str]:
         """List both accuracies, then what found no partner, at most ``most`` of each kind."""
@@ -68,7 +68,7 @@ class Cleaned(NamedTuple):
         return said
 
 
-def compare(results: Path, reviews: Iterable[Path]) -> Cleaned:
+def compare(results: Path, reviews: Iterable[Path]) -> CleanedAccuracy:
     """Join a file of results with files of reviews, or raise RefusedError with row and key."""
     return clean(read_results(results), chain.from_iterable(map(read_reviews, reviews)))
 
@@ -85,25 +85,25 @@ def plain_id(value: object) -> str | None:
     return str(int(value)) if whole else None
 
 
-def read_results(path: Path) -> list[Result]:
+def read_results(path: Path) -> list[ExpressionResult]:
     """Read a JSON list of {id, expression, ``hit`` or ``iou``}, by their usual keys."""
     entries = read_json(path)
     if not isinstance(entries, list):
-        raise RefusedError(Code.UNREADABLE, path.name, "is no list of results")
+        raise RefusedError(RefusalCode.UNREADABLE, path.name, "is no list of results")
     return [_result(entry, f"{path.name}, row {i}") for i, entry in enumerate(entries)]
 
 
-def _result(entry: Any, where: str) -> Result:
+def _result(entry: Any, where: str) -> ExpressionResult:
     key = _key_of(entry, where)
     hit, iou = entry.get("hit"), entry.get("iou")
     if isinstance(hit, bool):
-        return Result(key, hit)
+        return ExpressionResult(key, hit)
     if hit is not None:
         why = f"{hit!r} is neither true nor false"
-        raise RefusedError(Code.BAD_ANNOTATION, f"{where}, hit", why)
+        raise RefusedError(RefusalCode.BAD_ANNOTATION, f"{where}, hit", why)
     if not is_number(iou):
-        raise RefusedError(Code.BAD_ANNOTATION, f"{where}, iou", f"{iou!r} is no number")
-    return Result(key, is_hit=bool(iou > THRESHOLDS[0]))
+        raise RefusedError(RefusalCode.BAD_ANNOTATION, f"{where}, iou", f"{iou!r} is no number")
+    return ExpressionResult(key, is_hit=bool(iou > THRESHOLDS[0]))
 
 
 def read_reviews(path: Path) -> list[Review]:
@@ -111,10 +111,10 @@ def read_reviews(path: Path) -> list[Review]:
     content = read_json(path)
     entries = content.get("annotation") if isinstance(content, dict) else None
     if not isinstance(entries, list):
-        raise RefusedError(Code.UNREADABLE, path.name, "has no list in the field annotation")
+        raise RefusedError(RefusalCode.UNREADABLE, path.name, "has no list in the field annotation")
     # Without this, a file that was never reviewed would silently keep everything.
     if entries and not any(isinstance(e, dict) and "caption_quality" in e for e in entries):
-        raise RefusedError(Code.UNREADABLE, path.name, "no entry has a caption_quality")
+        raise RefusedError(RefusalCode.UNREADABLE, path.name, "no entry has a caption_quality")
     return [_review(entry, f"{path.name}, entry {i}") for i, entry in enumerate(entries)]
 
 
@@ -122,31 +122,33 @@ def _review(entry: Any, where: str) -> Review:
     key = _key_of(entry, where)
     quality = entry.get("caption_quality")
     if quality is not None and not is_number(quality):
-        raise RefusedError(Code.BAD_ANNOTATION, f"{where}, caption_quality", f"{quality!r}")
+        raise RefusedError(RefusalCode.BAD_ANNOTATION, f"{where}, caption_quality", f"{quality!r}")
     return Review(key, is_error=quality == 0)
 
 
-def _key_of(entry: Any, where: str) -> Key:
+def _key_of(entry: Any, where: str) -> ExpressionKey:
     if not isinstance(entry, dict):
-        raise RefusedError(Code.UNREADABLE, where, f"{entry!r} is no object")
+        raise RefusedError(RefusalCode.UNREADABLE, where, f"{entry!r} is no object")
     number = next((entry[key] for key in ID_KEYS if key in entry), None)
     known = plain_id(number)
     if known is None:
-        raise RefusedError(Code.NO_ID, where, f"no annotation id in any of {', '.join(ID_KEYS)}")
+        raise RefusedError(
+            RefusalCode.NO_ID, where, f"no annotation id in any of {', '.join(ID_KEYS)}"
+        )
     text = next((entry[key] for key in EXPRESSION_KEYS if key in entry), None)
     if not isinstance(text, str):
         why = f"no expression in any of {', '.join(EXPRESSION_KEYS)}"
-        raise RefusedError(Code.BAD_ANNOTATION, where, why)
-    return Key(known, " ".join(text.casefold().split()))
+        raise RefusedError(RefusalCode.BAD_ANNOTATION, where, why)
+    return ExpressionKey(known, " ".join(text.casefold().split()))
 
 
-def clean(results: Iterable[Result], reviews: Iterable[Review]) -> Cleaned:
+def clean(results: Iterable[ExpressionResult], reviews: Iterable[Review]) -> CleanedAccuracy:
     """Join results with reviews; repeated expressions are paired in order."""
-    waiting: dict[Key, deque[Review]] = defaultdict(deque)
+    waiting: dict[ExpressionKey, deque[Review]] = defaultdict(deque)
     for review in reviews:
         waiting[review.key].append(review)
     both = [(one, waiting[one.key].popleft() if waiting.get(one.key) else None) for one in results]
-    return Cleaned(
+    return CleanedAccuracy(
         hits=tuple(one.is_hit for one, _ in both),
         joined=tuple(one.is_hit for one, review in both if review),
         kept=tuple(one.is_hit for one, review in both if review and not review.is_error),
@@ -159,6 +161,6 @@ def _percent(hits: Sequence[bool]) -> str:
     return f"{sum(hits) / len(hits) * 100:.2f}" if hits else "–"
 
 
-def _examples(keys: Sequence[Key], most: int) -> list[str]:
+def _examples(keys: Sequence[ExpressionKey], most: int) -> list[str]:
     said = [f"  {key.annotation_id}: {key.expression}" for key in keys[:most]]
     return said + ([f"  and {len(keys) - most} more"] if len(keys) > most else [])

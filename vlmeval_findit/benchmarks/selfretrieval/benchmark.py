@@ -20,7 +20,7 @@ from ...core.settings import Settings
 from .caption_metrics import COUNTS, METRICS, RANKING, WITH_FAILURES, draw, scored_row
 from .caption_scoring import encoder_name, judge, loaded, scorer_of
 from .captions import REASONS, captions_in, replies_of
-from .image_pairs import RENDERED, SETS, Both, Pair, PairTask, Side, load_task, parse
+from .image_pairs import RENDERED, SETS, ImagePair, PairSide, PairTask, PerSide, load_task, parse
 
 VERSION = 1  # increase when the wording changes
 PROMPTS_NAME = f"self-retrieval-own-{VERSION}"
@@ -30,12 +30,12 @@ REQUEST = (
     "Find the small differences between them, then write one caption of each image, with details "
     "that are true of it and not of the other, so that a reader who sees a caption alone knows "
     "which of the two images it is about. "
-    f'Answer with a JSON object of two strings: {{"{Side.LEFT.key}": "caption of the left image", '
-    f'"{Side.RIGHT.key}": "caption of the right image"}}. Answer with nothing else.'
+    'Answer with a JSON object of two strings: {"left_image": "caption of the left image", '
+    '"right_image": "caption of the right image"}. Answer with nothing else.'
 )
 
 
-def message(pair: Pair, question: PlainQuestion) -> Message:
+def message(pair: ImagePair, question: PlainQuestion) -> Message:
     """Compose a pair's message, the left image first."""
     return (*map(image, pair.images), text(REQUEST))
 
@@ -50,11 +50,11 @@ def describe_scenes(message: Message, question: PlainQuestion) -> tuple[str, Rec
     return _reply(pair.captions), Recorded(finish_reason="stop")
 
 
-def _reply(captions: Both[str]) -> str:
-    return json.dumps({side.key: captions.of(side) for side in Side})
+def _reply(captions: PerSide[str]) -> str:
+    return json.dumps({side.key: captions.of(side) for side in PairSide})
 
 
-def _pairs(name: str, folder: str) -> dict[tuple[str, ...], Pair]:
+def _pairs(name: str, folder: str) -> dict[tuple[str, ...], ImagePair]:
     queries = load_task(name).queries.values()
     return {tuple(os.path.join(folder, image) for image in one.images): one for one in queries}
 

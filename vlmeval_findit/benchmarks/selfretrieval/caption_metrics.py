@@ -9,9 +9,9 @@ from typing import Any
 from ...core.drawing import Drawing, DrawnLine, DrawnPicture, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow
-from .caption_scoring import JudgedCaption, Nearness, RankingResult
+from .caption_scoring import ImageSimilarity, ScoredCaption, ScoredCaptions
 from .captions import why_of
-from .image_pairs import Pair, Side
+from .image_pairs import ImagePair, PairSide
 
 PUBLISHED = "as published"  # metrics without padding, like the authors'
 
@@ -45,12 +45,12 @@ COUNTS = {  # sums in a score's table, by their names there; ``equal`` counts pa
 SUMS = ("pairs", "captions", "both", "right", "both_published", "right_published", *COUNTS.values())
 
 
-def sums(judged: RankingResult, failed: bool) -> dict[str, float]:
+def sums(judged: ScoredCaptions, failed: bool) -> dict[str, float]:
     """Compute a pair's sums; a failed call counts only in ``asked`` and ``failed``."""
     found: dict[str, float] = {**dict.fromkeys(SUMS, 0), "asked": 1, "failed": int(failed)}
     if failed:
         return found
-    sides: tuple[JudgedCaption, ...] = tuple(judged)
+    sides: tuple[ScoredCaption, ...] = tuple(judged)
     texts = [one.said.caption for one in sides]
     return found | {
         "pairs": 1,
@@ -66,7 +66,7 @@ def sums(judged: RankingResult, failed: bool) -> dict[str, float]:
     }
 
 
-def scored_row(pair: Pair, judged: RankingResult, failed: bool) -> ScoredRow:
+def scored_row(pair: ImagePair, judged: ScoredCaptions, failed: bool) -> ScoredRow:
     """Convert a judged pair to a row of sums with its details."""
     return ScoredRow(
         index=pair.index,
@@ -78,12 +78,12 @@ def scored_row(pair: Pair, judged: RankingResult, failed: bool) -> ScoredRow:
         details={
             "label": pair.label,
             "images": list(pair.images),
-            **{side.value: _details(judged.of(side)) for side in Side},
+            **{side.value: _details(judged.of(side)) for side in PairSide},
         },
     )
 
 
-def _details(one: JudgedCaption) -> dict[str, Any]:
+def _details(one: ScoredCaption) -> dict[str, Any]:
     if one.said.why is not None:
         return {"caption": None, "why": one.said.why}
     return {
@@ -95,20 +95,20 @@ def _details(one: JudgedCaption) -> dict[str, Any]:
     }
 
 
-def _cosines(found: Nearness | None) -> dict[str, Any] | None:
+def _cosines(found: ImageSimilarity | None) -> dict[str, Any] | None:
     if found is None:
         return None
     own, other = (round(n, 6) if isfinite(n) else None for n in (found.own, found.other))
     return {"own": own, "other": other, "right": found.right}
 
 
-def draw(pair: Pair, row: ScoredRow) -> Drawing:
+def draw(pair: ImagePair, row: ScoredRow) -> Drawing:
     """Draw both images, and each caption with both its similarities, padded and unpadded."""
     pictures = tuple(
         DrawnPicture(path, 0, 0, at, name=side.value)
-        for at, (path, side) in enumerate(zip(pair.images, Side, strict=True))
+        for at, (path, side) in enumerate(zip(pair.images, PairSide, strict=True))
     )
-    said = [(side.value, row.details[side.value]) for side in Side]
+    said = [(side.value, row.details[side.value]) for side in PairSide]
     captions = [_caption_line(side, details) for side, details in said]
     beside = [
         _line(f"{PUBLISHED}, {side} image", details[PUBLISHED])

@@ -20,8 +20,8 @@ from ...core.command import missing
 from ...core.settings import Settings, SettingsError
 from ...core.spelling import nearest
 from ...models.dual_encoder.encoder import ENCODERS, DualEncoder, EncoderError, Padding
-from .captions import Captions, Said
-from .image_pairs import SETS, Both, Pair, Side
+from .captions import Caption, Captions
+from .image_pairs import SETS, ImagePair, PairSide, PerSide
 
 Floats = NDArray[np.float32]
 Marks = NDArray[np.bool_]
@@ -85,7 +85,7 @@ def is_tie(cosines: Floats) -> Marks:
     return found
 
 
-class Nearness(NamedTuple):
+class ImageSimilarity(NamedTuple):
     """A caption's similarity to both images."""
 
     own: float
@@ -95,12 +95,12 @@ class Nearness(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedCaption:
+class ScoredCaption:
     """A caption and its similarities, both None if the caption is missing."""
 
-    said: Said
-    default: Nearness | None = None
-    published: Nearness | None = None
+    said: Caption
+    default: ImageSimilarity | None = None
+    published: ImageSimilarity | None = None
     tokens: int = 0  # of the caption
     cut: bool = False  # the encoder takes fewer tokens
 
@@ -113,12 +113,12 @@ class JudgedCaption:
         return self.published is not None and self.published.right
 
 
-RankingResult = Both[JudgedCaption]  # a pair
+ScoredCaptions = PerSide[ScoredCaption]  # a pair
 
 
 def judge(
-    pairs: Sequence[Pair], captions: Sequence[Captions], folder: Path, encoder: DualEncoder
-) -> list[RankingResult]:
+    pairs: Sequence[ImagePair], captions: Sequence[Captions], folder: Path, encoder: DualEncoder
+) -> list[ScoredCaptions]:
     """Judge for each pair, in order, whether its captions are nearer their own image.
 
     Images are relative to ``folder``.  Without a caption the encoder is not called.
@@ -129,15 +129,15 @@ def judge(
     places = [
         (at, side)
         for at, both in enumerate(captions)
-        for side in Side
+        for side in PairSide
         if both.of(side).caption is not None
     ]
-    judged = [Both(JudgedCaption(both.left), JudgedCaption(both.right)) for both in captions]
+    judged = [PerSide(ScoredCaption(both.left), ScoredCaption(both.right)) for both in captions]
     if not places:
         return judged
     names = list(dict.fromkeys(name for at, _ in places for name in pairs[at].images))
     images = dict(zip(names, encoder.images([folder / name for name in names]), strict=True))
-    shown = [(Both(*pairs[at].images), side) for at, side in places]
+    shown = [(PerSide(*pairs[at].images), side) for at, side in places]
     own = np.array([images[both.of(side)] for both, side in shown])
     other = np.array([images[both.of(side.other)] for both, side in shown])
     texts = [captions[at].of(side).caption or "" for at, side in places]
@@ -152,7 +152,7 @@ def judge(
         what = f"{error.what} (uid {pairs[at].uid}, {side.value})"
         raise ZeroLengthError(error.row, what) from None
     for row, (at, side) in enumerate(places):
-        one = JudgedCaption(
+        one = ScoredCaption(
             captions[at].of(side),
             default[row],
             published[row],
@@ -163,10 +163,10 @@ def judge(
     return judged
 
 
-def _nearness(cosines: Floats) -> list[Nearness]:
+def _nearness(cosines: Floats) -> list[ImageSimilarity]:
     columns = (*cosines.T, is_right(cosines), is_tie(cosines))
     rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [Nearness(*row) for row in rows]
+    return [ImageSimilarity(*row) for row in rows]
 
 
 # --- the encoder of a table -----------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...core.loose_json import objects_in
 from ...core.replies import ParseFailure, Reply, read_reply
-from .image_pairs import Both, Pair, Side
+from .image_pairs import ImagePair, PairSide, PerSide
 
 log = logging.getLogger(__name__)
 
@@ -20,17 +20,17 @@ REASONS = NO_JSON, MISSING_KEY, NOT_TEXT, EMPTY_CAPTION = (  # why a caption is 
 )
 
 
-class Said(NamedTuple):
+class Caption(NamedTuple):
     """An image's caption, or the reason why it is missing."""
 
     caption: str | None
     why: str | None = None
 
 
-Captions = Both[Said]  # what was said of a pair
+Captions = PerSide[Caption]  # what was said of a pair
 
 
-def why_of(captions: Iterable[Said]) -> str | None:
+def why_of(captions: Iterable[Caption]) -> str | None:
     """Return the first reason of a pair; None if both captions were read."""
     return next((said.why for said in captions if said.why is not None), None)
 
@@ -39,7 +39,7 @@ def captions_in(reply: Reply) -> Captions:
     """Read a reply's captions; without an answer both are missing for the same reason."""
     found = read_reply(reply, read)
     if isinstance(found, ParseFailure):
-        return Both(Said(None, found.reason), Said(None, found.reason))
+        return PerSide(Caption(None, found.reason), Caption(None, found.reason))
     return found
 
 
@@ -54,31 +54,31 @@ def read(answer: str) -> Captions | ParseFailure:
     if not objects:
         return ParseFailure(NO_JSON)
     said = {side_of(key): value for one in objects for key, value in one.items()}
-    return Both(*(_said(said, side) for side in Side))
+    return PerSide(*(_said(said, side) for side in PairSide))
 
 
-_SIDES = {name: side for side in Side for name in (side.value, side.key)}
+_SIDES = {name: side for side in PairSide for name in (side.value, side.key)}
 
 
-def side_of(key: object) -> Side | None:
+def side_of(key: object) -> PairSide | None:
     """Return the side that a key names, in any case and with blanks for underscores.
 
     >>> side_of("Right image"), side_of("image_2")
-    (<Side.RIGHT: 'right'>, None)
+    (<PairSide.RIGHT: 'right'>, None)
     """
     return _SIDES.get("_".join(key.lower().split())) if isinstance(key, str) else None
 
 
-def _said(found: Mapping[Side | None, Any], side: Side) -> Said:
+def _said(found: Mapping[PairSide | None, Any], side: PairSide) -> Caption:
     if side not in found:
-        return Said(None, MISSING_KEY)
+        return Caption(None, MISSING_KEY)
     value = found[side]
     if not isinstance(value, str):
-        return Said(None, NOT_TEXT)
-    return Said(value.strip()) if value.strip() else Said(None, EMPTY_CAPTION)
+        return Caption(None, NOT_TEXT)
+    return Caption(value.strip()) if value.strip() else Caption(None, EMPTY_CAPTION)
 
 
-def replies_of(path: Path, pairs: Iterable[Pair]) -> list[Reply]:
+def replies_of(path: Path, pairs: Iterable[ImagePair]) -> list[Reply]:
     """Read the captions of a file {uid: {"left": text, "right": text}} as replies to pairs.
 
     Keys may be those of a reply, and a raw reply may stand for the object.  Missing pairs have no
@@ -106,7 +106,7 @@ def replies_of(path: Path, pairs: Iterable[Pair]) -> list[Reply]:
 
 
 def as_replies(
-    values: Mapping[str, Any], pairs: Iterable[Pair]
+    values: Mapping[str, Any], pairs: Iterable[ImagePair]
 ) -> tuple[list[Reply], tuple[str, ...]]:
     """Convert captions by uid to replies, and list the unknown uids."""
     asked = {pair.uid: pair.index for pair in pairs}

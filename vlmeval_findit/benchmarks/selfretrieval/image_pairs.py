@@ -23,7 +23,7 @@ from . import PREFIX
 Value = TypeVar("Value", covariant=True)
 
 
-class Side(Enum):
+class PairSide(Enum):
     """The two images of a pair; the value is their name in files."""
 
     LEFT = "left"
@@ -34,28 +34,28 @@ class Side(Enum):
         return f"{self.value}_image"
 
     @property
-    def other(self) -> Side:
-        return Side.RIGHT if self is Side.LEFT else Side.LEFT
+    def other(self) -> PairSide:
+        return PairSide.RIGHT if self is PairSide.LEFT else PairSide.LEFT
 
 
-class Both(NamedTuple, Generic[Value]):
+class PerSide(NamedTuple, Generic[Value]):
     """One value per image."""
 
     left: Value
     right: Value
 
-    def of(self, side: Side) -> Value:
-        return self.left if side is Side.LEFT else self.right
+    def of(self, side: PairSide) -> Value:
+        return self.left if side is PairSide.LEFT else self.right
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ImagePair:
     """One row of a table: two images, relative to the image folder."""
 
     index: int
     uid: str  # the authors' name
     images: tuple[ImagePath, ImagePath]
-    captions: Both[str] | None = None  # from descriptions of the images; None: unknown
+    captions: PerSide[str] | None = None  # from descriptions of the images; None: unknown
     attribute: str = ""  # what the two differ in; "": unknown
     support: ClassVar[tuple[str, ...]] = ()
     width: ClassVar[int] = 0
@@ -70,7 +70,7 @@ class Pair:
         return self.uid
 
 
-PairTask = Task[PlainQuestion, Pair]  # a table's pairs by index
+PairTask = Task[PlainQuestion, ImagePair]  # a table's pairs by index
 
 
 RENDERED = (f"{PREFIX}_Scenes", f"{PREFIX}_Scenes_mini")  # made on first use
@@ -112,16 +112,18 @@ def load_task(name: str) -> PairTask:
     return Task(name, question, table, {pair.index: pair for pair in read_table(table)})
 
 
-def write_table(folder: Path, name: str, pairs: Sequence[Pair], origin: Mapping[str, Any]) -> Path:
+def write_table(
+    folder: Path, name: str, pairs: Sequence[ImagePair], origin: Mapping[str, Any]
+) -> Path:
     """Write pairs to ``<folder>/<name>.tsv`` and its ``.meta.json``, both atomically."""
     path = folder / f"{name}.tsv"
-    table_files.write_table(path, Pair, pairs, {**origin, "queries": len(pairs)})
+    table_files.write_table(path, ImagePair, pairs, {**origin, "queries": len(pairs)})
     return path
 
 
-def read_table(path: Path) -> list[Pair]:
+def read_table(path: Path) -> list[ImagePair]:
     """Read a table's pairs; see :func:`.table_files.read_table`."""
-    return table_files.read_table(path, Pair, how_to_make(path.stem))
+    return table_files.read_table(path, ImagePair, how_to_make(path.stem))
 
 
 PAIRS = 247  # published pairs: uids 0 to 246, each of 494 images once
@@ -142,7 +144,7 @@ def prepare(path: Path, out: Path, force: bool) -> tuple[Path, int, tuple[str, .
     if not isinstance(values, dict) or not values:
         raise TableError(f"{path}: is no object of {{uid: {{left, right}}}}")
     pairs = [
-        Pair(index, uid, _images(row, f"{path}, uid {uid!r}"))
+        ImagePair(index, uid, _images(row, f"{path}, uid {uid!r}"))
         for index, (uid, row) in enumerate(values.items())
     ]
     unlike = list(_unlike(pairs))
@@ -166,17 +168,17 @@ def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
 def _images(row: object, where: str) -> tuple[str, str]:
     if not isinstance(row, dict):
         raise TableError(f"{where}: {row!r:.40} is no object with the keys left and right")
-    for side in Side:
+    for side in PairSide:
         if side.value not in row:
             raise TableError(f"{where}: no key {side.value!r}")
         said = row[side.value]
         why = unsafe(said) if isinstance(said, str) else "is no path"
         if why:
             raise TableError(f"{where}, key {side.value!r}: {said!r:.40} {why}")
-    return row[Side.LEFT.value], row[Side.RIGHT.value]
+    return row[PairSide.LEFT.value], row[PairSide.RIGHT.value]
 
 
-def _unlike(pairs: Sequence[Pair]) -> Iterator[str]:
+def _unlike(pairs: Sequence[ImagePair]) -> Iterator[str]:
     if len(pairs) != PAIRS:
         yield f"{len(pairs)} pairs, published are {PAIRS}"
     elif {pair.uid for pair in pairs} != {str(number) for number in range(PAIRS)}:

@@ -26,7 +26,7 @@ class BestMarkError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MarkChoice:
     """A mark in its shape's default style."""
 
     shape: Shape
@@ -35,15 +35,15 @@ class Choice:
     @property
     def name(self) -> str:
         """
-        >>> Choice(Shape.OVAL, "red").name
+        >>> MarkChoice(Shape.OVAL, "red").name
         'oval-red'
         """
         return f"{self.shape.value}-{self.colour}"
 
     @classmethod
-    def named(cls, name: str) -> Choice:
+    def named(cls, name: str) -> MarkChoice:
         """
-        >>> Choice.named("tag-blue").shape
+        >>> MarkChoice.named("tag-blue").shape
         <Shape.TAG: 'tag'>
 
         Raises:
@@ -56,7 +56,7 @@ class Choice:
             raise BestMarkError(f"{name!r} is no mark (shape-colour){nearest(name, known)}")
         return cls(shapes[shape], colour)
 
-    def drawn_for(self, index: int) -> Choice:
+    def drawn_for(self, index: int) -> MarkChoice:
         """Return itself: every row is asked by it."""
         return self
 
@@ -68,10 +68,10 @@ class GoodMarks:
     shapes: tuple[Shape, ...]
     colours: tuple[str, ...]
 
-    def drawn_for(self, index: int) -> Choice:
+    def drawn_for(self, index: int) -> MarkChoice:
         """Choose a row's mark at random, the same for every model and every set of rows."""
         lot = Random(f"{SEED}:{index}")
-        return Choice(lot.choice(self.shapes), lot.choice(self.colours))
+        return MarkChoice(lot.choice(self.shapes), lot.choice(self.colours))
 
     @property
     def name(self) -> str:
@@ -107,7 +107,7 @@ def write(values: Mapping[str, Any]) -> Path:
     return where
 
 
-def read() -> tuple[dict[str, Choice], GoodMarks] | None:
+def read() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
     """Read each model's best mark and the good marks; None where there is no file.
 
     Raises:
@@ -118,7 +118,7 @@ def read() -> tuple[dict[str, Choice], GoodMarks] | None:
         return None
     try:
         found = checked(json.loads(where.read_text(encoding="utf-8")), _SHAPE)
-        models = {name: Choice.named(row["best"]) for name, row in found["models"].items()}
+        models = {name: MarkChoice.named(row["best"]) for name, row in found["models"].items()}
         shapes = tuple(map(Shape, found["good"]["shapes"]))
         colours = tuple(found["good"]["colours"])
         if not shapes or not colours or not set(colours) <= set(COLOURS):
@@ -129,7 +129,7 @@ def read() -> tuple[dict[str, Choice], GoodMarks] | None:
     return models, GoodMarks(shapes, colours)
 
 
-def best_of(model: str, asked: str) -> tuple[Choice, str]:
+def best_of(model: str, asked: str) -> tuple[MarkChoice, str]:
     """Return a model's best mark and its source: the environment variable, else the file.
 
     ``asked`` is the dataset that needs it, for the message.
@@ -139,7 +139,7 @@ def best_of(model: str, asked: str) -> tuple[Choice, str]:
     """
     if named := os.environ.get(BY_HAND):
         try:
-            return Choice.named(named), BY_HAND
+            return MarkChoice.named(named), BY_HAND
         except BestMarkError as error:
             raise BestMarkError(f"{BY_HAND}: {error}") from None
     found = read()

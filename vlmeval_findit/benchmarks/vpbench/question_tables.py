@@ -17,7 +17,7 @@ from ...core.question import PlainQuestion, QuestionError
 from ...core.spelling import nearest
 from ...core.table_files import CellError
 from . import PREFIX
-from .vp_query import LETTERS, HintColumn, Kind, VPQuery
+from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery
 
 STAGE_1 = f"{PREFIX}Stage1"
 ORIGINAL = f"{STAGE_1}_original"  # the table of stage 1 in the authors' layout
@@ -118,7 +118,7 @@ def _line(letter: str, option: str) -> str:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-class Written(NamedTuple):
+class WrittenTable(NamedTuple):
     """A written table."""
 
     path: Path
@@ -132,13 +132,13 @@ def write_table(
     queries: Iterable[VPQuery],
     origin: Mapping[str, Any],
     met: Callable[[], Mapping[str, Any]] = dict,
-) -> Written:
+) -> WrittenTable:
     """Stream queries to ``<folder>/<name>.tsv``, with its ``.meta.json``, both atomically.
 
     The ``.meta.json`` holds ``origin`` and ``met()``, called after the last query.
     """
     path = folder / f"{name}.tsv"
-    kinds: Counter[Kind] = Counter()
+    kinds: Counter[QuestionKind] = Counter()
     absent = 0
 
     def counted() -> Iterator[VPQuery]:
@@ -149,14 +149,14 @@ def write_table(
             yield query
 
     def facts() -> Mapping[str, Any]:
-        by_kind = {kind.value: kinds[kind] for kind in Kind}
+        by_kind = {kind.value: kinds[kind] for kind in QuestionKind}
         return {"queries": kinds.total(), "kinds": by_kind, "absent": absent, **met()}
 
     table_files.write_table(path, VPQuery, counted(), origin, facts)
     notes = [f"kinds: {', '.join(f'{kind.value} {count}' for kind, count in kinds.items())}"]
-    if unknown := kinds[Kind.UNKNOWN]:
+    if unknown := kinds[QuestionKind.UNKNOWN]:
         notes.append(f"{unknown} of {kinds.total()} questions do not say their kind")
-    return Written(path, kinds.total(), tuple(notes))
+    return WrittenTable(path, kinds.total(), tuple(notes))
 
 
 def read_table(path: Path) -> list[VPQuery]:

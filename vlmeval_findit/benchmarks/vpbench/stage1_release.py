@@ -22,7 +22,7 @@ from ...core.places import image_folder
 from ...core.spelling import nearest
 from ...core.table_files import TableError, meta_path, sources
 from .letter_metrics import SHAPES
-from .question_tables import STAGE_1, TABLES, Written, write_table
+from .question_tables import STAGE_1, TABLES, WrittenTable, write_table
 from .vp_query import LETTERS, HintColumn, VPQuery, is_absent, kind_of
 
 _MISSING = ("", "nan", "<na>")
@@ -139,7 +139,7 @@ USED = (*NEEDED, "C", "D", "hint", "context", "vp_amount", "vp_shape", "vp_prope
 _LARGEST_CELL = 2**28
 
 
-class Row(NamedTuple):
+class ReleaseRow(NamedTuple):
     """One row of a file."""
 
     where: str  # file and line, for messages
@@ -178,12 +178,12 @@ def is_at(path: Path) -> bool:
     return any(one.suffix in (".tsv", ".parquet") for one in _inside(path))
 
 
-def rows_of(path: Path) -> Iterator[Row]:
+def rows_of(path: Path) -> Iterator[ReleaseRow]:
     """Yield the rows of a file."""
     return parquet_rows(path, NEEDED, USED) if path.suffix == ".parquet" else _tsv_rows(path)
 
 
-def _tsv_rows(path: Path) -> Iterator[Row]:
+def _tsv_rows(path: Path) -> Iterator[ReleaseRow]:
     csv.field_size_limit(_LARGEST_CELL)
     with path.open(encoding="utf-8-sig", newline="") as f:
         lines = csv.reader(f, delimiter="\t")
@@ -194,7 +194,7 @@ def _tsv_rows(path: Path) -> Iterator[Row]:
                 where = f"{path}, line {lines.line_num}"
                 if len(cells) != len(columns):
                     raise TableError(f"{where}: {len(cells)} cells for {len(columns)} columns")
-                yield Row(where, dict(zip(columns, cells, strict=True)))
+                yield ReleaseRow(where, dict(zip(columns, cells, strict=True)))
         except (csv.Error, UnicodeDecodeError) as error:
             raise TableError(f"{path}, after line {lines.line_num}: {error}") from None
 
@@ -202,7 +202,7 @@ def _tsv_rows(path: Path) -> Iterator[Row]:
 _AT_A_TIME = 16  # rows of a Parquet file, with their images in memory
 
 
-def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Iterator[Row]:
+def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Iterator[ReleaseRow]:
     """Yield the rows of a Parquet file, with those of the ``used`` columns that it has.
 
     Raises:
@@ -219,7 +219,7 @@ def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Iter
             batches = file.iter_batches(_AT_A_TIME, columns=columns)
             rows = (cells for batch in batches for cells in batch.to_pylist())
             for number, cells in enumerate(rows):
-                yield Row(f"{path}, row {number}", cells)
+                yield ReleaseRow(f"{path}, row {number}", cells)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path}: no Parquet file: {error}") from None
 
@@ -234,7 +234,7 @@ def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) ->
 _LONGEST_REFERENCE = 64  # characters
 
 
-class Release:
+class Stage1Release:
     """The questions of stage 1, and counts; images are written to ``folder``."""
 
     def __init__(self, files: Iterable[Path], folder: Path) -> None:
@@ -296,7 +296,7 @@ class Release:
         return replace(query, images=(name,), cluster=name)
 
 
-def query_of(row: Row) -> VPQuery:
+def query_of(row: ReleaseRow) -> VPQuery:
     """Convert a row to a question without its image."""
 
     def bad(column: str, why: str) -> TableError:
@@ -339,7 +339,7 @@ _OWN_TYPES = ("image", "vp_shape", "vp_properties")
 # --- the table ------------------------------------------------------------------------------------
 
 
-def prepare(path: Path, out: Path) -> Written:
+def prepare(path: Path, out: Path) -> WrittenTable:
     """Write images, table and its ``.meta.json``, which says whether this is the authors' TSV.
 
     Raises:
@@ -347,7 +347,7 @@ def prepare(path: Path, out: Path) -> Written:
         TableError: naming file, row and column; no table is written.
     """
     files = files_of(path)
-    release = Release(files, image_folder(TABLES[STAGE_1]).path)
+    release = Stage1Release(files, image_folder(TABLES[STAGE_1]).path)
     with files[0].open("rb") as f:
         md5 = hashlib.file_digest(f, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     origin = {**sources(files), "official": len(files) == 1 and md5 == OFFICIAL_MD5}

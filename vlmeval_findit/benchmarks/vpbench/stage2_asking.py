@@ -20,9 +20,9 @@ from ...core.places import Folder, keep_below
 from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
-from .best_marks import Choice
+from .best_marks import MarkChoice
 from .stage1_release import suffix
-from .vp_query import TASKS, Marked, Role, Stage2Row, VPQuery
+from .vp_query import TASKS, MarkedRegion, RegionRole, Stage2Row, VPQuery
 
 # A mark's placeholder in a question
 SPAN = re.compile(r"<\s*colou?r\s*>\s*<\s*vp\s*>|<\s*vp\s*>|<\s*colou?r\s*>", re.IGNORECASE)
@@ -68,16 +68,16 @@ _LOOKS = {
 }
 
 _ROLES = {
-    Role.DEFAULT: "what the question is about",
-    Role.SUBJECT: "the subject of the question",
-    Role.OBJECT: "the object of the question",
+    RegionRole.DEFAULT: "what the question is about",
+    RegionRole.SUBJECT: "the subject of the question",
+    RegionRole.OBJECT: "the object of the question",
 }
 
 
-def mark_described(shape: Shape, colours: Sequence[str], roles: Sequence[Role]) -> str:
+def mark_described(shape: Shape, colours: Sequence[str], roles: Sequence[RegionRole]) -> str:
     """Describe the look of marks and what they point at, a sentence per colour.
 
-    >>> mark_described(Shape.OVAL, ["red"], [Role.DEFAULT])
+    >>> mark_described(Shape.OVAL, ["red"], [RegionRole.DEFAULT])
     'The red oval is an ellipse drawn around what the question is about.'
     """
     by_colour = dict(zip(colours, roles, strict=True))
@@ -105,10 +105,10 @@ def place_words(row: Stage2Row) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def place(mark: Marked, size: Size) -> str:
+def place(mark: MarkedRegion, size: Size) -> str:
     """Name a region by its cell in a 3 x 3 grid and by percentages of the image's sides.
 
-    >>> place(Marked(0, Role.DEFAULT, (10, 20, 30, 40)), (100, 200))
+    >>> place(MarkedRegion(0, RegionRole.DEFAULT, (10, 20, 30, 40)), (100, 200))
     'region at the upper left (from 10% to 40% of the width and from 10% to 30% of the height)'
     """
     x, y, w, h = mark.box
@@ -158,11 +158,11 @@ def keep(data: bytes, folder: Path) -> tuple[str, Size]:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedPicture:
+class MarkedImage:
     """An image with marks of one shape."""
 
     picture: str
-    marks: tuple[Marked, ...]
+    marks: tuple[MarkedRegion, ...]
     shape: Shape
     colours: tuple[str, ...]  # a name per mark
 
@@ -174,7 +174,7 @@ class MarkedPicture:
         return f"stage2/marked/{sha256_of(json.dumps(drawn).encode())[:24]}.png"
 
 
-def draw_missing(wanted: Iterable[MarkedPicture], folder: Folder) -> None:
+def draw_missing(wanted: Iterable[MarkedImage], folder: Folder) -> None:
     """Draw the images that are missing and whose sources can be read."""
     unread: list[ImageFileError] = []
     for one in wanted:
@@ -188,7 +188,7 @@ def draw_missing(wanted: Iterable[MarkedPicture], folder: Folder) -> None:
         log.warning("%d pictures cannot be marked; the first: %s", len(unread), unread[0])
 
 
-def drawn(one: MarkedPicture, folder: Path) -> bytes:
+def drawn(one: MarkedImage, folder: Path) -> bytes:
     """Draw a marked image as PNG.
 
     Raises:
@@ -203,11 +203,11 @@ def drawn(one: MarkedPicture, folder: Path) -> bytes:
     return png(draw_marks(pixels, regions, default_style(one.shape), one.colours).pixels)
 
 
-class Asked(NamedTuple):
+class MarkedQuery(NamedTuple):
     """A query and its marked images."""
 
     query: VPQuery
-    pictures: list[MarkedPicture]
+    pictures: list[MarkedImage]
 
 
 def unsaid(row: Stage2Row) -> VPQuery:
@@ -225,25 +225,25 @@ def unsaid(row: Stage2Row) -> VPQuery:
     )
 
 
-def colour_of(role: Role, chosen: str) -> str:
+def colour_of(role: RegionRole, chosen: str) -> str:
     """Choose a mark's colour; the object's differs from the subject's.
 
-    >>> colour_of(Role.SUBJECT, "blue"), colour_of(Role.OBJECT, "blue")
+    >>> colour_of(RegionRole.SUBJECT, "blue"), colour_of(RegionRole.OBJECT, "blue")
     ('blue', 'black')
     """
     colours = list(COLOURS)
     after = colours[(colours.index(chosen) + 1) % len(colours)]
-    return after if role is Role.OBJECT else chosen
+    return after if role is RegionRole.OBJECT else chosen
 
 
-def with_mark(row: Stage2Row, choice: Choice, described: bool) -> Asked:
+def with_mark(row: Stage2Row, choice: MarkChoice, described: bool) -> MarkedQuery:
     """Show a row's regions by marks of one shape."""
     coloured = [(mark, colour_of(mark.role, choice.colour)) for mark in row.marks]
     shown, pictures = list(row.images), []
     for at in sorted({mark.picture for mark in row.marks}):
         here = [(mark, colour) for mark, colour in coloured if mark.picture == at]
         marks, colours = zip(*here, strict=True)
-        made = MarkedPicture(row.images[at], marks, choice.shape, colours)
+        made = MarkedImage(row.images[at], marks, choice.shape, colours)
         pictures.append(made)
         shown[at] = made.name
     of_marks = [colour for _, colour in coloured]
@@ -259,7 +259,7 @@ def with_mark(row: Stage2Row, choice: Choice, described: bool) -> Asked:
         shapes=(choice.shape.value,),
         properties=tuple(dict.fromkeys(of_marks)),
     )
-    return Asked(query, pictures)
+    return MarkedQuery(query, pictures)
 
 
 def in_words(row: Stage2Row, described: bool) -> VPQuery:

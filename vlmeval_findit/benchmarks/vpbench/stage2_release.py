@@ -19,11 +19,11 @@ from ...core.files import file_sha256
 from ...core.image_files import Size
 from ...core.places import image_folder
 from ...core.table_files import TableError, write_table
-from .question_tables import STAGE_2, Written
+from .question_tables import STAGE_2, WrittenTable
 from .stage1_release import parquet_rows, picture, text
 from .stage2_asking import keep, uneven
 from .stage2_task import IMAGES
-from .vp_query import LETTERS, Marked, Role, Stage2Row, check_source
+from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_source
 
 PARTS = "vp_bench_stage_2_meta.part*.parquet"
 
@@ -43,7 +43,7 @@ _SLACK = 1.0  # pixels that a box may lie outside its image, because numbers are
 _LEAST = 1.0  # pixels of a box's side; smaller ones are fractions of the image
 
 
-def prepare(parts: Sequence[Path], out: Path) -> Written:
+def prepare(parts: Sequence[Path], out: Path) -> WrittenTable:
     """Write table and images of the authors' files (:func:`parts_in`).
 
     Raises:
@@ -66,7 +66,7 @@ def prepare(parts: Sequence[Path], out: Path) -> Written:
     notes = [f"boxes read as {', '.join(f'{source} {how}' for source, how in readings.items())}"]
     notes += [f"{unanswered} questions without an answer: asked, not scored"] * bool(unanswered)
     notes += [f"{len(odd)} questions do not name each colour of marks equally often"] * bool(odd)
-    return Written(path, len(rows), tuple(notes))
+    return WrittenTable(path, len(rows), tuple(notes))
 
 
 def parts_in(place: Path) -> list[Path]:
@@ -193,7 +193,7 @@ def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
     return images  # type: ignore[return-value]
 
 
-Regions = dict[tuple[int, Role], Any]
+Regions = dict[tuple[int, RegionRole], Any]
 
 
 def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
@@ -211,29 +211,31 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
     elif not isinstance(found, list) or (len(files) > 1 and len(found) != len(files)):
         raise ValueError(f"has no entry for each of {len(files)} pictures")
     elif len(files) > 1:
-        by_role = [{Role.DEFAULT: one} for one in found]
+        by_role = [{RegionRole.DEFAULT: one} for one in found]
     elif source == "SGG" and len(found) == 2:
-        by_role = [{Role.SUBJECT: found[0], Role.OBJECT: found[1]}]
+        by_role = [{RegionRole.SUBJECT: found[0], RegionRole.OBJECT: found[1]}]
     else:
-        by_role = [{Role.DEFAULT: found}]
+        by_role = [{RegionRole.DEFAULT: found}]
     return {(at, role): value for at, by in enumerate(by_role) for role, value in by.items()}
 
 
-def _roles(value: object) -> dict[Role, Any]:
-    known = {role.value: role for role in Role}
+def _roles(value: object) -> dict[RegionRole, Any]:
+    known = {role.value: role for role in RegionRole}
     if not isinstance(value, dict) or not set(value) <= set(known):
         raise ValueError(f"{_shown(value)} is no object with keys of {', '.join(known)}")
     return {role: value[name] for name, role in known.items() if name in value}
 
 
-def _marks(boxes: Mapping[tuple[int, Role], Sequence[Any]], outlines: Regions) -> Iterator[Marked]:
+def _marks(
+    boxes: Mapping[tuple[int, RegionRole], Sequence[Any]], outlines: Regions
+) -> Iterator[MarkedRegion]:
     for (at, role), found in boxes.items():
         given = outlines.pop((at, role), None)
         lines = [given] if len(found) == 1 else given or [None] * len(found)
         if len(lines) != len(found):
             raise ValueError(f"has {len(lines)} entries for {len(found)} boxes")
         for box, line in zip(found, lines, strict=True):
-            yield Marked(at, role, box, _polygons(line))
+            yield MarkedRegion(at, role, box, _polygons(line))
     for at, role in outlines:
         raise ValueError(f"has outlines of picture {at + 1}, {role.value}, which has no box")
 

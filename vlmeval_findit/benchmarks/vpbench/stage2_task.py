@@ -11,7 +11,7 @@ from ...core.places import find_table, image_folder
 from ...core.question import QuestionError, Task
 from ...core.spelling import nearest
 from . import stage2_asking as asking
-from .best_marks import BestMarkError, Choice, GoodMarks, best_of, good
+from .best_marks import BestMarkError, GoodMarks, MarkChoice, best_of, good
 from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion
 from .stage2_asking import draw_missing
 from .vp_query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
@@ -19,7 +19,7 @@ from .vp_query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
 IMAGES = "VPBench"  # key of the image folder
 
 
-class Way(Enum):
+class RegionNaming(Enum):
     """How a question names its region."""
 
     BEST_MARK = "bvp"  # the mark that the model sees best in stage 1
@@ -34,7 +34,7 @@ _DESCRIBED = "_described"  # suffix where a hint explains the mark or the words
 class Stage2Question(VPQuestion):
     """One format of stage 2."""
 
-    way: Way = Way.BEST_MARK
+    way: RegionNaming = RegionNaming.BEST_MARK
     described: bool = False
 
 
@@ -48,7 +48,7 @@ QUESTIONS = {
         way=way,
         described=described,
     )
-    for way, described in product(Way, (False, True))
+    for way, described in product(RegionNaming, (False, True))
     for name in [f"{STAGE_2}_{way.value}{_DESCRIBED * described}"]
 }
 
@@ -79,13 +79,13 @@ Stage2Task = Task[Stage2Question, VPQuery]
 # Keys of :attr:`.Task.resolved_options`
 MARK, GOOD_MARKS, SAID_BY = "mark", "good marks", "source of the marks"
 FROM_BOX = "drawn from boxes"  # how many marks had to use a box for an outline
-_KINDS: Mapping[str, type[Choice | GoodMarks]] = {MARK: Choice, GOOD_MARKS: GoodMarks}
+_KINDS: Mapping[str, type[MarkChoice | GoodMarks]] = {MARK: MarkChoice, GOOD_MARKS: GoodMarks}
 
 
 def load(name: str) -> Stage2Task:
     """Load a format of stage 2.
 
-    With ``Way.BEST_MARK`` questions still have ``<color> <vp>`` and images are unmarked.
+    With ``RegionNaming.BEST_MARK`` questions still have ``<color> <vp>`` and images are unmarked.
 
     Raises:
         QuestionError: there is no such format.
@@ -96,9 +96,9 @@ def load(name: str) -> Stage2Task:
     question = parse(name)
     table = find_table(question.table, HOW_TO_MAKE_STAGE_2)
     rows = stage2_rows(table)
-    if question.way is Way.GOOD_MARK:
+    if question.way is RegionNaming.GOOD_MARK:
         return _marked(Task(name, question, table, {}), rows, *good())
-    if question.way is Way.WORDS:
+    if question.way is RegionNaming.WORDS:
         queries = [asking.in_words(row, question.described) for row in rows]
     else:
         queries = [asking.unsaid(row) for row in rows]
@@ -112,10 +112,12 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
         BestMarkError: the model's best mark is unknown, or the run did not record its mark.
     """
     way = task.question.way
-    if way is Way.WORDS or (way is Way.GOOD_MARK and recorded in (None, task.resolved_options)):
+    if way is RegionNaming.WORDS or (
+        way is RegionNaming.GOOD_MARK and recorded in (None, task.resolved_options)
+    ):
         return task
-    key = MARK if way is Way.BEST_MARK else GOOD_MARKS
-    marks: Choice | GoodMarks
+    key = MARK if way is RegionNaming.BEST_MARK else GOOD_MARKS
+    marks: MarkChoice | GoodMarks
     if recorded is None:
         marks, who = best_of(model, task.question.name)
     elif {key, SAID_BY} <= set(recorded):
@@ -123,18 +125,18 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
     else:
         raise BestMarkError(f"the run did not record its {key}: {task.question.name}")
     found = _marked(task, stage2_rows(task.table), marks, who)
-    return replace(found, base_task=task) if way is Way.BEST_MARK else found
+    return replace(found, base_task=task) if way is RegionNaming.BEST_MARK else found
 
 
 def _marked(
-    task: Stage2Task, rows: Sequence[Stage2Row], marks: Choice | GoodMarks, who: str
+    task: Stage2Task, rows: Sequence[Stage2Row], marks: MarkChoice | GoodMarks, who: str
 ) -> Stage2Task:
     drawn = [(row, marks.drawn_for(row.index)) for row in rows]
     asked = [asking.with_mark(row, choice, task.question.described) for row, choice in drawn]
     draw_missing(
         (one for each in asked for one in each.pictures), image_folder(task.question.images)
     )
-    key = MARK if isinstance(marks, Choice) else GOOD_MARKS
+    key = MARK if isinstance(marks, MarkChoice) else GOOD_MARKS
     chosen = {key: marks.name, SAID_BY: who}
     if boxes := sum(asking.without_outline(row, choice.shape) for row, choice in drawn):
         chosen[FROM_BOX] = f"{boxes} of {sum(len(row.marks) for row in rows)}"

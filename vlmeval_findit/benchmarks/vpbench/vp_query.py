@@ -15,7 +15,7 @@ from ...core.table_files import NESTED, CellError, PlainQuery, Side, read_table
 LETTERS = "ABCD"  # of the options
 
 
-class Kind(Enum):
+class QuestionKind(Enum):
     """What a question is about."""
 
     EXISTENCE = "existence"
@@ -45,7 +45,7 @@ class VPQuery(PlainQuery):
     amount: str = ""  # number of marks
     shapes: tuple[str, ...] = ()  # by our names: box, oval, arrow, mask, contour, tag, …
     properties: tuple[str, ...] = ()  # colours
-    kind: Kind = Kind.UNKNOWN
+    kind: QuestionKind = QuestionKind.UNKNOWN
     absent: bool = False  # the mark is not there, and the right option says so
     source: str = ""  # the authors' task, or the original dataset
 
@@ -81,22 +81,22 @@ _DENIES = re.compile(
 _NO = re.compile(r"no\b(?! \w)|none\b(?: of (?:them|these|the above))?", re.IGNORECASE)
 
 
-def kind_of(question: str) -> Kind:
+def kind_of(question: str) -> QuestionKind:
     """Classify a question by its words.
 
     >>> kind_of("In which corner is the red box?"), kind_of("What is inside the red box?")
-    (<Kind.LOCALISATION: 'localisation'>, <Kind.REFERENCE: 'reference'>)
+    (<QuestionKind.LOCALISATION: 'localisation'>, <QuestionKind.REFERENCE: 'reference'>)
     """
     words = " ".join(question.split())
     for kind, pattern in (
-        (Kind.COUNTING, _COUNTS),
-        (Kind.EXISTENCE, _EXISTS),
-        (Kind.LOCALISATION, _PLACES),
-        (Kind.REFERENCE, _NAMES_MARK),
+        (QuestionKind.COUNTING, _COUNTS),
+        (QuestionKind.EXISTENCE, _EXISTS),
+        (QuestionKind.LOCALISATION, _PLACES),
+        (QuestionKind.REFERENCE, _NAMES_MARK),
     ):
         if pattern.search(words):
             return kind
-    return Kind.UNKNOWN
+    return QuestionKind.UNKNOWN
 
 
 def is_absent(question: str, right: str) -> bool:
@@ -113,7 +113,9 @@ def is_absent(question: str, right: str) -> bool:
     if _DENIES.search(said):
         return True
     asked = _ASKS_FOR_MARK.search(" ".join(question.split()))
-    which = kind_of(question) is Kind.EXISTENCE and re.search(r"\bwhich of\b", question, re.I)
+    which = kind_of(question) is QuestionKind.EXISTENCE and re.search(
+        r"\bwhich of\b", question, re.I
+    )
     return bool((asked or which) and _NO.match(said))
 
 
@@ -122,7 +124,7 @@ def is_absent(question: str, right: str) -> bool:
 HOW_TO_MAKE_STAGE_2 = "python run_findit.py data get VPBench --from DIR"
 
 
-class Role(Enum):
+class RegionRole(Enum):
     """The role of a region in a question; values are the release's keys."""
 
     DEFAULT = "default"
@@ -148,11 +150,11 @@ def check_source(said: str) -> str:
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedRegion:
     """A region that a question is about."""
 
     picture: int  # index of its image
-    role: Role
+    role: RegionRole
     box: tuple[float, float, float, float]  # x, y, w, h in pixels
     outlines: tuple[tuple[float, ...], ...] = ()  # polygons: x1, y1, x2, y2, …
     __pydantic_config__: ClassVar[Any] = NESTED
@@ -163,7 +165,7 @@ class Stage2Row(PlainQuery):
     """A question about unmarked images, with ``<color> <vp>`` in its label for each mark."""
 
     sizes: tuple[tuple[Side, Side], ...]  # (width, height) of the images
-    marks: tuple[Marked, ...]
+    marks: tuple[MarkedRegion, ...]
     options: tuple[tuple[str, str], ...]  # letter, text
     answer: str = ""  # the right letter; "": unknown
     source: Annotated[str, Checked(check_source)]

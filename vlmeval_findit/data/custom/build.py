@@ -12,9 +12,9 @@ from filecmp import cmp
 from pathlib import Path
 from typing import Any
 
-from ...benchmarks.findit.annotation_tables import Prepared, write_table
+from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ...benchmarks.findit.dataset_names import forget_names
-from ...benchmarks.findit.findit_query import Query, thinned
+from ...benchmarks.findit.findit_query import FindItQuery, thinned
 from ...core.files import atomic_write
 from ...core.lock import Lock, alone
 from ...core.places import OwnRow, lmu_data_root, own_datasets_file, own_rows
@@ -30,7 +30,7 @@ class Built:
 
     name: str
     row: OwnRow  # In the registry
-    tables: tuple[Prepared, ...]
+    tables: tuple[PreparedTable, ...]
     tags: Mapping[str, Sequence[str]]  # The values of every kind
     notes: tuple[str, ...]  # What is to be said of its images
     left_out: Counter[str]  # On purpose, by the reason
@@ -128,7 +128,7 @@ def _write(
     checked: Sequence[Sample],
     sizes: Sizes,
     origin: Mapping[str, Any],
-) -> tuple[Prepared, ...]:
+) -> tuple[PreparedTable, ...]:
     """The tables of a dataset; those that one of its name had and this has not are deleted."""
     single = [query for query in checked if isinstance(query.label, str)]
     multi = [query for query in checked if not isinstance(query.label, str)]
@@ -149,10 +149,10 @@ def _write(
     return tables
 
 
-def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> Iterator[Query]:
+def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> Iterator[FindItQuery]:
     for index, query in enumerate(samples):
         width, height = sizes[query.images[0]]
-        made = Query(
+        made = FindItQuery(
             index,
             ", ".join(query.labels),
             width,

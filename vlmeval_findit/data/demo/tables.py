@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...benchmarks.findit.annotation_tables import Prepared, read_table, write_table
+from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
 from ...benchmarks.findit.findit_datasets import BENCHMARK, Dataset
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root
@@ -22,7 +22,7 @@ def demo_tables() -> list[tuple[Dataset, bool]]:
     ]
 
 
-def prepare_demo() -> list[Prepared]:
+def prepare_demo() -> list[PreparedTable]:
     """Write the demonstration's images and tables below the LMUData root.
 
     Raises:

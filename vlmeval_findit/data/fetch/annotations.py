@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...benchmarks.findit.annotation_tables import Prepared, read_table
+from ...benchmarks.findit.annotation_tables import PreparedTable, read_table
 from ...benchmarks.findit.findit_datasets import Dataset
-from ...benchmarks.findit.findit_query import Query
+from ...benchmarks.findit.findit_query import FindItQuery
 from ...benchmarks.findit.release_subsets import prepare_subset, tables_of
 from ...benchmarks.refl4 import expression_tables as ref_l4
 from ...benchmarks.refl4.expression_tables import BEGIN as REF_L4_TABLES
 from ...benchmarks.refl4.expression_tables import IMAGES as REF_L4_IMAGES
 from ...benchmarks.refl4.expression_tables import table_name
-from ...benchmarks.refl4.refl4_annotations import RELEASE, Split, file_name, unlike_release
+from ...benchmarks.refl4.refl4_annotations import RELEASE, RefL4Split, file_name, unlike_release
 from ...core.files import file_sha256
 from ...core.image_files import Size
 from ...core.places import find_table, lmu_data_root
@@ -47,9 +47,9 @@ class FetchableTable:
     files: Sequence[AnnotationFile]
     is_genuine: Callable[[Path], bool]  # Whether a table is made of the owners' annotations
     make: Callable[
-        [Path, Path, bool], Prepared
+        [Path, Path, bool], PreparedTable
     ]  # From a folder of Parquet files, to a folder, force
-    queries: Callable[[Path], Sequence[Query]]  # Reads its rows
+    queries: Callable[[Path], Sequence[FindItQuery]]  # Reads its rows
 
     def ready(self, out: Path | None) -> Path | None:
         """Return the table, in a folder (None: where runs look), if it is there and genuine."""
@@ -107,7 +107,7 @@ def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:
     def is_genuine(path: Path) -> bool:
         return known is not None and made_of(path) == known.sha256 and bool(read_table(path))
 
-    def make(parquet: Path, out: Path, force: bool) -> Prepared:
+    def make(parquet: Path, out: Path, force: bool) -> PreparedTable:
         return prepare_subset(parquet, out, dataset, multilabel)
 
     terms = "the FindIt release, CC BY-NC-SA 4.0; each dataset's own terms hold too"
@@ -117,7 +117,7 @@ def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:
     )
 
 
-def _ref_l4_table(split: Split) -> FetchableTable:
+def _ref_l4_table(split: RefL4Split) -> FetchableTable:
     """Return the row of a table of the whole of Ref-L4."""
     name = table_name(split)
     terms = "Ref-L4 by its authors (JierunChen/Ref-L4), CC BY-NC 4.0"
@@ -125,7 +125,7 @@ def _ref_l4_table(split: Split) -> FetchableTable:
     def is_genuine(path: Path) -> bool:
         return not unlike_release([row.annotation for row in ref_l4.read_table(path)], split)
 
-    def make(parquet: Path, out: Path, force: bool) -> Prepared:
+    def make(parquet: Path, out: Path, force: bool) -> PreparedTable:
         return ref_l4.prepare(parquet, split, out, force)
 
     files = [
@@ -155,7 +155,7 @@ def _row_problem(path: Path, rows: int) -> str | None:
     return None if found == rows else f"{found} rows, the release has {rows}"
 
 
-def wanted_images(queries: Iterable[Query]) -> dict[str, Size | None]:
+def wanted_images(queries: Iterable[FindItQuery]) -> dict[str, Size | None]:
     """Return every image that queries name, with the size that annotations state.
 
     Reference images have no annotations: their size is None.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from ...benchmarks.findit.annotation_tables import Prepared, write_table
+from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ...benchmarks.findit.findit_datasets import Dataset
-from ...benchmarks.findit.findit_query import Query
+from ...benchmarks.findit.findit_query import FindItQuery
 from ...boxes.records import Truth
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root
@@ -26,7 +26,7 @@ def ensure(dataset: Dataset) -> None:
         prepare(dataset)
 
 
-def prepare(dataset: Dataset) -> Prepared:
+def prepare(dataset: Dataset) -> PreparedTable:
     """Draw the images and write the table, below the LMUData root."""
     folder = image_folder(dataset.images).path
     queries = [_query(folder, index) for index in range(COUNT)]
@@ -40,12 +40,12 @@ def recipe_sha256() -> str:
     return sha256_of(*(Path(str(source)).read_bytes() for source in sources))
 
 
-def _query(folder: Path, index: int) -> Query:
+def _query(folder: Path, index: int) -> FindItQuery:
     scene = probe_scene(index)
     width, height = scene.size
     name = f"{index:02d}-{width}x{height}.png"
     write_once(folder / name, _png(scene.pixels))
-    return Query(index, scene.label, width, height, (name,), Truth((scene.box,), (0,)))
+    return FindItQuery(index, scene.label, width, height, (name,), Truth((scene.box,), (0,)))
 
 
 def _png(pixels: Pixels) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...benchmarks.selfretrieval.image_pairs import Pair, write_table
+from ...benchmarks.selfretrieval.image_pairs import ImagePair, write_table
 from ...core.files import write_once
 from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
@@ -28,7 +28,7 @@ Placed = tuple[float, float, float, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairRow(Pair):
+class PairRow(ImagePair):
     """A pair with how it is rendered; captions say how objects look, in the same order."""
 
     first: tuple[Placed, Placed]  # the object that differs, in the left and the right image

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from ...benchmarks.findit.annotation_tables import Prepared, read_table, write_table
+from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
 from ...benchmarks.findit.findit_datasets import Dataset
-from ...benchmarks.findit.findit_query import Query
+from ...benchmarks.findit.findit_query import FindItQuery
 from ...core import stored_png
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root
@@ -40,7 +40,7 @@ def ensure(dataset: Dataset) -> None:
             prepare(dataset, table)
 
 
-def prepare(dataset: Dataset, table: str) -> Prepared:
+def prepare(dataset: Dataset, table: str) -> PreparedTable:
     """Render a table's images and write it, below the LMUData root."""
     folder = image_folder(dataset.images).path
     queries = read_table(shipped(table))
@@ -62,7 +62,7 @@ def recipe_sha256(table: str, *more: Path) -> str:
     return sha256_of(*(path.read_bytes() for path in files))
 
 
-def _shown(query: Query) -> Sequence[Scene]:
+def _shown(query: FindItQuery) -> Sequence[Scene]:
     """Render ``scenes/<seed>.png``, or the frames of ``clips/<seed>``."""
     kind, seed = Path(query.cluster).parts
     if kind == "clips":
