@@ -180,7 +180,7 @@ def test_a_file_is_refused_whole(
     ("words", "why"),
     [
         (["--remove", "platos"], "no custom model 'platos': did you mean plates?"),
-        (["--replace"], "there is no --add"),
+        (["--replace"], "--replace needs --add"),
         (["--add", "models.yaml", "--remove", "plates"], "one at a time"),
         (["--add", "nothing.yaml"], "nothing.yaml"),
         (["--add", "models.yaml"], "plates exists already; replace it with --replace"),

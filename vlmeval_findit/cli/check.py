@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from .options import PATH, Command, complete_datasets
     help="What a model is asked.",
 )
 @click.option("--from", "folder", type=PATH, metavar="DIR", help="The folder of a published set.")
-@click.option("--out", type=PATH, metavar="DIR", help="Keep predictions, scores, a report there.")
+@click.option("--out", type=PATH, metavar="DIR", help="Write predictions, scores, a report there.")
 @click.option("--encoder", metavar="NAME", help="What scores captions.")
 def command(
     name: str, data: str, folder: Path | None, out: Path | None, encoder: str | None
@@ -44,8 +43,13 @@ def command(
     NAME is a dataset, or a benchmark (its first dataset); a model, or MODEL=CHECKPOINT; a
     coordinate space; a representation; a published set. Exit status 1: something is wrong.
     """
-    with tempfile.TemporaryDirectory() as passing:
-        wrong = _print(_findings(name, data, folder, encoder, out or Path(passing)))
+    wrong = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        for finding in _findings(name, data, folder, encoder, out or Path(temporary)):
+            print(f"{'wrong' if finding.wrong else 'ok':<7}{finding.what}")
+            if finding.wrong:
+                wrong += 1
+                print(f"{'':<7}-> {finding.wrong}")
     if out is not None and out.is_dir():
         from .report import write_report
 
@@ -55,23 +59,24 @@ def command(
 
 
 def _findings(
-    asked: str, data: str, folder: Path | None, encoder: str | None, out: Path
+    target: str, data: str, folder: Path | None, encoder: str | None, out: Path
 ) -> benchmark_check.Findings:
-    """The check of what has a name.
+    """Return the check of the row that has a name.
 
     Raises:
-        ValueError: nothing has it.
+        ValueError: no table has such a row.
     """
-    name, _, checkpoint = asked.partition("=")
-    ours = {one.name: one for one in benchmarks()}
-    if begins_with_prefix(name) or name in ours:
-        question = parse(_first_here(ours[name]) if name in ours else name)
+    name, _, checkpoint = target.partition("=")
+    known = {benchmark.name: benchmark for benchmark in benchmarks()}
+    if begins_with_prefix(name) or name in known:
+        question = parse(_first_with_table(known[name]) if name in known else name)
         space = "pixels" if question.in_boxes else None
         settings = settings_from({"space": space, "encoder": encoder})
-        return benchmark_check.check_benchmark(question.name, settings, out, _drawn)
+        return benchmark_check.check_benchmark(question.name, settings, out, _draw)
     if (model := find_model(name)) is not None:
-        known = model.local.checkpoints if model.local else {}
-        return plugin_row_check.check_model(model, checkpoint or known.get(name), parse(data).name)
+        checkpoints = model.local.checkpoints if model.local else {}
+        path = checkpoint or checkpoints.get(name)
+        return plugin_row_check.check_model(model, path, parse(data).name)
     if name in KINDS:
         return plugin_row_check.check_space(KINDS[name])
     if name in REPRESENTATIONS:
@@ -79,13 +84,12 @@ def _findings(
     sets = published_sets()
     if name in sets:
         return plugin_row_check.check_importer(sets[name], folder)
-    names = [*ours, *MODELS, *KINDS, *REPRESENTATIONS, *sets]
-    near = nearest(name, names)
+    near = nearest(name, [*known, *MODELS, *KINDS, *REPRESENTATIONS, *sets])
     raise ValueError(f"no benchmark, model, space, representation or set {name!r}{near}")
 
 
-def _first_here(benchmark: Benchmark) -> str:
-    """The first of its datasets whose table is here; where none is, the first."""
+def _first_with_table(benchmark: Benchmark) -> str:
+    """Return its first dataset whose table is on disk, else its first."""
     for name in benchmark.listed():
         with suppress(FileNotFoundError):
             benchmark.load(name)
@@ -93,16 +97,5 @@ def _first_here(benchmark: Benchmark) -> str:
     return benchmark.listed()[0]
 
 
-def _drawn(drawing: Drawing, folder: Path) -> None:
-    drawn_values(drawing, folder, lambda picture: 0)
-
-
-def _print(findings: Iterable[benchmark_check.Finding]) -> int:
-    """Print findings as they come; how many of them are wrong."""
-    wrong = 0
-    for one in findings:
-        print(f"{'wrong' if one.wrong else 'ok':<7}{one.what}")
-        if one.wrong:
-            wrong += 1
-            print(f"{'':<7}-> {one.wrong}")
-    return wrong
+def _draw(drawing: Drawing, folder: Path) -> None:
+    drawn_values(drawing, folder, lambda image: 0)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 
 import click
-from click.shell_completion import CompletionItem
 
 from ..benchmarks.findit.findit_datasets import DATASETS
 from ..core.command import SOME_FAILED, as_called
@@ -17,38 +15,27 @@ from ..core.places import image_folder
 from ..data.fetch.annotations import FetchableTable, fetched_tables, wanted_images
 from ..data.fetch.store import ImageStore
 from ..data.sources import DataSource
-from .options import PATH, Command
-from .printing import console
+from .options import PATH, Command, completion
+from .printing import print_columns
 
 ANNOTATIONS = "annotations"
 
 _REASONS = 8
-"""Reasons that are listed for one line of the table."""
-
-
-def complete_data_names(
-    _: click.Context, __: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Complete the name of a dataset that can be fetched."""
-    return [CompletionItem(name) for name in DATASETS if name.startswith(incomplete)]
+"""Reasons that are listed for a line of the table."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableLine:
-    """One line of the table at the end.  ``failed`` gives the reason by what failed."""
+class FilesLine:
+    """A line of the table of files; ``failed`` gives the reason by file."""
 
     what: str
     wanted: int
-    there: int
+    present: int
     failed: Mapping[str, str]
-
-    @property
-    def fetched(self) -> int:
-        return self.wanted - self.there - len(self.failed)
 
 
 names_argument = click.argument(
-    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_data_names
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion(lambda: DATASETS)
 )
 
 
@@ -56,40 +43,36 @@ names_argument = click.argument(
 @names_argument
 @click.option("--out", type=PATH, metavar="DIR", help="Folder of the tables (LMUData).")
 def command(names: tuple[str, ...], out: Path | None) -> int:
-    """Look at the tables and images of datasets, without a network.
+    """Check the tables and images of datasets, without a network.
 
     NAME is as of data get; all: FindIt's. Exit status 1: something is missing.
     """
-    lines = _check(tables_named(names), out)
-    print_lines(lines)
-    return SOME_FAILED if any(line.failed for line in lines) else 0
+    tables = tables_named(names)
+    ready = {table: table.ready(out) for table in tables}
+    missing_tables = {
+        table.name: "no table of the release's annotations: data get makes it"
+        for table, path in ready.items()
+        if path is None
+    }
+    present = len(tables) - len(missing_tables)
+    lines = [FilesLine(ANNOTATIONS, len(tables), present, missing_tables)]
+    paths = {table: path for table, path in ready.items() if path is not None}
+    for source, group in by_source(paths).items():
+        store = store_of(group, paths)
+        missing = store.problems()
+        if missing and source.steps:
+            print(manual_steps(source, store.folder))
+        lines += [line_of(table, paths[table], missing, missing) for table in group]
+    return print_lines(lines)
 
 
 def tables_named(names: Sequence[str]) -> list[FetchableTable]:
     """Return the tables of names.
 
     Raises:
-        ValueError: one is unknown, or nothing says where its images come from.
+        ValueError: a name is unknown, or nothing says where its images come from.
     """
     return fetched_tables(None if tuple(names) == ("all",) else names)
-
-
-def _check(tables: Sequence[FetchableTable], out: Path | None) -> list[TableLine]:
-    ready = {table: table.ready(out) for table in tables}
-    lacking = {
-        table.name: "no table of the release's annotations: data get makes it"
-        for table, path in ready.items()
-        if path is None
-    }
-    lines = [TableLine(ANNOTATIONS, len(tables), len(tables) - len(lacking), lacking)]
-    paths = {table: path for table, path in ready.items() if path is not None}
-    for source, group in by_source(paths).items():
-        store = store_of(group, paths)
-        missing = store.problems()
-        if missing and source.steps:
-            print(steps(source, store.folder))
-        lines += [line_of(table, paths[table], missing, missing) for table in group]
-    return lines
 
 
 def by_source(paths: Mapping[FetchableTable, Path]) -> dict[DataSource, list[FetchableTable]]:
@@ -108,51 +91,41 @@ def store_of(tables: Sequence[FetchableTable], paths: Mapping[FetchableTable, Pa
 
 def line_of(
     table: FetchableTable, path: Path, missing: Mapping[str, str], failed: Mapping[str, str]
-) -> TableLine:
-    """Count a table's images: of all that are missing, ``failed`` did not come."""
-    names = wanted_images(table.queries(path))
-    return TableLine(
-        table.name,
-        len(names),
-        sum(name not in missing for name in names),
-        {name: why for name, why in failed.items() if name in names},
-    )
+) -> FilesLine:
+    """Count a table's images: of all that were missing, ``failed`` were not fetched."""
+    images = wanted_images(table.queries(path))
+    reasons = {name: why for name, why in failed.items() if name in images}
+    return FilesLine(table.name, len(images), sum(n not in missing for n in images), reasons)
 
 
-def steps(source: DataSource, folder: Path) -> str:
-    """Say what a person has to do where no image can be fetched."""
+def manual_steps(source: DataSource, folder: Path) -> str:
+    """Return what a person has to do where no image can be fetched."""
     text = source.steps.format(folder=folder)
     then = f"Then: python run_findit.py data check, for the datasets of {source.name}."
-    said = as_called(f"{source.name}, by hand: {text} {then}")
-    return textwrap.fill(said, 100, subsequent_indent="  ")
+    return fill(as_called(f"{source.name}, by hand: {text} {then}"), 80, subsequent_indent="  ")
 
 
-def print_lines(lines: Sequence[TableLine]) -> None:
-    """Print what is there and what is not, with the reasons."""
-    from rich.table import Table as RichTable
-
-    table = RichTable(box=None, header_style="bold", pad_edge=False)
-    table.add_column("", no_wrap=True)
-    for name in ("wanted", "there", "fetched", "failed"):
-        table.add_column(name, justify="right")
-    for line in lines:
-        counts = (line.wanted, line.there, line.fetched, len(line.failed))
-        table.add_row(line.what, *map(str, counts))
-    console().print(table)
+def print_lines(lines: Sequence[FilesLine]) -> int:
+    """Print what exists and what failed, with the reasons; returns the exit status."""
+    numbers = ("wanted", "there", "fetched", "failed")
+    counts = [
+        (x.what, x.wanted, x.present, x.wanted - x.present - len(x.failed), len(x.failed))
+        for x in lines
+    ]
+    print_columns([tuple(map(str, row)) for row in counts], "", *numbers, numbers=numbers)
     for line in lines:
         for text in _reasons(line):
             print(text)
+    return SOME_FAILED if any(line.failed for line in lines) else 0
 
 
-def _reasons(line: TableLine) -> Iterator[str]:
-    """Every reason once, with how many it holds for and the first of them."""
+def _reasons(line: FilesLine) -> Iterator[str]:
+    """Yield every reason once, with how many files it holds for and the first of them."""
     kinds: dict[str, list[str]] = {}
     for name, why in line.failed.items():
         kinds.setdefault(why.replace(Path(name).name, "…"), []).append(name)
-    counts = Counter({kind: len(names) for kind, names in kinds.items()})
-    for kind, count in counts.most_common(_REASONS):
-        first = kinds[kind][0]
-        more = f" and {count - 1} more" if count > 1 else ""
-        yield f"{line.what}: {first}{more}: {line.failed[first]}"
-    if len(counts) > _REASONS:
-        yield f"{line.what}: {len(counts) - _REASONS} more reasons"
+    for names in sorted(kinds.values(), key=len, reverse=True)[:_REASONS]:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{line.what}: {names[0]}{more}: {line.failed[names[0]]}"
+    if len(kinds) > _REASONS:
+        yield f"{line.what}: {len(kinds) - _REASONS} more reasons"

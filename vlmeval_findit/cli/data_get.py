@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from ..benchmarks.selfretrieval import image_pairs as self_retrieval
 from ..benchmarks.vpbench import stage1_release as vp_bench
 from ..benchmarks.vpbench.stage2_release import parts_in
 from ..benchmarks.vpbench.stage2_release import prepare as prepare_stage_2
-from ..core.command import INTERRUPTED, SOME_FAILED
+from ..core.command import INTERRUPTED
 from ..core.lock import Lock
 from ..core.places import lmu_data_root
 from ..core.table_files import meta_path
@@ -28,15 +27,15 @@ from ..data.fetch.annotations import (
 )
 from ..data.fetch.store import ImageStore
 from ..data.published.importing import ImportOptions
-from ..data.sources import SOURCES, DataSource, base_addresses
+from ..data.sources import SOURCES, DataSource, base_addresses, published_sets
 from .data_check import (
     ANNOTATIONS,
-    TableLine,
+    FilesLine,
     by_source,
     line_of,
+    manual_steps,
     names_argument,
     print_lines,
-    steps,
     store_of,
     tables_named,
 )
@@ -45,8 +44,8 @@ from .options import PATH, Command
 from .printing import where_tables_are
 
 
-class Made(NamedTuple):
-    """A table that was made; ``more`` is what it has beside queries, ``notes`` are printed."""
+class WrittenTable(NamedTuple):
+    """A table that was written; ``more`` is printed behind its queries, ``notes`` below."""
 
     path: Path
     queries: int
@@ -54,19 +53,9 @@ class Made(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class _Get(Command):
-    """Its help ends with the benchmarks whose files the user brings."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_epilog(ctx, formatter)
-        with formatter.section("Made of files that you have (--from PATH), without the network"):
-            formatter.write_dl([(name, SOURCES[name].holds) for name in FROM_FILES])
-            formatter.write_text("and the published sets (data import --sets)")
-
-
 @dataclass(frozen=True, slots=True)
-class _Options:
-    """What the flags say, as their help describes it."""
+class _GetOptions:
+    """The flags, as their help describes them."""
 
     folder: Path | None
     no_images: bool
@@ -76,11 +65,17 @@ class _Options:
 
 
 @click.command(
-    cls=_Get,
+    cls=Command,
     examples=[
         "python run_findit.py data get Pascal",
         "python run_findit.py data get VPBench --from DIR",
     ],
+    sections={
+        "Made of files that you have (--from PATH), without the network": lambda: [
+            *((name, SOURCES[name].holds) for name in FROM_FILES),
+            ("others", "the published sets: data import --sets"),
+        ]
+    },
 )
 @names_argument
 @click.option(
@@ -110,126 +105,115 @@ def command(names: tuple[str, ...], **flags: Any) -> int:
 
     Exit status 1: something is missing; 130: interrupted, and the same command goes on from there.
     """
-    options = _Options(**flags)
-    by_hand = [name for name in names if name in FROM_FILES or _is_set(name)]
+    options = _GetOptions(**flags)
+    sets = published_sets()
+    by_hand = [name for name in names if name in FROM_FILES or name in sets]
     if by_hand:
         name = by_hand[0]
-        _refuse_others(name, names, options)
+        if len(names) > 1:
+            raise ValueError(f"{name} is made of files of its own: ask for it alone")
+        if name != DEMO and options.folder is None:
+            at = f" ({SOURCES[name].address})" if SOURCES[name].address else ""
+            raise ValueError(
+                f"{name} is not fetched. Get {SOURCES[name].holds}{at}, then type: "
+                f"python run_findit.py data get {name} --from PATH"
+            )
         folder = options.folder or Path()
-        if _is_set(name):
+        if name in sets:
             return make_set(name, ImportOptions(folder, partial=options.force))
-        made = FROM_FILES[name](folder, options.out or lmu_data_root(), options.force)
-        _print_made(list(made))
+        _print_written(FROM_FILES[name](folder, options.out or lmu_data_root(), options.force))
         return 0
     tables = tables_named(names)
     try:
-        lines = _get(tables, options)
+        return print_lines(_get(tables, options))
     except KeyboardInterrupt:
-        print("interrupted; what has arrived is kept: the same command goes on from there")
+        print("interrupted; what has arrived is stored: the same command goes on from there")
         return INTERRUPTED
-    print_lines(lines)
-    return SOME_FAILED if any(line.failed for line in lines) else 0
-
-
-def _is_set(name: str) -> bool:
-    """Whether a name is that of a published set."""
-    row = SOURCES.get(name)
-    return row is not None and row.read is not None
-
-
-def _refuse_others(name: str, names: Sequence[str], options: _Options) -> None:
-    """Refuse to make a benchmark of files beside other datasets, or of no files."""
-    if len(names) > 1:
-        raise ValueError(f"{name} is made of files of its own: ask for it alone")
-    if name != DEMO and options.folder is None:
-        row = SOURCES[name]
-        at = f" ({row.address})" if row.address else ""
-        raise ValueError(
-            f"{name} is not fetched. Get {row.holds}{at}, then type: "
-            f"python run_findit.py data get {name} --from PATH"
-        )
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _get(tables: Sequence[FetchableTable], options: _Options) -> list[TableLine]:
+def _get(tables: Sequence[FetchableTable], options: _GetOptions) -> list[FilesLine]:
     paths, line = _annotations(tables, options)
     lines = [line]
     for source, group in by_source(paths).items() if not options.no_images else ():
         store = store_of(group, paths)
         missing = store.problems()
-        failed = _bring(source, store, missing, options.videos) if missing else {}
+        failed = _fetch_missing(source, store, missing, options.videos) if missing else {}
         lines += [line_of(table, paths[table], missing, failed) for table in group]
     return lines
 
 
 def _annotations(
-    tables: Sequence[FetchableTable], options: _Options
-) -> tuple[dict[FetchableTable, Path], TableLine]:
-    """Every table that can be had, and what became of the others."""
+    tables: Sequence[FetchableTable], options: _GetOptions
+) -> tuple[dict[FetchableTable, Path], FilesLine]:
+    """Return the path of every table that can be made, and what became of the others."""
     ready = {table: table.ready(options.out) for table in tables if options.folder is None}
-    there = {table: path for table, path in ready.items() if path is not None}
-    lacking = [table for table in tables if table not in there]
-    whys = _fetch_files(lacking) if options.folder is None else {}
+    paths = {table: path for table, path in ready.items() if path is not None}
+    present = len(paths)
+    missing = [table for table in tables if table not in paths]
+    reasons = _fetch_files(missing) if options.folder is None else {}
     failed = {
-        table.name: whys[file.name]
-        for table in lacking
+        table.name: reasons[file.name]
+        for table in missing
         for file in table.files
-        if file.name in whys
+        if file.name in reasons
     }
     folder, out = options.folder or parquet_folder(), options.out or lmu_data_root()
-    made = {
+    written = {
         table: table.make(folder, out, options.force)
-        for table in lacking
+        for table in missing
         if table.name not in failed
     }
-    if made:
-        _print_made([_with_boxes(one) for one in made.values()])
-    found = {**there, **{table: one.path for table, one in made.items()}}
-    paths = {table: found[table] for table in tables if table in found}
-    return paths, TableLine(ANNOTATIONS, len(tables), len(there), failed)
+    if written:
+        _print_written(map(_with_boxes, written.values()))
+    paths |= {table: prepared.path for table, prepared in written.items()}
+    in_order = {table: paths[table] for table in tables if table in paths}
+    return in_order, FilesLine(ANNOTATIONS, len(tables), present, failed)
 
 
-def _print_made(made: Sequence[Made]) -> None:
-    for one in made:
-        size = one.path.stat().st_size
-        print(f"{one.path.stem:<24}{one.queries:>6} queries{one.more}{size:>10} bytes")
-    for one in made:
-        for note in one.notes:
-            print(f"{one.path.stem}: {note}")
-    print(where_tables_are([one.path for one in made]))
+def _print_written(tables: Iterable[WrittenTable]) -> None:
+    tables = list(tables)
+    for table in tables:
+        size = table.path.stat().st_size
+        print(f"{table.path.stem:<24}{table.queries:>6} queries{table.more}{size:>10} bytes")
+    for table in tables:
+        for note in table.notes:
+            print(f"{table.path.stem}: {note}")
+    print(where_tables_are([table.path for table in tables]))
 
 
-def _with_boxes(one: PreparedTable) -> Made:
-    odd = Counter(oddity.what for oddity in one.odd_boxes)
+def _with_boxes(table: PreparedTable) -> WrittenTable:
+    odd = Counter(oddity.what for oddity in table.odd_boxes)
     notes = [
-        f"{count} boxes {what}, left as they are: {meta_path(one.path)}"
+        f"{count} boxes {what}, left as they are: {meta_path(table.path)}"
         for what, count in sorted(odd.items())
     ]
-    return Made(one.path, one.queries, f"{one.boxes:>8} boxes", (*one.notes, *notes))
+    boxes = f"{table.boxes:>8} boxes"
+    return WrittenTable(table.path, table.queries, boxes, (*table.notes, *notes))
 
 
 def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
-    """Bring the Parquet files of tables; returns why not, by the name of the file."""
-    wanted: dict[str, AnnotationFile] = {file.name: file for t in tables for file in t.files}
-    lacking = [file for file in wanted.values() if not is_fetched(file)]
-    if not lacking:
+    """Fetch the Parquet files of tables; returns the reason of each that failed, by its name."""
+    files: dict[str, AnnotationFile] = {file.name: file for t in tables for file in t.files}
+    missing = [file for file in files.values() if not is_fetched(file)]
+    if not missing:
         return {}
     from ..data.fetch.annotations import fetch_annotations
     from ..data.fetch.download import Client, DownloadError
     from .progress import download_progress
 
-    known = base_addresses()
-    for terms, base in dict.fromkeys((file.terms, file.base) for file in lacking):
-        print(f"Annotations: {terms}.\n  from {known[base]}")
+    addresses = base_addresses()
+    for terms, base in dict.fromkeys((file.terms, file.base) for file in missing):
+        print(f"Annotations: {terms}.\n  from {addresses[base]}")
     failed = {}
     parquet_folder().mkdir(parents=True, exist_ok=True)
-    with download_progress(ANNOTATIONS, len(lacking), _TYPICAL_SUBSET) as progress:
+    with download_progress(ANNOTATIONS, len(missing), _TYPICAL_SUBSET) as progress:
         client = Client(received=progress.got)
-        for file in lacking:
+        for file in missing:
             try:
-                fetch_annotations(client, known[file.base] or "", file)
+                fetch_annotations(client, addresses[file.base] or "", file)
             except DownloadError as error:
                 failed[file.name] = f"{error} (sources.{file.base} in configs/datasets.yaml)"
             progress.finished(file.name)
@@ -240,10 +224,10 @@ _TYPICAL_SUBSET = 60_000
 """Bytes of a Parquet file of images; those of videos have more."""
 
 
-def _bring(
+def _fetch_missing(
     source: DataSource, store: ImageStore, missing: Mapping[str, str], videos: Path | None
 ) -> dict[str, str]:
-    """Bring what is missing below one image folder; returns what failed."""
+    """Fetch the missing images of a folder; returns the reason of each that failed, by its name."""
     from ..data.fetch.download import Client
     from ..data.fetch.images import BY_HAND, FetchJob, fetch_images
     from .progress import download_progress
@@ -252,46 +236,41 @@ def _bring(
         f"{source.name}: {len(missing)} of {len(store.sizes)} images are missing in "
         f"{store.folder}\n  licence: {source.licence}\n  download: {source.download}"
     )
-    with _locked(store), download_progress(source.name, len(missing), source.typical) as progress:
+    # Two at once would write the same partial files.
+    lock = Lock(store.parts / "lock", "another fetch is at work there")
+    with lock, download_progress(source.name, len(missing), source.typical) as progress:
         job = FetchJob(Client(received=progress.got), base_addresses(), store, progress)
         failed = fetch_images(job, source, list(missing), videos)
     store.clean_up()
     if BY_HAND in failed.values() or (failed and source.steps):
-        print(steps(source, store.folder))
-    # What lies there already and is wrong is the better reason than that it is not fetched.
+        print(manual_steps(source, store.folder))
+    # That a file exists and is damaged says more than that it is not fetched.
     return {
         name: missing[name] if why == BY_HAND and missing[name] != "is missing" else why
         for name, why in failed.items()
     }
 
 
-@contextmanager
-def _locked(store: ImageStore) -> Iterator[None]:
-    """One fetch at a time in a folder: two would write the same partial files."""
-    with Lock(store.parts / "lock", "another fetch is at work there"):
-        yield
-
-
 # --- of files that the user has -------------------------------------------------------------------
 
 
-def _vp_bench(files: Path, out: Path, _force: bool) -> Iterator[Made]:
-    """Make stage 2, where a part of it is there, and stage 1, where it is, or nothing is."""
+def _vp_bench(files: Path, out: Path, _force: bool) -> Iterator[WrittenTable]:
+    """Make stage 2 of the parts that exist, and stage 1 where it exists or nothing else does."""
     parts = parts_in(files)
     if parts:
         path, queries, notes = prepare_stage_2(parts, out)
-        yield Made(path, queries, notes=notes)
+        yield WrittenTable(path, queries, notes=notes)
     if not parts or vp_bench.is_at(files):
         path, queries, notes = vp_bench.prepare(files, out)
-        yield Made(path, queries, notes=notes)
+        yield WrittenTable(path, queries, notes=notes)
 
 
-def _self_retrieval(file: Path, out: Path, force: bool) -> Iterator[Made]:
+def _self_retrieval(file: Path, out: Path, force: bool) -> Iterator[WrittenTable]:
     path, pairs, notes = self_retrieval.prepare(file, out, force)
-    yield Made(path, pairs, notes=notes)
+    yield WrittenTable(path, pairs, notes=notes)
 
 
-def _demo(_files: Path, _out: Path, _force: bool) -> Iterator[Made]:
+def _demo(_files: Path, _out: Path, _force: bool) -> Iterator[WrittenTable]:
     from ..data.demo.tables import prepare_demo
 
     return map(_with_boxes, prepare_demo())
@@ -299,9 +278,9 @@ def _demo(_files: Path, _out: Path, _force: bool) -> Iterator[Made]:
 
 DEMO = "Demo"
 
-FROM_FILES: Mapping[str, Callable[[Path, Path, bool], Iterator[Made]]] = {
+FROM_FILES: Mapping[str, Callable[[Path, Path, bool], Iterator[WrittenTable]]] = {
     "VPBench": _vp_bench,
     "SelfRetrieval": _self_retrieval,
     DEMO: _demo,
 }
-"""What makes tables of files that are not fetched: of files, the tables' folder, and force."""
+"""Make tables of files that are not fetched, from files, the tables' folder, and ``--force``."""

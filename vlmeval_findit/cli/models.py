@@ -1,8 +1,8 @@
-"""``run_findit.py models``: what is known of models, and models of one's own."""
+"""``run_findit.py models``: what is known of models, and custom models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ from ..benchmarks.findit.dataset_names import parse
 from ..core.command import as_called
 from ..core.places import custom_models_file
 from ..core.question import Question
-from ..models.model_row import ApiFacts, ModelRow
+from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, known_model
 from .options import PATH, Command, complete_models
-from .printing import console
+from .printing import print_columns
 
 _GENERAL: Question = parse("FindIt_Pascal_xyxy_json")
 _SCENES: Question = parse("FindIt_HRInsDet_easy_xyxy_json")
@@ -32,57 +32,55 @@ _VIDEO: Question = parse("FindIt_RoboTools_xyxy_json")
     "--add",
     type=PATH,
     metavar="FILE.yaml",
-    help="Keep the models of a file: what probe --save wrote, or a list of rows.",
+    help="Add the models of a file: what probe --save wrote, or a list of rows.",
 )
 @click.option("--replace", is_flag=True, help="--add replaces models of the same names.")
 @click.option("--remove", metavar="NAME", help="Delete a custom model.")
 def command(names: tuple[str, ...], add: Path | None, replace: bool, remove: str | None) -> int:
-    """List the models whose coordinate space is known, or describe some; keep or forget your own.
+    """List the models whose coordinate space is known, or describe some; add or remove your own.
 
     With NAME: checkpoints, coordinate spaces by task, and how many pixels images may have.
     """
     if sum(map(bool, (names, add, remove))) > 1:
         raise ValueError("NAME, --add and --remove: one at a time")
     if replace and add is None:
-        raise ValueError("--replace says what --add does, and there is no --add: add it")
+        raise ValueError("--replace needs --add FILE.yaml")
+    # They import a YAML writer, which a list need not wait for.
+    from ..models import custom_models
+
     if add is not None:
-        return _add(add, replace)
-    if remove is not None:
-        return _remove(remove)
-    if names:
+        for model in custom_models.add(add, replaces=replace):
+            print(f"{model.name}: known to every command from now on")
+        print(f"stored in {custom_models_file()}")
+    elif remove is not None:
+        custom_models.remove(remove)
+        print(f"{remove}: removed; its runs stay; to score them again add it, or use --force")
+    elif names:
         for name in names:
-            _describe(known_model(name, "NAME"))
+            row = known_model(name, "NAME")
+            print(_title(row))
+            for what, value in _facts(row):
+                print(f"  {what:<9}{value}")
     else:
-        _list()
+        print_columns(map(_columns, MODELS.values()), "model", "space", "runs")
+        print(as_called("\ncheckpoints, bounds, spaces by task: python run_findit.py models NAME"))
+        print("a local model from another checkpoint: --model NAME=FOLDER_OR_IDENTIFIER")
     return 0
 
 
-def _list() -> None:
-    """Print a line a model: its name, the space of most tasks, and where it runs."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("model", "space", "runs"):
-        table.add_column(column, overflow="fold")
-    for row in MODELS.values():
-        space = str(row.space(_GENERAL).as_dict()["kind"])
-        table.add_row(*map(Text, (_title(row), space, ", ".join(_places(row)))))
-    console().print(table)
-    print(as_called("\ncheckpoints, bounds, spaces by task: python run_findit.py models NAME"))
-    print("a local model from another checkpoint: --model NAME=FOLDER_OR_IDENTIFIER")
-
-
-def _places(row: ModelRow) -> Iterator[str]:
+def _columns(row: ModelRow) -> tuple[str, str, str]:
+    """Return name, space of most tasks, and where the model runs."""
+    places = []
     if row.local is not None:
         first, *others = row.local.checkpoints
-        yield f"here: {first}{f' and {len(others)} more' if others else ''}"
+        places.append(f"here: {first}{f' and {len(others)} more' if others else ''}")
     if row.api is not None:
-        yield "OpenRouter"
+        places.append("OpenRouter")
     if row.name in baselines():
-        yield "here, without a checkpoint"
+        places.append("here, without a checkpoint")
     if row.served is not None:
-        yield f"served as {row.served}"
+        places.append(f"served as {row.served}")
+    return _title(row), str(row.space(_GENERAL).as_dict()["kind"]), ", ".join(places)
 
 
 def _title(row: ModelRow) -> str:
@@ -90,34 +88,15 @@ def _title(row: ModelRow) -> str:
     return row.name if plugin is None else f"{row.name} [{plugin.name} {plugin.version}]"
 
 
-def _describe(row: ModelRow) -> None:
-    print(_title(row))
-    for what, value in _facts(row):
-        print(f"  {what:<9}{value}")
-
-
-def _add(path: Path, replaces: bool) -> int:
-    from ..models.custom_models import add
-
-    for row in add(path, replaces=replaces):
-        print(f"{row.name}: known to every command from now on")
-    print(f"kept in {custom_models_file()}")
-    return 0
-
-
-def _remove(name: str) -> int:
-    from ..models.custom_models import remove
-
-    remove(name)
-    print(f"{name}: forgotten; its runs stay; to score them again it must be back, or --force")
-    return 0
-
-
 def _facts(row: ModelRow) -> list[tuple[str, str]]:
-    """Lines of one row: what they are about, and what they say."""
+    """Return what is known of a model: subjects and facts, a line each."""
     facts = _by_task("space", lambda question: row.space(question).as_dict())
     if row.api is not None:
-        facts.append(("runs", f"--model {row.entry}: {_api_text(row.api)}"))
+        api = row.api
+        reasoning = "the provider's default reasoning" if api.reasoning is None else "reasoning off"
+        limit = f", {api.max_tokens:,} output tokens" if api.max_tokens else ""
+        through = f"{api.identifier} through OpenRouter, {reasoning}{limit}"
+        facts.append(("runs", f"--model {row.entry}: {through}"))
     if row.served is not None:
         facts.append(("served", row.served))
     if row.local is None:
@@ -133,18 +112,12 @@ def _facts(row: ModelRow) -> list[tuple[str, str]]:
 
 
 def _by_task(what: str, rule: Callable[[Question], Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """One line, or two where instance detection (or only its 8192x6144 scenes) differs."""
+    """Return a line, or two where instance detection (or only its 8192x6144 scenes) differs."""
     lines = [(what, _settings_text(rule(_GENERAL)) or "the processor's own")]
     if rule(_SCENES) != rule(_GENERAL):
         where = "instance detection" if rule(_VIDEO) == rule(_SCENES) else "HRInsDet"
         lines.append(("", f"{_settings_text(rule(_SCENES))} ({where})"))
     return lines
-
-
-def _api_text(facts: ApiFacts) -> str:
-    reasoning = "the provider's default reasoning" if facts.reasoning is None else "reasoning off"
-    limit = f", {facts.max_tokens:,} output tokens" if facts.max_tokens else ""
-    return f"{facts.identifier} through OpenRouter, {reasoning}{limit}"
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:

@@ -6,13 +6,11 @@ from textwrap import wrap
 
 import click
 
-from ..core.plugins import Broken, Plugin, reported, unreported
+from ..core.command import SOME_FAILED
+from ..core.plugins import Broken, reported, unreported
 from ..core.redaction import scrub
 from ..runs.run_identity import plugin_tables
 from .options import Command
-
-BROKEN = 1
-"""The exit status where something cannot be used."""
 
 _WIDTH = 80
 _GROUP, _ROW = 16, 24
@@ -25,37 +23,31 @@ def command() -> int:
     docs/plugins.md says how to write a plug-in. Exit status 1: something is broken.
     """
     with unreported():
-        found = [
+        rows = [
             (group.value, name, added.plugin)
             for group, table in plugin_tables().items()
             for name, added in table.added().items()
         ]
-    for group, name, plugin in found:
-        print("\n".join(_lines(group, name, plugin)))
+    for group, name, plugin in rows:
+        row, version = f"{group:<{_GROUP}}{name:<{_ROW}}", f"{plugin.name} {plugin.version}"
+        fits = len(name) < _ROW and len(row) + len(version) <= _WIDTH
+        _print_indented(*([row + version] if fits else [row.rstrip(), version]), plugin.origin)
     broken = reported()
-    if not found and not broken:
-        print("No plug-in adds a row: docs/plugins.md says how one does.")
-    for one in broken:
-        print("\n".join(_broken_lines(one)))
-    return BROKEN if broken else 0
+    if not rows and not broken:
+        print("No plug-in adds a row: docs/plugins.md says how to write one.")
+    for each in broken:
+        _print_broken(each)
+    return SOME_FAILED if broken else 0
 
 
-def _lines(group: str, name: str, plugin: Plugin) -> list[str]:
-    """A row: group, name, and what it is of; a path is not broken."""
-    first = f"{group:<{_GROUP}}{name:<{_ROW}}"
-    said = f"{plugin.name} {plugin.version}"
-    if len(name) < _ROW and len(first) + len(said) <= _WIDTH:
-        return [first + said, f"{'':<{_GROUP}}{plugin.origin}"]
-    return [first.rstrip(), f"{'':<{_GROUP}}{said}", f"{'':<{_GROUP}}{plugin.origin}"]
+def _print_broken(broken: Broken) -> None:
+    plugin, group = broken.plugin, broken.group.value if broken.group else "file"
+    why = wrap(scrub(broken.why), _WIDTH - _GROUP, break_long_words=False, break_on_hyphens=False)
+    first = f"{group:<{_GROUP}}{f'broken: {broken.what}'.rstrip()}"
+    _print_indented(first, f"{plugin.name} {plugin.version}".rstrip(), plugin.origin, *why)
 
 
-def _broken_lines(one: Broken) -> list[str]:
-    plugin = one.plugin
-    group = one.group.value if one.group else "file"
-    what = " ".join(filter(None, ("broken:", one.what)))
-    said = " ".join(filter(None, (plugin.name, plugin.version)))
-    indent = " " * _GROUP
-    why = wrap(scrub(one.why), _WIDTH - _GROUP, break_long_words=False, break_on_hyphens=False)
-    return [f"{group:<{_GROUP}}{what}", f"{indent}{said}", f"{indent}{plugin.origin}"] + [
-        f"{indent}{line}" for line in why
-    ]
+def _print_indented(first: str, *rest: str) -> None:
+    print(first)
+    for line in rest:
+        print(f"{'':<{_GROUP}}{line}")

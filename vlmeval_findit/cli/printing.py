@@ -1,4 +1,4 @@
-"""What commands print: tables of scores, and where tables of annotations lie."""
+"""What commands print: tables of scores, lines, JSON, and where tables of annotations lie."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
+from ..core.command import NO_MORE
 from ..core.files import atomic_write
 from ..core.places import find_table, is_looked_in
 from ..core.spelling import visible
@@ -19,37 +20,19 @@ from ..models.http.spending import Budget
 if TYPE_CHECKING:
     from rich.console import Console
 
-SPENT = 3
-"""The exit status of a run that a spending limit stopped."""
-
-
-def where_tables_are(tables: Sequence[Path]) -> str:
-    """One line: the folder that tables were written to, and whether runs find them there."""
-    folder = tables[0].parent
-    if not is_looked_in(folder):
-        return (
-            f"{len(tables)} tables in {folder}, where no run looks: "
-            f"set FINDIT_TABLES={folder.resolve()}"
-        )
-    for table in tables:
-        find_table(table.stem, "")  # warns where another table of this name goes before it
-    return f"{len(tables)} tables in {folder}, where every run finds them"
-
-
-_ENDLESS = 100_000
-"""A pipe has no width: nothing is ever folded or cut there."""
-
-
-def console() -> Console:
-    """Where tables go."""
-    from rich.console import Console
-
-    return Console() if sys.stdout.isatty() else Console(width=_ENDLESS)
-
+_PIPE_WIDTH = 100_000
+"""A pipe has no width: nothing is folded or cut there."""
 
 _MOST_ROWS = 20
 _MOST_LINES = 12
-"""Of a table, and of lines of one kind, on a terminal; into a pipe all are written."""
+"""Of a table, and of lines of one kind, on a terminal; a pipe gets all."""
+
+
+def console() -> Console:
+    """Return the console that tables go to."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
 
 
 def print_table(table: Table, rest: str) -> None:
@@ -60,6 +43,36 @@ def print_table(table: Table, rest: str) -> None:
         out.print(part)
     if more := len(table.rows) - len(shown.rows):
         print(f"{more:,} more in {rest}")
+
+
+def print_columns(
+    rows: Iterable[Sequence[str]],
+    *columns: str,
+    numbers: Sequence[str] = (),
+    whole: Sequence[str] = (),
+) -> None:
+    """Print texts in columns, folded on a terminal.
+
+    Args:
+        rows: a text a column each.
+        columns: their headings.
+        numbers: columns that are aligned right.
+        whole: columns that are never folded.
+    """
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(
+            column,
+            justify="right" if column in numbers else "left",
+            overflow="fold",
+            no_wrap=column in whole,
+        )
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console().print(table)
 
 
 def print_lines(lines: Sequence[str], rest: str) -> None:
@@ -76,7 +89,7 @@ def print_folded(line: str) -> None:
 
 
 def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
-    """Return the lines that fit on a terminal, and a last one that names where the others are."""
+    """Return the lines that fit on a terminal, and a last line that names where the others are."""
     if len(lines) <= _MOST_LINES or not console().is_terminal:
         return lines
     shown = lines[: _MOST_LINES - 1]
@@ -84,12 +97,12 @@ def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
 
 
 def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print the scores of prediction files, a table a benchmark: what a reader looks at first."""
+    """Print the scores of prediction files, a table a benchmark."""
     by_benchmark: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_benchmark.setdefault(benchmark_of(row["dataset"]).name, []).append(row)
-    for mine in by_benchmark.values():
-        metrics = benchmark_of(mine[0]["dataset"]).metrics
+    for rows_of_benchmark in by_benchmark.values():
+        metrics = benchmark_of(rows_of_benchmark[0]["dataset"]).metrics
         names = [metric.name for metric in metrics if metric.in_short_tables]
         fields = [*map(Field, ("dataset", "model")), *(Field(n, FieldType.VALUE) for n in names)]
         fields += [Field("scored", FieldType.COUNT), Field("failed", FieldType.COUNT)]
@@ -97,36 +110,44 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
             [
                 row["dataset"],
                 row["model"],
-                *(_number(row[name]) for name in names),
+                *(None if row[name] in (None, "") else float(row[name]) for name in names),
                 f"{row['scored']}/{row['rows']}",
                 str(row["failed calls"]),
             ]
-            for row in mine
+            for row in rows_of_benchmark
         ]
         print_table(Table("Scores", fields, cells), "the …_score.csv of every run")
 
 
-def _number(value: object) -> float | None:
-    """Return a value of a score or of its file; None where there is none."""
-    return None if value in (None, "") else float(str(value))
-
-
 def write_json(path: Path, value: object) -> None:
-    """Write what a command found, for ``--json FILE``."""
+    """Write the results of a command, for ``--json FILE``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         f.write(json.dumps(value, indent=1) + "\n")
 
 
 def report_spending(budget: Budget) -> int:
-    """Say what was spent; status 3 where the limit stopped the run, else 0."""
+    """Print what was spent; returns 3 where the limit stopped the run, else 0."""
     if budget.spent:
         print(f"spent: ${budget.spent:.4f}", file=sys.stderr)
     if not budget.exhausted:
         return 0
     print(
-        f"stopped at --max-usd {budget.limit:g}. What was paid for is kept: run the same command "
-        "again to go on; --max-usd counts afresh.",
+        f"stopped at --max-usd {budget.limit:g}. Nothing that was paid for is lost: run the same "
+        "command again to go on; --max-usd counts afresh.",
         file=sys.stderr,
     )
-    return SPENT
+    return NO_MORE
+
+
+def where_tables_are(tables: Sequence[Path]) -> str:
+    """Return a line with the folder of written tables, and whether runs find them there."""
+    folder = tables[0].parent
+    if not is_looked_in(folder):
+        return (
+            f"{len(tables)} tables in {folder}, where no run looks: "
+            f"set FINDIT_TABLES={folder.resolve()}"
+        )
+    for table in tables:
+        find_table(table.stem, "")  # Warns where another table of this name goes before it
+    return f"{len(tables)} tables in {folder}, where every run finds them"
