@@ -1,4 +1,4 @@
-"""``python -m tests.conformance --protocol NAME --cases FILE``: compare with the references.
+"""``python -m tests.support.conformance --protocol NAME --cases FILE``: compare with the references.
 
 Scores the cases of a file and compares with what the reference of the protocol gives each.  Exits
 with 1 unless all agree (of the coordinate check, nearly all).
@@ -30,7 +30,7 @@ PROTOCOLS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Print how many cases agree and the first that do not."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.conformance", description=(__doc__ or "").partition("\n\n")[2]
+        prog="python -m tests.support.conformance", description=(__doc__ or "").partition("\n\n")[2]
     )
     parser.add_argument(
         "--protocol", default="findit", help=f"{', '.join(PROTOCOLS)} (default: findit)"
