@@ -57,7 +57,7 @@ def nothing(how: ReplyFormat) -> str:
     """The reply that adheres and says as plainly as its format can that nothing is there.
 
     For one picture that is the empty list.  Over frames the protocol takes an empty list for no
-    answer in the format (docs/protocol.md): a nested reply can say a frame with no boxes, every
+    answer in the format (protocol section 3): a nested reply can say a frame with no boxes, every
     other has to say a box, and says one without extent.
     """
     if how.frames == 1:

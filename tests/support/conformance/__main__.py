@@ -1,4 +1,4 @@
-"""``python -m tests.support.conformance --protocol NAME --cases FILE``: compare with the references.
+"""Compare with the references: ``python -m tests.support.conformance --protocol P --cases FILE``.
 
 Scores the cases of a file and compares with what the reference of the protocol gives each.  Exits
 with 1 unless all agree (of the coordinate check, nearly all).

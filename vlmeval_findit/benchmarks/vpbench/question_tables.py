@@ -40,7 +40,7 @@ def how_to_make(table: str) -> str:
         return "python run_findit.py data get VPBench --from FILE"
     if table in TABLES:
         return f"deleting {table}.tsv (it is made when it is asked for)"
-    return "writing it again (columns: docs/vp-bench.md)"
+    return "writing it again (columns: docs/reference/vp-bench.md)"
 
 
 def ensure(table: str) -> None:
