@@ -509,7 +509,7 @@ def test_the_release_has_no_words_for_points(tmp_path: Path, monkeypatch: Any) -
     monkeypatch.setenv("FINDIT_PROMPTS", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
     message = prompt_set()[1]
-    with pytest.raises(PromptError, match="do not ask for point"):
+    with pytest.raises(PromptError, match=r"no prompt for .point"):
         message(query(0), names.parse(POINT))
     # Not by monkeypatch, which would bring them back.
     for name in ("findit", "findit.doc_utils"):

@@ -260,7 +260,7 @@ def _vp_bench(files: Path, out: Path, _force: bool) -> Iterator[WrittenTable]:
     if parts:
         path, queries, notes = prepare_stage_2(parts, out)
         yield WrittenTable(path, queries, notes=notes)
-    if not parts or vp_bench.is_at(files):
+    if not parts or vp_bench.files_of(files):
         path, queries, notes = vp_bench.prepare(files, out)
         yield WrittenTable(path, queries, notes=notes)
 

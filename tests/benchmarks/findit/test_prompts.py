@@ -299,7 +299,7 @@ def test_arguments_of_the_release(name: str, expected: dict[str, Any]) -> None:
 
 def test_the_release_does_not_speak_of_marks(clone) -> None:
     clone("Find it.")
-    with pytest.raises(PromptError, match=r"vp-box: .* do not speak of marked .* without FINDIT_P"):
+    with pytest.raises(PromptError, match=r"vp-box: the release has no prompt for .box"):
         of_release("FindIt_HRInsDet_easy_xyxy_text_vp-box")
 
 

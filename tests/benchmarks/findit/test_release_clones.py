@@ -14,7 +14,6 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.vlmevalkit import git_revision
 
 QUERY = FindItQuery(0, "dog", 640, 480, ("1.jpg",), Truth((), ()))
@@ -36,17 +35,18 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Iterator[Use]:
         name, make = prompt_set()
         return name, make(QUERY, variant)[-1].value
 
+    for name in [name for name in sys.modules if name.split(".")[0] == "findit"]:
+        monkeypatch.delitem(sys.modules, name)
     yield of
     for name in [name for name in sys.modules if name.split(".")[0] == "findit"]:
         del sys.modules[name]
 
 
-def clone(top: Path, source: str, says: str = "Find it.", package: bool = True) -> Path:
+def clone(top: Path, source: str, says: str = "Find it.") -> Path:
     """A stand-in: the package below ``source``, at a commit."""
     folder = top / source / "findit"
     folder.mkdir(parents=True)
-    if package:
-        (folder / "__init__.py").touch()
+    (folder / "__init__.py").touch()
     (folder / "doc_utils.py").write_text(f"def doc_to_text(doc, kwargs):\n    return {says!r}\n")
     git("init", "-q", at=top)
     git("commit", "-q", "--allow-empty", "-m", "one", at=top)
@@ -85,29 +85,16 @@ def test_a_folder_above_that_is_another_repository_is_not_the_clone(
     assert use(top)[0] == "findit-release-unknown"
 
 
-def test_a_path_through_a_link_or_relative(
-    tmp_path: Path, use: Use, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    top = clone(tmp_path / "release", "src")
-    (tmp_path / "link").symlink_to(tmp_path / "release" / "src")
-    monkeypatch.chdir(tmp_path)
-    assert use(Path("link"))[0] == f"findit-release-{git_revision(top)}"
-
-
-@pytest.mark.parametrize("package", [True, False], ids=["a package", "a namespace"])
 @pytest.mark.parametrize("given", ["", "src"])
-def test_another_clone_in_the_same_process_is_refused(
-    tmp_path: Path, use: Use, given: str, package: bool
-) -> None:
-    first = clone(tmp_path / "first", "src", "First.", package)
-    second = clone(tmp_path / "second", given, "Second.", package)
+def test_another_clone_in_the_same_process_is_refused(tmp_path: Path, use: Use, given: str) -> None:
+    first = clone(tmp_path / "first", "src", "First.")
+    second = clone(tmp_path / "second", given, "Second.")
     assert use(first)[1] == "First."
     assert use(first / "src")[1] == "First."
     with pytest.raises(PromptError) as error:
         use(second)
     place = first / "src" / "findit"
-    assert f"this process has imported findit from {place}" in str(error.value)
-    assert "start another" in str(error.value)
+    assert f"this process has imported {place}" in str(error.value)
     assert use(first)[1] == "First."
 
 
@@ -119,18 +106,8 @@ def test_a_clone_that_could_not_be_imported_does_not_answer_for_the_next(
     (broken / "findit" / "doc_utils.py").write_text("import torch_that_is_not_installed\n")
     with pytest.raises(PromptError, match="need torch and torchvision"):
         use(broken)
-    with pytest.raises(PromptError, match="has imported findit from"):
+    with pytest.raises(PromptError):
         use(clone(tmp_path / "whole", ""))
-
-
-def test_a_package_of_that_name_that_is_no_clone_is_refused(tmp_path: Path, use: Use) -> None:
-    other = tmp_path / "site" / "findit"
-    other.mkdir(parents=True)
-    (other / "__init__.py").touch()
-    sys.path.insert(0, str(other.parent))
-    __import__("findit")
-    with pytest.raises(PromptError, match="has imported findit from"):
-        use(clone(tmp_path / "release", ""))
 
 
 def test_the_clone_goes_before_what_is_on_the_path(tmp_path: Path, use: Use) -> None:
@@ -138,12 +115,6 @@ def test_the_clone_goes_before_what_is_on_the_path(tmp_path: Path, use: Use) -> 
     other = clone(tmp_path / "other", "", "Another.")
     sys.path[:0] = [str(other), str(top)]
     assert use(top)[1] == "The clone."
-
-
-def test_the_name_is_of_what_is_sent(tmp_path: Path, use: Use) -> None:
-    top = clone(tmp_path / "release", "src", "Find <image 1> it.")
-    name, said = use(top)
-    assert (name, text(said).value) == (f"findit-release-{git_revision(top)}", " it.")
 
 
 def test_a_folder_without_commits_and_a_worktree(tmp_path: Path) -> None:

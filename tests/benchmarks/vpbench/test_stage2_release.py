@@ -109,7 +109,7 @@ def test_polygons_are_flattened_from_whatever_depth(polygons: Any, tmp_path: Pat
         ("MIA", {"image": None}, "column image: holds no picture"),
         ("MIA", {"image": "no picture!"}, "column image: holds no picture: neither a list"),
         ("MIA", {"image": '["no picture!"]'}, "column image: no base64"),
-        ("MIA", {"image": '["aGVsbG8="]'}, "column image: no picture (begins"),
+        ("MIA", {"image": '["aGVsbG8="]'}, "column image: no image (begins"),
         ("MIA", {"image": json.dumps([picture(1)[:200]])}, "column image: the picture "),
         ("MIA", {"meta_bbox": None}, "column meta_bbox: holds no box"),
         ("MIA", {"meta_bbox": "[[1, 2, 3]]"}, "column meta_bbox: [1, 2, 3] is no box of four"),

@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from ...boxes.representation import GRID
@@ -39,15 +38,11 @@ def prompt_set() -> tuple[str, MessageMaker]:
     doc_to_text = _from(source)
 
     def message(query: FindItQuery, variant: Variant) -> Message:
-        if variant.mark is not None:
+        asked = variant.mark or variant.representation
+        if variant.mark is not None or variant.representation not in GRID:
             raise PromptError(
-                f"{variant.name}: the release's prompts do not speak of marked reference pictures; "
-                "ask without FINDIT_PROMPTS (--prompts)"
-            )
-        if variant.representation not in GRID:
-            raise PromptError(
-                f"{variant.name}: the release's prompts do not ask for {variant.representation}; "
-                "ask without FINDIT_PROMPTS (--prompts)"
+                f"{variant.name}: the release has no prompt for {asked!r}; "
+                "run without FINDIT_PROMPTS (--prompts)"
             )
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)
 
@@ -73,36 +68,20 @@ def _repository(source: Path) -> Path:
 
 
 def _from(source: Path) -> Callable[[dict[str, Any], dict[str, Any]], str]:
-    _check_origin(source)
     if sys.path[:1] != [str(source)]:
         sys.path.insert(0, str(source))
     try:
-        function = importlib.import_module("findit.doc_utils").doc_to_text
+        module = importlib.import_module("findit.doc_utils")
     except ImportError as error:
         raise PromptError(
             f"FINDIT_PROMPTS={source}: {error}; the release's prompts need torch and torchvision"
         ) from error
-    _check_origin(source)
-    return function  # type: ignore[no-any-return]
-
-
-def _check_origin(source: Path) -> None:
-    """Refuse a ``findit`` imported from elsewhere: Python would not import it again."""
-    package = (source / "findit").resolve()
-    for name in ("findit", "findit.doc_utils"):
-        module = sys.modules.get(name)
-        for place in _places(module) if module is not None else ():
-            if not place.is_relative_to(package):
-                raise PromptError(
-                    f"FINDIT_PROMPTS={source}: this process has imported {name} from {place} "
-                    "before; start another one for these prompts"
-                )
-
-
-def _places(module: ModuleType) -> list[Path]:
-    file = getattr(module, "__file__", None)
-    found = [file] if file else list(getattr(module, "__path__", ()))
-    return [Path(place).resolve() for place in found]
+    place = Path(module.__file__ or "").resolve()
+    if not place.is_relative_to(source):  # Python would not import it again
+        raise PromptError(
+            f"FINDIT_PROMPTS={source}: this process has imported {place}; start another one"
+        )
+    return module.doc_to_text  # type: ignore[no-any-return]
 
 
 def kwargs_of(v: Variant) -> dict[str, Any]:

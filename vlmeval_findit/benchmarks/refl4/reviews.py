@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,50 +26,50 @@ class ExpressionKey(NamedTuple):
     expression: str  # lower case, single blanks
 
 
-class Review(NamedTuple):
-    """The authors' review of one expression."""
-
-    key: ExpressionKey
-    is_error: bool
-
-
-class ExpressionResult(NamedTuple):
-    """A program's result on one expression."""
-
-    key: ExpressionKey
-    is_hit: bool
-
-
 class CleanedAccuracy(NamedTuple):
-    """Hits with and without wrong expressions, and what found no partner."""
+    """Hits of all expressions and of those without an error; keys without a partner."""
 
-    hits: tuple[bool, ...]  # of all results
-    joined: tuple[bool, ...]  # of those with a review
-    kept: tuple[bool, ...]  # of those whose review is no error
+    hits: tuple[bool, ...]
+    kept: tuple[bool, ...]  # of expressions whose review is no error
     without_review: tuple[ExpressionKey, ...]
     without_result: tuple[ExpressionKey, ...]
 
     def lines(self, most: int = 5) -> list[str]:
-        """List both accuracies, then what found no partner, at most ``most`` of each kind."""
-        said = [
+        """List both accuracies, then at most ``most`` keys of each kind without a partner."""
+        lines = [
             f"original {_percent(self.hits)} % of {len(self.hits)} expressions, "
             f"kept {_percent(self.kept)} % of {len(self.kept)}"
         ]
-        if self.without_review:
-            said.append(
-                f"{len(self.without_review)} expressions without a review (original without "
-                f"them: {_percent(self.joined)} % of {len(self.joined)})"
-            )
-            said += _examples(self.without_review, most)
-        if self.without_result:
-            said.append(f"{len(self.without_result)} reviews without an expression")
-            said += _examples(self.without_result, most)
-        return said
+        for what, keys in (
+            ("expressions without a review", self.without_review),
+            ("reviews without an expression", self.without_result),
+        ):
+            if keys:
+                lines.append(f"{len(keys)} {what}")
+                lines += [f"  {key.annotation_id}: {key.expression}" for key in keys[:most]]
+                lines += [f"  and {len(keys) - most} more"] * (len(keys) > most)
+        return lines
 
 
 def compare(results: Path, reviews: Iterable[Path]) -> CleanedAccuracy:
-    """Join a file of results with files of reviews, or raise RefusedError with row and key."""
-    return clean(read_results(results), chain.from_iterable(map(read_reviews, reviews)))
+    """Join a file of results with files of reviews, or raise RefusedError with row and key.
+
+    Repeated expressions are paired in order.
+    """
+    errors: dict[ExpressionKey, deque[bool]] = defaultdict(deque)
+    for path in reviews:
+        for key, is_error in read_reviews(path):
+            errors[key].append(is_error)
+    joined = [
+        (key, hit, errors[key].popleft() if errors.get(key) else None)
+        for key, hit in read_results(results)
+    ]
+    return CleanedAccuracy(
+        hits=tuple(hit for _, hit, _ in joined),
+        kept=tuple(hit for _, hit, is_error in joined if is_error is False),
+        without_review=tuple(key for key, _, is_error in joined if is_error is None),
+        without_result=tuple(key for key, left in errors.items() for _ in left),
+    )
 
 
 def plain_id(value: object) -> str | None:
@@ -85,29 +84,29 @@ def plain_id(value: object) -> str | None:
     return str(int(value)) if whole else None
 
 
-def read_results(path: Path) -> list[ExpressionResult]:
-    """Read a JSON list of {id, expression, ``hit`` or ``iou``}, by their usual keys."""
+def read_results(path: Path) -> list[tuple[ExpressionKey, bool]]:
+    """Read hits from a JSON list of {id, expression, ``hit`` or ``iou``}, by their usual keys."""
     entries = read_json(path)
     if not isinstance(entries, list):
         raise RefusedError(RefusalCode.UNREADABLE, path.name, "is no list of results")
     return [_result(entry, f"{path.name}, row {i}") for i, entry in enumerate(entries)]
 
 
-def _result(entry: Any, where: str) -> ExpressionResult:
+def _result(entry: Any, where: str) -> tuple[ExpressionKey, bool]:
     key = _key_of(entry, where)
     hit, iou = entry.get("hit"), entry.get("iou")
     if isinstance(hit, bool):
-        return ExpressionResult(key, hit)
+        return key, hit
     if hit is not None:
         why = f"{hit!r} is neither true nor false"
         raise RefusedError(RefusalCode.BAD_ANNOTATION, f"{where}, hit", why)
     if not is_number(iou):
         raise RefusedError(RefusalCode.BAD_ANNOTATION, f"{where}, iou", f"{iou!r} is no number")
-    return ExpressionResult(key, is_hit=bool(iou > THRESHOLDS[0]))
+    return key, bool(iou > THRESHOLDS[0])
 
 
-def read_reviews(path: Path) -> list[Review]:
-    """Read the ``annotation`` of a ``…_reviewed.json``; ``caption_quality`` 0 is an error."""
+def read_reviews(path: Path) -> list[tuple[ExpressionKey, bool]]:
+    """Read errors (``caption_quality`` 0) from the ``annotation`` of a ``…_reviewed.json``."""
     content = read_json(path)
     entries = content.get("annotation") if isinstance(content, dict) else None
     if not isinstance(entries, list):
@@ -115,15 +114,8 @@ def read_reviews(path: Path) -> list[Review]:
     # Without this, a file that was never reviewed would silently keep everything.
     if entries and not any(isinstance(e, dict) and "caption_quality" in e for e in entries):
         raise RefusedError(RefusalCode.UNREADABLE, path.name, "no entry has a caption_quality")
-    return [_review(entry, f"{path.name}, entry {i}") for i, entry in enumerate(entries)]
-
-
-def _review(entry: Any, where: str) -> Review:
-    key = _key_of(entry, where)
-    quality = entry.get("caption_quality")
-    if quality is not None and not is_number(quality):
-        raise RefusedError(RefusalCode.BAD_ANNOTATION, f"{where}, caption_quality", f"{quality!r}")
-    return Review(key, is_error=quality == 0)
+    keys = [_key_of(entry, f"{path.name}, entry {i}") for i, entry in enumerate(entries)]
+    return [(key, e.get("caption_quality") == 0) for key, e in zip(keys, entries, strict=True)]
 
 
 def _key_of(entry: Any, where: str) -> ExpressionKey:
@@ -142,25 +134,5 @@ def _key_of(entry: Any, where: str) -> ExpressionKey:
     return ExpressionKey(known, " ".join(text.casefold().split()))
 
 
-def clean(results: Iterable[ExpressionResult], reviews: Iterable[Review]) -> CleanedAccuracy:
-    """Join results with reviews; repeated expressions are paired in order."""
-    waiting: dict[ExpressionKey, deque[Review]] = defaultdict(deque)
-    for review in reviews:
-        waiting[review.key].append(review)
-    both = [(one, waiting[one.key].popleft() if waiting.get(one.key) else None) for one in results]
-    return CleanedAccuracy(
-        hits=tuple(one.is_hit for one, _ in both),
-        joined=tuple(one.is_hit for one, review in both if review),
-        kept=tuple(one.is_hit for one, review in both if review and not review.is_error),
-        without_review=tuple(one.key for one, review in both if review is None),
-        without_result=tuple(review.key for left in waiting.values() for review in left),
-    )
-
-
 def _percent(hits: Sequence[bool]) -> str:
     return f"{sum(hits) / len(hits) * 100:.2f}" if hits else "–"
-
-
-def _examples(keys: Sequence[ExpressionKey], most: int) -> list[str]:
-    said = [f"  {key.annotation_id}: {key.expression}" for key in keys[:most]]
-    return said + ([f"  and {len(keys) - most} more"] if len(keys) > most else [])

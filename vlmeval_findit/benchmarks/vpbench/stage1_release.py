@@ -10,12 +10,13 @@ import base64
 import binascii
 import csv
 import hashlib
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder
@@ -40,15 +41,6 @@ _OUR_SHAPES = {  # the release's masks are our contours
     "ellipse": "oval",
 }
 
-_SUFFIXES = {  # first bytes of image files
-    b"\xff\xd8\xff": ".jpg",
-    b"\x89PNG\r\n\x1a\n": ".png",
-    b"GIF8": ".gif",
-    b"BM": ".bmp",
-    b"II*\0": ".tif",
-    b"MM\0*": ".tif",
-}
-
 
 def text(value: Any) -> str:
     """Read a cell as text: "" for a missing value, whole numbers without ``.0``.
@@ -69,14 +61,10 @@ def items(value: Any) -> tuple[str, ...]:
 
     >>> items("['box', 'circle']"), items("box, circle"), items("['box' 'circle']"), items("nan")
     (('box', 'circle'), ('box', 'circle'), ('box', 'circle'), ())
-    >>> items({"colour": "red"})
-    ('colour: red',)
     """
     if isinstance(value, str):
         is_list = value.strip().startswith(("[", "(", "{"))
         value = _ITEM.findall(value) if is_list else value.split(",")
-    if isinstance(value, Mapping):
-        value = [f"{name}: {text(one)}" for name, one in value.items()]
     if isinstance(value, str) or not isinstance(value, Iterable):
         value = [value]
     return tuple(said for one in value if (said := text(one)).lower() not in _NO_ITEM)
@@ -95,15 +83,15 @@ def shapes(value: Any) -> tuple[str, ...]:
     return tuple(_OUR_SHAPES.get(key, key) for key in keys)
 
 
-class NoPictureError(ValueError):
+class NoImageError(ValueError):
     """A cell that holds no image."""
 
 
-def picture(value: Any) -> bytes | None:
+def image_bytes(value: Any) -> bytes | None:
     """Get an image's bytes from base64, bytes or a Hugging Face object with either; None if empty.
 
     Raises:
-        NoPictureError: anything else.
+        NoImageError: anything else.
     """
     if isinstance(value, Mapping):
         value = value.get("bytes")
@@ -115,21 +103,18 @@ def picture(value: Any) -> bytes | None:
     try:
         return base64.b64decode(said.rpartition("base64,")[2], validate=True)
     except (binascii.Error, ValueError) as error:
-        raise NoPictureError(f"no base64 ({error})") from None
+        raise NoImageError(f"no base64 ({error})") from None
 
 
 def suffix(data: bytes) -> str:
-    """Return an image file's suffix by its first bytes.
+    """Return the suffix of an image's file, or raise NoImageError."""
+    from PIL import Image
 
-    Raises:
-        NoPictureError: unknown format.
-    """
-    for begin, ending in _SUFFIXES.items():
-        if data.startswith(begin):
-            return ending
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return ".webp"
-    raise NoPictureError(f"no picture (begins with {data[:8]!r})")
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return f".{image.format}".lower().replace("jpeg", "jpg")
+    except OSError:
+        raise NoImageError(f"no image (begins with {data[:8]!r})") from None
 
 
 OFFICIAL = "vp_bench_stage_1.tsv"
@@ -139,51 +124,19 @@ USED = (*NEEDED, "C", "D", "hint", "context", "vp_amount", "vp_shape", "vp_prope
 _LARGEST_CELL = 2**28
 
 
-class ReleaseRow(NamedTuple):
-    """One row of a file."""
-
-    where: str  # file and line, for messages
-    cells: Mapping[str, Any]
+Rows = Iterator[tuple[str, Mapping[str, Any]]]  # file and line, for messages; cells by column
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files of stage 1: the path itself, or in a folder its TSV, else its Parquet files.
-
-    Raises:
-        FileNotFoundError: there are none.
-        TableError: there are several TSVs.
-    """
+    """List the files of stage 1: the path, or in a folder its TSV, else its Parquet files."""
     if path.is_file():
-        return [path]
-    inside = _inside(path)
+        return [path] if "stage_2" not in path.name else []
+    inside = [one for one in sorted(path.glob("*")) if "stage_2" not in one.name]
     tables = [one for one in inside if one.suffix == ".tsv"]
-    if len(tables) > 1:
-        names = ", ".join(one.name for one in tables)
-        raise TableError(f"{path}: several tables ({names}): name one")
-    found = tables or [one for one in inside if one.suffix == ".parquet"]
-    if not found:
-        raise FileNotFoundError(
-            f"{path}: neither {OFFICIAL} nor a Parquet file is there "
-            "(jinpeng0528/VP-Bench on Hugging Face)"
-        )
-    return found
+    return tables or [one for one in inside if one.suffix == ".parquet"]
 
 
-def _inside(folder: Path) -> list[Path]:
-    return [one for one in sorted(folder.glob("*")) if "stage_2" not in one.name]
-
-
-def is_at(path: Path) -> bool:
-    """Tell whether a folder holds stage 1."""
-    return any(one.suffix in (".tsv", ".parquet") for one in _inside(path))
-
-
-def rows_of(path: Path) -> Iterator[ReleaseRow]:
-    """Yield the rows of a file."""
-    return parquet_rows(path, NEEDED, USED) if path.suffix == ".parquet" else _tsv_rows(path)
-
-
-def _tsv_rows(path: Path) -> Iterator[ReleaseRow]:
+def _tsv_rows(path: Path) -> Rows:
     csv.field_size_limit(_LARGEST_CELL)
     with path.open(encoding="utf-8-sig", newline="") as f:
         lines = csv.reader(f, delimiter="\t")
@@ -194,7 +147,7 @@ def _tsv_rows(path: Path) -> Iterator[ReleaseRow]:
                 where = f"{path}, line {lines.line_num}"
                 if len(cells) != len(columns):
                     raise TableError(f"{where}: {len(cells)} cells for {len(columns)} columns")
-                yield ReleaseRow(where, dict(zip(columns, cells, strict=True)))
+                yield where, dict(zip(columns, cells, strict=True))
         except (csv.Error, UnicodeDecodeError) as error:
             raise TableError(f"{path}, after line {lines.line_num}: {error}") from None
 
@@ -202,7 +155,7 @@ def _tsv_rows(path: Path) -> Iterator[ReleaseRow]:
 _AT_A_TIME = 16  # rows of a Parquet file, with their images in memory
 
 
-def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Iterator[ReleaseRow]:
+def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Rows:
     """Yield the rows of a Parquet file, with those of the ``used`` columns that it has.
 
     Raises:
@@ -219,7 +172,7 @@ def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Iter
             batches = file.iter_batches(_AT_A_TIME, columns=columns)
             rows = (cells for batch in batches for cells in batch.to_pylist())
             for number, cells in enumerate(rows):
-                yield ReleaseRow(f"{path}, row {number}", cells)
+                yield f"{path}, row {number}", cells
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{path}: no Parquet file: {error}") from None
 
@@ -230,7 +183,7 @@ def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) ->
             raise TableError(f"{path}: no column {name!r}{nearest(name, columns)}")
 
 
-# VLMEvalKit stores a shared image once; the cells of other rows hold the index of that row.
+# VLMEvalKit stores a shared image once; the cells of later rows hold the index of that row.
 _LONGEST_REFERENCE = 64  # characters
 
 
@@ -243,33 +196,27 @@ class Stage1Release:
         self.unanswered = 0
         self._files = files
         self._folder = folder
-        self._pictures: dict[int, str] = {}
+        self._images: dict[int, str | None] = {}  # by index; None: the row is dropped
 
     def queries(self) -> Iterator[VPQuery]:
-        """Yield the questions and write images; rows that share a later row's image come last."""
-        seen: set[int] = set()
-        waiting: list[tuple[VPQuery, int]] = []
-        for row in (row for path in self._files for row in rows_of(path)):
-            query = query_of(row)
-            if query.index in seen:
-                raise TableError(f"{row.where}: index {query.index} stands twice")
-            seen.add(query.index)
-            try:
-                found = self._picture(query.index, row.cells["image"])
-            except NoPictureError:
-                self.dropped["damaged image"] += 1
-                continue
-            if isinstance(found, int):
-                waiting.append((query, found))
-            elif found is None:
-                self.dropped["no image"] += 1
-            else:
-                yield self._noted(query, found)
-        for query, other in waiting:
-            if other in self._pictures:
-                yield self._noted(query, self._pictures[other])
-            else:
-                self.dropped["no image"] += 1
+        """Yield the questions and write their images."""
+        for path in self._files:
+            is_parquet = path.suffix == ".parquet"
+            for where, cells in parquet_rows(path, NEEDED, USED) if is_parquet else _tsv_rows(path):
+                query = query_of(where, cells)
+                if query.index in self._images:
+                    raise TableError(f"{where}: index {query.index} stands twice")
+                try:
+                    name, why = self._image(cells["image"]), "no image"
+                except NoImageError:
+                    name, why = None, "damaged image"
+                self._images[query.index] = name
+                if name is None:
+                    self.dropped[why] += 1
+                    continue
+                self.unknown_shapes.update(one for one in query.shapes if one not in SHAPES)
+                self.unanswered += not query.answer
+                yield replace(query, images=(name,), cluster=name)
 
     def met(self) -> dict[str, Any]:
         return {
@@ -278,31 +225,28 @@ class Stage1Release:
             "unknown_shapes": dict(self.unknown_shapes),
         }
 
-    def _picture(self, index: int, cell: Any) -> str | int | None:
-        said = cell if not isinstance(cell, str) or len(cell) > _LONGEST_REFERENCE else text(cell)
-        if isinstance(said, str) and said.isdecimal() and len(said) < _LONGEST_REFERENCE:
-            return self._pictures.get(int(said), int(said))
-        data = picture(cell)
+    def _image(self, cell: Any) -> str | None:
+        """Store a cell's image and return its name; None where there is none."""
+        shown = text(cell) if not isinstance(cell, (str, bytes, Mapping)) else cell
+        if isinstance(shown, str) and len(shown) < _LONGEST_REFERENCE:
+            shown = text(shown)
+            if shown.isdecimal():
+                return self._images.get(int(shown))
+        data = image_bytes(cell)
         if data is None:
             return None
         name = f"{sha256_of(data)[:24]}{suffix(data)}"
         write_once(self._folder / name, data)
-        self._pictures[index] = name
         return name
 
-    def _noted(self, query: VPQuery, name: str) -> VPQuery:
-        self.unknown_shapes.update(shape for shape in query.shapes if shape not in SHAPES)
-        self.unanswered += not query.answer
-        return replace(query, images=(name,), cluster=name)
 
-
-def query_of(row: ReleaseRow) -> VPQuery:
+def query_of(where: str, row: Mapping[str, Any]) -> VPQuery:
     """Convert a row to a question without its image."""
 
     def bad(column: str, why: str) -> TableError:
-        return TableError(f"{row.where}, column {column}: {why}")
+        return TableError(f"{where}, column {column}: {why}")
 
-    cells = {name: text(row.cells.get(name)) for name in USED if name not in _OWN_TYPES}
+    cells = {name: text(row.get(name)) for name in USED if name not in _OWN_TYPES}
     if not cells["index"].isdecimal():
         raise bad("index", f"{cells['index']!r} is no whole number")
     if not cells["question"]:
@@ -324,8 +268,8 @@ def query_of(row: ReleaseRow) -> VPQuery:
         options=options,
         answer=answer,
         amount=cells["vp_amount"],
-        shapes=shapes(row.cells.get("vp_shape")),
-        properties=items(row.cells.get("vp_properties")),
+        shapes=shapes(row.get("vp_shape")),
+        properties=items(row.get("vp_properties")),
         kind=kind_of(cells["question"]),
         absent=is_absent(cells["question"], right),
         source="stage 1",
@@ -347,6 +291,11 @@ def prepare(path: Path, out: Path) -> WrittenTable:
         TableError: naming file, row and column; no table is written.
     """
     files = files_of(path)
+    if not files:
+        raise FileNotFoundError(
+            f"{path}: neither {OFFICIAL} nor a Parquet file is there "
+            "(jinpeng0528/VP-Bench on Hugging Face)"
+        )
     release = Stage1Release(files, image_folder(TABLES[STAGE_1]).path)
     with files[0].open("rb") as f:
         md5 = hashlib.file_digest(f, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -20,7 +20,7 @@ from ...core.image_files import Size
 from ...core.places import image_folder
 from ...core.table_files import TableError, write_table
 from .question_tables import STAGE_2, WrittenTable
-from .stage1_release import parquet_rows, picture, text
+from .stage1_release import image_bytes, parquet_rows, text
 from .stage2_asking import keep, uneven
 from .stage2_task import IMAGES
 from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_source
@@ -187,7 +187,7 @@ def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
         found = dict(zip(named, found, strict=True))
     if not isinstance(found, dict):
         raise ValueError("holds no picture: neither a list nor an object of base64")
-    images = {name: picture(one) for name, one in found.items()}
+    images = {name: image_bytes(one) for name, one in found.items()}
     if None in images.values():
         raise ValueError("holds no picture")
     return images  # type: ignore[return-value]
