@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ..coords.run_check import NotBoxesError
+from ..core.command import SOME_FAILED
 from ..core.files import write_once
 from ..core.settings import settings_from
 from ..core.spelling import visible
@@ -26,9 +27,6 @@ from .options import (
     space_option,
 )
 from .printing import print_lines, print_table, write_json
-
-NOTHING = 1
-"""No run has answers that are boxes."""
 
 
 @click.command(
@@ -55,35 +53,29 @@ def command(
     Needs no model, and runs that were made with --logprobs.
     """
     settings = settings_from({"space": space, "force": force})
-    told: list[CalibrationResult] = []
+    results: list[CalibrationResult] = []
     for path in prediction_files(runs):
         try:
-            told.append(
-                measure_calibration(
-                    score_file(path, settings_of_score(path, settings), dataset), path
-                )
-            )
+            run = score_file(path, settings_of_score(path, settings), dataset)
+            result = measure_calibration(run, path)
         except NotBoxesError as error:
             print(f"{path}: left out: {error}", file=sys.stderr)
             continue
-        _print(told[-1])
-    if not told:
-        return NOTHING
-    print_lines(legend(told).lines, "docs/design/statistics.md")
+        results.append(result)
+        print(f"{visible(result.model)} on {result.dataset}")
+        print(f"{result.boxes} boxes in {result.queries} replies about {result.images} images")
+        for table in (ranking_table(result), calibration_table(result)):
+            print()
+            print_table(table, "--json FILE")
+        print()
+    if not results:
+        return SOME_FAILED
+    print_lines(legend(results).lines, "docs/design/statistics.md")
     if json_file is not None:
-        write_json(json_file, [one.as_dict() for one in told])
+        write_json(json_file, [result.as_dict() for result in results])
     if plot is not None:
         from ..report.confidences import picture
 
-        write_once(plot, picture(told))
-        print(f"{plot}: calibration and F1 of {len(told)} runs")
+        write_once(plot, picture(results))
+        print(f"{plot}: calibration and F1 of {len(results)} runs")
     return 0
-
-
-def _print(run: CalibrationResult) -> None:
-    print(f"{visible(run.model)} on {run.dataset}")
-    print(f"{run.boxes} boxes in {run.queries} replies about {run.images} images")
-    for table in (ranking_table(run), calibration_table(run)):
-        print()
-        print_table(table, "--json FILE")
-    print()

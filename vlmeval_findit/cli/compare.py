@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,13 @@ from ..leaderboard.render import to_json
 from ..leaderboard.run_tables import comparison_table, datasets_table
 from ..runs.run_statistics import (
     FOUND,
-    FoundQueries,
     compare,
     found_queries,
     pair_runs,
     scores_by_index,
 )
 from ..runs.scored_run import RowData, Run, load_runs
-from .options import Command, json_option
+from .options import PATH, Command, json_option
 from .printing import print_table, write_json
 
 _PAGE = Path("outputs/compare.html")
@@ -34,11 +32,11 @@ _INDICES = 12
 @click.command(
     cls=Command, examples=["python run_findit.py compare outputs/FindIt-Nano outputs/FullImage"]
 )
-@click.argument("left", metavar="A", type=click.Path(path_type=Path))
-@click.argument("right", metavar="B", type=click.Path(path_type=Path))
+@click.argument("left", metavar="A", type=PATH)
+@click.argument("right", metavar="B", type=PATH)
 @click.option(
     "--show",
-    type=click.Path(path_type=Path),
+    type=PATH,
     is_flag=False,
     flag_value=_PAGE,
     metavar="[FILE]",
@@ -51,83 +49,68 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     A and B are scored prediction files, or folders, over the same rows: two models, two formats of
     one, or the same twice. Folders with several datasets are paired dataset by dataset.
     """
-    sides = (load_runs([path], keep=RowData.QUERY_SCORES) for path in (left, right))
+    sides = [load_runs([path], keep=RowData.QUERY_SCORES) for path in (left, right)]
     pairs = list(pair_runs(*sides))
-    found = [compare(*pair) for pair in pairs]
+    differences = [compare(*pair) for pair in pairs]
     if len(pairs) == 1:
-        _print_pair(*pairs[0], found[0])
+        _print_pair(*pairs[0], differences[0])
     else:
-        _print_pairs(pairs, found)
+        first = pairs[0]
+        title = first[0].benchmark.metrics[0].title
+        print(visible(f"A: {first[0].model}; B: {first[1].model}. {title}."))
+        print(f"Intervals: {INTERVALS}.")
+        print_table(datasets_table(pairs, differences), "--json FILE")
+        print("Every metric of one dataset, and its queries: name the files of two runs.")
     if json_file is not None:
-        told = [_as_dict(*pair, one) for pair, one in zip(pairs, found, strict=True)]
-        write_json(json_file, told)
-    return 0 if show is None else _show(left, right, show)
+        dicts = [_as_dict(*pair, each) for pair, each in zip(pairs, differences, strict=True)]
+        write_json(json_file, dicts)
+    if show is None:
+        return 0
+    from .report import write_report  # It brings the plots
 
-
-def _show(left: Path, right: Path, page: Path) -> int:
-    """Write the report of both with this pair first, and open it where there is a browser."""
-    from . import report  # It brings the plots
-
-    sides = [_side(load_runs([path], keep=RowData.SUMS)) for path in (left, right)]
-    status = report.write_report([left, right], page, sides)
-    webbrowser.open(page.resolve().as_uri())
+    names = [
+        f"{run.model}={run.question.format}"
+        if run.question.format and len(side) == 1
+        else run.model
+        for side in sides
+        for run in side[:1]
+    ]
+    status = write_report([left, right], show, names)
+    webbrowser.open(show.resolve().as_uri())
     return status
 
 
-def _side(runs: Sequence[Run]) -> str:
-    """What ``report --compare`` calls one side."""
-    run = runs[0]
-    written = run.question.format
-    return f"{run.model}={written}" if written and len(runs) == 1 else run.model
-
-
-# --- what is printed ------------------------------------------------------------------------------
-
-
-def _print_pair(left: Run, right: Run, found: dict[str, Difference]) -> None:
+def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> None:
     """Print the metrics of two runs, and who finds which queries."""
     for name, run in (("A", left), ("B", right)):
         failed = f"; {counted(run.failed, 'call')} failed" if run.failed else ""
         print(visible(f"{name}: {run.model} on {run.question.name}{failed}"))
     print(f"{len(left.rows):,} queries")
     print(f"Intervals: {INTERVALS}.")
-    print_table(comparison_table(left, right, found), "--json FILE")
-    for line in _queries(found_queries(scores_by_index(left), scores_by_index(right))):
-        print(line)
-
-
-def _print_pairs(pairs: Sequence[tuple[Run, Run]], found: Sequence[dict[str, Difference]]) -> None:
-    """Print the headline of two models by dataset."""
-    first = pairs[0][0].benchmark.metrics[0]
-    print(visible(f"A: {pairs[0][0].model}; B: {pairs[0][1].model}. {first.title}."))
-    print(f"Intervals: {INTERVALS}.")
-    print_table(datasets_table(pairs, found), "--json FILE")
-    print("Every metric of one dataset, and its queries: name the files of two runs.")
-
-
-def _queries(found: FoundQueries) -> Iterator[str]:
-    yield (
-        f"Found (score from {FOUND:g} %): by both {len(found.both)}, only by A "
-        f"{len(found.left)}, only by B {len(found.right)}, by neither {len(found.neither)}"
+    print_table(comparison_table(left, right, differences), "--json FILE")
+    queries = found_queries(scores_by_index(left), scores_by_index(right))
+    print(
+        f"Found (score from {FOUND:g} %): by both {len(queries.both)}, only by A "
+        f"{len(queries.left)}, only by B {len(queries.right)}, by neither {len(queries.neither)}"
     )
-    for name, indices in (("A", found.left), ("B", found.right)):
+    for name, indices in (("A", queries.left), ("B", queries.right)):
         if indices:
             more = f" … ({len(indices)})" if len(indices) > _INDICES else ""
-            yield f"  only by {name}: index {', '.join(map(str, indices[:_INDICES]))}{more}"
+            print(f"  only by {name}: index {', '.join(map(str, indices[:_INDICES]))}{more}")
 
 
-def _as_dict(left: Run, right: Run, found: dict[str, Difference]) -> dict[str, Any]:
-    who = found_queries(scores_by_index(left), scores_by_index(right))
+def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[str, Any]:
+    queries = found_queries(scores_by_index(left), scores_by_index(right))
     return {
         **{
             name: {"model": run.model, "dataset": run.question.name, "file": str(run.path)}
             for name, run in (("a", left), ("b", right))
         },
-        "metrics": to_json(comparison_table(left, right, found)),
+        "metrics": to_json(comparison_table(left, right, differences)),
         "queries": {
-            "found by both": who.both,
-            "found by a only": who.left,
-            "found by b only": who.right,
-            "found by neither": who.neither,
+            "found by both": queries.both,
+            "found by a only": queries.left,
+            "found by b only": queries.right,
+            "found by neither": queries.neither,
         },
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ..core.command import as_called
+from ..core.command import REFUSED, as_called
 from ..core.spelling import visible
 from ..core.statistics import INTERVALS
 from ..leaderboard.error_tables import (
@@ -28,8 +28,8 @@ from ..runs.scored_run import RowData, Run, load_runs, with_details
 from .options import PATH, Command, json_option, runs_argument
 from .printing import console, print_lines, print_table, write_json
 
-REFUSED = 2
-"""The exit status where a run has to be scored again first."""
+_LARGEST = 3
+"""Error types of a run that stand in its line."""
 
 
 @click.command(
@@ -57,30 +57,36 @@ def command(
 
     Exit status 2: a run does not record them; the others are printed.
     """
-    other = _one(against) if against is not None else None
-    if other is not None:
-        errors_of(other)  # what it lacks is said once, and not of every run beside it
+    other = None
+    if against is not None:
+        others = load_runs([against], keep=RowData.SUMS)
+        if len(others) != 1:
+            raise ValueError(
+                f"--against {against}: {len(others)} runs, and one is needed: name its file"
+            )
+        other = others[0]
+        errors_of(other)  # Refused once, and not with every run
     refused = False
     print(f"Intervals: {INTERVALS}.")
     scored = load_runs(runs, keep=RowData.SUMS)
-    beside = scored if other is None else [*scored, other]
-    several = len(scored) > 1 and by is None and other is None
-    brief: list[str] | None = [] if several and console().is_terminal else None
-    told: list[dict[str, Any]] = []
+    candidates = scored if other is None else [*scored, other]
+    is_brief = len(scored) > 1 and by is None and other is None and console().is_terminal
+    brief: list[str] = []
+    written: list[dict[str, Any]] = []
     for run in scored:
         try:
-            losses = errors_of(run)
-            tables = _tables(run, losses, beside, other, by)
+            costs = errors_of(run)
+            tables = _tables(run, costs, candidates, other, by)
         except StatisticsError as error:
-            # What one run lacks is no reason to say nothing of the others.
+            # The errors of the other runs are printed all the same.
             print(f"error: {error}", file=sys.stderr)
             refused = True
             continue
         if json_file is not None:
             who = {"run": str(run.path), "model": run.model, "dataset": run.question.name}
-            told.append({**who, "tables": [to_json(table) for table in tables]})
-        if brief is not None:
-            brief.append(_line(run, losses))
+            written.append({**who, "tables": [to_json(table) for table in tables]})
+        if is_brief:
+            brief.append(_line(run, costs))
             continue
         print(f"\n{visible(run.model)} on {run.question.name}")
         for at, table in enumerate(tables):
@@ -89,55 +95,46 @@ def command(
             print_table(table, "--json FILE")
             print_lines([note.text for note in table.notes], "--json FILE")
     if json_file is not None:
-        write_json(json_file, told)
+        write_json(json_file, written)
     if brief:
         print_lines(brief, "--json FILE")
-        print(as_called("all that a run lost: python run_findit.py errors FILE"))
+        print(as_called("all error types of a run: python run_findit.py errors FILE"))
     return REFUSED if refused else 0
 
 
-_LARGEST = 3
-"""Error types of a run that stand in its line."""
-
-
-def _line(run: Run, losses: Sequence[ErrorCost]) -> str:
-    """Write a run's score and its largest losses as a line."""
+def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
+    """Return a run's score and its most expensive error types as a line."""
     score = run.benchmark.errors.score
     value = text_of(Field(score.name, FieldType.VALUE), Cell(score.value(run.sums)))
     points = Field("points", FieldType.DIFFERENCE)
-    largest = sorted(losses, key=lambda loss: -loss.points)[:_LARGEST]
+    largest = sorted(costs, key=lambda cost: -cost.points)[:_LARGEST]
     lost = [
-        f"{one.error_type.name} {text_of(points, Cell(-one.points))}"
-        for one in largest
-        if one.points > 0
+        f"{cost.error_type.name} {text_of(points, Cell(-cost.points))}"
+        for cost in largest
+        if cost.points > 0
     ]
-    return f"{visible(run.model)} on {run.question.name}: " + ", ".join(
-        [f"{score.title} {value}", *lost]
-    )
+    line = ", ".join([f"{score.title} {value}", *lost])
+    return f"{visible(run.model)} on {run.question.name}: {line}"
 
 
 def _tables(
-    run: Run, losses: Sequence[ErrorCost], beside: Iterable[Run], other: Run | None, by: str | None
+    run: Run,
+    costs: Sequence[ErrorCost],
+    candidates: Iterable[Run],
+    other: Run | None,
+    by: str | None,
 ) -> list[Table]:
-    """Make the tables of a run: its errors, then what was asked for and what it has.
+    """Make the tables of a run; ``candidates`` may be its constrained twin.
 
-    Only here are its details in memory.
+    Its details are in memory only here.
     """
-    whole = with_details(run)
-    tables = [run_errors_table(run, losses)]
+    detailed = with_details(run)
+    tables = [run_errors_table(run, costs)]
     if other is not None:
-        tables.append(error_differences_table(other, losses, compare_errors(run, other)))
-    twin = constrained_twin(run, beside)
-    constrained = None if twin is None else syntax_cost(run, twin)
-    if constrained is not None:
-        tables.append(syntax_table(constrained))
+        tables.append(error_differences_table(other, costs, compare_errors(run, other)))
+    twin = constrained_twin(run, candidates)
+    if twin is not None and (cost := syntax_cost(run, twin)) is not None:
+        tables.append(syntax_table(cost))
     if by:
-        tables.append(slice_errors_table(run.benchmark.errors, by, errors_by_slice(whole, by)))
-    return [*tables, *filter(lambda one: one.rows, (lenient_table(whole), rejection_table(run)))]
-
-
-def _one(path: Path) -> Run:
-    runs = load_runs([path], keep=RowData.SUMS)
-    if len(runs) != 1:
-        raise ValueError(f"--against {path}: {len(runs)} runs, and one is needed: name its file")
-    return runs[0]
+        tables.append(slice_errors_table(run.benchmark.errors, by, errors_by_slice(detailed, by)))
+    return [*tables, *(t for t in (lenient_table(detailed), rejection_table(run)) if t.rows)]

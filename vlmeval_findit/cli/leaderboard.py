@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from ..core.command import as_called
 from ..core.run_files import in_other_spaces
 from ..core.spelling import counted
 from ..core.statistics import INTERVALS
-from ..leaderboard.board import Board, boards
+from ..leaderboard.board import Board
+from ..leaderboard.board import boards as make_boards
 from ..leaderboard.board_files import board_folder, write_board
 from ..leaderboard.board_tables import metric_table
-from ..leaderboard.comparable import ExcludedRun
 from ..leaderboard.error_tables import lost_table
 from ..leaderboard.formats import FLAG, HALF
 from ..leaderboard.notes import SIGNS, formats_chosen, remarks
@@ -57,7 +57,7 @@ format_option = click.option(
 )
 @click.option(
     "--best-marks",
-    "best",
+    "best_marks",
     is_flag=True,
     help="Write which marks models see best in stage 1 of VP-Bench, and nothing else: stage 2 asks "
     "by that file.",
@@ -75,19 +75,19 @@ def command(
     meta: Path | None,
     formats: tuple[str, ...],
     choose_on: tuple[str, ...],
-    best: bool,
+    best_marks: bool,
     at_least: int,
 ) -> int:
     """Rank models over datasets, with intervals, and write the tables.
 
     RUN is a scored prediction file, or a folder of them.
     """
-    if best:
+    if best_marks:
         return _write_best_marks(runs, at_least)
     fields = read_meta(meta) if meta else NO_META
-    made = boards_from(runs, formats, RowData.SUMS, choose_on)
-    for board in made:
-        if len(made) > 1:
+    boards = boards_from(runs, formats, RowData.SUMS, choose_on)
+    for board in boards:
+        if len(boards) > 1:
             print(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
         files = write_board(board, folder, datetime.now(UTC), fields)
@@ -108,15 +108,15 @@ def boards_from(
             f"name a file to see it: {hidden[0]}",
             file=sys.stderr,
         )
-    return boards(load_runs(runs, _say_left_out, keep), formats, choose_on)
 
+    def report_plugin(error: PluginMissingError) -> None:
+        print(f"left out: {as_called(str(error))}", file=sys.stderr)
 
-def _say_left_out(error: PluginMissingError) -> None:
-    print(f"left out: {as_called(str(error))}", file=sys.stderr)
+    return make_boards(load_runs(runs, report_plugin, keep), formats, choose_on)
 
 
 def _print_board(board: Board) -> None:
-    """The averages: every dataset of its own does not fit a terminal, and is in the files."""
+    """Print the averages: single datasets do not fit a terminal, and are in the files."""
     unit = " in percent" * board.headline.share
     print(f"{board.headline.title}{unit}: means over {counted(len(board.columns), 'dataset')}")
     print(f"Intervals: {INTERVALS}.")
@@ -125,10 +125,8 @@ def _print_board(board: Board) -> None:
     names = [average.name for average in board.averages]
     table = metric_table(board, board.headline.name, names).only("rank", "model", *names)
     print_table(table, "leaderboard.md")
-    formats = formats_chosen(board)
-    if formats:
-        shown = "; ".join(first_lines(formats, "formats.csv"))
-        print_folded(f"Each in one format: {shown}")
+    if formats := formats_chosen(board):
+        print_folded(f"Each in one format: {'; '.join(first_lines(formats, 'formats.csv'))}")
     lost = lost_table(board)
     if lost.rows:
         print(f"{lost.title}, in points (means over datasets):")
@@ -136,42 +134,35 @@ def _print_board(board: Board) -> None:
 
 
 def print_remarks(board: Board, rest: str) -> None:
-    """What a reader of the values must know: what scored, failed calls, what was forced, what is
-    left out.
+    """Print what a reader of the values must know: failed calls, forced scores, excluded runs.
 
-    On a terminal no more of each kind than one looks through; ``rest`` is the file that has all.
+    On a terminal a few of each kind are printed; ``rest`` is the file that has all.
     """
     for title, lines in remarks(board):
         print_lines([f"{title}: {line}" for line in lines], rest)
     if board.apart:
         print(f"Not compared with the rest: {counted(len(board.apart), 'run')}")
-    print_lines(apart_lines(board.apart), rest)
-
-
-def apart_lines(apart: Iterable[ExcludedRun]) -> list[str]:
-    """Write a line for each model and reason why runs of it are not compared."""
     by_reason: dict[tuple[str, str], list[Run]] = {}
-    for one in apart:
-        by_reason.setdefault((one.run.model, one.reason), []).append(one.run)
-    return [
-        f"  {model} {runs[0].question.name} ({runs[0].path})"
-        + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
-        + f": {reason}"
-        for (model, reason), runs in by_reason.items()
-    ]
+    for excluded in board.apart:
+        by_reason.setdefault((excluded.run.model, excluded.reason), []).append(excluded.run)
+    lines = []
+    for (model, reason), runs in by_reason.items():
+        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        lines.append(f"  {model} {runs[0].question.name} ({runs[0].path}){more}: {reason}")
+    print_lines(lines, rest)
 
 
 def _write_best_marks(runs: Sequence[Path], at_least: int) -> int:
-    """Write the file of marks that stage 2 of VP-Bench asks by, and print what it says."""
+    """Write and print the marks that stage 2 of VP-Bench asks by."""
     from ..benchmarks.vpbench import best_marks
     from ..leaderboard.best_marks import find_best_marks
 
-    found = find_best_marks(load_runs(runs), at_least)
-    path = best_marks.write(found.values())
-    print(found.table.title)
-    print_table(found.table, path.name)
-    for left in found.apart:
-        print(f"not counted: {left.run.path}: {left.reason}")
-    print(f"good for all: {', '.join(found.good_shapes)}; {', '.join(found.good_colours)}")
+    marks = find_best_marks(load_runs(runs), at_least)
+    path = best_marks.write(marks.values())
+    print(marks.table.title)
+    print_table(marks.table, path.name)
+    for excluded in marks.apart:
+        print(f"not counted: {excluded.run.path}: {excluded.reason}")
+    print(f"good for all: {', '.join(marks.good_shapes)}; {', '.join(marks.good_colours)}")
     print(path)
     return 0

@@ -9,10 +9,9 @@ from pathlib import Path
 import click
 
 from ..core.spelling import counted
-from ..leaderboard.board import Board
 from ..report.assets import write_page
 from ..report.cards import CARDS
-from ..report.pairs import FLAG, Side, sides_of
+from ..report.pairs import FLAG, sides_of
 from ..runs.scored_run import RowData
 from .leaderboard import boards_from, format_option, print_remarks
 from .options import PATH, Command, runs_argument
@@ -88,28 +87,23 @@ def write_report(
     cards: int = CARDS,
 ) -> int:
     """Write the page of each benchmark that runs are of; returns the exit status."""
-    made = boards_from(runs, formats, RowData.QUERY_SCORES)
-    sides = sides_of(compared, made)
+    boards = boards_from(runs, formats, RowData.QUERY_SCORES)
+    sides = sides_of(compared, boards)
     out.parent.mkdir(parents=True, exist_ok=True)
-    for board in made:
+    for board in boards:
         path = out
-        if board is not made[0]:
+        if board is not boards[0]:
             path = path.with_name(f"{path.stem}-{board.benchmark.name}{path.suffix}")
-        if len(made) > 1:
+        if len(boards) > 1:
             print(f"{board.benchmark.name}:")
-        _write(board, path, cards, sides)
+        written = write_page(path, board, datetime.now(UTC), cards, sides)
+        print_remarks(board, path.name)
+        counts = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
+        print(f"{path}: {counts}, {_megabytes([written.page])}")
+        if written.assets:
+            folder, size = written.assets[0].parent, _megabytes(written.assets)
+            print(f"{folder}/: its images and replies, {size}; keep it beside the page")
     return 0
-
-
-def _write(board: Board, path: Path, cards: int, sides: Sequence[Side]) -> None:
-    """The page of one benchmark."""
-    written = write_page(path, board, datetime.now(UTC), cards, sides)
-    print_remarks(board, path.name)
-    what = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
-    print(f"{path}: {what}, {_megabytes([written.page])}")
-    if written.assets:
-        folder, size = written.assets[0].parent, _megabytes(written.assets)
-        print(f"{folder}/: its pictures and replies, {size}; keep it beside the page")
 
 
 def _megabytes(files: Iterable[Path]) -> str:

@@ -17,73 +17,74 @@ from ..report.live_page import make_live_page
 from ..sweeps.config import Sweep, questions_in, read_sweep
 
 
-def watch(what: Sequence[Path], out: Path, every: float) -> int:
-    """Write the page of sweeps again and again, until nobody works on them any more.
+def watch(paths: Sequence[Path], out: Path, every: float) -> int:
+    """Write the page of sweeps again and again, until they have ended.
 
     Args:
-        what: their files, or their work dirs; a folder need not be there yet.
+        paths: their files, or their work dirs; a folder need not exist yet.
         out: the page; it is whole at every moment.
-        every: seconds between two looks.
+        every: seconds between two updates.
 
     Returns:
-        0 when the sweep is over, 130 when somebody stopped watching.
+        0 when the sweep is over, 130 when the user stopped watching.
 
     Raises:
         ConfigError: a sweep's file cannot be used.
         OSError: the page cannot be written, or a sweep's file cannot be read.
     """
-    followed = Followed([_place(path) for path in what])
+    followed = Followed([_place(path) for path in paths])
     out.parent.mkdir(parents=True, exist_ok=True)
-    seen: Snapshot | None = None
-    told = False
+    snapshot: Snapshot | None = None
+    is_announced = False
     try:
         while True:
-            seen = followed.look(time.monotonic())
-            over = seen.state is State.ENDED and not seen.unread
-            _write(out, seen, None if over else every)
-            if not told and not over:
-                print(f"{out}: open it in a browser; Ctrl-C ends watching", flush=True)
-                told = True
-            if over:
-                print(f"{out}: {_said(seen)}")
+            snapshot = followed.look(time.monotonic())
+            is_over = snapshot.state is State.ENDED and not snapshot.unread
+            _write(out, snapshot, None if is_over else every)
+            if is_over:
+                print(f"{out}: {_counts(snapshot)}")
                 return 0
-            if not seen.unread:
+            if not is_announced:
+                print(f"{out}: open it in a browser; Ctrl-C ends watching", flush=True)
+                is_announced = True
+            if not snapshot.unread:
                 time.sleep(every)
     except KeyboardInterrupt:
-        if seen is not None:
-            _write(out, seen, None)
-            print(f"{out}: no longer watched; {_said(seen)}")
+        if snapshot is not None:
+            _write(out, snapshot, None)
+            print(f"{out}: no longer watched; {_counts(snapshot)}")
         return INTERRUPTED
 
 
-def _write(out: Path, seen: Snapshot, every: float | None) -> None:
+def _write(out: Path, snapshot: Snapshot, every: float | None) -> None:
     with atomic_write(out) as f:
-        f.write(make_live_page(seen, datetime.now(UTC), every))
+        f.write(make_live_page(snapshot, datetime.now(UTC), every))
 
 
-def _said(seen: Snapshot) -> str:
-    finished = sum(cell.finished for cell in seen.cells)
+def _counts(snapshot: Snapshot) -> str:
+    finished = sum(cell.finished for cell in snapshot.cells)
     return (
-        f"{seen.state.value}; {finished} of {counted(len(seen.cells), 'cell')} finished, "
-        f"{seen.answered:,} calls answered, {seen.failed:,} failed, {seen.left:,} left"
+        f"{snapshot.state.value}; {finished} of {counted(len(snapshot.cells), 'cell')} finished, "
+        f"{snapshot.answered:,} calls answered, {snapshot.failed:,} failed, {snapshot.left:,} left"
     )
 
 
 def _place(path: Path) -> Place:
-    """Where a sweep's file, or a work dir, says that results go."""
+    """Return where the results of a sweep's file, or of a work dir, are written."""
     if path.is_file():
         sweep = read_sweep(path)
-        places = sweep.work_dir.absolute(), (sweep.journal.absolute(),)
-        return Place(*places, tuple(_planned(sweep)))
+        return Place(
+            sweep.work_dir.absolute(), (sweep.journal.absolute(),), tuple(_first_cells(sweep))
+        )
     if path.suffix in (".yaml", ".yml") and not path.is_dir():
         raise ConfigError(f"{path}: no such file; only a work dir is waited for")
-    # The journal of a search lies beside its work dir, where nothing else was said.
-    beside = path.absolute().parent / JOURNAL
-    return Place(path.absolute(), (beside,) if beside.is_file() else ())
+    # By default the journal of a search lies next to its work dir.
+    journal = path.absolute().parent / JOURNAL
+    return Place(path.absolute(), (journal,) if journal.is_file() else ())
 
 
-def _planned(sweep: Sweep) -> Iterator[CellView]:
-    """What the first stage of a sweep asks; later ones depend on what comes of it."""
+def _first_cells(sweep: Sweep) -> Iterator[CellView]:
+    """Yield the cells of a sweep's first stage; later stages depend on its results."""
     tables = CellBuilder(skip_missing=None)
     for entry in sweep.models:
         for question in questions_in(sweep, entry.name, 0):
