@@ -62,7 +62,10 @@ def winner(results: list[CellResult]) -> Run:
 def test_a_race_saves_half_and_its_winner_is_as_good(replies: Path, tmp_path: Path) -> None:
     whole = winner(searched(tmp_path / "whole", replies, None))
     figure = whole.benchmark.metrics[0].name
-    print(f"\nall {QUERIES} queries: {whole.question.format}, {figure} {whole.figures[figure]:.1f}")
+    print(
+        f"\nall {QUERIES} queries: {whole.question.format}, "
+        f"{figure} {whole.metric_values[figure]:.1f}"
+    )
     print("| seed | calls | saved | winner | points to the full search's | p |")
     print("|---|---|---|---|---|---|")
     saved, same, within = [], 0, 0

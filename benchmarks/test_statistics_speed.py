@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.evidence import clustered, evidence_of
+from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.statistics import figure_intervals
+from vlmeval_findit.core.statistics import metric_intervals
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.runs.provenance import Provenance
 from vlmeval_findit.runs.run_statistics import intervals
@@ -81,7 +81,9 @@ def test_a_mean_over_366_classes(benchmark) -> None:
         Metric("class", {"hit": 1}, {"asked": 1}, over="class"),
         Metric("all", {"hit": 1}, {"asked": 1}),
     ]
-    found = benchmark(lambda: figure_intervals(evidence_of(metrics, clustered(rows, "x"))))
+    found = benchmark(
+        lambda: metric_intervals(estimate_metrics(metrics, clustered_sums(rows, "x")))
+    )
     assert all(found.values())
     if benchmark.stats is not None:
         assert benchmark.stats.stats.median < 2

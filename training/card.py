@@ -96,7 +96,7 @@ def _scored_row(run: Run) -> dict[str, str]:
     for name in (metric.name for metric in METRICS if metric.in_short_tables):
         spread = found[name]
         bounds = f" ({spread.low:.1f} to {spread.high:.1f})" if spread else ""
-        row[name] = f"{run.figures[name]:.1f}{bounds}"
+        row[name] = f"{run.metric_values[name]:.1f}{bounds}"
     return row
 
 

@@ -82,7 +82,7 @@ def _placed(message: Message, folder: Path) -> Message:
 
 def summary(run: RunScore) -> str:
     """One line of figures, in percent."""
-    shown = [f"{name} {value:.1f}" for name, value in list(run.figures.items())[:3]]
+    shown = [f"{name} {value:.1f}" for name, value in list(run.metric_values.items())[:3]]
     return f"{run.task.name}  {'  '.join(shown)}"
 
 

@@ -452,7 +452,7 @@ def _validate(recipe: Recipe, out: Path, step: int, device: str) -> None:
     names = validation(recipe.format)
     runs = evaluate(out / saving.CHECKPOINT, names, device, longest=_LONGEST, model=recipe.model)
     line = {"step": step} | {
-        run.task.question.table: round(run.figures["F1@0.5"] or 0.0, 1) for run in runs
+        run.task.question.table: round(run.metric_values["F1@0.5"] or 0.0, 1) for run in runs
     }
     print(line, flush=True)
     with (out / card.VALIDATION).open("a", encoding="utf-8") as f:

@@ -24,7 +24,7 @@ from vlmeval_findit.api.drawing import LINES
 from vlmeval_findit.api.rewards import By
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
-from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.core.drawing import Role
@@ -66,7 +66,7 @@ def test_what_needs_no_model_imports_neither_torch_nor_what_plots_and_tabulates(
         "import sys, vlmeval_findit as f\n"
         "f.read('[]', 'xyxy_json', size=(9, 9), space='unit')\n"
         "f.reward(['[]'], [[[0, 0, 1, 1]]], 'xyxy_json', sizes=(9, 9), space='unit')\n"
-        "f.score(['[]'], [[]], 'xyxy_json', sizes=(9, 9), space='unit').figures\n"
+        "f.score(['[]'], [[]], 'xyxy_json', sizes=(9, 9), space='unit').metric_values\n"
         "f.prompt('dog', 'xyxy_json', 'a.jpg'); f.load_runs; f.draw; f.open_model('FullImage')\n"
         "heavy = {'torch', 'vlmeval', 'pandas', 'scipy', 'vl_convert', 'transformers', 'cv2'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
@@ -93,16 +93,18 @@ def test_every_public_name_is_there_and_documented() -> None:
     [
         ('[{"bbox": [0, 0, 1000, 500]}]', findit.Kind.BOXES, None),
         ('```json\n[{"bbox": [0, 0, 1000, 500]}]\n```', findit.Kind.BOXES, None),
-        ('[{"bbox": [0, 0, 1000, 500]}, {"box": 3}]', findit.Kind.BOXES, Reason.WRONG_KEY),
+        ('[{"bbox": [0, 0, 1000, 500]}, {"box": 3}]', findit.Kind.BOXES, FormatFailure.WRONG_KEY),
         ("[]", findit.Kind.NO_BOX, None),
-        ("", findit.Kind.NOT_READABLE, Reason.EMPTY),
-        ("There is no such thing.", findit.Kind.NOT_READABLE, Reason.NOT_JSON),
-        ('[{"bbox": [0, 0,', findit.Kind.NOT_READABLE, Reason.TRUNCATED),
-        (None, findit.Kind.FAILED, Reason.FAILED_CALL),
-        (f"{FAILED} via API.", findit.Kind.FAILED, Reason.FAILED_CALL),
+        ("", findit.Kind.NOT_READABLE, FormatFailure.EMPTY),
+        ("There is no such thing.", findit.Kind.NOT_READABLE, FormatFailure.NOT_JSON),
+        ('[{"bbox": [0, 0,', findit.Kind.NOT_READABLE, FormatFailure.TRUNCATED),
+        (None, findit.Kind.FAILED, FormatFailure.FAILED_CALL),
+        (f"{FAILED} via API.", findit.Kind.FAILED, FormatFailure.FAILED_CALL),
     ],
 )
-def test_what_kind_of_answer(text: str | None, kind: findit.Kind, reason: Reason | None) -> None:
+def test_what_kind_of_answer(
+    text: str | None, kind: findit.Kind, reason: FormatFailure | None
+) -> None:
     answer = findit.read(text, "xyxy_json", size=SIZE, space="grid1000")
     assert (answer.kind, answer.reason) == (kind, reason)
     assert answer.boxes == (((0.0, 0.0, 640.0, 240.0),) if kind is findit.Kind.BOXES else ())
@@ -170,9 +172,11 @@ def test_the_figures_are_those_of_the_command(world: World, name: str, kind: str
         pictures=[query.images[0] for query in queries],
     )
     # To the last digit.
-    for metric, value in run.figures.items():
-        assert made.figures[metric] == value
-    assert made.figures[BENCHMARK.with_failures.name] == BENCHMARK.with_failures.value(run.sums)
+    for metric, value in run.metric_values.items():
+        assert made.metric_values[metric] == value
+    assert made.metric_values[BENCHMARK.with_failures.name] == BENCHMARK.with_failures.value(
+        run.sums
+    )
     assert made.failed == run.failed
     assert {**made.intervals, BENCHMARK.with_failures.name: None} == {
         **intervals(run),
@@ -190,7 +194,7 @@ def test_boxes_in_another_space_than_was_said_are_told() -> None:
     replies = [str(box.tolist()) for box in truths]
     said = {"truths": truths, "format": "xyxy_text", "sizes": SIZE}
     right = findit.score(replies, space="pixels", **said)
-    assert (right.figures["F1@0.5"], right.coordinate_check) == (100, None)
+    assert (right.metric_values["F1@0.5"], right.coordinate_check) == (100, None)
     wrong = findit.score(replies, space="grid1000", **said)
     assert wrong.coordinate_check is not None
     assert "pixels" in wrong.coordinate_check
@@ -296,7 +300,7 @@ def test_completions_of_a_chat_are_replies() -> None:
         said_in_chat(None),
     ]
     assert findit.reward(many, [boxes] * 4, **how).tolist() == [1, 1, 1, 0]
-    assert findit.score(many, [boxes] * 4, **how).figures["Recall"] == 75
+    assert findit.score(many, [boxes] * 4, **how).metric_values["Recall"] == 75
     assert findit.reward([one for (one,) in many[:2]], [boxes] * 2, **how).tolist() == [1, 1]
     for one in (many[0], many[0][0], many[2]):
         assert findit.reward(one, boxes, **how) == 1

@@ -26,7 +26,7 @@ def test_one_row_a_run_one_row_a_query(world: World) -> None:
     assert [run.model for run in findit.open_runs(world.runs)] == ["Fails", "Good", "Good"]
     table = findit.load_scores(world.runs).set_index(["model", "dataset"])
     row = table.loc["Good", JSON]
-    for metric, value in good.figures.items():
+    for metric, value in good.metric_values.items():
         if value is not None:
             assert row[metric] == value
     bounds = intervals(good)["F1@0.5"]
@@ -39,7 +39,7 @@ def test_one_row_a_run_one_row_a_query(world: World) -> None:
     assert len(queries) == 12 + 12 + 5
     of_good = queries[(queries.model == "Good") & (queries.dataset == JSON)]
     sums = of_good[["tp", "n_pred", "n_gt"]].sum()
-    assert 200 * sums.tp / (sums.n_pred + sums.n_gt) == pytest.approx(good.figures["F1@0.5"])
+    assert 200 * sums.tp / (sums.n_pred + sums.n_gt) == pytest.approx(good.metric_values["F1@0.5"])
     first = of_good.iloc[0]
     assert Path(first.image).is_absolute()
     assert Path(first.image).is_file()
@@ -85,9 +85,9 @@ def test_two_runs_are_compared(world: World) -> None:
     good, poor = findit.open_runs(world.runs)
     whole = findit.compare(good, poor)
     found = whole.loc["F1@0.5"]
-    figures = [run.figures["F1@0.5"] or 0.0 for run in (good, poor)]
-    assert found[["A", "B"]].tolist() == figures
-    assert found["A - B"] == pytest.approx(figures[0] - figures[1])
+    metric_values = [run.metric_values["F1@0.5"] or 0.0 for run in (good, poor)]
+    assert found[["A", "B"]].tolist() == metric_values
+    assert found["A - B"] == pytest.approx(metric_values[0] - metric_values[1])
     assert 0 < found["A - B low"] < found["A - B"] < found["A - B high"]
     assert found["p"] < 0.05
     assert whole.columns.name == "Good minus Poor"

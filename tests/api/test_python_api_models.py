@@ -85,7 +85,7 @@ def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
         "xyxy_json_bbox_2d",
         sizes=PICTURE.size,
     )
-    assert made.figures["F1@0.5"] == 50
+    assert made.metric_values["F1@0.5"] == 50
 
 
 def test_a_failed_call_is_an_answer_of_its_own_kind() -> None:

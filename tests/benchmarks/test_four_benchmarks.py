@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
 from engine_fakes import answered_keys, files
-from host_runs import RUN_FINDIT, environment, figures, kill_midway, predictions, run
+from host_runs import RUN_FINDIT, environment, kill_midway, metric_values, predictions, run
 from refl4_stand_in import prepared
 
 from vlmeval_findit.benchmarks import benchmark_of, benchmarks
@@ -107,7 +107,7 @@ def test_a_killed_sweep_over_all_benchmarks_ends_with_the_files_of_an_undisturbe
     assert ours.keys() == wanted.keys()
     assert ours == wanted
     for name in NAMES:
-        assert figures(predictions(quiet / "outputs", MODEL, name))
+        assert metric_values(predictions(quiet / "outputs", MODEL, name))
 
     # The boards of all four, twice: the second writes the same.
     boards = []

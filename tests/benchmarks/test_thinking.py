@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
-from vlmeval_findit.boxes.records import Reason, Truth
+from vlmeval_findit.boxes.records import FormatFailure, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import (
     CHANNEL,
@@ -98,17 +98,17 @@ def test_a_template_may_leave_a_prompt_inside_a_thought() -> None:
 # --- every way in ---------------------------------------------------------------------------------
 
 
-def by_read(text: str) -> tuple[Reason | str | None, int]:
+def by_read(text: str) -> tuple[FormatFailure | str | None, int]:
     found = findit.read(text, FORMAT, size=SIZE, space=SPACE)
     return found.reason, len(found.boxes)
 
 
-def by_score(text: str) -> tuple[Reason | str | None, int]:
+def by_score(text: str) -> tuple[FormatFailure | str | None, int]:
     found = findit.score([text], [[TRUTH]], FORMAT, sizes=SIZE, space=SPACE).queries[0]
     return found.reason, found.details["n_pred"]
 
 
-def by_completion(text: str) -> tuple[Reason | str | None, int]:
+def by_completion(text: str) -> tuple[FormatFailure | str | None, int]:
     """Over HTTP: a service that leaves the thought in its text."""
     choice = {"message": {"content": text}, "finish_reason": "stop"}
     got = read_completion(json.dumps({"choices": [choice]}).encode())
@@ -116,14 +116,14 @@ def by_completion(text: str) -> tuple[Reason | str | None, int]:
     return by_read(Reply(0, got.text, kept))  # type: ignore[arg-type]
 
 
-def by_local_model(text: str) -> tuple[Reason | str | None, int]:
+def by_local_model(text: str) -> tuple[FormatFailure | str | None, int]:
     """A family of which nobody knows that it thinks."""
     how = plan(MODELS["InternVL3"], parse(NAME), RunSettings())
     got = spoken(how, "a prompt", text, "stop", (), {}, {})
     return by_read(Reply(0, got.text, got.recorded))  # type: ignore[arg-type]
 
 
-WAYS: list[Callable[[str], tuple[Reason | str | None, int]]] = [
+WAYS: list[Callable[[str], tuple[FormatFailure | str | None, int]]] = [
     by_read,
     by_score,
     by_completion,
@@ -134,7 +134,7 @@ WAYS: list[Callable[[str], tuple[Reason | str | None, int]]] = [
 @pytest.mark.parametrize("thought", THOUGHTS, ids=THOUGHTS.get)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_box_that_was_only_thought_of_is_none(
-    way: Callable[[str], tuple[Reason | str | None, int]], thought: str
+    way: Callable[[str], tuple[FormatFailure | str | None, int]], thought: str
 ) -> None:
     assert way(thought + BOX) == (None, 1)
 
@@ -142,10 +142,10 @@ def test_a_box_that_was_only_thought_of_is_none(
 @pytest.mark.parametrize("text", UNCLOSED)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_thought_that_does_not_end_holds_no_answer(
-    way: Callable[[str], tuple[Reason | str | None, int]], text: str
+    way: Callable[[str], tuple[FormatFailure | str | None, int]], text: str
 ) -> None:
     reason, boxes = way(text)
-    assert getattr(reason, "value", reason) == Reason.TRUNCATED_THINKING.value
+    assert getattr(reason, "value", reason) == FormatFailure.TRUNCATED_THINKING.value
     assert boxes == 0
 
 

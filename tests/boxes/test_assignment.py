@@ -16,11 +16,11 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from vlmeval_findit.boxes import assignment, matching
 from vlmeval_findit.boxes.assignment import assign_sparse
 from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
+from vlmeval_findit.boxes.records import NO_BOX, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.marks.region import packed_mask
 
-Query = tuple[Reading, Truth]
+Query = tuple[ParsedReply, Truth]
 SIDE = 100
 LABELS = ["cat", "Dog.", "dog", "a  b"]
 
@@ -113,7 +113,7 @@ def ugly(draw: st.DrawFn) -> Query:
     said, said_labels, said_frames = side()
     true, true_labels, true_frames = side()
     return (
-        Reading(said, said_labels, said_frames if frames > 1 else [], None),
+        ParsedReply(said, said_labels, said_frames if frames > 1 else [], None),
         Truth(tuple(true), tuple(true_frames), tuple(true_labels)),
     )
 
@@ -155,7 +155,7 @@ def scattered(seed: int, labelled: bool, masked: bool = False) -> Query:
         for at in range(len(true))
     )
     return (
-        Reading([*map(tuple, said.tolist())], labels[1], frames[1].tolist(), None),
+        ParsedReply([*map(tuple, said.tolist())], labels[1], frames[1].tolist(), None),
         Truth(
             tuple(map(tuple, true.tolist())),
             tuple(frames[0].tolist()),
@@ -207,7 +207,7 @@ def test_many(
 ) -> None:
     said, true = kind(boxes), kind(objects)[::-1]
     labels = [label] * boxes if label else [], (label,) * objects if label else ()
-    query = Reading(said, labels[0], [], None), Truth(tuple(true), (0,) * objects, labels[1])
+    query = ParsedReply(said, labels[0], [], None), Truth(tuple(true), (0,) * objects, labels[1])
     whole, found = matched(query), sparsely(query, cells=1000)
     assert total(found) == pytest.approx(total(whole), abs=1e-4)
     assert (found.tp, pair_runs(found, query[1].frames)) == (
@@ -232,7 +232,7 @@ def test_a_query_is_assigned_by_its_whole_table_up_to_the_limit(
     monkeypatch.setattr(matching, "_PAIRS", 12)
 
     def query(boxes: int, objects: int) -> Query:
-        return Reading(apart(boxes), [], [], None), Truth(tuple(apart(objects)), (0,) * objects)
+        return ParsedReply(apart(boxes), [], [], None), Truth(tuple(apart(objects)), (0,) * objects)
 
     queries = [query(3, 4), query(4, 3), query(13, 1), query(12, 1), query(0, 20)]
     together = match(*map(list, zip(*queries, strict=True)))
@@ -251,7 +251,7 @@ def test_batches_end_where_their_pairs_are_too_many(monkeypatch: pytest.MonkeyPa
 
 def test_a_thousand_objects_and_four_thousand_boxes_need_little_memory() -> None:
     """Their table has four million cells; a list of its pairs would take half a gigabyte."""
-    query = Reading(apart(4000), [], [], None), Truth(tuple(apart(1000)), (0,) * 1000)
+    query = ParsedReply(apart(4000), [], [], None), Truth(tuple(apart(1000)), (0,) * 1000)
     matched(query)  # scipy is imported once
     tracemalloc.start()
     try:

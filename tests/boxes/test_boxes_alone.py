@@ -16,7 +16,7 @@ TABLES = {"files", "plugins", "redaction"}
 """What a table needs that plug-ins add rows to."""
 MORE = {
     "confidences": {"replies"},
-    "salvage": {"loose_json"},
+    "lenient": {"lenient_json"},
     **{name: {"spelling"} for name in ("error_types", "matching", "spaces")},
 }
 NO_TABLE = {"assignment"}

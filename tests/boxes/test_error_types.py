@@ -23,7 +23,7 @@ from vlmeval_findit.boxes.error_types import (
     prices,
 )
 from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.records import Reading, Reason, Truth
+from vlmeval_findit.boxes.records import FormatFailure, ParsedReply, Truth
 from vlmeval_findit.core.error_analysis import FAILED, UNREADABLE, WRONG, AnswerErrors, lost
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.scored_row import ScoredRow, add_up
@@ -38,7 +38,7 @@ INF = float("inf")
 def answered(
     said: Sequence[Any],
     true: Sequence[Any],
-    reason: Reason | None = None,
+    reason: FormatFailure | None = None,
     cut: bool = False,
     recoverable: Sequence[int] = (),
 ) -> Answered:
@@ -58,7 +58,7 @@ def answered(
         tuple(frame for _, _, frame in true),
         tuple(label for label, _, _ in true) if labelled else (),
     )
-    reading = Reading(
+    reading = ParsedReply(
         [box for _, box, _ in said],
         [label for label, _, _ in said] if labelled else [],
         [frame for _, _, frame in said] if video else [],
@@ -92,7 +92,7 @@ HUGE: Box = (0, 0, INF, 1e300)
 
 CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
     "every box a hit": (answered([A, FAR], [A, FAR]), []),
-    "every box a hit, in a reply not as asked": (answered([A], [A], Reason.WRONG_KEY), []),
+    "every box a hit, in a reply not as asked": (answered([A], [A], FormatFailure.WRONG_KEY), []),
     "another box": (answered([FAR], [A]), [("background", 0, None), ("missed", None, 0)]),
     "beside": (answered([NEXT], [A]), [("localisation", 0, 0)]),
     "twice": (answered([A, MOST], [A]), [("duplicate", 1, None)]),
@@ -125,37 +125,37 @@ CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
         [("both", 0, 1), ("both", 1, 0)],
     ),
     "the call failed": (
-        answered([], [A, FAR], Reason.FAILED_CALL, recoverable=[0]),
+        answered([], [A, FAR], FormatFailure.FAILED_CALL, recoverable=[0]),
         [("failed call", None, 0), ("failed call", None, 1)],
     ),
-    "the call failed, nothing to find": (answered([], [], Reason.FAILED_CALL), []),
-    "truncated": (answered([], [A], Reason.TRUNCATED), [("truncated", None, 0)]),
+    "the call failed, nothing to find": (answered([], [], FormatFailure.FAILED_CALL), []),
+    "truncated": (answered([], [A], FormatFailure.TRUNCATED), [("truncated", None, 0)]),
     "truncated thinking": (
-        answered([], [A], Reason.TRUNCATED_THINKING),
+        answered([], [A], FormatFailure.TRUNCATED_THINKING),
         [("truncated", None, 0)],
     ),
     "text cut after a box": (answered([A], [A, FAR], cut=True), [("truncated", None, 1)]),
     "text cut before a box": (
-        answered([], [A], Reason.NO_BOX, cut=True),
+        answered([], [A], FormatFailure.NO_BOX, cut=True),
         [("truncated", None, 0)],
     ),
     "cut, but all there": (answered([A], [A], cut=True), []),
     "recoverable, one of two": (
-        answered([], [A, FAR], Reason.NOT_JSON, recoverable=[1]),
+        answered([], [A, FAR], FormatFailure.NOT_JSON, recoverable=[1]),
         [("not readable", None, 0), ("recoverable", None, 1)],
     ),
     "recoverable although truncated": (
-        answered([], [A, FAR], Reason.TRUNCATED, recoverable=[0]),
+        answered([], [A, FAR], FormatFailure.TRUNCATED, recoverable=[0]),
         [("recoverable", None, 0), ("truncated", None, 1)],
     ),
-    "empty": (answered([], [A], Reason.EMPTY), [("not readable", None, 0)]),
-    "not JSON": (answered([], [A], Reason.NOT_JSON), [("not readable", None, 0)]),
+    "empty": (answered([], [A], FormatFailure.EMPTY), [("not readable", None, 0)]),
+    "not JSON": (answered([], [A], FormatFailure.NOT_JSON), [("not readable", None, 0)]),
     "wrong key beside a right box": (
-        answered([A], [A, FAR], Reason.WRONG_KEY),
+        answered([A], [A, FAR], FormatFailure.WRONG_KEY),
         [("not readable", None, 1)],
     ),
     "numbers that make no box": (
-        answered([], [A], Reason.NOT_A_NUMBER),
+        answered([], [A], FormatFailure.NOT_A_NUMBER),
         [("no rectangle", None, 0)],
     ),
     "no area": (answered([FLAT], [A]), [("no rectangle", 0, 0)]),
@@ -170,14 +170,14 @@ CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
         [("background", 0, None), ("missed", None, 0)],
     ),
     "refused": (answered([], [A]), [("refused", None, 0)]),
-    "refused in words": (answered([], [A], Reason.NO_BOX), [("refused", None, 0)]),
+    "refused in words": (answered([], [A], FormatFailure.NO_BOX), [("refused", None, 0)]),
     "false alarm": (
         answered([A, FLAT], []),
         [("false alarm", 0, None), ("false alarm", 1, None)],
     ),
     "rejected rightly": (answered([], []), [("rejected rightly", None, None)]),
-    "not readable is no rejection": (answered([], [], Reason.NOT_JSON), []),
-    "words are no rejection": (answered([], [], Reason.NO_BOX), []),
+    "not readable is no rejection": (answered([], [], FormatFailure.NOT_JSON), []),
+    "words are no rejection": (answered([], [], FormatFailure.NO_BOX), []),
     "video: the right box in another frame": (
         answered([("", A, 1)], [("", A, 0), ("", FAR, 1)]),
         [("wrong frame", 0, 0), ("missed", None, 1)],
@@ -207,7 +207,7 @@ CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
         [("no rectangle", 0, 1), ("missed", None, 0)],
     ),
     "video: a frame that is none": (
-        answered([("", A, 0)], [("", A, 0), ("", A, 1)], Reason.FRAME_OUT_OF_RANGE),
+        answered([("", A, 0)], [("", A, 0), ("", A, 1)], FormatFailure.FRAME_OUT_OF_RANGE),
         [("wrong frame", None, 1)],
     ),
 }
@@ -268,7 +268,7 @@ def test_the_worked_example() -> None:
             [("cat", A), ("dog", (20, 0, 30, 10))],
         ),
         answered([("dog", A), ("cat", FAR)], [("cat", MOST)]),
-        answered([("cat", A)], [("cat", A), ("cat", (20, 20, 30, 30))], Reason.TRUNCATED),
+        answered([("cat", A)], [("cat", A), ("cat", (20, 20, 30, 30))], FormatFailure.TRUNCATED),
         answered([("cat", (1, 1, 2, 2))], []),
         answered([], [("cat", A)]),
     ]
@@ -361,14 +361,14 @@ labelled = st.tuples(st.sampled_from(["cat", "dog"]), boxes, st.integers(0, 2))
 @given(
     st.lists(labelled, max_size=6),
     st.lists(labelled, max_size=5),
-    st.sampled_from([None, *Reason]),
+    st.sampled_from([None, *FormatFailure]),
     st.booleans(),
 )
 def test_whatever_is_said_the_counts_add_up(
-    said: list[Any], true: list[Any], reason: Reason | None, cut: bool
+    said: list[Any], true: list[Any], reason: FormatFailure | None, cut: bool
 ) -> None:
     true.sort(key=lambda one: one[2])
-    if reason is Reason.FAILED_CALL:
+    if reason is FormatFailure.FAILED_CALL:
         said = []
     query = answered(said, true, reason, cut)
     (events,) = classify_errors([query])

@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.assignment import assign
 from vlmeval_findit.boxes.matching import _Pairs, iou, match, plain_label
-from vlmeval_findit.boxes.records import NO_BOX, Matched, Reading, Truth
+from vlmeval_findit.boxes.records import NO_BOX, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.spaces import ToPixels
 
@@ -27,15 +27,15 @@ NAN, INF = math.nan, math.inf
 
 def reading(
     *boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = (), reason=None
-) -> Reading:
-    return Reading(tuple(boxes), tuple(labels), tuple(frames), reason)
+) -> ParsedReply:
+    return ParsedReply(tuple(boxes), tuple(labels), tuple(frames), reason)
 
 
 def truth(*boxes: Corners, labels: Sequence[str] = (), frames: Sequence[int] = ()) -> Truth:
     return Truth(boxes, tuple(frames) or (0,) * len(boxes), tuple(labels))
 
 
-def one(said: Reading, true: Truth, to_pixels: ToPixels | None = None) -> Matched:
+def one(said: ParsedReply, true: Truth, to_pixels: ToPixels | None = None) -> Matched:
     return match([said], [true], to_pixels and [to_pixels])[0]
 
 
@@ -180,7 +180,7 @@ def test_the_assignment_is_of_the_whole_not_greedy() -> None:
         pytest.param(reading(A), truth((10, 0, 0, 10)), [0.0], [False], id="swapped truth"),
     ],
 )
-def test_one_query(said: Reading, true: Truth, ious: list[float], hits: list[bool]) -> None:
+def test_one_query(said: ParsedReply, true: Truth, ious: list[float], hits: list[bool]) -> None:
     result = one(said, true)
     assert result.ious == pytest.approx(ious)
     assert list(result.hits) == hits
@@ -245,7 +245,7 @@ def test_an_empty_batch() -> None:
 
 
 @st.composite
-def queries(draw: st.DrawFn, labelled: bool, frames: int) -> tuple[Reading, Truth]:
+def queries(draw: st.DrawFn, labelled: bool, frames: int) -> tuple[ParsedReply, Truth]:
     def side() -> tuple[tuple[Corners, ...], tuple[str, ...], tuple[int, ...]]:
         found = draw(st.lists(boxes(), max_size=3))
         labels = [draw(st.sampled_from(["cat", "Dog", "a b"])) for _ in found] if labelled else []
@@ -255,12 +255,12 @@ def queries(draw: st.DrawFn, labelled: bool, frames: int) -> tuple[Reading, Trut
     said, said_labels, said_frames = side()
     true, true_labels, true_frames = side()
     return (
-        Reading(said, said_labels, said_frames if frames > 1 else (), None),
+        ParsedReply(said, said_labels, said_frames if frames > 1 else (), None),
         Truth(true, true_frames, true_labels),
     )
 
 
-def cheapest_ious(said: Reading, true: Truth, frame: int) -> list[list[float]]:
+def cheapest_ious(said: ParsedReply, true: Truth, frame: int) -> list[list[float]]:
     """The IoUs of the truths of a frame in each of its cheapest assignments, by trying all."""
     rows = [i for i in range(len(said.boxes)) if not said.frames or said.frames[i] == frame]
     columns = [j for j, other in enumerate(true.frames) if other == frame]

@@ -39,11 +39,11 @@ from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt
 from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, format_problem
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.confidences import confidences
+from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.matching import match, points_inside
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.records import Reading, Reason, Truth
+from vlmeval_findit.boxes.records import FormatFailure, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import GRID, MatchRule, ReplyFormat
-from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.boxes.spaces import ToPixels
 from vlmeval_findit.boxes.spans import places
 from vlmeval_findit.boxes.writing import Said, schema_of, write
@@ -93,38 +93,41 @@ def at(*points: tuple[float, float]) -> tuple[tuple[float, ...], ...]:
         (TEXT, "[]", [], None),
         (TEXT, "[[1, 2], [3, 4]]", [(1, 2), (3, 4)], None),
         # A box is no point, in whatever brackets; no two of its numbers are taken for one.
-        (TEXT, "[10, 20, 30, 40]", [], Reason.NO_BOX),
-        (TEXT, "(10, 20)", [], Reason.NO_BOX),
-        (TEXT, '<point x="10.5" y="20.1" alt="cat">cat</point>', [], Reason.NO_BOX),
-        (TEXT, "", [], Reason.EMPTY),
+        (TEXT, "[10, 20, 30, 40]", [], FormatFailure.NO_BOX),
+        (TEXT, "(10, 20)", [], FormatFailure.NO_BOX),
+        (TEXT, '<point x="10.5" y="20.1" alt="cat">cat</point>', [], FormatFailure.NO_BOX),
+        (TEXT, "", [], FormatFailure.EMPTY),
         (LABELS, "cat: [1, 2]\ndog: [3, 4]", [(1, 2), (3, 4)], None),
         (VIDEO, "1: [1, 2]\n3: [3, 4]", [(1, 2), (3, 4)], None),
         (JSON, '[{"point": [10, 20]}]', [(10, 20)], None),
         (JSON, '```json\n[{"point": ["10", 2e1], "label": "cat"}]\n```', [(10, 20)], None),
         (JSON, "[]", [], None),
-        (JSON, '[{"point": [1, 2]}, {"point": [1, 2, 3, 4]}]', [(1, 2)], Reason.WRONG_SHAPE),
-        (JSON, '[{"point": [1]}]', [], Reason.WRONG_SHAPE),
-        (JSON, '[{"point": [[1, 2]]}]', [], Reason.WRONG_SHAPE),
-        (JSON, '[{"point": {"x": 1, "y": 2}}]', [], Reason.WRONG_SHAPE),
-        (JSON, '[{"bbox": [1, 2, 3, 4]}]', [], Reason.WRONG_KEY),
-        (JSON, '[{"point_2d": [1, 2]}]', [], Reason.WRONG_KEY),
-        (JSON, '{"point": [1, 2]}', [], Reason.NOT_A_LIST),
-        (JSON, '[{"point": [1, NaN]}]', [], Reason.NOT_FINITE),
-        (JSON, '[{"point": [1, "a"]}]', [], Reason.NOT_A_NUMBER),
-        (JSON, '[{"point": [1, 2', [], Reason.TRUNCATED),
+        (JSON, '[{"point": [1, 2]}, {"point": [1, 2, 3, 4]}]', [(1, 2)], FormatFailure.WRONG_SHAPE),
+        (JSON, '[{"point": [1]}]', [], FormatFailure.WRONG_SHAPE),
+        (JSON, '[{"point": [[1, 2]]}]', [], FormatFailure.WRONG_SHAPE),
+        (JSON, '[{"point": {"x": 1, "y": 2}}]', [], FormatFailure.WRONG_SHAPE),
+        (JSON, '[{"bbox": [1, 2, 3, 4]}]', [], FormatFailure.WRONG_KEY),
+        (JSON, '[{"point_2d": [1, 2]}]', [], FormatFailure.WRONG_KEY),
+        (JSON, '{"point": [1, 2]}', [], FormatFailure.NOT_A_LIST),
+        (JSON, '[{"point": [1, NaN]}]', [], FormatFailure.NOT_FINITE),
+        (JSON, '[{"point": [1, "a"]}]', [], FormatFailure.NOT_A_NUMBER),
+        (JSON, '[{"point": [1, 2', [], FormatFailure.TRUNCATED),
         (QWEN, '[{"point_2d": [1, 2]}]', [(1, 2)], None),
         (NESTED, '[{"points": [[1, 2], [3, 4]]}]', [(1, 2), (3, 4)], None),
         (NAMED, '[{"x": 1, "y": 2}]', [(1, 2)], None),
-        (NAMED, '[{"x": 1, "y": 2, "width": 5, "height": 6}]', [], Reason.WRONG_SHAPE),
-        (NAMED, '[{"x": 1, "y": 2, "w": 5, "h": 6}]', [], Reason.WRONG_SHAPE),
-        (NAMED, '[{"x": 1}]', [], Reason.WRONG_KEY),
+        (NAMED, '[{"x": 1, "y": 2, "width": 5, "height": 6}]', [], FormatFailure.WRONG_SHAPE),
+        (NAMED, '[{"x": 1, "y": 2, "w": 5, "h": 6}]', [], FormatFailure.WRONG_SHAPE),
+        (NAMED, '[{"x": 1}]', [], FormatFailure.WRONG_KEY),
         (LABELS_JSON, '[{"label": "cat", "point": [1, 2]}]', [(1, 2)], None),
         (CLASSES, '[{"cat": [1, 2]}]', [(1, 2)], None),
         (VIDEO_JSON, '[{"frame_idx": 2, "point": [1, 2]}]', [(1, 2)], None),
     ],
 )
 def test_what_is_read(
-    how: ReplyFormat, reply: str, points: Sequence[tuple[float, float]], reason: Reason | None
+    how: ReplyFormat,
+    reply: str,
+    points: Sequence[tuple[float, float]],
+    reason: FormatFailure | None,
 ) -> None:
     reading = read(reply, how)
     assert reading.boxes == at(*points)
@@ -197,13 +200,13 @@ def test_what_a_tolerant_reader_takes(
 ) -> None:
     strict = read(reply, how)
     assert strict.reason is not None
-    found = salvage(reply, how, strict)
+    found = parse_leniently(reply, how, strict)
     assert (None if found is None else found.reading.boxes) == (points and at(*points))
 
 
 def test_a_key_of_points_is_no_label() -> None:
     reply = '[{"point_2d": [10, 20]}]'
-    found = salvage(reply, LABELS_JSON, read(reply, LABELS_JSON))
+    found = parse_leniently(reply, LABELS_JSON, read(reply, LABELS_JSON))
     assert found is not None
     assert found.reading.labels == ("",)
 
@@ -218,7 +221,7 @@ MASKED = Truth((BOX,), (0,), masks=(packed_mask(L_SHAPE),))
 
 
 def judged(truth: Truth, *points: tuple[float, float], labels: Sequence[str] = ()) -> list[bool]:
-    reading = Reading(at(*points), tuple(labels), (), None)  # type: ignore[arg-type]
+    reading = ParsedReply(at(*points), tuple(labels), (), None)  # type: ignore[arg-type]
     (found,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
     return [*found.hits]
 
@@ -260,7 +263,7 @@ def test_one_point_finds_one_object_and_as_many_are_found_as_can_be() -> None:
 
 def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     truths = [MASKED, Truth((BOX,), (0,)), Truth((), ()), MASKED]
-    readings = [Reading(at((40, 20), (15, 30)), (), (), None)] * 4  # type: ignore[arg-type]
+    readings = [ParsedReply(at((40, 20), (15, 30)), (), (), None)] * 4  # type: ignore[arg-type]
     maps = [ToPixels(), ToPixels(1, 2), ToPixels(), ToPixels(0.5, 0.5)]
     together = match(readings, truths, maps, MatchRule.POINT_IN_OBJECT)
     apart = [match([r], [t], [s], MatchRule.POINT_IN_OBJECT)[0]
@@ -268,7 +271,7 @@ def test_a_batch_is_judged_as_its_queries_are_one_by_one() -> None:
     assert together == apart
     assert [one.hits for one in together] == [(True,), (True,), (), (False,)]
     # Boxes are judged as ever, whatever masks there are.
-    boxes = [Reading((BOX,), (), (), None)] * 2
+    boxes = [ParsedReply((BOX,), (), (), None)] * 2
     overlap = match(boxes, [MASKED, Truth((BOX,), (0,))])
     assert [one.ious for one in overlap] == [(1.0,), (1.0,)]
 
@@ -279,7 +282,7 @@ def test_points_inside_are_counted_in_parts_of_any_size(
 ) -> None:
     monkeypatch.setattr(matching, "_POINT_PAIRS", pairs)
     points = at((15, 30), (40, 20), (15, 55), (15, 30), (99, 99), (75, 75))
-    reading = Reading(points, (), (), None)  # type: ignore[arg-type]
+    reading = ParsedReply(points, (), (), None)  # type: ignore[arg-type]
     truth = Truth((BOX, (70.0, 70.0, 80.0, 80.0)), (0, 0), masks=(packed_mask(L_SHAPE), None))
     (found,) = match([reading], [truth], None, MatchRule.POINT_IN_OBJECT)
     assert points_inside(found, reading, truth) == 4
@@ -316,9 +319,11 @@ def test_run_lengths_are_packed_as_pycocotools_packs_them() -> None:
 TARGET = [[0, 0, 100, 50]]
 
 
-def figures(replies: Sequence[str | None], truths: Sequence[Any], **more: Any) -> dict[str, Any]:
+def metric_values(
+    replies: Sequence[str | None], truths: Sequence[Any], **more: Any
+) -> dict[str, Any]:
     how = {"sizes": (WIDTH, HEIGHT), "space": "pixels", **more}
-    return dict(findit.score(replies, truths, how.pop("format", "point_text"), **how).figures)
+    return dict(findit.score(replies, truths, how.pop("format", "point_text"), **how).metric_values)
 
 
 def as_screenspot(replies: Sequence[Sequence[tuple[float, float]]], box: Sequence[float]) -> float:
@@ -352,61 +357,61 @@ def said(points: Sequence[tuple[float, float]]) -> str:
 def test_the_figures_are_those_of_the_published_sets_on_one_target(
     replies: list[list[tuple[int, int]]],
 ) -> None:
-    several = figures([*map(said, replies)], [MASKED] * len(replies))
+    several = metric_values([*map(said, replies)], [MASKED] * len(replies))
     assert several["Points inside"] == pytest.approx(as_refspatial(replies, L_SHAPE))
     single = [points[:1] for points in replies]
     truths = [Truth((BOX,), (0,))] * len(replies)
-    found = figures([*map(said, single)], truths)
+    found = metric_values([*map(said, single)], truths)
     assert found["Pointing accuracy"] == pytest.approx(as_screenspot(single, BOX))
     assert found["Points inside"] == pytest.approx(found["Pointing accuracy"])
-    masked = figures([*map(said, single)], [MASKED] * len(replies))
+    masked = metric_values([*map(said, single)], [MASKED] * len(replies))
     assert masked["Pointing accuracy"] == pytest.approx(as_refspatial(single, L_SHAPE))
 
 
 def test_a_point_too_many_costs_and_so_does_an_object_too_few() -> None:
     two = [[0, 0, 10, 10], [50, 50, 60, 60]]
-    assert figures(["[5, 5] [55, 55]"], [two])["Pointing accuracy"] == 100
-    assert figures(["[5, 5]"], [two])["Pointing accuracy"] == 50
-    assert figures(["[5, 5] [6, 6]"], [two])["Pointing accuracy"] == 50
+    assert metric_values(["[5, 5] [55, 55]"], [two])["Pointing accuracy"] == 100
+    assert metric_values(["[5, 5]"], [two])["Pointing accuracy"] == 50
+    assert metric_values(["[5, 5] [6, 6]"], [two])["Pointing accuracy"] == 50
     everywhere = " ".join(f"[{x}, {y}]" for x in range(0, 100, 10) for y in range(0, 100, 10))
-    sprayed = figures([everywhere], [two])
+    sprayed = metric_values([everywhere], [two])
     assert sprayed["Pointing accuracy"] == 2
     assert (sprayed["Point recall"], sprayed["Point precision"]) == (100, 2)
 
 
 def test_nothing_to_find_no_answer_and_no_call_are_three_things() -> None:
-    found = figures(["[]", "[5, 5]", "what?"], [[], [], []])
+    found = metric_values(["[]", "[5, 5]", "what?"], [[], [], []])
     assert found["Rejection accuracy"] == pytest.approx(100 / 3)
     assert found["False-alarm rate"] == pytest.approx(100 / 3)
     assert found["Points inside"] is None  # nothing could be pointed at
-    found = figures(["[5, 5]", "sorry", None], [TARGET] * 3)
+    found = metric_values(["[5, 5]", "sorry", None], [TARGET] * 3)
     assert found["Pointing accuracy"] == 50
     assert found["Pointing accuracy (failed calls as misses)"] == pytest.approx(100 / 3)
     assert found["Adherence"] == 50
 
 
-def test_the_salvaged_figure_is_that_of_the_same_points_as_asked() -> None:
+def test_the_lenient_figure_is_that_of_the_same_points_as_asked() -> None:
     points, box = [[5, 5], [150, 90], [160, 90]], [TARGET]
     asked = json.dumps([{"point": point} for point in points])
     other = json.dumps([{"point_2d": point} for point in points])
-    strict = figures([asked], box, format="point_json")
-    salvaged = figures([other], box, format="point_json")
-    assert salvaged["Pointing accuracy"] == 0
-    assert salvaged["Pointing accuracy (salvaged)"] == strict["Pointing accuracy"]
+    strict = metric_values([asked], box, format="point_json")
+    lenient = metric_values([other], box, format="point_json")
+    assert lenient["Pointing accuracy"] == 0
+    assert lenient["Pointing accuracy (lenient)"] == strict["Pointing accuracy"]
     assert strict["Pointing accuracy"] == pytest.approx(100 / 3)
 
 
 def test_no_figure_of_boxes_is_one_of_points_and_the_other_way_round() -> None:
     shared = {"Adherence", "Rejection accuracy", "False-alarm rate"}
     assert {one.name for one in METRICS} & {one.name for one in POINTING} == shared
-    assert "F1@0.5" not in figures(["[5, 5]"], [TARGET])
-    assert "Pointing accuracy" not in figures(["[0, 0, 9, 9]"], [TARGET], format="xyxy_text")
+    assert "F1@0.5" not in metric_values(["[5, 5]"], [TARGET])
+    assert "Pointing accuracy" not in metric_values(["[0, 0, 9, 9]"], [TARGET], format="xyxy_text")
     score = findit.score(["[5, 5]"], [TARGET], "point_text", sizes=(WIDTH, HEIGHT), space="pixels")
     (row,) = score.queries
     assert not {"ious", "tp", "n_gt", "losses"} & row.details.keys()
     assert not {"tp", "n_gt", "iou_sum"} & row.sums.keys()
     assert row.details["boxes"] == [[5, 5, 5, 5]]
-    assert score.intervals.keys() == {n for n, v in score.figures.items() if v is not None}
+    assert score.intervals.keys() == {n for n, v in score.metric_values.items() if v is not None}
 
 
 def test_the_reward_of_points_is_their_own() -> None:
@@ -600,8 +605,10 @@ def test_points_have_a_board_of_their_own(world: World) -> None:
     (column,) = second.columns
     cell = second.cells["Good", column.name]
     assert cell.format == "point_text"  # chosen among points, by their figure
-    assert cell.entries["Pointing accuracy"].value == points.figures["Pointing accuracy"]
-    assert points.figures["Pointing accuracy"] > in_json.figures["Pointing accuracy"] > 0  # type: ignore[operator]
+    assert cell.entries["Pointing accuracy"].value == points.metric_values["Pointing accuracy"]
+    assert (
+        points.metric_values["Pointing accuracy"] > in_json.metric_values["Pointing accuracy"] > 0
+    )  # type: ignore[operator]
     assert rule(second.benchmark).startswith("highest Pointing accuracy (failed calls as misses)")
     assert benchmark_of(BOXES).ranking == RANKING
 
@@ -634,13 +641,13 @@ def test_labels_count_for_points_too(world: World) -> None:
     world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(5)])
     name = "FindIt_Pascal_multilabel_point_json"
     right = world.run("R", name, speaking(name, 1.0))
-    assert right.figures["Pointing accuracy"] == right.figures["Points inside"] == 100
+    assert right.metric_values["Pointing accuracy"] == right.metric_values["Points inside"] == 100
     swapped: Callable[..., str] = lambda query, random: (  # noqa: E731
         speaking(name, 1.0)(query, random)
         .replace("cat", "?").replace("dog", "cat").replace("?", "dog")
     )  # fmt: skip
     wrong = world.run("W", name, swapped)
-    assert wrong.figures["Pointing accuracy"] == wrong.figures["Points inside"] == 0
+    assert wrong.metric_values["Pointing accuracy"] == wrong.metric_values["Points inside"] == 0
 
 
 def test_what_is_of_boxes_alone_says_so(world: World) -> None:

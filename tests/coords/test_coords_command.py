@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery as Row
 from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply
 from vlmeval_findit.benchmarks.refl4.expression_tables import prepare
 from vlmeval_findit.benchmarks.refl4.refl4_annotations import RefL4Split
-from vlmeval_findit.boxes.records import Reading, Truth
+from vlmeval_findit.boxes.records import ParsedReply, Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.coords import score_check
 from vlmeval_findit.coords.conventions import Convention
@@ -176,7 +176,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
         assert {file: file.read_bytes() for file in recorded} == recorded
     found = load_run(other.provenance)
     assert found.model == "My Model (space-pixels)"
-    assert found.figures["F1@0.5"] == pytest.approx(right["F1@0.5"])
+    assert found.metric_values["F1@0.5"] == pytest.approx(right["F1@0.5"])
     (note,) = found.provenance.forced
     assert note.startswith("coordinate space: recorded")
     (space,) = found.provenance.spaces
@@ -225,7 +225,7 @@ def test_what_the_score_would_be_is_what_it_is(order: str, deployment: Deploymen
     task, replies = benchmarks.load(name), read_predictions(path)
     wrong = replies_of_run("Model", task, replies, Settings({"kind": "grid1000"}), None)
     right = replies_of_run("Model", task, replies, Settings({"kind": "pixels"}), None)
-    scored = score_file(path).figures
+    scored = score_file(path).metric_values
     for figure, value in metrics_in(wrong, grid).items():
         assert value == pytest.approx(scored[figure])
     assert metrics_in(wrong, pixels) == pytest.approx(metrics_in(right, pixels))
@@ -248,7 +248,7 @@ def test_numbers_are_those_of_the_reply(representation: str, deployment: Deploym
 def test_every_frame_of_a_video_is_evidence_of_its_own() -> None:
     truth = Truth(((1, 2, 3, 4), (5, 6, 7, 8)), (0, 2))
     row = Row(0, "cat", 100, 50, ("clip/1.jpg", "clip/2.jpg", "clip/3.jpg"), truth)
-    reading = Reading([(10, 20, 30, 40), (0, 0, 0, 0)], [], [1, 2], None)
+    reading = ParsedReply([(10, 20, 30, 40), (0, 0, 0, 0)], [], [1, 2], None)
     matched = MatchedReply(row, None, reading, None)  # type: ignore[arg-type]
     frames = RunReplies(GRID, [matched]).queries
     assert [(list(one.truths), list(one.numbers)) for one in frames] == [

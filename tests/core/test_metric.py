@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit.box_metrics import F1_FAILED_MISSED, METRICS, sums
-from vlmeval_findit.boxes.records import Matched, Reading, Reason
-from vlmeval_findit.core.metric import Metric, figures, is_sliced, sliced
+from vlmeval_findit.boxes.records import FormatFailure, Matched, ParsedReply
+from vlmeval_findit.core.metric import Metric, is_sliced, metric_values, sliced
 from vlmeval_findit.core.scored_row import ScoredRow, add_up, totals
 
 BOX = (0.0, 0.0, 10.0, 10.0)
 
 
-def reading(*boxes: tuple[float, ...], reason: Reason | None = None) -> Reading:
-    return Reading(list(boxes), [], [], reason)  # type: ignore[arg-type]
+def reading(*boxes: tuple[float, ...], reason: FormatFailure | None = None) -> ParsedReply:
+    return ParsedReply(list(boxes), [], [], reason)  # type: ignore[arg-type]
 
 
 FOUND = Matched((BOX,), (1.0,), (True,), (0,), ())
@@ -28,13 +28,13 @@ NOTHING_FOUND = Matched((), (0.0, 0.0), (False, False), (-1, -1), ())
 
 def test_figures_by_hand() -> None:
     found = {"responses": 8, "adherent": 6, "tp": 3, "n_pred": 5, "n_gt": 10, "iou_sum": 4.0}
-    assert figures(METRICS, found) == {
+    assert metric_values(METRICS, found) == {
         "F1@0.5": pytest.approx(40.0),  # 2 * 0.6 * 0.3 / (0.6 + 0.3)
         "mIoU": 40.0,
         "Adherence": 75.0,
         "Precision": 60.0,
         "Recall": 30.0,
-        "F1@0.5 (salvaged)": pytest.approx(40.0),
+        "F1@0.5 (lenient)": pytest.approx(40.0),
         "Rejection accuracy": None,
         "False-alarm rate": None,
     }
@@ -42,24 +42,24 @@ def test_figures_by_hand() -> None:
 
 
 def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None:
-    found = figures(METRICS, {})
+    found = metric_values(METRICS, {})
     assert found.pop("Rejection accuracy") is found.pop("False-alarm rate") is None
     assert set(found.values()) == {0.0}
 
 
 def test_a_failed_call_is_no_answer() -> None:
-    failed = sums(reading(reason=Reason.FAILED_CALL), NOTHING_FOUND)
+    failed = sums(reading(reason=FormatFailure.FAILED_CALL), NOTHING_FOUND)
     assert {name for name, value in failed.items() if value} == {"failed", "n_gt_failed"}
     assert failed["n_gt_failed"] == 2
     both = add_up([sums(reading(BOX), FOUND), failed])
-    found = figures(METRICS, both)
+    found = metric_values(METRICS, both)
     assert found["F1@0.5"] == found["Recall"] == found["Adherence"] == 100.0
     # As an answer without boxes: precision 1, recall 1/3.
     assert F1_FAILED_MISSED.value(both) == pytest.approx(50.0)
 
 
 def test_a_box_may_count_in_a_reply_that_does_not_adhere() -> None:
-    found = sums(reading(BOX, reason=Reason.WRONG_KEY), FOUND)
+    found = sums(reading(BOX, reason=FormatFailure.WRONG_KEY), FOUND)
     assert (found["responses"], found["adherent"], found["tp"]) == (1, 0, 1)
 
 
@@ -75,7 +75,7 @@ def test_sums_of_shards_add_up_to_those_of_the_whole(parts: list[dict[str, int]]
 
 @given(counts, counts, counts)
 def test_f1_is_the_harmonic_mean(tp: int, wrong: int, missed: int) -> None:
-    f1, _, _, precision, recall = figures(
+    f1, _, _, precision, recall = metric_values(
         METRICS[:5], {"tp": tp, "n_pred": tp + wrong, "n_gt": tp + missed}
     ).values()
     mean = 2 * precision * recall / (precision + recall) if precision + recall else 0

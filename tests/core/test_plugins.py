@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion, in_turn
 from grids import grid
-from host_runs import RUN_FINDIT, environment, figures, predictions, require_host, run
+from host_runs import RUN_FINDIT, environment, metric_values, predictions, require_host, run
 from perfect_answers import content, perfect_answers
 from plugin_package import ROOT, install, known_here, path_with
 
@@ -431,7 +431,7 @@ def test_search_and_sweep_ask_its_model_in_its_space(
         version = REPRESENTATIONS.added()["xxyy"].plugin.version
         for name, more in (("xyxy_json", {}), ("xxyy_json", {"mine.py": version})):
             path = Path(f"outputs/PlateReader/PlateReader_FindIt_Demo_{name}.json")
-            assert figures(path)["f1"] == 100
+            assert metric_values(path)["f1"] == 100
             used = {"findit-plates": "0.1.0", **more}
             assert identity(path).plugins == used
             assert identity(path).space == {"kind": "longer1000"}
@@ -461,7 +461,7 @@ def test_its_provider_is_asked_in_its_protocol(
                 assert main([*sweep, "--provider", "acme"]) == 0
             assert len(server.asked) == 2
         path = Path(f"outputs/PlateReader/PlateReader_{name}.json")
-        assert figures(path)["f1"] == 100
+        assert metric_values(path)["f1"] == 100
         assert identity(path).plugins == {"findit-plates": "0.1.0"}
         assert identity(path).answering.kind == f"{PROVIDER}acme"
         capsys.readouterr()
@@ -560,7 +560,7 @@ def test_its_benchmark_runs_under_the_hosts_runner(
         done = run(RUN_FINDIT, words.split(), tmp_path, env)
     assert done.returncode == 0, done.stdout
     path = predictions(tmp_path / "runs", "PlateReader", "Plates_Few")
-    assert figures(path)["Accuracy"] == 25
+    assert metric_values(path)["Accuracy"] == 25
     assert provenance(path)["plugins"] == {"findit-plates": "0.1.0"}
     boxes = predictions(tmp_path / "runs", "PlateReader", "FindIt_Demo_xxyy_json")
     assert provenance(boxes)["plugins"].keys() == {"findit-plates", "mine.py"}

@@ -13,7 +13,7 @@ import pytest
 
 from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.boxes.reading import read, reader
-from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.core.predictions import (
     PredictionError,
@@ -129,7 +129,7 @@ def test_a_failed_call_is_no_reply(text: str, failed: bool) -> None:
     reply = Reply(0, text)
     assert reply.failed is failed
     reason = read_reply(reply, reader(ReplyFormat("text", "xyxy"))).reason
-    assert (reason is Reason.FAILED_CALL) is failed
+    assert (reason is FormatFailure.FAILED_CALL) is failed
 
 
 @pytest.mark.parametrize(
@@ -153,17 +153,17 @@ def test_what_was_recorded_says_whether_a_call_failed(
 @pytest.mark.parametrize(
     ("text", "finish_reason", "reason"),
     [
-        ('[{"bbox": [1, 2, 3, 4]}] and', "length", Reason.TRUNCATED),
-        ('[{"bbox": [1, 2, 3, 4]}] and', "stop", Reason.NOT_JSON),
-        ('[{"bbox": [1, 2, 3, 4]}] and', "", Reason.NOT_JSON),
-        ('[{"bbox": [1, 2', "", Reason.TRUNCATED),
-        ("Let me think", "length", Reason.TRUNCATED),
+        ('[{"bbox": [1, 2, 3, 4]}] and', "length", FormatFailure.TRUNCATED),
+        ('[{"bbox": [1, 2, 3, 4]}] and', "stop", FormatFailure.NOT_JSON),
+        ('[{"bbox": [1, 2, 3, 4]}] and', "", FormatFailure.NOT_JSON),
+        ('[{"bbox": [1, 2', "", FormatFailure.TRUNCATED),
+        ("Let me think", "length", FormatFailure.TRUNCATED),
         ('[{"bbox": [1, 2, 3, 4]}]', "length", None),
-        ('[{"box": [1, 2, 3, 4]}]', "length", Reason.WRONG_KEY),
+        ('[{"box": [1, 2, 3, 4]}]', "length", FormatFailure.WRONG_KEY),
     ],
 )
 def test_a_reply_that_was_cut_off_says_so(
-    text: str, finish_reason: str, reason: Reason | None
+    text: str, finish_reason: str, reason: FormatFailure | None
 ) -> None:
     how = ReplyFormat("json", "xyxy")
     found = read_reply(Reply(0, text, Recorded(finish_reason=finish_reason)), reader(how))

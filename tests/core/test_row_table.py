@@ -17,7 +17,7 @@ from toy_benchmark import guessing, letters
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.error_analysis import AnswerErrors, with_events
-from vlmeval_findit.core.evidence import Clustered, clustered, evidence_of
+from vlmeval_findit.core.estimate import ClusteredSums, clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.run_files import run_of
 from vlmeval_findit.core.scored_row import (
@@ -80,7 +80,7 @@ def in_order(row: ScoredRow) -> ScoredRow:
     return replace(row, sums=sums, slices=slices, parts=parts)
 
 
-def as_lists(given: Clustered) -> Any:
+def as_lists(given: ClusteredSums) -> Any:
     sums = {name: values.tolist() for name, values in sorted(given.sums.items())}
     slices = {kind: (one.values, one.of.tolist()) for kind, one in sorted(given.slices.items())}
     return given.pictures, given.picture.tolist(), sums, slices
@@ -95,7 +95,7 @@ def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> 
     assert len(table) == len(rows)
     assert same([in_order(row) for row in table[1:]], bare[1:])
     assert same(dict(sorted(totals_of(table).items())), dict(sorted(totals(rows).items())))
-    assert same(as_lists(clustered(table, "x")), as_lists(clustered(rows, "x")))
+    assert same(as_lists(clustered_sums(table, "x")), as_lists(clustered_sums(rows, "x")))
     assert (failures(table), sources(table)) == (failures(rows), sources(rows))
     inside = np.array([at % 2 == 0 for at in range(len(rows))], dtype=bool)
     assert same([in_order(row) for row in table.where(inside)], bare[::2])
@@ -142,8 +142,8 @@ def test_the_classes_of_one_image_have_a_mean() -> None:
         table_of(rows, rows),
         [read_details_line(details_line(row)) for row in rows],
     ):
-        found = evidence_of((mean_iou,), clustered(held, "x"))
-        assert found.figure("mIoU") == pytest.approx(37.5)
+        found = estimate_metrics((mean_iou,), clustered_sums(held, "x"))
+        assert found.value("mIoU") == pytest.approx(37.5)
         assert found.influence.any()
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vlmeval_findit.core.evidence import FEWEST, Evidence, clustered, evidence_of, mean
+from vlmeval_findit.core.estimate import FEWEST, Estimate, clustered_sums, estimate_metrics, mean
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.scored_row import ScoredRow, totals
-from vlmeval_findit.core.statistics import difference, figure_intervals
+from vlmeval_findit.core.statistics import difference, metric_intervals
 
 BY_CLASS = Metric("by class", {"hits": 1}, {"asked": 1}, over="class", empty=None)
 PLAIN = Metric("plain", {"hits": 1}, {"asked": 1}, empty=None)
@@ -41,8 +41,8 @@ def some_rows(seed: int, pictures: int, classes: int, alike: float = 0.3) -> lis
 TRUE = (0.9, 0.5, 0.7, 0.3)
 
 
-def evidence(rows: Sequence[ScoredRow]) -> Evidence:
-    return evidence_of(METRICS, clustered(rows, "x"))
+def estimate(rows: Sequence[ScoredRow]) -> Estimate:
+    return estimate_metrics(METRICS, clustered_sums(rows, "x"))
 
 
 def without(rows: Sequence[ScoredRow], picture: str) -> list[ScoredRow]:
@@ -52,19 +52,19 @@ def without(rows: Sequence[ScoredRow], picture: str) -> list[ScoredRow]:
 def test_the_figure_is_that_of_the_score() -> None:
     rows = some_rows(1, 80, 12)
     sums = totals(rows)
-    found = evidence(rows)
+    found = estimate(rows)
     for metric in METRICS:
-        assert found.figure(metric.name) == pytest.approx(metric.value(sums))
-    assert found.figure("by class") != pytest.approx(found.figure("plain"), abs=0.5)
+        assert found.value(metric.name) == pytest.approx(metric.value(sums))
+    assert found.value("by class") != pytest.approx(found.value("plain"), abs=0.5)
 
 
 def test_influence_is_what_leaving_a_picture_out_does() -> None:
     """Against a jackknife, also where a picture is the only one that has a class."""
     rows = some_rows(2, 400, 5)
     rows.append(of_class(len(rows), 1000, "alone", False))
-    found = evidence(rows)
+    found = estimate(rows)
     for at in (0, 11, 255, len(found.pictures) - 1):
-        rest = evidence(without(rows, found.pictures[at].removeprefix("x/")))
+        rest = estimate(without(rows, found.pictures[at].removeprefix("x/")))
         moved = found.values - rest.values
         assert found.influence[at] == pytest.approx(moved, rel=0.03, abs=2e-4)
     # Without the last picture a class is gone, and the mean is over the five others.
@@ -73,7 +73,7 @@ def test_influence_is_what_leaving_a_picture_out_does() -> None:
 
 def test_standard_errors_are_those_of_a_bootstrap() -> None:
     rows = some_rows(3, 300, 6)
-    found = evidence(rows)
+    found = estimate(rows)
     by_picture: dict[str, list[ScoredRow]] = {}
     for row in rows:
         by_picture.setdefault(row.source, []).append(row)
@@ -96,7 +96,7 @@ def test_intervals_hold_the_truth() -> None:
     expected = 100 * np.mean([0.7 * p + 0.3 * 0.6 * p for p in truth.values()])
     held = 0
     for seed in range(200):
-        found = figure_intervals(evidence(some_rows(seed, 150, classes)))["by class"]
+        found = metric_intervals(estimate(some_rows(seed, 150, classes)))["by class"]
         assert found is not None
         held += found.low <= expected <= found.high
     assert 182 <= held <= 199
@@ -104,7 +104,7 @@ def test_intervals_hold_the_truth() -> None:
 
 def test_one_slice_is_the_plain_ratio() -> None:
     rows = [replace(row, slices={"class": "all"}) for row in some_rows(5, 60, 4)]
-    found = evidence(rows)
+    found = estimate(rows)
     assert found.influence[:, 1] == pytest.approx(found.influence[:, 0])
     assert found.values[1] == found.values[0]
 
@@ -113,7 +113,7 @@ def test_rare_classes_make_few_pictures_of_many() -> None:
     """A hundred pictures of one class and three of another weigh as much as twelve or so."""
     rows = [of_class(i, i, "common", i % 2 == 0) for i in range(100)]
     rows += [of_class(100 + i, 100 + i, "rare", i == 0) for i in range(3)]
-    plain, by_class = evidence(rows).counted
+    plain, by_class = estimate(rows).counted
     assert plain == 103
     assert by_class == pytest.approx(1 / (100 * 0.005**2 + 3 / 36))
 
@@ -121,35 +121,37 @@ def test_rare_classes_make_few_pictures_of_many() -> None:
 def test_what_has_no_whole_has_no_figure() -> None:
     """No entry, no interval, and no mean over datasets."""
     rows = [replace(row, slices={}) for row in some_rows(6, 30, 3)]
-    found = evidence(rows)
-    assert found.figure("by class") is None
-    assert set(figure_intervals(found)) == {"plain"}
-    both = mean([found, evidence(some_rows(6, 30, 3))])
-    assert both.figure("by class") is None
-    assert both.figure("plain") == pytest.approx(found.figure("plain"))
+    found = estimate(rows)
+    assert found.value("by class") is None
+    assert set(metric_intervals(found)) == {"plain"}
+    both = mean([found, estimate(some_rows(6, 30, 3))])
+    assert both.value("by class") is None
+    assert both.value("plain") == pytest.approx(found.value("plain"))
     silent = [replace(row, sums={"hits": 0, "asked": 0}) for row in rows]
-    assert figure_intervals(evidence(silent)) == {}
+    assert metric_intervals(estimate(silent)) == {}
     zero = replace(PLAIN, empty=0.0)
-    assert figure_intervals(evidence_of([zero], clustered(silent, "x"))) == {"plain": None}
+    assert metric_intervals(estimate_metrics([zero], clustered_sums(silent, "x"))) == {
+        "plain": None
+    }
 
 
 def test_rows_that_are_in_no_slice_do_not_count() -> None:
     rows = some_rows(7, 50, 3)
     more = [ScoredRow(1000 + i, f"{i:05d}.jpg", {"hits": 1, "asked": 1}) for i in range(50)]
-    ours, theirs = evidence(rows), evidence([*rows, *more])
+    ours, theirs = estimate(rows), estimate([*rows, *more])
     assert theirs.values[1] == pytest.approx(ours.values[1])
     assert theirs.influence[:, 1] == pytest.approx(ours.influence[:, 1])
 
 
 def test_few_pictures_have_no_interval() -> None:
     rows = [of_class(i, i % (FEWEST - 1), f"c{i % 2}", i % 3 == 0) for i in range(12)]
-    assert figure_intervals(evidence(rows)) == {"plain": None, "by class": None}
+    assert metric_intervals(estimate(rows)) == {"plain": None, "by class": None}
 
 
 def test_the_difference_of_a_run_and_itself_is_nothing() -> None:
     rows = some_rows(8, 60, 4)
-    assert difference(evidence(rows), evidence(rows), "by class").p_value == 1
+    assert difference(estimate(rows), estimate(rows), "by class").p_value == 1
     worse = [replace(row, sums={"hits": 0, "asked": 1}) for row in rows]
-    found = difference(evidence(rows), evidence(worse), "by class")
+    found = difference(estimate(rows), estimate(worse), "by class")
     assert found.significant
-    assert found.value == pytest.approx(evidence(rows).figure("by class"))
+    assert found.value == pytest.approx(estimate(rows).value("by class"))

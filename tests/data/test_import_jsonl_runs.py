@@ -110,8 +110,8 @@ def test_the_host_asks_what_the_import_suggests(
 
 def score_of(path: Path) -> dict[str, str]:
     with path.open() as f:
-        (figures,) = csv.DictReader(f)
-    return figures
+        (metric_values,) = csv.DictReader(f)
+    return metric_values
 
 
 # --- parts of a score -----------------------------------------------------------------------------

@@ -88,11 +88,11 @@ def test_coco_val2017(
     assert all_images_are_there(name)
     labels = [(query.label, len(query.truth.boxes)) for query in load_task(name).queries.values()]
     assert labels == [("cat", 1), ("cat", 2), ("dog", 1)]
-    assert run(tmp_path, name, lambda query: True, "Right").figures["F1@0.5"] == 100
+    assert run(tmp_path, name, lambda query: True, "Right").metric_values["F1@0.5"] == 100
     half = run(tmp_path, name, lambda query: query.label == "dog")
     # One of four objects, and one of three boxes.
-    assert half.figures["Recall"] == 25
-    assert half.figures["F1@0.5"] == pytest.approx(200 * 1 / (4 + 3))
+    assert half.metric_values["Recall"] == 25
+    assert half.metric_values["F1@0.5"] == pytest.approx(200 * 1 / (4 + 3))
     assert "unlike published" not in meta("COCO_val2017")
     assert meta("COCO_val2017_multilabel")["licence"] == SOURCES["COCO_val2017"].licence
 
@@ -117,7 +117,7 @@ def test_odinw_13(tmp_path: Path, split: str, capsys: pytest.CaptureFixture[str]
     assert "2 images, published are 480" in capsys.readouterr().out
     name = f"FindIt_{row}_pistols_xyxy_json"
     assert all_images_are_there(name)
-    assert run(tmp_path, name, lambda query: query.index == 0).figures["F1@0.5"] == 50
+    assert run(tmp_path, name, lambda query: query.index == 0).metric_values["F1@0.5"] == 50
     assert meta(f"{row}_EgoHands")["unlike published"] == "2 images, published are 480"
     assert "classes" in meta(f"{row}_Aquarium")["unlike published"]
 
@@ -190,7 +190,7 @@ def test_rf100_vl(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sorted(own_datasets()) == ["RF100-VL_-grccs", "RF100-VL_bees", "RF100-VL_mites"]
     name = "FindIt_RF100-VL_-grccs_xyxy_json"
     assert image_folder(load_task(name).question.data.images).path == folder / "-grccs" / "test"
-    assert run(tmp_path, name, lambda query: True).figures["F1@0.5"] == 100
+    assert run(tmp_path, name, lambda query: True).metric_values["F1@0.5"] == 100
 
 
 def test_the_class_of_roboflow_stays_where_something_is_annotated_with_it(tmp_path: Path) -> None:
@@ -250,10 +250,10 @@ def test_groundingme_and_its_rejections(
     assert third.truth.boxes == ()
     # A perfect answer to a rejection is an empty list, a wrong one a box.
     right = run(tmp_path, name, lambda query: True, "Right")
-    assert right.figures["F1@0.5"] == right.figures["Rejection accuracy"] == 100
+    assert right.metric_values["F1@0.5"] == right.metric_values["Rejection accuracy"] == 100
     one = run(tmp_path, name, lambda query: query.index in (0, 2))
-    assert one.figures["Rejection accuracy"] == one.figures["False-alarm rate"] == 50
-    assert one.figures["Recall"] == 50
+    assert one.metric_values["Rejection accuracy"] == one.metric_values["False-alarm rate"] == 50
+    assert one.metric_values["Recall"] == 50
     assert one.sums["negatives_rejected[subtask=Rejection]"] == 1
 
 
@@ -397,7 +397,7 @@ def test_refcoco_m(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert queries[3].images == ("COCO_train2014_000000000001.jpg",)
     assert queries[3].tags == {"category": "person", "supercategory": "person"}
     assert DATASETS["RefCOCO-M"].family is Family.REFEXP
-    assert run(tmp_path, name, lambda query: query.index != 2).figures["F1@0.5"] == 75
+    assert run(tmp_path, name, lambda query: query.index != 2).metric_values["F1@0.5"] == 75
     # A point lies in an object's mask, here the upper half of its box, and not just in the box.
     (mask,) = queries[0].truth.masks
     assert (mask.covers(30, 30), mask.covers(30, 50)) == (True, False)
@@ -594,7 +594,7 @@ def test_a_plug_in_adds_a_set(
     assert main(["data", "import", "--sets"]) == 0
     assert "added by zoo" in capsys.readouterr().out
     assert bring("Zoo", folder) == 0
-    assert run(tmp_path, "FindIt_Zoo_xyxy_json", lambda query: True).figures["F1@0.5"] == 100
+    assert run(tmp_path, "FindIt_Zoo_xyxy_json", lambda query: True).metric_values["F1@0.5"] == 100
     assert meta("Zoo")["plug-in"].startswith("zoo.py sha256:")
 
 

@@ -17,7 +17,7 @@ from test_importers import all_images_are_there, bring, data_root, known, meta
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.metric import figures
+from vlmeval_findit.core.metric import metric_values
 from vlmeval_findit.core.places import own_datasets_file
 from vlmeval_findit.core.scored_row import add_up
 from vlmeval_findit.data.samples import Counts
@@ -128,16 +128,18 @@ def test_screenspot_pro(
     rows = [row for found in screenspot().values() for row in found]
     by_words = {queries[at].label: found[0] for at, found in points.items() if found}
     theirs = as_screenspot(rows, by_words)
-    assert run.figures["Pointing accuracy"] == run.figures["Points inside"] == theirs == 50
+    assert (
+        run.metric_values["Pointing accuracy"] == run.metric_values["Points inside"] == theirs == 50
+    )
     for kind, value, field in (("ui_type", "icon", "ui_type"), ("group", "Office", "group")):
         part = [row for row in rows if row[field] == value]
         own = add_up(one.sums for one in run.rows if one.slices[kind] == value)
-        assert figures(run.benchmark.metrics, own)["Pointing accuracy"] == as_screenspot(
+        assert metric_values(run.benchmark.metrics, own)["Pointing accuracy"] == as_screenspot(
             part, by_words
         )
     # Where a reply has several points they take one; here the others cost.
     several = answered(tmp_path / "more", name, {**points, 2: [(20, 15), (99, 99)]})
-    assert several.figures["Pointing accuracy"] == pytest.approx(40)
+    assert several.metric_values["Pointing accuracy"] == pytest.approx(40)
 
 
 Change = Callable[[Rows], object]
@@ -271,16 +273,16 @@ def test_refspatial(
     for at, points in enumerate(cases):
         run = answered(tmp_path / str(at), name, points)
         theirs = as_refspatial(folder / "Location", points)
-        assert run.figures["Pointing accuracy"] == pytest.approx(theirs)
-        assert run.figures["Points inside"] == pytest.approx(theirs)
+        assert run.metric_values["Pointing accuracy"] == pytest.approx(theirs)
+        assert run.metric_values["Points inside"] == pytest.approx(theirs)
     # Of several points theirs is the share inside, and ours counts one of them.
     several = {0: [(45, 25), (46, 26), (70, 40)], 1: [(160, 95), (161, 96)], 2: []}
     run = answered(tmp_path / "several", name, several)
-    assert run.figures["Points inside"] == pytest.approx(
+    assert run.metric_values["Points inside"] == pytest.approx(
         as_refspatial(folder / "Location", several)
     )
-    assert run.figures["Points inside"] == pytest.approx(100 * (2 / 3 + 1) / 3)
-    assert run.figures["Pointing accuracy"] == pytest.approx(100 * 2 / 6)
+    assert run.metric_values["Points inside"] == pytest.approx(100 * (2 / 3 + 1) / 3)
+    assert run.metric_values["Pointing accuracy"] == pytest.approx(100 * 2 / 6)
 
 
 def test_boxes_may_be_asked_of_them_too(tmp_path: Path) -> None:
@@ -289,7 +291,7 @@ def test_boxes_may_be_asked_of_them_too(tmp_path: Path) -> None:
     name = "FindIt_RefSpatial_Location_xyxy_json"
     boxes = {0: [200, 200, 500, 600], 1: [750, 900, 1000, 1000], 2: [0, 0, 9, 9]}
     run = World(tmp_path).run("M", name, lambda q, _: json.dumps([{"bbox": boxes[q.index]}]))
-    assert run.figures["F1@0.5"] == pytest.approx(100 * 2 / 3)
+    assert run.metric_values["F1@0.5"] == pytest.approx(100 * 2 / 3)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,15 @@ from typing import Any
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, Script, completion, error, in_turn
-from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+from host_runs import (
+    RUN_FINDIT,
+    environment,
+    metric_values,
+    predictions,
+    replies,
+    require_host,
+    run,
+)
 from perfect_answers import content, perfect_answers
 
 from vlmeval_findit import benchmarks
@@ -236,7 +244,11 @@ def test_a_run_to_a_score_with_failed_calls_that_the_next_run_repeats(
         again = len(server.asked) - first
     for name in (DATA, SHOWN):
         path = predictions(tmp_path / "outputs", MODEL, name)
-        assert figures(path) == {**figures(path), "f1": 100.0, "f1_failed_missed": 100.0}
+        assert metric_values(path) == {
+            **metric_values(path),
+            "f1": 100.0,
+            "f1_failed_missed": 100.0,
+        }
         assert all(record["call"]["cost"] == 0.01 for record in records(path)), "none was lost"
     assert 0 < again - failed < 3, "the other dataset's failed calls, no other"
 
@@ -256,7 +268,7 @@ def _look_at_the_first(tmp_path: Path, done: Any) -> None:
     provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
     assert provenance["totals"]["failed"] == len(failed)
     assert provenance["sizes_recorded"] == ROWS, "those of failed calls too"
-    assert figures(path)["f1"] == 100.0, "of the calls that were answered"
+    assert metric_values(path)["f1"] == 100.0, "of the calls that were answered"
 
 
 @pytest.mark.slow
@@ -275,7 +287,7 @@ def test_a_spending_limit_stops_a_run_that_can_go_on(
         assert len(server.asked) == ROWS + 7
     path = predictions(tmp_path / "outputs", MODEL, DATA)
     assert all(record["call"]["cost"] == 0.01 for record in records(path))
-    assert figures(path)["f1_failed_missed"] == 100.0
+    assert metric_values(path)["f1_failed_missed"] == 100.0
 
 
 @pytest.mark.slow
@@ -324,7 +336,7 @@ def test_any_server_is_asked_greedily_with_the_bytes_of_the_files(
                 "seed": 7,
             }
     path = predictions(tmp_path / "outputs", "Qwen3-VL", DATA)
-    assert figures(path)["f1"] == 100.0
+    assert metric_values(path)["f1"] == 100.0
     record = records(path)[0]
     assert record["space"] == {"kind": "grid1000"}
     assert record["images"][0]["sent"] == [512, 512]

@@ -12,8 +12,8 @@ from host_runs import (
     STOCK,
     digest,
     environment,
-    figures,
     kill_midway,
+    metric_values,
     predictions,
     replies,
     require_host,
@@ -74,13 +74,13 @@ def test_the_run_summary_shows_f1(finished: Path) -> None:
     entry = status["datasets"][DATA]
     assert entry["primary_metric"] == "F1@0.5"
     assert entry["metrics"][entry["primary_metric"]] == pytest.approx(
-        figures(predictions(finished, MODEL, DATA))["f1"], abs=1e-3
+        metric_values(predictions(finished, MODEL, DATA))["f1"], abs=1e-3
     )
 
 
 def test_full_image_is_the_floor(finished: Path) -> None:
     for data in (DATA, "FindIt_Demo_video_f8_all_text"):
-        floor = figures(predictions(finished, "FullImage", data))
+        floor = metric_values(predictions(finished, "FullImage", data))
         assert floor["f1"] > 0
         assert floor["adherence"] == 100
 
@@ -90,7 +90,7 @@ def test_the_stock_runner_gives_the_same(finished: Path, lmu: Path, tmp_path: Pa
     assert done.returncode == 0, done.stdout
     stock = predictions(tmp_path / "outputs", MODEL, DATA)
     assert replies(stock) == replies(predictions(finished, MODEL, DATA))
-    assert figures(stock) == figures(predictions(finished, MODEL, DATA))
+    assert metric_values(stock) == metric_values(predictions(finished, MODEL, DATA))
 
 
 # --- the life of a run ----------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Pa
     whole = predictions(finished, MODEL, LIFE)
 
     def look(at: Path) -> None:
-        assert figures(at) == figures(whole)
+        assert metric_values(at) == metric_values(whole)
         assert digest(at) == digest(whole)
         assert replies(at) == replies(whole)
 
@@ -176,7 +176,7 @@ def test_a_run_goes_on_under_any_program(finished: Path, lmu: Path, tmp_path: Pa
     done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, env)
     assert done.returncode == 0, done.stdout
     path = tmp_path / "outputs" / MODEL / f"{MODEL}_{LIFE}.json"
-    assert figures(path) == figures(predictions(finished, MODEL, LIFE))
+    assert metric_values(path) == metric_values(predictions(finished, MODEL, LIFE))
     assert digest(path) == digest(predictions(finished, MODEL, LIFE))
     calls = tmp_path / "outputs" / MODEL / f"{MODEL}_{LIFE}_calls.jsonl"
     assert calls.read_bytes().count(b"\n") == LIFE_ROWS
@@ -220,7 +220,7 @@ def test_another_checkpoint_under_one_name_is_refused(lmu: Path, tmp_path: Path)
 
 
 def test_score_again_needs_no_model(finished: Path, lmu: Path, tmp_path: Path) -> None:
-    before = figures(predictions(finished, MODEL, DATA))
+    before = metric_values(predictions(finished, MODEL, DATA))
     copy = tmp_path / "copy"
     shutil.copytree(finished, copy)
     path = predictions(copy, MODEL, DATA)
@@ -231,7 +231,7 @@ def test_score_again_needs_no_model(finished: Path, lmu: Path, tmp_path: Path) -
     done = run(program, ["score", str(path)], ROOT, environment(lmu))
     assert done.returncode == 0, done.stdout
     assert f"{before['f1']:.1f}" in done.stdout
-    assert figures(path) == before
+    assert metric_values(path) == before
 
 
 def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_config_file_names_classes(finished: Path, lmu: Path, tmp_path: Path) 
     again = predictions(tmp_path / "outputs", "Recorded", DATA)
     assert again.suffix == ".json"
     assert replies(again) == replies(predictions(finished, MODEL, DATA))
-    assert figures(again) == figures(predictions(finished, MODEL, DATA))
+    assert metric_values(again) == metric_values(predictions(finished, MODEL, DATA))
 
 
 def test_replay_on_the_command_line(finished: Path, lmu: Path, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_replay_on_the_command_line(finished: Path, lmu: Path, tmp_path: Path) -
     )
     assert done.returncode == 0, done.stdout
     again = predictions(tmp_path / "outputs", "Replay", DATA)
-    assert figures(again) == figures(predictions(finished, "FullImage", DATA))
+    assert metric_values(again) == metric_values(predictions(finished, "FullImage", DATA))
 
 
 def test_the_stock_runner_refuses_an_unknown_space_before_any_call(
@@ -336,9 +336,9 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
         provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
         assert provenance["predictions"]["rows"] == rows
         assert len(rows_from(provenance["identity"]["left_out"])) == 1000 - rows
-        before = figures(path)
+        before = metric_values(path)
         assert run(RUN_FINDIT, ["score", str(path)], tmp_path, env).returncode == 0
-        assert figures(path) == before
+        assert metric_values(path) == before
 
     stock_env = {
         **env,
@@ -350,7 +350,7 @@ def test_the_photographs_of_pascal(shared: Path, lmu: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout
     stock = predictions(tmp_path / "stock", MODEL, "FindIt_Pascal_xyxy_json")
     ours = predictions(tmp_path / "outputs", MODEL, "FindIt_Pascal_xyxy_json")
-    assert figures(stock) == figures(ours)
+    assert metric_values(stock) == metric_values(ours)
 
 
 @pytest.mark.parametrize(

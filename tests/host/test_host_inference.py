@@ -441,7 +441,7 @@ def test_a_finished_run_moves(host: Any, tmp_path: Path) -> None:
     before = score_file(here / "Mine" / f"Mine_{DATA}.json")
     shutil.move(here, there)
     moved = score_file(there / "Mine" / f"Mine_{DATA}.json")
-    assert (moved.figures, moved.identity) == (before.figures, before.identity)
+    assert (moved.metric_values, moved.identity) == (before.metric_values, before.identity)
     model = Model()
     ask(host, model, there / "Mine")
     assert model.calls == 0

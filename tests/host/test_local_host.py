@@ -16,7 +16,7 @@ from host_runs import (
     RUN_FINDIT,
     STOCK,
     environment,
-    figures,
+    metric_values,
     predictions,
     replies,
     require_host,
@@ -281,7 +281,7 @@ def test_every_row_goes_through_to_a_score_under_both_runners(
     assert [one["index"] for one in said] == [0, 1]
     records = [json.loads(one["extra_records"])["findit"] for one in said]
     assert all(record["tokens"]["reply"] for record in records)
-    assert figures(first) == figures(second)
+    assert metric_values(first) == metric_values(second)
     for file in (first, second):
         provenance = json.loads(file.with_name(f"{file.stem}_provenance.json").read_text())
         assert provenance["sizes_recorded"] == 2

@@ -202,7 +202,7 @@ def test_the_best_format_by_average_is_reported(runs: list[Run], board: Board) -
     for run in choose(board.columns).values():
         mine = [r for r in runs if r.model == run.model]
         means = {
-            f: sum(r.figures["F1@0.5"] for r in mine if r.question.format == f)
+            f: sum(r.metric_values["F1@0.5"] for r in mine if r.question.format == f)
             for f in ("xyxy_json", "xyxy_text")
         }
         assert means[run.question.format] == max(means.values())

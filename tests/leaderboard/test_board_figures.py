@@ -28,16 +28,16 @@ from scored_runs import World, failing, query, speaking, two_labels
 
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.evidence import Evidence, mean
+from vlmeval_findit.core.estimate import Estimate, mean
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.statistics import Difference, correct, figure_intervals
+from vlmeval_findit.core.statistics import Difference, correct, metric_intervals
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
 from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table
 from vlmeval_findit.leaderboard.notes import NOTE, failure_lines, format_note
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.runs.run_statistics import compare, evidence
+from vlmeval_findit.runs.run_statistics import compare, estimate
 from vlmeval_findit.runs.scored_run import RowData, Run, load_runs
 
 __all__ = ["board", "many", "runs", "world"]
@@ -48,7 +48,7 @@ def test_cells_hold_the_scores_of_their_runs(board: Board) -> None:
         if cell.run is None:
             continue
         values = [cell.entries[metric].value for metric in METRICS]
-        assert values == pytest.approx([cell.run.figures[metric] for metric in METRICS])
+        assert values == pytest.approx([cell.run.metric_values[metric] for metric in METRICS])
         assert set(cell.entries) == {FAILED_MISSED, *METRICS}
         for entry in cell.entries.values():
             if entry.interval is not None:
@@ -128,7 +128,7 @@ def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
     board = make_board(runs, ["xyxy_json"])
     cells = [board.cells["Good", column.name] for column in board.columns]
     mine = [cell.run for cell in cells if cell.run]
-    expected = figure_intervals(mean([evidence(run) for run in mine]))
+    expected = metric_intervals(mean([estimate(run) for run in mine]))
     found = board.cells["Good", OVERALL].entries
     assert expected["F1@0.5"] is not None
     assert {m: found[m].interval for m in expected if expected[m]} == {
@@ -137,7 +137,7 @@ def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
     elsewhere = replace(
         mine[1], rows=tuple(replace(a, source=f"x{a.source}") for a in mine[1].rows)
     )
-    apart = figure_intervals(mean([evidence(mine[0]), evidence(elsewhere)]))
+    apart = metric_intervals(mean([estimate(mine[0]), estimate(elsewhere)]))
     assert apart["mIoU"] != expected["mIoU"]
 
 
@@ -158,7 +158,7 @@ def test_figures_leave_failed_calls_out(world: World) -> None:
         return f"{FAILED} via API." if query.index % 3 == 0 else said
 
     run = world.run("Half", JSON, half)
-    assert run.figures["F1@0.5"] == 100
+    assert run.metric_values["F1@0.5"] == 100
     assert run.benchmark.with_failures.value(run.sums) == 80
     board = make_board([run])
     for name in ("Pascal", OVERALL):
@@ -357,7 +357,7 @@ def test_formats_are_corrected_for_their_number(many: Board) -> None:
                 raw = compare(one.run, reported.run)["F1@0.5"]
                 assert one.to_reported is not None
                 assert one.to_reported.value == pytest.approx(
-                    one.run.figures["F1@0.5"] - reported.run.figures["F1@0.5"]
+                    one.run.metric_values["F1@0.5"] - reported.run.metric_values["F1@0.5"]
                 )
                 assert one.to_reported.p_value == raw.p_value
         found = [one.to_reported for one in mine if one.to_reported]
@@ -380,13 +380,13 @@ def test_what_figures_rest_on_is_held_of_two_models_at_a_time(
             world.predict(f"Model{at}", name, speaking(name, 0.3 + 0.1 * at))
     held: list[int] = []
 
-    def counting(run: Run, metrics: Sequence[Metric] = ()) -> Evidence:
-        held.append(sum(isinstance(one, Evidence) for one in gc.get_objects()))
-        return evidence(run, metrics)
+    def counting(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
+        held.append(sum(isinstance(one, Estimate) for one in gc.get_objects()))
+        return estimate(run, metrics)
 
     found = load_runs([world.runs], keep=RowData.SUMS)
     expected = make_board(found)
-    monkeypatch.setattr("vlmeval_findit.leaderboard.board.evidence", counting)
+    monkeypatch.setattr("vlmeval_findit.leaderboard.board.estimate", counting)
     gc.freeze()  # What was there before is not looked through.
     try:
         assert make_board(found) == expected

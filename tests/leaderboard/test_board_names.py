@@ -87,8 +87,15 @@ def test_a_score_file_holds_no_formula(world: World) -> None:
 
 
 def test_printed_scores_show_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = {"F1@0.5": 1, "mIoU": 2, "Adherence": 3, "scored": 4, "rows": 5, "failed calls": 6}
-    print_rows({"dataset": JSON, "model": name, **figures} for name in UGLY)
+    metric_values = {
+        "F1@0.5": 1,
+        "mIoU": 2,
+        "Adherence": 3,
+        "scored": 4,
+        "rows": 5,
+        "failed calls": 6,
+    }
+    print_rows({"dataset": JSON, "model": name, **metric_values} for name in UGLY)
     lines = capsys.readouterr().out.splitlines()[1:]
     assert len(lines) == len(UGLY)
     for line, name in zip(lines, UGLY, strict=True):

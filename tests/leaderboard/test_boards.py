@@ -74,8 +74,8 @@ def test_figures_and_formats_are_the_benchmarks(board: Board) -> None:
     # No row shows a giant: a figure without a whole is none.
     assert list(cell.entries)[1:] == ["Accuracy", "Animal accuracy", "Readable"]
     assert cell.run is not None
-    assert cell.entries["Accuracy"].value == cell.run.figures["Accuracy"]
-    assert cell.entries["Animal accuracy"].value == cell.run.figures["Animal accuracy"]
+    assert cell.entries["Accuracy"].value == cell.run.metric_values["Accuracy"]
+    assert cell.entries["Animal accuracy"].value == cell.run.metric_values["Animal accuracy"]
     assert cell.entries["Animal accuracy"].interval is not None
     assert board.cells["Good", OVERALL].entries["Animal accuracy"].value == pytest.approx(
         cell.entries["Animal accuracy"].value

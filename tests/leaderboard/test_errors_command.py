@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks import benchmark_of, benchmarks, load
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.error_analysis import ErrorAnalysis, estimate_errors, lost, with_events
-from vlmeval_findit.core.evidence import clustered, evidence_of
+from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.core.settings import Settings
@@ -214,9 +214,9 @@ def test_files_of_before_are_named(world: World, capsys) -> None:
 def test_of_a_ratio_it_is_the_influence_of_other_figures(letters: World) -> None:
     run = letters.run("Model", "Letters_Zoo_plain", guessing(0.6))
     found = estimate_errors(
-        LETTERS.errors, clustered(with_events(LETTERS.errors, run.rows), "Letters")
+        LETTERS.errors, clustered_sums(with_events(LETTERS.errors, run.rows), "Letters")
     )
-    score = evidence_of([LETTERS.with_failures], clustered(run.rows, "Letters"))
+    score = estimate_metrics([LETTERS.with_failures], clustered_sums(run.rows, "Letters"))
     assert 1 - found.values.sum() == pytest.approx(score.values[0])
     assert found.influence.sum(axis=1) == pytest.approx(-score.influence[:, 0], rel=0.02)
     assert (found.counted == score.counted).all()

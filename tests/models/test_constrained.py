@@ -26,7 +26,7 @@ from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.writing import Said, schema_of, write
 from vlmeval_findit.cli import main
@@ -242,7 +242,9 @@ class TestDecoding:
             reading = read(reply.text, question.reply)
             # What was stopped at its limit is a beginning of what fits.
             cut = reply.recorded.finish_reason == "length"
-            assert reading.reason in ((Reason.TRUNCATED, None) if cut else (None,)), reply.text
+            assert reading.reason in ((FormatFailure.TRUNCATED, None) if cut else (None,)), (
+                reply.text
+            )
 
     def test_a_library_that_is_not_there_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "llguidance", None)

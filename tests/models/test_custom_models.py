@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from chat_server import ChatServer, completion
-from host_runs import figures
+from host_runs import metric_values
 from perfect_answers import content, perfect_answers
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
@@ -234,7 +234,7 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
         sweep = ["sweep", "sweep.yaml", "--base-url", server.url]
         assert main(sweep) == 0
         assert {asked.body["model"] for asked in server.asked} == {"acme/Plates-7B"}
-        assert figures(path)["f1"] == 100
+        assert metric_values(path)["f1"] == 100
         run = read_identity(path)
         assert run is not None
         ((plugin, version),) = run.plugins.items()
@@ -259,7 +259,7 @@ def test_a_run_says_which_row_it_used_and_wants_it_back(
     assert main(["score", str(path)]) == 2
     assert "not here: run_findit.py models --add FILE.yaml" in capsys.readouterr().err
     assert main(["score", str(path), "--force"]) == 0
-    assert figures(path)["f1"] == 100
+    assert metric_values(path)["f1"] == 100
     said_in: dict[str, Any] = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
     assert any(plugin in one for one in said_in["forced"])
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.records import Reason, Truth
+from vlmeval_findit.boxes.records import FormatFailure, Truth
 from vlmeval_findit.boxes.spaces import reference_size, space_from
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.messages import Message, image, text
@@ -222,9 +222,9 @@ def test_perfect_boxes_of_a_run_with_other_bounds_score_in_full() -> None:
     query = FindItQuery(0, "cat", 2000, 1500, ("a.png",), Truth((truth,), (0,)))
     task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
     reply = Reply(0, f'[{{"bbox": {said}}}]', Recorded(space=how.space))
-    assert score_rows(check_replies("Qwen2.5-VL-7B", task, [reply])).figures["mIoU"] > 99.9
+    assert score_rows(check_replies("Qwen2.5-VL-7B", task, [reply])).metric_values["mIoU"] > 99.9
     unrecorded = check_replies("Qwen2.5-VL-7B", task, [Reply(0, reply.text)])
-    assert score_rows(unrecorded).figures["mIoU"] < 60
+    assert score_rows(unrecorded).metric_values["mIoU"] < 60
 
 
 def test_the_first_resize_is_that_of_qwens_own_package() -> None:
@@ -378,7 +378,7 @@ def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
     query = FindItQuery(0, "cat", 320, 200, ("a.png",), Truth(((1.0, 2.0, 3.0, 4.0),), (0,)))
     task = Task("FindIt_Pascal_xyxy_json", VARIANT, Path("Pascal.tsv"), {0: query})
     run = score_rows(check_replies("Qwen3.5-9B", task, [Reply(0, answer.text, answer.recorded)]))
-    assert run.rows[0].reason == Reason.TRUNCATED_THINKING.value
+    assert run.rows[0].reason == FormatFailure.TRUNCATED_THINKING.value
 
 
 def test_without_thinking_nothing_is_thought() -> None:

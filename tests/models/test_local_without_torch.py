@@ -14,7 +14,7 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.reply_scoring import read_reply
 from vlmeval_findit.benchmarks.findit.run_space import reply_format
 from vlmeval_findit.boxes.reading import reader
-from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.core.replies import Recorded, Reply, recorded
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.bounds import Bounds
@@ -83,7 +83,7 @@ def test_a_reply_that_ends_in_its_thought_says_so() -> None:
     how = parse("FindIt_Pascal_xyxy_json").reply
     record = Recorded(thought='[{"bbox": [1, 2, 3, 4]}]', ends_in_thought=True)
     reading = read_reply(Reply(0, "", record), reader(how))
-    assert reading.reason is Reason.TRUNCATED_THINKING
+    assert reading.reason is FormatFailure.TRUNCATED_THINKING
     assert reading.reason.value == "truncated while thinking"
     assert reading.boxes == ()
 

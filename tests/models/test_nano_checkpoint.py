@@ -13,7 +13,7 @@ from host_runs import (
     RUN_FINDIT,
     STOCK,
     environment,
-    figures,
+    metric_values,
     predictions,
     replies,
     require_host,
@@ -93,8 +93,8 @@ def test_coordinates_are_tokens_in_the_steps_that_its_card_names() -> None:
 @pytest.mark.parametrize("table", LEAST)
 def test_it_finds_things(table: str, lmu: Path) -> None:
     (scored,) = evaluate(FOLDER, [f"FindIt_Scenes_mini{table}_{BEST}"], "cpu")
-    assert scored.figures["F1@0.5"] >= LEAST[table] - ROOM
-    assert scored.figures["Adherence"] >= 98.0
+    assert scored.metric_values["F1@0.5"] >= LEAST[table] - ROOM
+    assert scored.metric_values["Adherence"] >= 98.0
 
 
 TAUGHT = ("cxcywh_json_bbox_2d", "all_json_bbox_2d", "xyxy_text")
@@ -103,7 +103,7 @@ NEVER_TAUGHT = ("yxhw_json_bbox_2d", "all-labelled_json_bbox_2d")
 
 def test_it_answers_the_formats_that_it_was_taught_and_not_the_others(lmu: Path) -> None:
     names = [f"FindIt_Scenes_mini_{form}" for form in (BEST, *TAUGHT, *NEVER_TAUGHT)]
-    found = [scored.figures["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
+    found = [scored.metric_values["F1@0.5"] for scored in evaluate(FOLDER, names, "cpu")]
     best, taught, others = found[0], found[1 : 1 + len(TAUGHT)], found[1 + len(TAUGHT) :]
     assert all(figure > 80.0 for figure in taught)
     assert all(best > other + 20.0 for other in others)
@@ -113,7 +113,7 @@ def test_of_photographs_it_says_in_its_format_that_nothing_is_there(lmu: Path) -
     """Unknown words and pictures, once answered by noise without end (issue: part 13)."""
     names = [f"FindIt_Demo{table}_{BEST}" for table in PHOTOGRAPHS]
     scored = evaluate(FOLDER, names, "cpu")
-    adhering = sum(run.figures["Adherence"] * len(run.rows) for run in scored)
+    adhering = sum(run.metric_values["Adherence"] * len(run.rows) for run in scored)
     assert adhering / sum(len(run.rows) for run in scored) >= 95.0
 
 
@@ -121,11 +121,11 @@ def test_the_one_that_says_pixels_was_taught_other_formats(lmu: Path) -> None:
     """What FindIt-Nano answers best in, and four corners, it has forgotten."""
     names = [f"FindIt_Scenes_mini_{form}" for form in ("xywh_json", BEST, "all_json_bbox_2d")]
     own, elder, corners = evaluate(Path(SHIPPED[NANO_PX]), names, "cpu", model=NANO_PX)
-    assert own.figures["F1@0.5"] >= LEAST[""] - ROOM
-    assert own.figures["Adherence"] >= 98.0
-    assert elder.figures["F1@0.5"] < 50.0
-    assert elder.figures["Adherence"] >= 98.0
-    assert corners.figures["F1@0.5"] < 50.0
+    assert own.metric_values["F1@0.5"] >= LEAST[""] - ROOM
+    assert own.metric_values["Adherence"] >= 98.0
+    assert elder.metric_values["F1@0.5"] < 50.0
+    assert elder.metric_values["Adherence"] >= 98.0
+    assert corners.metric_values["F1@0.5"] < 50.0
 
 
 def test_both_runners_get_the_same_replies(lmu: Path, tmp_path: Path) -> None:
@@ -138,6 +138,6 @@ def test_both_runners_get_the_same_replies(lmu: Path, tmp_path: Path) -> None:
         done = run(program, arguments, tmp_path, environment(lmu, PRED_FORMAT="json"))
         assert done.returncode == 0, done.stdout
         file = predictions(work, "FindIt-Nano", dataset)
-        found.append((replies(file), figures(file)))
+        found.append((replies(file), metric_values(file)))
     assert found[0] == found[1]
     assert len(found[0][0]) == 50

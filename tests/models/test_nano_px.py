@@ -74,13 +74,13 @@ def test_pixels_come_back_as_the_right_boxes(name: str) -> None:
         pytest.importorskip("skimage")
         pytest.importorskip("sklearn")
     task = load_task(name)
-    right = score_rows(check_replies(NANO_PX, task, replies(task))).figures
+    right = score_rows(check_replies(NANO_PX, task, replies(task))).metric_values
     assert right["F1@0.5"] == 100.0
     # Of a photograph, which is shrunk, a whole pixel is several.
     assert (right["mIoU"] or 0.0) > (99.9 if name == SCENES else 85.0)
     wrong = score_rows(
         check_replies(NANO_PX, task, replies(task), Settings("grid1000", force=True))
-    ).figures
+    ).metric_values
     assert (wrong["F1@0.5"] or 0.0) < 1.0
 
 

@@ -187,8 +187,8 @@ def test_captions_of_pairs_are_not_cut() -> None:
 
 
 def test_it_tells_pairs_apart_and_shuffled_captions_do_not() -> None:
-    figures = evaluate(NANO_SIGLIP, "test", 150)
-    assert all(figures.percent(name) >= LEAST - 5 for name in CHANGES)
-    assert figures.percent("all") >= LEAST
-    assert 12 < 100 * figures.shuffled.mean() < 38
-    assert 100 * figures.unpadded.mean() < figures.percent("all")
+    metric_values = evaluate(NANO_SIGLIP, "test", 150)
+    assert all(metric_values.percent(name) >= LEAST - 5 for name in CHANGES)
+    assert metric_values.percent("all") >= LEAST
+    assert 12 < 100 * metric_values.shuffled.mean() < 38
+    assert 100 * metric_values.unpadded.mean() < metric_values.percent("all")

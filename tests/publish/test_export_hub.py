@@ -106,7 +106,7 @@ def test_the_folder_is_a_folder_of_runs(
 ) -> None:
     assert export(world, out) == 0
     published = open_runs(out / "runs")
-    assert [run.figures for run in published] == [run.figures for run in runs]
+    assert [run.metric_values for run in published] == [run.metric_values for run in runs]
     assert main(["leaderboard", str(out / "runs"), "--out", str(world.folder / "board")]) == 0
     assert main(["score", str(published[0].path)]) == 0
     assert "12 runs" in " ".join(capsys.readouterr().out.split())
@@ -119,7 +119,7 @@ def test_the_card_has_every_figure_and_what_speaks_against_it(world: World, out:
     assert export(world, out, "--licence", "cc-by-4.0") == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     for run in open_runs(world.runs):
-        assert f"{run.figures['F1@0.5']:.1f}" in card
+        assert f"{run.metric_values['F1@0.5']:.1f}" in card
         assert run.provenance.digest in card
     assert "license: cc-by-4.0" in card
     assert "went over coordinate space: recorded pixels" in card

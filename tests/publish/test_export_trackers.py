@@ -78,7 +78,10 @@ def test_figures_intervals_files_and_the_worst_answers(
     assert good.data.params["digest"] == known.provenance.digest
     assert good.data.params["space"] == "grid1000 (recorded by the run)"
     folder = files_of(store, good)
-    assert load_run(RunFiles(folder / "run" / known.path.name).provenance).figures == known.figures
+    assert (
+        load_run(RunFiles(folder / "run" / known.path.name).provenance).metric_values
+        == known.metric_values
+    )
     answers = json.loads((folder / "worst" / "answers.json").read_text())
     assert len(answers) == 3
     assert [one["score"] for one in answers] == sorted(one["score"] for one in answers)

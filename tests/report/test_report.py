@@ -67,9 +67,9 @@ def test_curves_meet_the_score_at_its_threshold(world: World, name: str) -> None
             assert hit == (j in found and found[j].iou >= 0.5 and found[j].labels_agree)
     at_half = curve(run.rows)
     half = THRESHOLDS.index(0.5)
-    figures = [run.figures[one] for one in ("Precision", "Recall", "F1@0.5")]
+    metric_values = [run.metric_values[one] for one in ("Precision", "Recall", "F1@0.5")]
     found_at_half = [at_half.precision[half], at_half.recall[half], at_half.f1[half]]
-    assert found_at_half == pytest.approx(figures)
+    assert found_at_half == pytest.approx(metric_values)
     assert list(at_half.recall) == sorted(at_half.recall, reverse=True)
 
 
@@ -103,7 +103,7 @@ def test_failed_calls_are_not_in_curves(world: World) -> None:
     assert run.failed == 4
     found = curve(run.rows)
     assert set(found.recall) == set(found.precision) == set(found.f1) == {100.0}
-    assert run.figures["F1@0.5"] == 100
+    assert run.metric_values["F1@0.5"] == 100
 
 
 # --- pictures and plots ---------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
         assert [one[0] for one in pair["figures"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
         for name, one, other, value, low, high, p in pair["figures"]:
             assert [one, other] == pytest.approx(
-                [left.figures[name], right.figures[name]], abs=1e-4
+                [left.metric_values[name], right.metric_values[name]], abs=1e-4
             )
             bounds = found[name].interval
             assert value == pytest.approx(found[name].value, abs=1e-4)

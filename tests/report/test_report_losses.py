@@ -110,17 +110,17 @@ def test_every_cause_has_cards_where_there_are_more_answers_than_cards(world: Wo
     assert {error_type for card in some for error_type in card.error_types} == error_types
 
 
-def test_salvaged_boxes_have_a_role_of_their_own(world: World) -> None:
+def test_lenient_boxes_have_a_role_of_their_own(world: World) -> None:
     run = world.run("M", LABELS, saying('[{"label": "cat", "bbox": [10, 20, 300, 400]}]'))
     one = load_task(LABELS).queries[0]
     row = run.rows[0]
     said = row.details["boxes"]
-    salvaged = {
+    lenient = {
         "steps": ["closed"],
         "boxes": [*said, [1.0, 2.0, 30.0, 40.0], [None, 2.0, 3.0, 4.0]],
         "labels": ["cat", "dog", "cow"],
     }
-    drawn = draw(one, replace(row, details={**row.details, "salvaged": salvaged}))
-    more = [box for box in drawn.pictures[0].boxes if box.role is Role.SALVAGED]
+    drawn = draw(one, replace(row, details={**row.details, "lenient": lenient}))
+    more = [box for box in drawn.pictures[0].boxes if box.role is Role.LENIENT]
     assert [(box.box, box.label) for box in more] == [((1.0, 2.0, 30.0, 40.0), "dog")]
     assert len(drawn.pictures[0].boxes) == len(draw(one, row).pictures[0].boxes) + 1

@@ -95,7 +95,7 @@ def test_figures_are_the_scores(tmp_path: Path) -> None:
     runs = {run.question: run for run in load_runs([tmp_path / "out"])}
     assert {cell.question for cell in cells} == set(runs)
     for cell in cells:
-        assert cell.figures == runs[cell.question].figures
+        assert cell.metric_values == runs[cell.question].metric_values
 
 
 def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:

@@ -76,10 +76,10 @@ def test_perfect_boxes_of_a_letterbox_score_100(folder: Path, side: int) -> None
         folder, [perfect_answer(task, q, space_from(space), 9) for q in task.queries.values()]
     )
     found = score_file(path, settings_from({"space": json.dumps(space)}))
-    assert found.figures["mIoU"] == pytest.approx(100)
+    assert found.metric_values["mIoU"] == pytest.approx(100)
     assert found.spaces[0] == {**space, "source": "setting"}
     # Without the padding half of each box is elsewhere.
-    assert score_file(path, settings_from({"space": "grid1000"})).figures["mIoU"] < 50
+    assert score_file(path, settings_from({"space": "grid1000"})).metric_values["mIoU"] < 50
 
 
 def test_a_letterbox_is_a_space_of_the_python_interface(folder: Path) -> None:

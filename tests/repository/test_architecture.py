@@ -85,8 +85,8 @@ def lived_in(house: Path) -> Path:
 
 
 def test_the_recipe_runs(lived_in: Path) -> None:
-    figures = next((lived_in / "runs").rglob("Replay_Colours_Small_score.csv"))
-    (row,) = csv.DictReader(figures.open(encoding="utf-8"))
+    metric_values = next((lived_in / "runs").rglob("Replay_Colours_Small_score.csv"))
+    (row,) = csv.DictReader(metric_values.open(encoding="utf-8"))
     assert row["Accuracy"] == "50.0000"
     assert row["Readable"] == "83.3333"
     details = next((lived_in / "runs").rglob("*_details.jsonl")).read_text().splitlines()

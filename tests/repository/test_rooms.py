@@ -136,4 +136,4 @@ def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
     # check, which looks at every score, must know one of them: FindIt's questions.
     of_benchmarks = {one.split(".", 2)[2] for one in found if "findit.benchmarks." in one}
     modules_of = {one for one in of_benchmarks if "." in one}
-    assert modules_of <= {"findit.variant", "findit.datasets"}
+    assert modules_of <= {"findit.variant", "findit.findit_datasets"}

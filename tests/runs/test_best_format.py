@@ -129,7 +129,7 @@ def test_failures_would_have_named_another(world: World) -> None:
     made, _ = CASES["failures"]
     names = {written: f"FindIt_Pascal_{written}" for written in made}
     runs = {w: world.run("M", names[w], made[w](names[w])) for w in made}
-    answered = {w: run.figures["F1@0.5"] or 0 for w, run in runs.items()}
+    answered = {w: run.metric_values["F1@0.5"] or 0 for w, run in runs.items()}
     every = {w: BENCHMARK.with_failures.value(run.sums) or 0 for w, run in runs.items()}
     assert answered["xyxy_text"] > answered["xywh_json"] + 5
     assert every["xyxy_text"] < every["xywh_json"] - 5
@@ -161,7 +161,7 @@ def test_formats_of_the_most_columns_go_first() -> None:
         ("FindIt_iGround_caption_f1_xywh_text", made_of(20)),
     ]
     first = BENCHMARK.ranking[0].name
-    found = [(one.format, one.columns, one.figures[first]) for one in ranked_in(scored)]
+    found = [(one.format, one.columns, one.metric_values[first]) for one in ranked_in(scored)]
     assert found == [("xywh_text", 3, 20), ("xyxy_text", 2, 15), ("yxyx_text", 1, 99)]
 
 

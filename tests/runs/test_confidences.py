@@ -351,7 +351,7 @@ def test_boxes_without_a_confidence_come_last_and_are_counted(world: World) -> N
     assert one.threshold.value == pytest.approx(0.8, abs=1e-3), "without the last one"
     assert (one.threshold.f1, one.threshold.without) == pytest.approx((80.0, 200 / 3))
     score = score_file(path, GRID)
-    assert score.figures["F1@0.5"] == pytest.approx(one.threshold.without)
+    assert score.metric_values["F1@0.5"] == pytest.approx(one.threshold.without)
 
 
 def test_a_failed_call_has_no_part(world: World) -> None:
@@ -537,17 +537,17 @@ def test_the_table_says_all_in_80_columns(run: Path) -> None:
 def test_the_command_writes_figures_and_a_picture(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    figures, picture = tmp_path / "all.json", tmp_path / "all.png"
-    given = ["calibration", "--space", "grid1000", str(run), "--json", str(figures)]
+    metric_values, picture = tmp_path / "all.json", tmp_path / "all.png"
+    given = ["calibration", "--space", "grid1000", str(run), "--json", str(metric_values)]
     assert main([*given, "--plot", str(picture)]) == 0
-    (told,) = json.loads(figures.read_text(), parse_constant=pytest.fail)
+    (told,) = json.loads(metric_values.read_text(), parse_constant=pytest.fail)
     assert [one["definition"] for one in told["by_definition"]] == list(DEFINITIONS)
     assert told["by_definition"][0]["curve"][0] == sorted(told["by_definition"][0]["curve"][0])
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "60 boxes in 30 replies about 30 images" in capsys.readouterr().out
-    first = figures.read_text()
+    first = metric_values.read_text()
     assert main(given) == 0
-    assert figures.read_text() == first, "nothing is drawn otherwise the second time"
+    assert metric_values.read_text() == first, "nothing is drawn otherwise the second time"
 
 
 def test_export_to_coco_writes_them(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from engine_fakes import FakeBackends, FakeModel, Killed, Message, Silent, files, go
-from simulated import evidence_from, names, sums_of
+from simulated import estimate_from, names, sums_of
 from simulated_races import RATES, races
 
 from vlmeval_findit.benchmarks import parse
@@ -23,7 +23,7 @@ from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli.search import command as search
 from vlmeval_findit.cli.sweep import command as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
-from vlmeval_findit.core.evidence import FEWEST
+from vlmeval_findit.core.estimate import FEWEST
 from vlmeval_findit.core.statistics import ALPHA, chance_of_lead, difference
 from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.leaderboard.board import make_board
@@ -66,7 +66,7 @@ def test_the_chance_of_a_lead() -> None:
     rng = np.random.default_rng(0)
     hard = rng.random((20, 2))
     f1 = "F1@0.5"
-    good, poor = (evidence_from(names(20), sums_of(rng, 20, rate, hard)) for rate in (0.9, 0.3))
+    good, poor = (estimate_from(names(20), sums_of(rng, 20, rate, hard)) for rate in (0.9, 0.3))
     assert difference(good, poor, f1).value > 20
     chances = [chance_of_lead(poor, good, f1, share) for share in (0.1, 0.5, 0.9)]
     assert chances == sorted(chances, reverse=True)
@@ -79,7 +79,7 @@ def test_the_chance_of_a_lead() -> None:
     assert same[0] == pytest.approx(0.157, abs=0.02), "equal so far: it is open who is better"
     assert same[2] is not None
     assert same[2] < 1e-3, "most was seen: no lead that all could tell from nothing is left"
-    few = evidence_from(names(FEWEST - 1), sums_of(rng, FEWEST - 1, 0.9))
+    few = estimate_from(names(FEWEST - 1), sums_of(rng, FEWEST - 1, 0.9))
     assert chance_of_lead(few, few, f1, 0.5) is None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scored_runs import World, failing, saying, speaking, world
 
-from vlmeval_findit.boxes.records import Reason
+from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.score_files import write_score
@@ -23,7 +23,7 @@ def test_a_run_is_what_was_scored(world: World) -> None:
     scored = score_file(run.path, Settings(space="grid1000"))
     assert (run.model, run.question.name) == ("Some-Model", JSON)
     assert run.sums == pytest.approx(scored.sums)
-    assert run.figures == scored.figures
+    assert run.metric_values == scored.metric_values
     assert run.rows == scored.rows
     assert [row.index for row in run.rows] == list(range(12))
     assert {row.source for row in run.rows} == {f"{i}.jpg" for i in range(6)}
@@ -42,7 +42,7 @@ def test_failed_calls_and_reasons(world: World) -> None:
     assert first.sums["n_gt_failed"] == 2
     assert run.benchmark.query_score(first) == 0
     run = world.run("Talks", JSON, saying("I see a cat."))
-    assert {row.reason for row in run.rows} == {Reason.NOT_JSON.value}
+    assert {row.reason for row in run.rows} == {FormatFailure.NOT_JSON.value}
 
 
 def test_numbers_that_are_not_finite_and_labels(world: World) -> None:

@@ -15,7 +15,7 @@ from simulated import (
     NAMES,
     SUMS,
     coverage,
-    evidence_from,
+    estimate_from,
     false_alarms,
     means_of,
     names,
@@ -25,7 +25,7 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.core.evidence import FEWEST, Evidence, clustered, evidence_of, mean
+from vlmeval_findit.core.estimate import FEWEST, Estimate, clustered_sums, estimate_metrics, mean
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import (
@@ -34,9 +34,9 @@ from vlmeval_findit.core.statistics import (
     bounds,
     correct,
     difference,
-    figure_intervals,
+    metric_intervals,
 )
-from vlmeval_findit.runs.run_statistics import StatisticsError, compare, evidence, intervals
+from vlmeval_findit.runs.run_statistics import StatisticsError, compare, estimate, intervals
 from vlmeval_findit.runs.scored_run import Run
 
 __all__ = ["world"]
@@ -84,7 +84,7 @@ def one_answer(index: int, picture: str, sums: Sequence[float]) -> ScoredRow:
 
 def by_picture(run: Run) -> np.ndarray:
     """(pictures, 8) sums of a run."""
-    found = clustered(run.rows, run.question.images)
+    found = clustered_sums(run.rows, run.question.images)
     rows = np.stack([found.sums[name] for name in SUMS], axis=1)
     made = np.zeros((len(found.pictures), len(SUMS)))
     np.add.at(made, found.picture, rows)
@@ -101,16 +101,16 @@ def width(found: Interval | None) -> float:
 
 def test_figures_are_the_scores(run: Run, world: World) -> None:
     for one in (run, world.run("Fails", NAME, failing), world.run("Silent", NAME, saying("[]"))):
-        found = evidence(one)
-        assert [found.figure(name) for name in one.figures] == [
-            None if value is None else pytest.approx(value) for value in one.figures.values()
+        found = estimate(one)
+        assert [found.value(name) for name in one.metric_values] == [
+            None if value is None else pytest.approx(value) for value in one.metric_values.values()
         ]
-        assert found.figure("Rejection accuracy") is None  # every query has objects
-        assert found.figure("mIoU") == pytest.approx(one.figures["mIoU"])
+        assert found.value("Rejection accuracy") is None  # every query has objects
+        assert found.value("mIoU") == pytest.approx(one.metric_values["mIoU"])
 
 
 def test_queries_of_one_picture_are_one_cluster(run: Run) -> None:
-    found = clustered(run.rows, "Pascal")
+    found = clustered_sums(run.rows, "Pascal")
     assert found.pictures == tuple(f"Pascal/{i}.jpg" for i in range(6))
     assert found.picture.tolist() == [at // 2 for at in range(12)]
     sums = by_picture(run)
@@ -121,12 +121,12 @@ def test_queries_of_one_picture_are_one_cluster(run: Run) -> None:
 def test_influence_is_what_leaving_a_picture_out_does(run: Run) -> None:
     """To first order: the jackknife moves every figure by its influence."""
     many = with_queries(run, 300, per_picture=2)
-    found = evidence(many)
+    found = estimate(many)
     there = ~np.isnan(found.values)
     assert there.sum() == 1 + len(METRICS)
     for at in (0, 7, 149):
         name = found.pictures[at].removeprefix("Pascal/")
-        rest = evidence(of_answers(many, (a for a in many.rows if a.source != name)))
+        rest = estimate(of_answers(many, (a for a in many.rows if a.source != name)))
         moved = (found.values - rest.values)[there]
         assert moved == pytest.approx(found.influence[at][there], abs=2e-4)
     assert np.abs(found.influence[[0, 7, 149]]).max() > 1e-3
@@ -240,25 +240,25 @@ def test_intervals_hold_their_figure() -> None:
 MAE = Metric("MAE", {"error": 1}, {"asked": 1}, better=Better.LOWER, unit="px")
 
 
-def of_errors(errors: Sequence[float], metric: Metric = MAE) -> Evidence:
+def of_errors(errors: Sequence[float], metric: Metric = MAE) -> Estimate:
     """The evidence of one error a picture."""
     sums = [{"error": error, "asked": 1.0} for error in errors]
     rows = [ScoredRow(n, f"{n:03}.png", one) for n, one in enumerate(sums)]
-    return evidence_of([metric], clustered(rows, "P"))
+    return estimate_metrics([metric], clustered_sums(rows, "P"))
 
 
 def test_a_mean_error_has_students_interval() -> None:
     """It may be above 1, or always the same, and is given as it is."""
     for errors in ([2.0] * 7, [140.0, 90.0, 210.0, 60.0, 130.0], [-3.0, 2.0, 5.0, 1.0]):
         found = of_errors(errors)
-        interval = figure_intervals(found)["MAE"]
+        interval = metric_intervals(found)["MAE"]
         assert interval is not None
-        assert found.figure("MAE") == pytest.approx(np.mean(errors))
+        assert found.value("MAE") == pytest.approx(np.mean(errors))
         reach = stats.t.ppf(0.975, len(errors) - 1) * np.std(errors, ddof=1) / len(errors) ** 0.5
         assert (interval.low, interval.high) == pytest.approx(
             (np.mean(errors) - reach, np.mean(errors) + reach)
         )
-    assert figure_intervals(of_errors([1.0] * (FEWEST - 1))) == {"MAE": None}
+    assert metric_intervals(of_errors([1.0] * (FEWEST - 1))) == {"MAE": None}
     assert MAE.title == "MAE (px, lower is better)"
 
 
@@ -276,7 +276,7 @@ def test_differences_of_mean_errors_are_students() -> None:
 def test_a_share_above_its_whole_is_refused() -> None:
     found = of_errors([2.0] * 7, Metric("MAE", {"error": 1}, {"asked": 1}))
     with pytest.raises(ValueError, match=r"MAE is 200 %.*: write Metric\('MAE', …, unit=\"\"\)"):
-        figure_intervals(found)
+        metric_intervals(found)
 
 
 def test_too_few_pictures_have_no_interval(run: Run) -> None:
@@ -295,7 +295,7 @@ def test_pictures_that_count_for_nothing_are_no_evidence(world: World) -> None:
     assert silent["Precision"] is None
     assert silent["Recall"] == silent["F1@0.5"] == silent["mIoU"]
     assert silent["Recall"] is not None
-    counted = evidence(world.run("Fails", NAME, failing)).counted.tolist()
+    counted = estimate(world.run("Fails", NAME, failing)).counted.tolist()
     assert counted == [6, 6, 6, 6, 0, 6, 6, 0, 0]
     both = world.run(
         "Both", NAME, lambda query, generator: failing(replace(query, index=0), generator)
@@ -329,7 +329,7 @@ def test_a_mean_draws_shared_pictures_once(shared: float) -> None:
         own = generator.random((size - common, 2))
         sums = sums_of(generator, size, rate, np.concatenate([hard, own]))
         all_sums.append(sums)
-        parts.append(evidence_from((*names(common), *names(size - common, f"own {at} ")), sums))
+        parts.append(estimate_from((*names(common), *names(size - common, f"own {at} ")), sums))
     found = mean(parts)
     assert len(found.pictures) == 2 * size - common
     # Rows of the union: shared pictures, then those of the first dataset, then of the second.
@@ -349,12 +349,12 @@ def test_a_mean_draws_shared_pictures_once(shared: float) -> None:
 def test_what_is_shared_decides_how_wide_a_mean_is() -> None:
     generator = np.random.default_rng(4)
     sums = sums_of(generator, 200, 0.6)
-    one = evidence_from(names(200), sums)
-    again = evidence_from(names(200, "other "), sums)
-    alone = width(figure_intervals(one)["F1@0.5"])
+    one = estimate_from(names(200), sums)
+    again = estimate_from(names(200, "other "), sums)
+    alone = width(metric_intervals(one)["F1@0.5"])
     # Three tables of the same answers over the same pictures are one; over others, less.
-    assert width(figure_intervals(mean([one] * 3))["F1@0.5"]) == pytest.approx(alone)
-    independent = width(figure_intervals(mean([one, again]))["F1@0.5"])
+    assert width(metric_intervals(mean([one] * 3))["F1@0.5"]) == pytest.approx(alone)
+    independent = width(metric_intervals(mean([one, again]))["F1@0.5"])
     assert independent == pytest.approx(alone / np.sqrt(2), rel=0.02)
     assert mean([one, again]).counted == pytest.approx(one.counted)
 
@@ -362,11 +362,11 @@ def test_what_is_shared_decides_how_wide_a_mean_is() -> None:
 def test_a_mean_counts_pictures_as_its_small_datasets_do() -> None:
     generator = np.random.default_rng(4)
     few, many, none = (
-        evidence_from(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
+        estimate_from(names(n, f"{n} "), sums_of(generator, n, 0.6)) for n in (5, 500, FEWEST - 1)
     )
     assert mean([few, many]).counted[0] == pytest.approx(2 / (1 / 5 + 1 / 500))
     assert mean([few, many, none]).counted.tolist() == [0] * len(METRICS)
-    assert figure_intervals(mean([few, none]))["mIoU"] is None
+    assert metric_intervals(mean([few, none]))["mIoU"] is None
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
@@ -389,7 +389,9 @@ def test_paired_differences(run: Run, world: World) -> None:
     assert not formats["F1@0.5"].significant
     perfect = world.run("Perfect", NAME, speaking(NAME, 1.0))
     better = compare(perfect, run)["F1@0.5"]
-    assert better.value == pytest.approx(perfect.figures["F1@0.5"] - run.figures["F1@0.5"])
+    assert better.value == pytest.approx(
+        perfect.metric_values["F1@0.5"] - run.metric_values["F1@0.5"]
+    )
     assert better.significant
     worse = compare(run, perfect)["F1@0.5"]
     assert worse.value == pytest.approx(-better.value)
@@ -427,7 +429,7 @@ def test_the_interval_of_a_difference_says_what_its_test_says(
 ) -> None:
     generator = np.random.default_rng(seed)
     one, other = (
-        evidence_from(names(pictures), sums_of(generator, pictures, rate)) for rate in rates
+        estimate_from(names(pictures), sums_of(generator, pictures, rate)) for rate in rates
     )
     for name in ("F1@0.5", "mIoU", "Adherence"):
         test = difference(one, other, name)
@@ -451,7 +453,7 @@ def test_the_interval_of_a_difference_is_students_but_for_what_was_not_seen(run:
     generator = np.random.default_rng(6)
     ours, theirs = generator.random(60) < 0.7, generator.random(60) < 0.5
     expected = stats.ttest_rel(ours.astype(float), theirs.astype(float)).confidence_interval(0.95)
-    pair = (evidence(of_hits(run, hits)) for hits in (ours, theirs))
+    pair = (estimate(of_hits(run, hits)) for hits in (ours, theirs))
     found = difference(*pair, metric="Recall").interval
     assert found is not None
     assert found.low / 100 == pytest.approx(expected.low, abs=0.002)
@@ -466,7 +468,7 @@ def test_intervals_of_differences_hold_the_truth() -> None:
     true = [100 * shares(np.sum(sums, axis=(0, 1)))[0] for sums in made]
     held = []
     for pair in zip(*made, strict=True):
-        one, other = (evidence_from(names(30), sums) for sums in pair)
+        one, other = (estimate_from(names(30), sums) for sums in pair)
         found = difference(one, other, "F1@0.5").interval
         assert found is not None
         held.append(found.low <= true[0] - true[1] <= found.high)
@@ -516,10 +518,10 @@ def test_significance_is_decided_after_the_correction() -> None:
 def test_means_are_compared_over_what_both_have() -> None:
     """Models differ on a mean by what they differ on in each dataset, pictures shared or not."""
     generator = np.random.default_rng(9)
-    made: list[list[Evidence]] = []
+    made: list[list[Estimate]] = []
     for rate in (0.7, 0.5):
         sums = [sums_of(generator, 80, rate) for _ in range(2)]
-        made.append([evidence_from(names(80), sums[0]), evidence_from(names(80, "b"), sums[1])])
+        made.append([estimate_from(names(80), sums[0]), estimate_from(names(80, "b"), sums[1])])
     found = difference(mean(made[0]), mean(made[1]), "mIoU")
     assert found.value == pytest.approx(
         np.mean([difference(a, b, "mIoU").value for a, b in zip(*made, strict=True)])
@@ -535,4 +537,4 @@ def test_other_rows_are_refused(run: Run, world: World) -> None:
     with pytest.raises(StatisticsError, match="only runs over the same rows"):
         compare(run, other_rows)
     with pytest.raises(StatisticsError, match="without rows"):
-        evidence(with_queries(run, 0))
+        estimate(with_queries(run, 0))

@@ -74,7 +74,7 @@ def predictions(work_dir: Path, model: str, dataset: str) -> Path:
     return min(found, key=lambda path: len(path.parts))
 
 
-def figures(predictions_file: Path) -> dict[str, float]:
+def metric_values(predictions_file: Path) -> dict[str, float]:
     """The figures that a score left beside a prediction file."""
     path = predictions_file.with_name(f"{predictions_file.stem}_provenance.json")
     return json.loads(path.read_text())["figures"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vlmeval_findit.benchmarks.findit.box_metrics import METRICS as ALL_METRICS
-from vlmeval_findit.core.evidence import Clustered, Evidence, evidence_of, mean
-from vlmeval_findit.core.statistics import difference, figure_intervals
+from vlmeval_findit.core.estimate import ClusteredSums, Estimate, estimate_metrics, mean
+from vlmeval_findit.core.statistics import difference, metric_intervals
 
 METRICS = tuple(metric for metric in ALL_METRICS if metric.empty is not None)
 """Those that need no query without objects: here every query has some."""
@@ -61,11 +61,11 @@ def sums_of(
     return np.stack([of.get(name, np.zeros(pictures)) for name in SUMS], axis=1).astype(float)
 
 
-def evidence_from(pictures: Sequence[str], sums: np.ndarray) -> Evidence:
+def estimate_from(pictures: Sequence[str], sums: np.ndarray) -> Estimate:
     """The evidence of (pictures, 8) sums."""
     by_name = {name: sums[:, at] for at, name in enumerate(SUMS)}
     places = np.arange(len(pictures))
-    return evidence_of(METRICS, Clustered(tuple(pictures), places, by_name, {}))
+    return estimate_metrics(METRICS, ClusteredSums(tuple(pictures), places, by_name, {}))
 
 
 def shares(sums: np.ndarray) -> np.ndarray:
@@ -96,14 +96,14 @@ class Coverage:
     printed: float
 
 
-def coverage(made: Iterable[Evidence], truth: np.ndarray) -> dict[str, Coverage]:
+def coverage(made: Iterable[Estimate], truth: np.ndarray) -> dict[str, Coverage]:
     """The coverage of intervals over many simulated runs, by figure."""
     held: dict[str, list[bool]] = {name: [] for name in FIGURES}
     widths: dict[str, list[float]] = {name: [] for name in FIGURES}
     count = 0
     for one in made:
         count += 1
-        for name, found in figure_intervals(one).items():
+        for name, found in metric_intervals(one).items():
             if name in held and found is not None:
                 true = 100 * truth[NAMES.index(name)]
                 held[name].append(found.low - 1e-9 <= true <= found.high + 1e-9)
@@ -120,16 +120,16 @@ def coverage(made: Iterable[Evidence], truth: np.ndarray) -> dict[str, Coverage]
 
 def runs_of(
     seed: int, times: int, pictures: int, rate: float, alike: float = ALIKE
-) -> Iterable[Evidence]:
+) -> Iterable[Estimate]:
     """One dataset, simulated so many times."""
     generator = np.random.default_rng(seed)
     for _ in range(times):
-        yield evidence_from(names(pictures), sums_of(generator, pictures, rate, alike=alike))
+        yield estimate_from(names(pictures), sums_of(generator, pictures, rate, alike=alike))
 
 
 def means_of(
     seed: int, times: int, pictures: int, rates: Sequence[float], shared: float
-) -> Iterable[Evidence]:
+) -> Iterable[Estimate]:
     """The mean over datasets that share a part of their pictures, each with a rate of its own."""
     generator = np.random.default_rng(seed)
     common = round(shared * pictures)
@@ -140,7 +140,7 @@ def means_of(
             own = generator.random((pictures - common, 2))
             sums = sums_of(generator, pictures, rate, np.concatenate([ours, own]))
             parts.append(
-                evidence_from((*names(common), *names(pictures - common, f"own {at} ")), sums)
+                estimate_from((*names(common), *names(pictures - common, f"own {at} ")), sums)
             )
         yield mean(parts)
 
@@ -152,7 +152,7 @@ def false_alarms(seed: int, times: int, pictures: int, rate: float) -> dict[str,
     for _ in range(times):
         hard = generator.random((pictures, 2))
         one, other = (
-            evidence_from(names(pictures), sums_of(generator, pictures, rate, hard))
+            estimate_from(names(pictures), sums_of(generator, pictures, rate, hard))
             for _ in range(2)
         )
         for name in FIGURES:

@@ -9,7 +9,7 @@ import numpy as np
 from simulated import SUMS, sums_of
 
 from vlmeval_findit.benchmarks import benchmark_of, parse
-from vlmeval_findit.core.evidence import clustered, evidence_of
+from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
 from vlmeval_findit.core.scored_row import ScoredRow
 from vlmeval_findit.core.statistics import ALPHA, difference
 from vlmeval_findit.runs.race import ROUNDS, allowance, rank_round
@@ -54,7 +54,9 @@ def races(rates: Sequence[float], times: int, pictures: int) -> Races:
         won, spent, share = _race(runs, pictures)
         benchmark = benchmark_of(won)
         metric = benchmark.ranking[:1]
-        found = {name: evidence_of(metric, clustered(rows, "S")) for name, rows in runs.items()}
+        found = {
+            name: estimate_metrics(metric, clustered_sums(rows, "S")) for name, rows in runs.items()
+        }
         best = max(found, key=lambda name: float(found[name].values[0]))
         apart = difference(found[best], found[won], metric[0].name)
         wrong += apart.p_value is not None and apart.p_value < ALPHA

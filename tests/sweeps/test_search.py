@@ -22,7 +22,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.cli.search import command as search
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.core.evidence import FEWEST
+from vlmeval_findit.core.estimate import FEWEST
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.options import ModelOptions
 from vlmeval_findit.runs.cell_results import CellResult, SearchError
@@ -98,7 +98,7 @@ def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
     sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], 19, places)
     results = go(sweep, FakeBackends(Partial([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])))
     assert best_format(results).format == "yxhw_json_bounding_box"
-    assert next(iter(averages(results)[0].figures.values())) == pytest.approx(100)
+    assert next(iter(averages(results)[0].metric_values.values())) == pytest.approx(100)
 
 
 # --- the rule -------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
         result("FindIt_Pascal_yxyx_text", 99),
     ]  # fmt: skip
     ranked = averages(results)
-    found = [(one.format, next(iter(one.figures.values()))) for one in ranked]
+    found = [(one.format, next(iter(one.metric_values.values()))) for one in ranked]
     assert found == [("xywh_text", 55), ("xyxy_text", 50)]
     with pytest.raises(SearchError, match="no format was run on every table"):
         best_format([results[0], results[3]])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from engine_fakes import answered_keys
-from host_runs import RUN_FINDIT, STOCK, environment, figures, require_host, run
+from host_runs import RUN_FINDIT, STOCK, environment, metric_values, require_host, run
 
 from vlmeval_findit.runs.format_file import BestFormats
 
@@ -55,7 +55,7 @@ def test_the_stock_runner_takes_the_files_as_its_own(
     name = "FindIt_Demo_described_yxyx_json_nested"
     work = finished / "outputs"
     theirs = work / MODEL / f"{MODEL}_{name}.json"
-    before, score = theirs.read_bytes(), figures(theirs)
+    before, score = theirs.read_bytes(), metric_values(theirs)
     flags = ["--data", name, "--model", MODEL]
     env = environment(lmu, PRED_FORMAT="json")
     evaluated = [*flags, "--mode", "eval", "--reuse", "--work-dir", str(work)]

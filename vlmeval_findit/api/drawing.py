@@ -11,7 +11,7 @@ from ..benchmarks.findit import box_drawing as drawing
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import MatchedReply, scored_row
 from ..boxes.matching import match
-from ..boxes.records import Reading, Truth
+from ..boxes.records import ParsedReply, Truth
 from ..boxes.representation import MatchRule
 from ..core.drawing import DrawnBox, Role
 from ..core.image_files import decode
@@ -115,9 +115,9 @@ def _boxes(
     match_rule = MatchRule.BOX_OVERLAP
     if isinstance(answer, Read):
         match_rule = answer.match_rule
-        reading = Reading(answer.boxes, answer.labels, answer.frames, answer.reason)
+        reading = ParsedReply(answer.boxes, answer.labels, answer.frames, answer.reason)
     else:
-        reading = Reading(truth_from(answer).boxes, (), (), None)
+        reading = ParsedReply(truth_from(answer).boxes, (), (), None)
     (matched,) = match([reading], [right], match_rule=match_rule)
     count = max((frame, *right.frames, *reading.frames)) + 1
     query = FindItQuery(0, "", *size, ("",) * count, right)

@@ -8,7 +8,7 @@ from enum import Enum
 from ..benchmarks.findit.box_metrics import NegativeOutcome, outcome
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.reply_scoring import match_replies
-from ..boxes.records import Reason, Truth
+from ..boxes.records import FormatFailure, Truth
 from ..boxes.representation import Corners, MatchRule
 from ..runs.open_predictions import check_replies
 from .given import Size, sizes_of
@@ -49,7 +49,7 @@ class Read:
     boxes: tuple[Corners, ...]
     labels: tuple[str, ...]
     frames: tuple[int, ...]
-    reason: Reason | None
+    reason: FormatFailure | None
     kind: Kind
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
@@ -106,6 +106,6 @@ def read(
         one.reading.labels,
         one.reading.frames,
         one.reading.reason,
-        _KINDS[outcome(one.reply, one.reading, one.salvaged)],
+        _KINDS[outcome(one.reply, one.reading, one.lenient)],
         one.match_rule,
     )

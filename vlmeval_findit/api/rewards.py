@@ -8,12 +8,12 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit.box_metrics import RULES, NegativeOutcome, outcome, salvaged_matches
+from ..benchmarks.findit.box_metrics import RULES, NegativeOutcome, lenient_matches, outcome
 from ..benchmarks.findit.reply_scoring import read_reply
 from ..benchmarks.findit.variant import Variant
 from ..boxes.matching import match
 from ..boxes.reading import reader
-from ..boxes.records import Reading, Truth
+from ..boxes.records import ParsedReply, Truth
 from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.metric import Metric
 from ..core.replies import Reply
@@ -146,10 +146,12 @@ def _rewards(
     return rewards
 
 
-def _rejected(replies: Sequence[Reply], readings: Sequence[Reading], variant: Variant) -> Rewards:
+def _rejected(
+    replies: Sequence[Reply], readings: Sequence[ParsedReply], variant: Variant
+) -> Rewards:
     """Tell for each reply whether it says that there is nothing, in percent."""
     count = len(replies)
-    salvaged = salvaged_matches(
+    lenient = lenient_matches(
         [reply.answer for reply in replies],
         [variant.reply] * count,
         readings,
@@ -157,7 +159,7 @@ def _rejected(replies: Sequence[Reply], readings: Sequence[Reading], variant: Va
         [ToPixels()] * count,
     )
     found = [
-        outcome(reply, reading, salvaged.get(at))
+        outcome(reply, reading, lenient.get(at))
         for at, (reply, reading) in enumerate(zip(replies, readings, strict=True))
     ]
     return np.array([100.0 * (one is NegativeOutcome.REJECTED) for one in found])

@@ -12,7 +12,7 @@ from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.records import Truth
-from ..core.metric import Metric, figures
+from ..core.metric import Metric, metric_values
 from ..core.scored_row import ScoredRow
 from ..runs.open_predictions import check_replies
 from ..runs.score import check_coordinates, score_rows
@@ -34,7 +34,7 @@ class Score:
 
     def __repr__(self) -> str:
         """The figures: the queries may be thousands."""
-        known = [f"{k} {v:.1f}" for k, v in self.figures.items() if v is not None]
+        known = [f"{k} {v:.1f}" for k, v in self.metric_values.items() if v is not None]
         return f"Score({len(self.queries)} replies, {self.failed} failed: {', '.join(known)})"
 
     @property
@@ -42,21 +42,21 @@ class Score:
         return (*self.benchmark.metrics, self.benchmark.with_failures)
 
     @property
-    def figures(self) -> Mapping[str, float | None]:
+    def metric_values(self) -> Mapping[str, float | None]:
         """The figures in percent, by the names of metrics; failed calls are in none of them."""
-        return figures(self._metrics, self.sums)
+        return metric_values(self._metrics, self.sums)
 
     @cached_property
     def intervals(self) -> Mapping[str, Interval | None]:
         """The 95 % interval of every figure; None where it rests on too few pictures."""
         # scipy: not where only figures are wanted.
-        from ..core.evidence import clustered, evidence_of
-        from ..core.statistics import figure_intervals
+        from ..core.estimate import clustered_sums, estimate_metrics
+        from ..core.statistics import metric_intervals
 
         if not self.queries:
             return {}
-        given = clustered(self.queries, "own")
-        return figure_intervals(evidence_of(self._metrics, given))
+        given = clustered_sums(self.queries, "own")
+        return metric_intervals(estimate_metrics(self._metrics, given))
 
     @property
     def failed(self) -> int:
@@ -85,7 +85,7 @@ def score(
     >>> replies = ["[[0, 0, 500, 500]]", "[]", "no idea", None]
     >>> found = score(replies, [[[0, 0, 320, 240]]] * 4, "xyxy_text", sizes=(640, 480),
     ...               space="grid1000")
-    >>> found.figures["F1@0.5"], found.figures["Adherence"], found.failed
+    >>> found.metric_values["F1@0.5"], found.metric_values["Adherence"], found.failed
     (50.0, 66.66666666666667, 1)
     >>> found.queries[0].details["ious"], found.reasons["no box"]
     ([1.0], 1)

@@ -9,7 +9,7 @@ from math import exp, fsum, prod
 from typing import NamedTuple
 
 from ..core.replies import TokenLogprobs
-from .records import Reading
+from .records import ParsedReply
 from .representation import ReplyFormat
 from .spans import Place, Span, places
 
@@ -74,7 +74,7 @@ Confidences = Mapping[str, list[float | None]]  # By definition: 0 to 1 per box 
 
 
 def confidences(
-    reply: str, how: ReplyFormat, reading: Reading, logprobs: TokenLogprobs
+    reply: str, how: ReplyFormat, reading: ParsedReply, logprobs: TokenLogprobs
 ) -> Confidences:
     """Return the confidences of a reply's boxes, omitting definitions without any value.
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .assignment import assign
 from .matching import HIT, in_parts, iou, label_numbers, plain_label
-from .records import Matched, Reading, Reason, Truth
+from .records import FormatFailure, Matched, ParsedReply, Truth
 
 # --- kinds of errors ------------------------------------------------------------------------------
 
@@ -115,14 +115,14 @@ Indices = NDArray[np.intp]
 Same = Callable[[Indices, Indices], NDArray[np.bool_]]
 
 # Kind of a missed object, by the reply's reason; for other reasons: not readable
-_OF_REASON: Mapping[Reason | None, Kind] = {
-    Reason.FAILED_CALL: Kind.FAILED_CALL,
-    Reason.TRUNCATED: Kind.TRUNCATED,
-    Reason.TRUNCATED_THINKING: Kind.TRUNCATED,
-    Reason.WRONG_SHAPE: Kind.NO_RECTANGLE,
-    Reason.NOT_A_NUMBER: Kind.NO_RECTANGLE,
-    Reason.NOT_FINITE: Kind.NO_RECTANGLE,
-    Reason.FRAME_OUT_OF_RANGE: Kind.WRONG_FRAME,
+_OF_REASON: Mapping[FormatFailure | None, Kind] = {
+    FormatFailure.FAILED_CALL: Kind.FAILED_CALL,
+    FormatFailure.TRUNCATED: Kind.TRUNCATED,
+    FormatFailure.TRUNCATED_THINKING: Kind.TRUNCATED,
+    FormatFailure.WRONG_SHAPE: Kind.NO_RECTANGLE,
+    FormatFailure.NOT_A_NUMBER: Kind.NO_RECTANGLE,
+    FormatFailure.NOT_FINITE: Kind.NO_RECTANGLE,
+    FormatFailure.FRAME_OUT_OF_RANGE: Kind.WRONG_FRAME,
 }
 
 
@@ -130,7 +130,7 @@ class Answered(NamedTuple):
     """One query with its answer."""
 
     matched: Matched
-    reading: Reading
+    reading: ParsedReply
     truth: Truth
     cut: bool = False  # Adheres, but was cut at its token limit: boxes may be missing
     recoverable: Collection[int] = ()  # Places of objects that lenient parsing finds
@@ -232,9 +232,9 @@ class _Open:
 
     def _too_few(self, object_: int) -> Event:
         reason = self.one.reading.reason
-        if reason is not Reason.FAILED_CALL and object_ in self.one.recoverable:
+        if reason is not FormatFailure.FAILED_CALL and object_ in self.one.recoverable:
             return Event(Kind.RECOVERABLE, None, object_)
-        if reason not in (None, Reason.NO_BOX):
+        if reason not in (None, FormatFailure.NO_BOX):
             return Event(_OF_REASON.get(reason, Kind.NOT_READABLE), None, object_)
         if self.one.cut:
             return Event(Kind.TRUNCATED, None, object_)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .assignment import assign, assign_sparse
-from .records import NO_BOX, Matched, Reading, Truth
+from .records import NO_BOX, Matched, ParsedReply, Truth
 from .representation import MatchRule
 from .spaces import ToPixels
 
@@ -48,7 +48,7 @@ def iou(left: Boxes, right: Boxes) -> Boxes:
 
 
 def match(
-    readings: Sequence[Reading],
+    readings: Sequence[ParsedReply],
     truths: Sequence[Truth],
     maps: Sequence[ToPixels] | None = None,
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
@@ -69,7 +69,7 @@ def match(
 
 
 def _not_counted(
-    matched: Matched, reading: Reading, truth: Truth, match_rule: MatchRule
+    matched: Matched, reading: ParsedReply, truth: Truth, match_rule: MatchRule
 ) -> tuple[int, ...]:
     """Return the places of boxes that are no hit but find an ignored object."""
     hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
@@ -105,7 +105,7 @@ def in_parts(counts: Sequence[int] | Indices, most: int) -> Iterator[slice]:
 
 
 def _match_batch(
-    readings: Sequence[Reading],
+    readings: Sequence[ParsedReply],
     truths: Sequence[Truth],
     maps: Sequence[ToPixels],
     match_rule: MatchRule,
@@ -157,7 +157,7 @@ def _split(values: NDArray[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]
     return [flat[a:b] for a, b in pairwise(accumulate(counts, initial=0))]
 
 
-def _boxes(side: Sequence[Reading | Truth], count: int) -> NDArray[np.float64]:
+def _boxes(side: Sequence[ParsedReply | Truth], count: int) -> NDArray[np.float64]:
     numbers = chain.from_iterable(chain.from_iterable([one.boxes for one in side]))
     return np.fromiter(numbers, np.float64, 4 * count).reshape(-1, 4)
 
@@ -259,7 +259,7 @@ class _Pairs:
 
 
 def _frame_keys(
-    readings: Sequence[Reading],
+    readings: Sequence[ParsedReply],
     truths: Sequence[Truth],
     predicted: Sequence[int],
     expected: Sequence[int],
@@ -287,10 +287,10 @@ def plain_label(label: str) -> str:
 
 
 def label_numbers(
-    readings: Sequence[Reading], truths: Sequence[Truth]
+    readings: Sequence[ParsedReply], truths: Sequence[Truth]
 ) -> tuple[Indices, Indices] | None:
     """Number the labels of predictions and truths by equality; None without labels."""
-    both: tuple[Sequence[Reading | Truth], ...] = (readings, truths)
+    both: tuple[Sequence[ParsedReply | Truth], ...] = (readings, truths)
     if not any(one.labels for side in both for one in side):
         return None
     # Boxes of queries with one label have none, and so agree.
@@ -337,11 +337,11 @@ def lies_in(said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices)
 _POINT_PAIRS = 1 << 18  # (point, object) pairs that are listed at a time
 
 
-def points_inside(matched: Matched, reading: Reading, truth: Truth) -> int:
+def points_inside(matched: Matched, reading: ParsedReply, truth: Truth) -> int:
     """Count the points in any object of their frame and label; several may lie in one.
 
     >>> points = [(1, 1, 1, 1), (2, 2, 2, 2), (9, 9, 9, 9)]
-    >>> points_inside(Matched(points, [1], [True], [0], ()), Reading(points, [], [], None),
+    >>> points_inside(Matched(points, [1], [True], [0], ()), ParsedReply(points, [], [], None),
     ...               Truth(((0, 0, 4, 4),), (0,)))
     2
     """

@@ -13,16 +13,16 @@ from functools import lru_cache
 from math import inf, isfinite
 from typing import Any
 
-from .records import Reading, Reason
+from .records import FormatFailure, ParsedReply
 from .representation import CLASS_KEY, PLURAL_KEYS, Corners, ReplyFormat, Representation
 
-Reader = Callable[[str], Reading]
+Reader = Callable[[str], ParsedReply]
 
 # Label, numbers or the reason why there are none, frame number (images: 0)
 Said = tuple[str, Any, int]
 
 
-def read(reply: str, how: ReplyFormat) -> Reading:
+def read(reply: str, how: ReplyFormat) -> ParsedReply:
     """Read a reply in the format of its prompt; boxes are in its units."""
     return reader(how)(reply)
 
@@ -43,8 +43,8 @@ def boxes_said(
     row: Representation,
     said: Sequence[Said],
     indices: Sequence[int] = (),
-    reason: Reason | None = None,
-) -> Reading:
+    reason: FormatFailure | None = None,
+) -> ParsedReply:
     """Make a reading of what was said, with the first reason why it does not adhere.
 
     ``indices`` are all frame numbers said, even in malformed entries: they count from 0 if the
@@ -73,23 +73,23 @@ def boxes_said(
         if count > 1:
             frames.append(frame)
     # Not Reading(…), which takes twice as long.
-    return tuple.__new__(Reading, (tuple(boxes), tuple(labels), tuple(frames), reason))
+    return tuple.__new__(ParsedReply, (tuple(boxes), tuple(labels), tuple(frames), reason))
 
 
-def _why_no_box(width: int, values: Any, in_range: bool) -> Reason:
-    if isinstance(values, Reason):
+def _why_no_box(width: int, values: Any, in_range: bool) -> FormatFailure:
+    if isinstance(values, FormatFailure):
         return values
     if not in_range:
-        return Reason.FRAME_OUT_OF_RANGE
+        return FormatFailure.FRAME_OUT_OF_RANGE
     if len(values) != width:
-        return Reason.WRONG_SHAPE
+        return FormatFailure.WRONG_SHAPE
     try:
         list(map(float, values))
     except (TypeError, ValueError):
-        return Reason.NOT_A_NUMBER
+        return FormatFailure.NOT_A_NUMBER
     except OverflowError:
         pass
-    return Reason.NOT_FINITE
+    return FormatFailure.NOT_FINITE
 
 
 def as_index(value: object) -> int | None:
@@ -143,7 +143,7 @@ def _text_reader(how: ReplyFormat) -> Reader:
     square = _bracketed(row, _labelled(r":\[\]") if how.multilabel else "")
     round_ = _bracketed(row, _labelled(r":\[\]()") if how.multilabel else "", r"\(\)")
 
-    def reading(reply: str) -> Reading:
+    def reading(reply: str) -> ParsedReply:
         text = next(_marked(reply), reply) if _OPEN in reply else reply
         found = square.findall(text)
         if free:
@@ -154,7 +154,7 @@ def _text_reader(how: ReplyFormat) -> Reader:
             found += round_.findall(text)
         if not found:
             # A reply adheres if it has a box or says that there is none.
-            return _without_boxes(text, None if _EMPTY_LIST.search(text) else Reason.NO_BOX)
+            return _without_boxes(text, None if _EMPTY_LIST.search(text) else FormatFailure.NO_BOX)
         if how.multilabel:
             return boxes_said(how, row, [(label.strip(), box, 0) for label, *box in found])
         return boxes_said(how, row, [("", box, 0) for box in found])
@@ -168,19 +168,21 @@ def _text_video_reader(how: ReplyFormat) -> Reader:
     label = r"([^:\[\]]*+):\s*+" if how.multilabel else r"()\s*+"
     pattern = _bracketed(row, before=_INDEX + label)
 
-    def reading(reply: str) -> Reading:
+    def reading(reply: str) -> ParsedReply:
         text = next(_marked(reply), reply) if _OPEN in reply else reply
         found = pattern.findall(text)
         said = [(label.strip(), box, as_index(index) or 0) for index, label, *box in found]
         if not said:
-            return _without_boxes(text, Reason.NO_BOX)
+            return _without_boxes(text, FormatFailure.NO_BOX)
         return boxes_said(how, row, said, [index for _, _, index in said])
 
     return reading
 
 
-def _without_boxes(text: str, reason: Reason | None) -> Reading:
-    return Reading((), (), (), reason if reason is None or text.strip() else Reason.EMPTY)
+def _without_boxes(text: str, reason: FormatFailure | None) -> ParsedReply:
+    return ParsedReply(
+        (), (), (), reason if reason is None or text.strip() else FormatFailure.EMPTY
+    )
 
 
 # --- JSON -----------------------------------------------------------------------------------------
@@ -199,26 +201,28 @@ def _parse(text: str) -> Any:
         return _cut_or_not(text, stop.value)
     except json.JSONDecodeError as error:
         unterminated = error.msg.startswith("Unterminated")
-        return Reason.TRUNCATED if unterminated else _cut_or_not(text, error.pos)
+        return FormatFailure.TRUNCATED if unterminated else _cut_or_not(text, error.pos)
     except RecursionError:
-        return Reason.NOT_JSON
+        return FormatFailure.NOT_JSON
     except ValueError:
         # Python refuses to convert an integer of thousands of digits, which is valid JSON.
         try:
             value, end = _scan_long(text, 0)
         except (StopIteration, ValueError, RecursionError):
-            return Reason.NOT_JSON
-    return value if end == len(text) else Reason.NOT_JSON
+            return FormatFailure.NOT_JSON
+    return value if end == len(text) else FormatFailure.NOT_JSON
 
 
 # The unread rest of a JSON number or word that is cut off
 _CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|tr?u?|fa?l?s?|nu?l?")
 
 
-def _cut_or_not(text: str, at: int) -> Reason:
+def _cut_or_not(text: str, at: int) -> FormatFailure:
     text = text.rstrip()
     return (
-        Reason.TRUNCATED if at >= len(text) or _CUT_TOKEN.fullmatch(text, at) else Reason.NOT_JSON
+        FormatFailure.TRUNCATED
+        if at >= len(text) or _CUT_TOKEN.fullmatch(text, at)
+        else FormatFailure.NOT_JSON
     )
 
 
@@ -233,7 +237,7 @@ def _unfenced(reply: str) -> str:
 
 def _image_json(text: str) -> Any:
     value = _first_json_block(text)
-    return _parse(text) if isinstance(value, Reason) else value
+    return _parse(text) if isinstance(value, FormatFailure) else value
 
 
 def _video_json(text: str) -> Any:
@@ -246,17 +250,19 @@ def _video_json(text: str) -> Any:
 
 def _first_json_block(text: str) -> Any:
     values = map(_parse, _marked(text))
-    return next((value for value in values if not isinstance(value, Reason)), Reason.NOT_JSON)
+    return next(
+        (value for value in values if not isinstance(value, FormatFailure)), FormatFailure.NOT_JSON
+    )
 
 
-def _why_not_json(reply: str) -> Reason:
+def _why_not_json(reply: str) -> FormatFailure:
     """Say why the first list or object of a reply is not JSON."""
     text = reply.strip()
     start = min((i for i in (text.find("["), text.find("{")) if i >= 0), default=-1)
     if start < 0:
-        return Reason.NOT_JSON if text else Reason.EMPTY
+        return FormatFailure.NOT_JSON if text else FormatFailure.EMPTY
     found = _parse(text[start:])
-    return found if isinstance(found, Reason) else Reason.NOT_JSON
+    return found if isinstance(found, FormatFailure) else FormatFailure.NOT_JSON
 
 
 def _text_of(value: Any) -> str:
@@ -278,21 +284,23 @@ def _boxes_of(how: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
 
     def decomposed(entry: dict[str, Any]) -> tuple[str, Any]:
         if not never_beside.isdisjoint(entry):
-            return "", Reason.WRONG_SHAPE
+            return "", FormatFailure.WRONG_SHAPE
         try:
             return _own_label(entry), [entry[name] for name in keys]
         except KeyError:
-            return "", Reason.WRONG_KEY
+            return "", FormatFailure.WRONG_KEY
 
     def by_class(entry: dict[str, Any]) -> tuple[str, Any]:
         rest = [name for name in entry if name != "frame_idx" or how.frames == 1]
-        return (rest[0].strip(), entry[rest[0]]) if len(rest) == 1 else ("", Reason.WRONG_KEY)
+        return (
+            (rest[0].strip(), entry[rest[0]]) if len(rest) == 1 else ("", FormatFailure.WRONG_KEY)
+        )
 
     def labelled(entry: dict[str, Any]) -> tuple[str, Any]:
-        return (_own_label(entry), entry[key]) if key in entry else ("", Reason.WRONG_KEY)
+        return (_own_label(entry), entry[key]) if key in entry else ("", FormatFailure.WRONG_KEY)
 
     def unlabelled(entry: dict[str, Any]) -> tuple[str, Any]:
-        return "", entry.get(key, Reason.WRONG_KEY)
+        return "", entry.get(key, FormatFailure.WRONG_KEY)
 
     if how.structure == "decomposed":
         return decomposed
@@ -307,30 +315,30 @@ def _json_reader(how: ReplyFormat) -> Reader:
     nested, video = how.structure == "nested", how.frames > 1
     value_in = _video_json if video else _image_json
 
-    def reading(reply: str) -> Reading:
+    def reading(reply: str) -> ParsedReply:
         text = _unfenced(reply) if "```" in reply else reply
         entries = value_in(text) if _OPEN in text else _parse(text)
         if nested and isinstance(entries, dict):
             entries = [entries]
         if not isinstance(entries, list):
-            if not isinstance(entries, Reason):
-                entries = Reason.NOT_A_LIST
+            if not isinstance(entries, FormatFailure):
+                entries = FormatFailure.NOT_A_LIST
             elif text is not reply or not reply.startswith(("[", "{")):
                 entries = _why_not_json(reply)
-            return Reading((), (), (), entries)
+            return ParsedReply((), (), (), entries)
         said: list[Said] = []
         indices: list[int] = []
         index: Any = 0
         for entry in entries:
             if type(entry) is not dict:
-                said.append(("", Reason.NOT_AN_OBJECT, 0))
+                said.append(("", FormatFailure.NOT_AN_OBJECT, 0))
                 continue
             if video:
                 index = entry.get("frame_idx")
                 if type(index) is not int:
                     index = as_index(index)
                     if index is None:
-                        said.append(("", Reason.NO_FRAME, 0))
+                        said.append(("", FormatFailure.NO_FRAME, 0))
                         continue
                 indices.append(index)
             label, values = boxes_of(entry)
@@ -343,12 +351,12 @@ def _json_reader(how: ReplyFormat) -> Reader:
         if not video:
             return boxes_said(how, row, said)
         # Entries that are no box are reported before boxes that cannot be used.
-        bad = (values for _, values, _ in said if type(values) is Reason)
-        reason = next(bad, None if indices else Reason.NO_FRAME)
+        bad = (values for _, values, _ in said if type(values) is FormatFailure)
+        reason = next(bad, None if indices else FormatFailure.NO_FRAME)
         return boxes_said(how, row, said, indices, reason)
 
     return reading
 
 
 def _listed(values: Any) -> Any:
-    return values if isinstance(values, list | Reason) else Reason.WRONG_SHAPE
+    return values if isinstance(values, list | FormatFailure) else FormatFailure.WRONG_SHAPE

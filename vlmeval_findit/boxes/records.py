@@ -46,7 +46,7 @@ class Truth:
     ignored: tuple[Ignored, ...] = ()
 
 
-class Reason(Enum):
+class FormatFailure(Enum):
     """Why a reply does not adhere to its format: the first reason that was met."""
 
     FAILED_CALL = "failed call"
@@ -65,13 +65,13 @@ class Reason(Enum):
     FRAME_OUT_OF_RANGE = "frame out of range"
 
 
-class Reading(NamedTuple):
+class ParsedReply(NamedTuple):
     """What was read from one reply; a named tuple for speed."""
 
     boxes: tuple[Corners, ...]  # (x1, y1, x2, y2) in units of the reply; a point: x1 = x2, y1 = y2
     labels: tuple[str, ...]  # Empty: the query has one label
     frames: tuple[int, ...]  # From 0; empty for images
-    reason: Reason | None  # None: it adheres; otherwise there may be boxes, too
+    reason: FormatFailure | None  # None: it adheres; otherwise there may be boxes, too
 
 
 NO_BOX = -1  # In ``Matched.assigned``: no box was assigned

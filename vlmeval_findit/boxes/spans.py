@@ -15,7 +15,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from .reading import read
-from .records import Reading
+from .records import ParsedReply
 from .representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat, Representation
 
 Span = tuple[int, int]  # Characters of the reply from start to before end
@@ -30,7 +30,7 @@ class Place(NamedTuple):
     before: Span | None
 
 
-def places(reply: str, how: ReplyFormat, reading: Reading) -> list[Place | None]:
+def places(reply: str, how: ReplyFormat, reading: ParsedReply) -> list[Place | None]:
     """Find where a reply says each box; None where that cannot be told.
 
     >>> how = ReplyFormat("text", "xyxy", multilabel=True)

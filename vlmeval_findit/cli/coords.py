@@ -115,7 +115,9 @@ def conventions_table(check: CoordinateCheck) -> Table:
     for line in check.lines:
         name, description = line.convention.name, line.convention.description
         mark = " (declared)" if name == check.diagnosis.declared.name else ""
-        rows.append([name, f"{description}{mark}", *(line.figures[metric] for metric in _METRICS)])
+        rows.append(
+            [name, f"{description}{mark}", *(line.metric_values[metric] for metric in _METRICS)]
+        )
     metrics = [Field(name, FieldType.VALUE) for name in _METRICS]
     return Table("Conventions", [Field("convention"), Field(READ_AS), *metrics], rows)
 
@@ -140,7 +142,7 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
 
 def _verdict(check: CoordinateCheck) -> str:
     diagnosis, fit = check.diagnosis, check.diagnosis.fit
-    values = {line.convention.name: line.figures[_METRICS[0]] for line in check.lines}
+    values = {line.convention.name: line.metric_values[_METRICS[0]] for line in check.lines}
 
     def with_f1(convention: Convention) -> str:
         value = "the same F1"

@@ -223,7 +223,7 @@ def _print_scores(results: Sequence[CellResult]) -> None:
     metrics = ("F1@0.5", "mIoU", "Adherence")
     fields = [Field("model"), Field("format"), *(Field(name, FieldType.VALUE) for name in metrics)]
     rows = [
-        [one.model, one.question.format, *(one.figures[name] for name in metrics)]
+        [one.model, one.question.format, *(one.metric_values[name] for name in metrics)]
         for one in results
     ]
     print_table(Table("Scores", fields, rows), "demo.log")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..boxes.records import Reason
+from ..boxes.records import FormatFailure
 from ..boxes.representation import NO_RECTANGLE
 from ..boxes.spaces import Space
 from ..coords.conventions import Convention, Floats
@@ -79,7 +79,11 @@ def _kind(reply: Any) -> str:
         return "failed"
     if any(tuple(box) != NO_RECTANGLE for box in parsed.boxes):
         return "boxes"
-    return "no box" if parsed.boxes or parsed.reason in (None, Reason.NO_BOX) else "not readable"
+    return (
+        "no box"
+        if parsed.boxes or parsed.reason in (None, FormatFailure.NO_BOX)
+        else "not readable"
+    )
 
 
 # --- the terminal ---------------------------------------------------------------------------------

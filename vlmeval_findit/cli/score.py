@@ -128,6 +128,6 @@ def _notes(run: RunScore) -> Iterator[str]:
         yield f"{name}: {run.identity.answering.sampled}"
     if run.coords_doubt is not None:
         yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
-    salvaged = lenient_note(run.benchmark, run.rows, run.sums)
-    for line in filter(None, (rejection_line(run.sums), salvaged)):
+    lenient = lenient_note(run.benchmark, run.rows, run.sums)
+    for line in filter(None, (rejection_line(run.sums), lenient)):
         yield f"{name}: {line}"

@@ -316,7 +316,7 @@ def report_formats(results: Sequence[CellResult], path: Path, race: Race | None 
         if not several or any(result.failed >= result.rows for result in contest):
             continue
         best, headline = ranked[0], benchmark.metrics[0].title
-        value = next(iter(best.figures.values()))
+        value = next(iter(best.metric_values.values()))
         if value == worst(benchmark.ranking[0]):
             everywhere = f"{value:g} in all {len(ranked)} formats"
             print(f"{model}: no best format: {headline} is {everywhere}")
@@ -355,7 +355,7 @@ def _row(result: CellResult) -> dict[str, Any]:
     return {
         "dataset": result.question.name,
         "model": result.model,
-        **result.figures,
+        **result.metric_values,
         "scored": result.rows,
         "rows": result.of,
         "failed calls": result.failed,

@@ -130,7 +130,7 @@ class Line(NamedTuple):
     """The metric values in one convention."""
 
     convention: Convention
-    figures: Mapping[str, float | None]
+    metric_values: Mapping[str, float | None]
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class Benchmark(ABC):
     metrics: tuple[Metric, ...]  # The headline first
     ranking: tuple[Metric, ...]  # Compare formats, most important first
     with_failures: Metric  # The headline with failed calls as wrong; no other metric counts them
-    salvaged: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
+    lenient: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
     counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
     other_sums: tuple[str, ...] = ()  # Of rows, beside those of metrics, counts and error types
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
@@ -235,7 +235,7 @@ class Benchmark(ABC):
             own = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
             known |= own
             # Metrics that may have no value rest on rows or replies that need not exist.
-            if metric.empty is not None and metric is not self.salvaged:
+            if metric.empty is not None and metric is not self.lenient:
                 needed |= own
         for row in rows:
             said = {*row.sums}.union(*row.parts.values())

@@ -15,7 +15,7 @@ class Role(Enum):
     HIT = "hit"
     MISS = "miss"
     WRONG_LABEL = "wrong label"
-    SALVAGED = "salvaged"  # Only lenient parsing finds it: in no score
+    LENIENT = "lenient"  # Only lenient parsing finds it: in no score
     IGNORED = "ignored"  # An object that does not count
     UNCOUNTED = "not counted"  # A box that finds an ignored object
     OPTION = "option"  # A possible answer

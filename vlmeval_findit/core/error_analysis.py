@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .evidence import FEWEST, Clustered, Evidence, add_up_at
+from .estimate import FEWEST, ClusteredSums, Estimate, add_up_at
 from .metric import Array, Better, Metric, Sums, sliced, weighted
 from .scored_row import RowTable, ScoredRow
 
@@ -148,7 +148,7 @@ def with_events(analysis: ErrorAnalysis, rows: Sequence[ScoredRow]) -> Sequence[
     return [replace(row, sums={**row.sums, **analysis.events(row)}) for row in rows]
 
 
-def estimate_errors(analysis: ErrorAnalysis, given: Clustered) -> Evidence:
+def estimate_errors(analysis: ErrorAnalysis, given: ClusteredSums) -> Estimate:
     """Estimate the points of each error type as shares of 1, with each image's influence.
 
     Points are no ratio of sums, so an image's influence is the change without it (jackknife).
@@ -167,7 +167,7 @@ def estimate_errors(analysis: ErrorAnalysis, given: Clustered) -> Evidence:
     scale = np.sqrt((there - 1) / there) if enough else 0.0
     # Around the value itself, so that an image without weight has no influence.
     influence = scale * (values - others)
-    return Evidence(
+    return Estimate(
         metrics=tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys),
         values=values,
         pictures=given.pictures,
@@ -176,7 +176,7 @@ def estimate_errors(analysis: ErrorAnalysis, given: Clustered) -> Evidence:
     )
 
 
-def _by_picture(given: Clustered, over: str) -> dict[str, Array]:
+def _by_picture(given: ClusteredSums, over: str) -> dict[str, Array]:
     pictures = len(given.pictures)
     found = {name: add_up_at(given.picture, one, pictures) for name, one in given.sums.items()}
     if over in given.slices:

@@ -170,6 +170,6 @@ def weighted(sums: Sums, weights: Weights) -> Any:
     return total
 
 
-def figures(metrics: Iterable[Metric], sums: Sums) -> dict[str, float | None]:
+def metric_values(metrics: Iterable[Metric], sums: Sums) -> dict[str, float | None]:
     """Return the values of metrics by their names."""
     return {metric.name: metric.value(sums) for metric in metrics}

@@ -1,4 +1,4 @@
-"""Intervals and paired tests over images, from the influences of :mod:`.evidence`.
+"""Intervals and paired tests over images, from the influences of :mod:`.estimate`.
 
 A difference subtracts each image's influences, so what is hard for both runs cancels. Results are
 always the same. Near 0 or 100 % few images promise too much: see :func:`bounds`.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .evidence import FEWEST, Evidence, aligned
+from .estimate import FEWEST, Estimate, aligned
 from .metric import Array
 
 LEVEL = 0.95  # Of intervals
@@ -93,7 +93,7 @@ def mean_bounds(value: float, variance: float, pictures: float) -> Interval | No
     return Interval(100 * (value - reach), 100 * (value + reach))
 
 
-def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
+def metric_intervals(found: Estimate) -> dict[str, Interval | None]:
     """Return all intervals (None: too few images); a ValueError if a share is not 0 to 100 %."""
     variances = (found.influence**2).sum(axis=0)
     for metric, value, pictures in zip(found.metrics, found.values, found.counted, strict=True):
@@ -113,7 +113,7 @@ def figure_intervals(found: Evidence) -> dict[str, Interval | None]:
     }
 
 
-def difference(one: Evidence, other: Evidence, metric: str) -> Difference:
+def difference(one: Estimate, other: Estimate, metric: str) -> Difference:
     """Subtract one value from another, with a paired t-test over the images.
 
     As in :func:`bounds`, the interval of shares allows for a third of an image that only one of
@@ -146,7 +146,7 @@ def _p_value(value: float, error: float, pictures: float) -> float:
     return max(2 * tail, float(2.0 ** (1 - pictures)))
 
 
-def chance_of_lead(one: Evidence, front: Evidence, metric: str, share: float) -> float | None:
+def chance_of_lead(one: Estimate, front: Estimate, metric: str, share: float) -> float | None:
     """Estimate how likely all images show that a share beats the leading one; None: too few images.
 
     ``share`` (0 to 1) of them were seen. This is Student's t around the difference, with its paired

@@ -145,9 +145,9 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
         path = Path(eval_file)
         model = path.stem.removesuffix(f"_{self.dataset_name}")
         with OUTCOMES.of(model, self.dataset_name) as outcome:
-            figures = self._score(path, judge_kwargs)
+            metric_values = self._score(path, judge_kwargs)
             outcome.scored = True
-        return figures
+        return metric_values
 
     def _score(self, path: Path, judge_kwargs: Mapping[str, Any]) -> dict[str, float]:
         run = score_file(path, settings_from({**self._config, **_ours(judge_kwargs)}))
@@ -157,7 +157,7 @@ class QuestionDataset(ImageBaseDataset):  # type: ignore[misc]
             log.warning("FindIt: %s %s: %s", run.model, run.task.name, run.coords_doubt)
         row = score_row(run)
         return {
-            **{name: round(row[name], 4) for name in run.figures if row[name] is not None},
+            **{name: round(row[name], 4) for name in run.metric_values if row[name] is not None},
             "scored": row["scored"],
             "rows": row["rows"],
             "failed calls": row["failed calls"],

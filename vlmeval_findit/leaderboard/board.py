@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..core.benchmark import Benchmark, Published
-from ..core.evidence import Evidence, mean
+from ..core.estimate import Estimate, mean
 from ..core.metric import Better, Metric
 from ..core.spelling import nearest
-from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
-from ..runs.run_statistics import evidence
+from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
+from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns, ExcludedRun, group_comparable
 from .formats import (
@@ -307,9 +307,9 @@ def _entries(group: Group, metrics: Sequence[Metric]) -> dict[str, dict[str, Ran
     """
     entries: dict[str, dict[str, RankedValue]] = {}
     for model, runs in group.items():
-        found = _evidence(runs, metrics)
+        found = _estimate(runs, metrics)
         bounds = _intervals(found, runs)
-        values = {metric.name: found.figure(metric.name) for metric in metrics}
+        values = {metric.name: found.value(metric.name) for metric in metrics}
         entries[model] = {
             name: RankedValue(value, bounds[name])
             for name, value in values.items()
@@ -336,8 +336,8 @@ def _rank(
     # Rounded: equal values must not be ordered by their last bits.
     sign = 1 if metric.better is Better.LOWER else -1
     order = sorted(models, key=lambda m: (sign * round(entries[m][metric.name].value, 9), m))
-    evidences = (_evidence(group[model], (metric,)) for model in order)
-    tests = correct(difference(one, above, metric.name) for above, one in pairwise(evidences))
+    estimates = (_estimate(group[model], (metric,)) for model in order)
+    tests = correct(difference(one, above, metric.name) for above, one in pairwise(estimates))
     rank = 1
     for place, model in enumerate(order):
         to_above = tests[place - 1] if place else None
@@ -347,33 +347,33 @@ def _rank(
         entries[model][metric.name] = replace(entry, rank=rank, to_above=to_above)
 
 
-def _evidence(runs: Sequence[Run], metrics: Sequence[Metric]) -> Evidence:
+def _estimate(runs: Sequence[Run], metrics: Sequence[Metric]) -> Estimate:
     """The values of a model and what they rest on.
 
     Made when they are wanted, for two models at a time: those of a thousand are as many numbers as
     all their images together.
     """
-    found = [evidence(run, metrics) for run in runs]
+    found = [estimate(run, metrics) for run in runs]
     return mean(found) if len(found) > 1 else found[0]
 
 
-def _intervals(found: Evidence, runs: Sequence[Run]) -> dict[str, Interval | None]:
+def _intervals(found: Estimate, runs: Sequence[Run]) -> dict[str, Interval | None]:
     """The intervals of a model's values, given what they rest on."""
-    bounds = figure_intervals(found)
+    bounds = metric_intervals(found)
     lacking = [one for one in found.metrics if one.name in bounds and bounds[one.name] is None]
     if len(runs) > 1 and lacking:
-        parts = [evidence(run, found.metrics) for run in runs]
+        parts = [estimate(run, found.metrics) for run in runs]
         bounds |= {one.name: _over_all(parts, one) for one in lacking}
     return bounds
 
 
-def _over_all(parts: Sequence[Evidence], metric: Metric) -> Interval | None:
+def _over_all(parts: Sequence[Estimate], metric: Metric) -> Interval | None:
     """The interval of a mean of which some datasets have too few images for one of their own.
 
     Those count as anything from 0 to 100 %: that is all that so few images tell.
     """
     enough = [part for part in parts if part.counted[part.place(metric.name)]]
-    inner = figure_intervals(mean(enough)).get(metric.name) if enough else None
+    inner = metric_intervals(mean(enough)).get(metric.name) if enough else None
     if inner is None or not metric.share:
         return None
     known = len(enough) / len(parts)

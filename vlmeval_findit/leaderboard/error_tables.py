@@ -148,7 +148,7 @@ def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceE
 
 def lenient_table(run: Run) -> Table:
     """Make one row a repair of lenient parsing; no rows where it adds nothing."""
-    gain, lenient = lenient_gain(run.rows), run.benchmark.salvaged
+    gain, lenient = lenient_gain(run.rows), run.benchmark.lenient
     rows: list[list[Value]] = []
     if gain.replies and lenient is not None:
         gains = {**gain_by_repair(run.rows), "in all (some need several)": gain}
@@ -176,6 +176,6 @@ def rejection_table(run: Run) -> Table:
 def _metric_rows(run: Run, metrics: Sequence[Metric], empty: int) -> list[list[Value]]:
     bounds = intervals(run)
     return [
-        [metric.name, *[""] * empty, Cell(run.figures[metric.name], bounds.get(metric.name))]
+        [metric.name, *[""] * empty, Cell(run.metric_values[metric.name], bounds.get(metric.name))]
         for metric in metrics
     ]

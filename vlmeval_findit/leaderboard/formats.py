@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.evidence import Evidence
+from ..core.estimate import Estimate
 from ..core.question import QuestionError
 from ..core.scored_row import RowTable
 from ..core.spelling import nearest
-from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
+from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from ..runs.best_format import ranked
-from ..runs.run_statistics import evidence
+from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run
 from .comparable import ComparableRuns
 
@@ -150,19 +150,19 @@ def format_rows(
 
 
 def _model_rows(column: str, runs: Sequence[Run], reported: Run | None) -> list[FormatRow]:
-    found = [evidence(run) for run in runs]
+    found = [estimate(run) for run in runs]
     best = next((at for at, run in enumerate(runs) if run is reported), None)
     tests = _to_reported(found, best) if best is not None else {}
     return [
-        FormatRow(run, column, figure_intervals(found[at]), at == best, tests.get(at))
+        FormatRow(run, column, metric_intervals(found[at]), at == best, tests.get(at))
         for at, run in enumerate(runs)
     ]
 
 
-def _to_reported(found: Sequence[Evidence], best: int) -> dict[int, Difference]:
+def _to_reported(found: Sequence[Estimate], best: int) -> dict[int, Difference]:
     """The differences of formats to the reported one by the headline, by their places."""
     headline = found[best].metrics[0].name
-    there = [at for at, one in enumerate(found) if one.figure(headline) is not None]
+    there = [at for at, one in enumerate(found) if one.value(headline) is not None]
     others = [at for at in there if at != best] if best in there else []
     made = correct(difference(found[at], found[best], headline) for at in others)
     return dict(zip(others, made, strict=True))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..benchmarks.findit.box_metrics import rejection_line
-from ..core.evidence import FEWEST
+from ..core.estimate import FEWEST
 from ..core.spelling import counted
 from ..runs.best_format import UNEVEN, rule
 from .board import OVERALL, TIED, UNTOLD, Board, BoardCell

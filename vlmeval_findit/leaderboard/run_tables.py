@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..boxes.confidences import DEFINITIONS
-from ..core.evidence import FEWEST
+from ..core.estimate import FEWEST
 from ..core.statistics import ALPHA, DRAWN, INTERVALS, Difference, correct
 from ..runs.average_precision import APValue, RankingResult
 from ..runs.calibration import CalibrationResult, DefinitionResult

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.evidence import Clustered, clustered, evidence_of, slice_of
+from ..core.estimate import ClusteredSums, clustered_sums, estimate_metrics, slice_of
 from ..core.metric import Metric, Sums, is_sliced, sliced, weighted
-from ..core.statistics import figure_intervals
+from ..core.statistics import metric_intervals
 from ..runs.scored_run import Run
 from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
@@ -75,10 +75,10 @@ def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
 
 def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
     """Yield kind, value and number of rows of every slice of a run, and a cell a metric."""
-    given = clustered(run.rows, run.question.images)
+    given = clustered_sums(run.rows, run.question.images)
     for kind, part, rows in sorted(_counts(given)):
         sums = {name: run.sums.get(sliced(name, kind, part), 0) for name in given.sums}
-        bounds = figure_intervals(evidence_of(metrics, slice_of(given, kind, part)))
+        bounds = metric_intervals(estimate_metrics(metrics, slice_of(given, kind, part)))
         cells = [Cell(_figure(metric, sums), bounds.get(metric.name)) for metric in metrics]
         yield [kind, part, rows, *cells]
 
@@ -93,7 +93,7 @@ def _plain(metrics: Sequence[Metric]) -> list[Metric]:
     return [m for m in metrics if not m.over and not any(map(is_sliced, m.whole))]
 
 
-def _counts(given: Clustered) -> Iterator[tuple[str, str, int]]:
+def _counts(given: ClusteredSums) -> Iterator[tuple[str, str, int]]:
     """Kind, value and number of rows of every slice."""
     for kind, slicing in given.slices.items():
         counts = np.bincount(slicing.of[slicing.of >= 0], minlength=len(slicing.values))

@@ -122,4 +122,4 @@ def _logged(one: TrackedRun, image: Any) -> dict[str, Any]:
         for answer in one.worst
         if answer.picture
     }
-    return {**one.figures, **worst}
+    return {**one.metric_values, **worst}

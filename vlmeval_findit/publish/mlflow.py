@@ -81,7 +81,7 @@ def _log(client: Any, experiment: str, one: TrackedRun) -> None:
 
     made = client.create_run(experiment, tags={KEY: one.key}, run_name=one.name)
     at = made.info.run_id
-    metrics = [Metric(name, value, 0, 0) for name, value in one.figures.items()]
+    metrics = [Metric(name, value, 0, 0) for name, value in one.metric_values.items()]
     params = [Param(name, text[:_LONGEST]) for name, text in one.params.items()]
     client.log_batch(at, params=params, tags=[RunTag("model", one.run.model)])
     for start in range(0, len(metrics), _AT_ONCE):

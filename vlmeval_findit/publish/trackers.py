@@ -69,7 +69,9 @@ class TrackedRun:
     key: str
     name: str
     params: Mapping[str, str]  # What the run was
-    figures: Mapping[str, float]  # In percent, with intervals and those of slices, beside counts
+    metric_values: Mapping[
+        str, float
+    ]  # In percent, with intervals and those of slices, beside counts
     worst: Sequence[Answer]  # The worst first
     private: Private
 
@@ -105,10 +107,10 @@ def log_each(
         for one in missing:
             without[one.reason] = without.get(one.reason, 0) + 1
         worst = [answer for one in found for answer in worst_answers(one, pictures, private)]
-        figures = dict(_figures(row)) | dict(_of_slices(run_slices_table(run).records()))
+        metric_values = dict(_figures(row)) | dict(_of_slices(run_slices_table(run).records()))
         name = private.in_record(f"{run.model} {run.question.name}")
         params = {name: private.in_record(text) for name, text in _params(row)}
-        log(TrackedRun(run, key, name, params, figures, worst, private))
+        log(TrackedRun(run, key, name, params, metric_values, worst, private))
         new += 1
     before = "" if new == len(runs) else "; the others were there before, and stay as they are"
     yield f"{new:,} of {counted(len(runs), 'run')} logged now{before}"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ..core.evidence import Evidence
+from ..core.estimate import Estimate
 from ..core.metric import Metric
 from ..core.statistics import ALPHA, Difference, correct, difference
 from ..runs.run_errors import error_estimate
-from ..runs.run_statistics import StatisticsError, evidence, found_queries, scores_by_index
+from ..runs.run_statistics import StatisticsError, estimate, found_queries, scores_by_index
 from ..runs.scored_run import Run
 from .pairs import MODELS, Pair, key_of
 
@@ -23,11 +23,11 @@ class _Answers:
     run: Run
 
     @cached_property
-    def evidence(self) -> Evidence:
-        return evidence(self.run)
+    def estimate(self) -> Estimate:
+        return estimate(self.run)
 
     @cached_property
-    def losses(self) -> Evidence | None:
+    def losses(self) -> Estimate | None:
         """Return the points of every error type; None where nothing says what was lost."""
         try:
             return error_estimate(self.run)
@@ -82,7 +82,7 @@ def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int
 def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
     return {
         "figures": [
-            _figure(metric, left.evidence, right.evidence)
+            _figure(metric, left.estimate, right.estimate)
             for metric in metrics
             if {metric.value(left.run.sums), metric.value(right.run.sums)} != {None}
         ],
@@ -91,8 +91,8 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
     }
 
 
-def _figure(metric: Metric, left: Evidence, right: Evidence) -> list[Any]:
-    if None in (left.figure(metric.name), right.figure(metric.name)):
+def _figure(metric: Metric, left: Estimate, right: Estimate) -> list[Any]:
+    if None in (left.value(metric.name), right.value(metric.name)):
         return [*_sides(metric.title, metric.name, left, right), None, None, None, None]
     found = difference(left, right, metric.name)
     return _difference(metric.title, metric.name, left, right, found)
@@ -104,7 +104,7 @@ def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
     if ours is None or theirs is None:
         return []
     names = {one.key: one.name for one in left.run.benchmark.errors.error_types}
-    keys = [key for key in names if ours.figure(key) or theirs.figure(key)]
+    keys = [key for key in names if ours.value(key) or theirs.value(key)]
     tests = correct(difference(ours, theirs, key) for key in keys)
     return [
         _difference(names[key], key, ours, theirs, found)
@@ -113,15 +113,15 @@ def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
 
 
 def _difference(
-    title: str, metric: str, left: Evidence, right: Evidence, found: Difference
+    title: str, metric: str, left: Estimate, right: Estimate, found: Difference
 ) -> list[Any]:
     low, high = (found.interval.low, found.interval.high) if found.interval else (None, None)
     numbers = map(_rounded, (found.value, low, high))
     return [*_sides(title, metric, left, right), *numbers, found.corrected]
 
 
-def _sides(title: str, metric: str, left: Evidence, right: Evidence) -> list[Any]:
-    return [title, _rounded(left.figure(metric)), _rounded(right.figure(metric))]
+def _sides(title: str, metric: str, left: Estimate, right: Estimate) -> list[Any]:
+    return [title, _rounded(left.value(metric)), _rounded(right.value(metric))]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -55,7 +55,7 @@ class CellView:
     seconds: float = 0.0  # of all calls made
     finished: bool = False
     begun: bool = True
-    figures: Mapping[str, float | None] = field(default_factory=dict)
+    metric_values: Mapping[str, float | None] = field(default_factory=dict)
     """Of a finished cell, by the names of metrics."""
 
     @property
@@ -307,7 +307,9 @@ def _scored(view: CellView, provenance: Path) -> CellView:
     """Add the score of a finished cell."""
     run = load_run(provenance, RowData.SUMS)
     answered = len(run.rows) - run.failed
-    return replace(view, answered=answered, failed=run.failed, finished=True, figures=run.figures)
+    return replace(
+        view, answered=answered, failed=run.failed, finished=True, metric_values=run.metric_values
+    )
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -103,13 +103,15 @@ def _blocks(cells: Sequence[CellView]) -> Iterator[Block]:
         found.setdefault((benchmark_of(cell.question).name, cell.model), []).append(cell)
     for (_, model), own in found.items():
         metrics = [m for m in benchmark_of(own[0].question).metrics if m.in_short_tables]
-        there = tuple(m for m in metrics if any(c.figures.get(m.name) is not None for c in own))
+        there = tuple(
+            m for m in metrics if any(c.metric_values.get(m.name) is not None for c in own)
+        )
         yield Block(model, there, tuple(own))
 
 
 def figure(cell: CellView, metric: Metric) -> str:
     """A figure of a cell; empty where there is none yet."""
-    value = cell.figures.get(metric.name)
+    value = cell.metric_values.get(metric.name)
     return "" if value is None else f"{value:.1f}"
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.error_analysis import ErrorType
-from ..core.evidence import Evidence, mean
+from ..core.estimate import Estimate, mean
 from ..core.metric import Better
 from ..core.spelling import visible
-from ..core.statistics import Interval, figure_intervals
+from ..core.statistics import Interval, metric_intervals
 from ..leaderboard.board import Board, DatasetMean
 from ..runs.run_errors import ErrorCost, error_estimate, errors_of
 from ..runs.run_statistics import StatisticsError
@@ -126,14 +126,14 @@ def _run(board: Board, model: str, column: str) -> Run:
     return run
 
 
-def _mean(over: Evidence, parts: Sequence[Sequence[ErrorCost]]) -> list[ErrorCost]:
+def _mean(over: Estimate, parts: Sequence[Sequence[ErrorCost]]) -> list[ErrorCost]:
     """Average points over datasets, as their scores are; events add up."""
-    bounds = figure_intervals(over)
+    bounds = metric_intervals(over)
     return [
         ErrorCost(
             of_type[0].error_type,
             sum(one.events for one in of_type),
-            over.figure(of_type[0].error_type.key) or 0.0,
+            over.value(of_type[0].error_type.key) or 0.0,
             bounds.get(of_type[0].error_type.key),
         )
         for of_type in zip(*parts, strict=True)

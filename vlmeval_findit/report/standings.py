@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.evidence import Evidence, mean
+from ..core.estimate import Estimate, mean
 from ..core.metric import Metric
 from ..core.spelling import counted
 from ..core.statistics import Difference, correct, difference
 from ..leaderboard.board import Board, RankedValue
 from ..leaderboard.notes import formats_tried, formats_used
-from ..runs.run_statistics import evidence
+from ..runs.run_statistics import estimate
 from .losses import Losses
 
 MODELS = 24
@@ -90,18 +90,18 @@ def _panel(board: Board, name: str, columns: Sequence[str]) -> Panel:
     order = [model for model in ranked if model in drawn]
     if not order:
         return Panel(name, columns, ())
-    best = _evidence(board, order[0], columns, metric)
+    best = _estimate(board, order[0], columns, metric)
     tests = correct(
-        difference(_evidence(board, model, columns, metric), best, metric.name)
+        difference(_estimate(board, model, columns, metric), best, metric.name)
         for model in order[1:]
     )
     dots = zip(order, [None, *tests], strict=True)
     return Panel(name, columns, tuple(Dot(model, entries[model], test) for model, test in dots))
 
 
-def _evidence(board: Board, model: str, columns: Sequence[str], metric: Metric) -> Evidence:
+def _estimate(board: Board, model: str, columns: Sequence[str], metric: Metric) -> Estimate:
     runs = [run for name in columns if (run := board.cells[model, name].run) is not None]
-    found = [evidence(run, (metric,)) for run in runs]
+    found = [estimate(run, (metric,)) for run in runs]
     return found[0] if len(found) == 1 else mean(found)
 
 

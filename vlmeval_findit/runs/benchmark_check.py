@@ -159,7 +159,7 @@ def _scored(kind: str, path: Path, run: RunScore, texts: Mapping[int, str]) -> F
                 why = f"row {row.index}: {_unlike(row, back)} is another after reading"
                 yield Finding(what, why)
     yield from (Finding(what, why) for why in _broken_rules(kind, run, list(texts)))
-    said = ", ".join(f"{name} {_figure(value)}" for name, value in run.figures.items())
+    said = ", ".join(f"{name} {_figure(value)}" for name, value in run.metric_values.items())
     yield Finding(f"{what}: {said}")
 
 

@@ -61,7 +61,7 @@ class FormatAverage:
 
     question: Question
     columns: int
-    figures: Mapping[str, float]
+    metric_values: Mapping[str, float]
 
     @property
     def format(self) -> str:
@@ -85,7 +85,7 @@ def _average(
     return FormatAverage(
         question=columns[0][0],
         columns=len(columns),
-        figures={
+        metric_values={
             metric.name: fmean(_figure(metric, sums) for _, sums in columns)
             for metric in benchmark.ranking
         },
@@ -99,7 +99,8 @@ def _figure(metric: Metric, sums: Mapping[str, float]) -> float:
 
 def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
     best = (
-        round(average.figures[metric.name], _DIGITS) * (1 if metric.better is Better.LOWER else -1)
+        round(average.metric_values[metric.name], _DIGITS)
+        * (1 if metric.better is Better.LOWER else -1)
         for metric in benchmark.ranking
     )
     return (-average.columns, *best, average.question.format_place)

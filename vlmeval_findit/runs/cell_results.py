@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..benchmarks import benchmark_of
-from ..core.metric import figures
+from ..core.metric import metric_values
 from ..core.question import Question
 from .score import RunScore
 
@@ -56,9 +56,9 @@ class CellResult:
     dropped: DroppedFormat | None = None
 
     @property
-    def figures(self) -> Mapping[str, float | None]:
+    def metric_values(self) -> Mapping[str, float | None]:
         """The figures in percent, by the names of metrics."""
-        return figures(benchmark_of(self.question).metrics, self.sums)
+        return metric_values(benchmark_of(self.question).metrics, self.sums)
 
 
 def result_of(run: RunScore, path: Path) -> CellResult:

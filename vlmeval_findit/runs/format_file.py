@@ -135,16 +135,16 @@ def _rounded(average: FormatAverage) -> dict[str, float]:
     headline = benchmark.with_failures.name
     return {
         benchmark.metrics[0].name if name == headline else name: round(value, 4)
-        for name, value in average.figures.items()
+        for name, value in average.metric_values.items()
     }
 
 
 def _cell(result: CellResult) -> dict[str, Any]:
-    benchmark, figures = benchmark_of(result.question), result.figures
+    benchmark, metric_values = benchmark_of(result.question), result.metric_values
     bounds = intervals_of(result)
     cell: dict[str, Any] = {"dataset": result.question.name, "rows": result.rows}
     for metric in benchmark.metrics:
-        value = figures[metric.name]
+        value = metric_values[metric.name]
         if not metric.in_short_tables or value is None:
             continue
         cell[metric.name] = round(value, 4)

@@ -25,9 +25,9 @@ class LenientGain:
 
 
 def _row_gain(row: ScoredRow) -> LenientGain | None:
-    salvaged = row.details.get("salvaged")
-    more = len(salvaged["boxes"]) - len(row.details["boxes"]) if salvaged else 0
-    return LenientGain(1, more, len(salvaged["recoverable"])) if salvaged and more else None
+    lenient = row.details.get("lenient")
+    more = len(lenient["boxes"]) - len(row.details["boxes"]) if lenient else 0
+    return LenientGain(1, more, len(lenient["recoverable"])) if lenient and more else None
 
 
 def lenient_gain(rows: Iterable[ScoredRow]) -> LenientGain:
@@ -43,14 +43,14 @@ def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
     gains: dict[str, LenientGain] = {}
     for row in rows:
         if gain := _row_gain(row):
-            for repair in row.details["salvaged"]["steps"]:
+            for repair in row.details["lenient"]["repairs"]:
                 gains[repair] = gains.get(repair, LenientGain()) + gain
     return dict(sorted(gains.items(), key=lambda item: (-item[1].replies, item[0])))
 
 
 def lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:
     """Write one sentence on a run; None where lenient parsing would add nothing."""
-    rows, lenient_metric = list(rows), benchmark.salvaged
+    rows, lenient_metric = list(rows), benchmark.lenient
     gain = lenient_gain(rows)
     if not gain.replies or lenient_metric is None:
         return None

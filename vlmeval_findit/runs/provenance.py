@@ -73,7 +73,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
     meta = run.task.table.with_suffix(".meta.json")
     question, benchmark = run.task.question, run.benchmark
     scored = {row.index for row in run.rows}
-    figures = (*benchmark.metrics, benchmark.with_failures)
+    metric_values = (*benchmark.metrics, benchmark.with_failures)
     return {
         "model": run.model,
         "dataset": run.task.name,
@@ -101,7 +101,7 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
             "cut_by_xlsx": run.replies.long if predictions.suffix == ".xlsx" else 0,
         },
         "totals": {name: value for name, value in run.sums.items() if not is_sliced(name)},
-        "figures": {metric.key or metric.name: metric.value(run.sums) for metric in figures},
+        "figures": {metric.key or metric.name: metric.value(run.sums) for metric in metric_values},
         "reasons": dict(run.reasons),
         "scored_with": versions(),
         **({"plugins": plugins} if (plugins := _plugins(run)) else {}),

@@ -17,7 +17,7 @@ from math import ceil
 from typing import NamedTuple
 
 from ..core.benchmark import Benchmark
-from ..core.evidence import Evidence, clustered, evidence_of, mean
+from ..core.estimate import Estimate, clustered_sums, estimate_metrics, mean
 from ..core.question import AnyTask, Question
 from ..core.scored_row import ScoredRow, totals
 from ..core.statistics import ALPHA, chance_of_lead
@@ -94,7 +94,7 @@ def rank_round(
     )
     front = order[0].format
     metric = benchmark.ranking[0]
-    found = {name: _evidence(benchmark, of) for name, of in runners.items()}
+    found = {name: _estimate(benchmark, of) for name, of in runners.items()}
     chances: list[tuple[float, int, str]] = []
     # Nothing is left to predict where all was asked: the ranking decides.
     for place, one in enumerate(order[1:] if share < 1 else (), 1):
@@ -112,10 +112,12 @@ def rank_round(
     return RoundResult(tuple(one for one in order if one.format not in names), tuple(out))
 
 
-def _evidence(benchmark: Benchmark, of: Scored) -> Evidence:
+def _estimate(benchmark: Benchmark, of: Scored) -> Estimate:
     """What the first figure of a format rests on, averaged over its tables."""
     figure = benchmark.ranking[:1]
-    return mean([evidence_of(figure, clustered(rows, q.images)) for q, rows in of.items()])
+    return mean(
+        [estimate_metrics(figure, clustered_sums(rows, q.images)) for q, rows in of.items()]
+    )
 
 
 def allowance(stage: int, stages: int, share: float, spent: float) -> float:

@@ -11,10 +11,10 @@ from math import isclose
 
 from ..benchmarks.findit.box_metrics import SHARES, NegativeOutcome, rejections
 from ..core.error_analysis import ErrorType, estimate_errors, with_events
-from ..core.evidence import Evidence, clustered, evidence_of
+from ..core.estimate import Estimate, clustered_sums, estimate_metrics
 from ..core.scored_row import totals_of
 from ..core.spelling import nearest
-from ..core.statistics import Difference, Interval, correct, difference, figure_intervals
+from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from .prediction_names import score_command
 from .run_statistics import StatisticsError, check_comparable
 from .scored_run import Run
@@ -45,7 +45,7 @@ def errors_of(run: Run) -> tuple[ErrorCost, ...]:
         StatisticsError: a run without rows, or one that was scored before events were counted.
     """
     analysis, sums = run.benchmark.errors, _sums_with_events(run)
-    points, bounds = analysis.points(sums), figure_intervals(error_estimate(run))
+    points, bounds = analysis.points(sums), metric_intervals(error_estimate(run))
     return tuple(
         ErrorCost(each, sums.get(each.key, 0), float(points[each.key]), bounds.get(each.key))
         for each in analysis.error_types
@@ -61,7 +61,7 @@ def points_of(run: Run) -> Mapping[str, float]:
     return run.benchmark.errors.points(_sums_with_events(run))
 
 
-def error_estimate(run: Run) -> Evidence:
+def error_estimate(run: Run) -> Estimate:
     """Estimate the points of each error type as shares of 1, with each image's influence.
 
     Raises:
@@ -70,7 +70,7 @@ def error_estimate(run: Run) -> Evidence:
     _sums_with_events(run)
     analysis = run.benchmark.errors
     return estimate_errors(
-        analysis, clustered(with_events(analysis, run.rows), run.question.images)
+        analysis, clustered_sums(with_events(analysis, run.rows), run.question.images)
     )
 
 
@@ -90,7 +90,7 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
         )
     check_comparable(run, other)
     left, right = error_estimate(run), error_estimate(other)
-    keys = [m.name for m in left.metrics if left.figure(m.name) or right.figure(m.name)]
+    keys = [m.name for m in left.metrics if left.value(m.name) or right.value(m.name)]
     tests = correct(difference(left, right, key) for key in keys)
     return dict(zip(keys, tests, strict=True))
 
@@ -193,7 +193,9 @@ def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
     counts = rejections(run.sums)
     if not counts:
         return ()
-    bounds = figure_intervals(evidence_of(SHARES, clustered(run.rows, run.question.images)))
+    bounds = metric_intervals(
+        estimate_metrics(SHARES, clustered_sums(run.rows, run.question.images))
+    )
     total = sum(counts.values())
     return tuple(
         RejectionShare(outcome, count, 100 * count / total, bounds[outcome.value])

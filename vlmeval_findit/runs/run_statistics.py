@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..benchmarks.findit.variant import Variant
-from ..core.evidence import Evidence, clustered, evidence_of
+from ..core.estimate import Estimate, clustered_sums, estimate_metrics
 from ..core.metric import Metric
-from ..core.statistics import Difference, Interval, difference, figure_intervals
+from ..core.statistics import Difference, Interval, difference, metric_intervals
 from .scored_run import Run
 
 FOUND = 50.0  # Query score, in percent, from which on a query counts as found: half of what it asks
@@ -18,7 +18,7 @@ class StatisticsError(ValueError):
     """Runs that cannot be compared; the message says what differs."""
 
 
-def evidence(run: Run, metrics: Sequence[Metric] = ()) -> Evidence:
+def estimate(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
     """Estimate metrics of a run (default: all of its benchmark), with each image's influence.
 
     Raises:
@@ -26,14 +26,14 @@ def evidence(run: Run, metrics: Sequence[Metric] = ()) -> Evidence:
     """
     if not run.rows:
         raise StatisticsError(f"{run.path}: a run without rows has no interval")
-    return evidence_of(
-        metrics or run.benchmark.all_metrics, clustered(run.rows, run.question.images)
+    return estimate_metrics(
+        metrics or run.benchmark.all_metrics, clustered_sums(run.rows, run.question.images)
     )
 
 
 def intervals(run: Run) -> dict[str, Interval | None]:
     """Return the 95 % interval of every metric of a run; None where too few images count."""
-    return figure_intervals(evidence(run))
+    return metric_intervals(estimate(run))
 
 
 # --- two runs over the same rows ------------------------------------------------------------------
@@ -48,11 +48,11 @@ def compare(run: Run, other: Run) -> dict[str, Difference]:
         StatisticsError: the runs have other rows, or none, or were scored by something else.
     """
     check_comparable(run, other)
-    left, right = evidence(run), evidence(other)
+    left, right = estimate(run), estimate(other)
     return {
         metric.name: difference(left, right, metric.name)
         for metric in left.metrics
-        if None not in (left.figure(metric.name), right.figure(metric.name))
+        if None not in (left.value(metric.name), right.value(metric.name))
     }
 
 
@@ -197,5 +197,5 @@ def syntax_cost(free: Run, constrained: Run) -> SyntaxCost:
     """
     check_comparable(free, constrained)
     score = free.benchmark.errors.score
-    left, right = evidence(constrained, (score,)), evidence(free, (score,))
-    return SyntaxCost(left.figure(score.name) or 0.0, difference(left, right, score.name))
+    left, right = estimate(constrained, (score,)), estimate(free, (score,))
+    return SyntaxCost(left.value(score.name) or 0.0, difference(left, right, score.name))

@@ -18,7 +18,7 @@ from ..coords import score_check
 from ..coords.run_arrays import AnsweredQuery
 from ..core.benchmark import Benchmark, Scorer
 from ..core.identity import GIVEN, Identity
-from ..core.metric import figures
+from ..core.metric import metric_values
 from ..core.predictions import XLSX_CELL_LIMIT
 from ..core.question import AnyTask
 from ..core.replies import Reply
@@ -90,9 +90,9 @@ class RunScore:
         return benchmarks.benchmark_of(self.task.question)
 
     @property
-    def figures(self) -> Mapping[str, float | None]:
+    def metric_values(self) -> Mapping[str, float | None]:
         """The figures in percent, by the names of metrics."""
-        return figures(self.benchmark.metrics, self.sums)
+        return metric_values(self.benchmark.metrics, self.sums)
 
     @property
     def mark(self) -> str:

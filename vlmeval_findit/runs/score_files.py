@@ -47,7 +47,7 @@ def score_row(run: RunScore) -> dict[str, Any]:
     return {
         "model": marked(run.model, run.mark),
         "dataset": run.task.name,
-        **run.figures,
+        **run.metric_values,
         benchmark.with_failures.name: benchmark.with_failures.value(sums),
         "rows": len(run.task.queries),
         "scored": len(run.rows),

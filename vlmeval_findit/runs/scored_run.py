@@ -21,7 +21,7 @@ from ..core.benchmark import Benchmark
 from ..core.error_analysis import with_events
 from ..core.files import file_sha256
 from ..core.identity import GIVEN
-from ..core.metric import figures
+from ..core.metric import metric_values
 from ..core.predictions import PredictionError
 from ..core.question import Question, QuestionError
 from ..core.run_files import PROVENANCE, files_below, marked, run_of
@@ -73,9 +73,9 @@ class Run:
         return totals_of(self.rows)
 
     @cached_property
-    def figures(self) -> Mapping[str, float | None]:
+    def metric_values(self) -> Mapping[str, float | None]:
         """The figures in percent, by the names of metrics."""
-        return figures(self.benchmark.metrics, self.sums)
+        return metric_values(self.benchmark.metrics, self.sums)
 
     @property
     def query_scores(self) -> list[float]:

@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
 from vlmeval_findit.boxes.error_types import Answered, Kind, classify_errors
 from vlmeval_findit.boxes.matching import match
-from vlmeval_findit.boxes.records import Ignored, Matched, Reading, Truth
+from vlmeval_findit.boxes.records import Ignored, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import MatchRule
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
@@ -43,7 +43,7 @@ ELSEWHERE = (80.0, 80.0, 90.0, 90.0)
 def matched(
     boxes: list[Any], truth: Truth, match_rule: MatchRule = MatchRule.BOX_OVERLAP, **more: Any
 ) -> Matched:
-    reading = Reading(boxes, more.get("labels", []), more.get("frames", []), None)
+    reading = ParsedReply(boxes, more.get("labels", []), more.get("frames", []), None)
     return match([reading], [truth], None, match_rule)[0]
 
 
@@ -105,11 +105,11 @@ def test_points_are_ignored_in_the_mask_where_there_is_one() -> None:
 def test_they_are_no_errors() -> None:
     truth = Truth((REAL, ELSEWHERE), (0, 0), ignored=(CROWD,))
     boxes = [REAL, IN_CROWD, (70.0, 0.0, 75.0, 5.0)]
-    reading = Reading(boxes, [], [], None)
+    reading = ParsedReply(boxes, [], [], None)
     (events,) = classify_errors([Answered(matched(boxes, truth), reading, truth)])
     assert [(one.kind, one.box) for one in events] == [(Kind.BACKGROUND, 2), (Kind.MISSED, None)]
     whole = [REAL, ELSEWHERE, IN_CROWD]
-    right = Answered(matched(whole, truth), Reading(whole, [], [], None), truth)
+    right = Answered(matched(whole, truth), ParsedReply(whole, [], [], None), truth)
     assert classify_errors([right]) == [[]]
 
 
@@ -121,13 +121,13 @@ def test_a_reply_that_boxes_the_crowd_too_is_not_wrong() -> None:
     how: Any = {"sizes": (100, 100), "space": "pixels"}
     said = f"[{list(REAL)}, {list(IN_CROWD)}]"
     found = findit.score([said], [truth], "xyxy_text", **how)
-    assert found.figures["Precision"] == found.figures["F1@0.5"] == 100
-    assert found.figures["mIoU"] == 100
+    assert found.metric_values["Precision"] == found.metric_values["F1@0.5"] == 100
+    assert found.metric_values["mIoU"] == 100
     assert found.queries[0].details["ignored"] == [1]
     assert found.queries[0].details["n_pred"] == 1
     assert findit.reward(said, truth, "xyxy_text", **how) == 1
     alone = findit.score([said], [[REAL]], "xyxy_text", **how)
-    assert alone.figures["Precision"] == 50
+    assert alone.metric_values["Precision"] == 50
     assert "ignored" not in alone.queries[0].details
 
 
@@ -148,7 +148,7 @@ def test_where_nothing_else_is_to_be_found(said: str, reward: float) -> None:
     found = findit.score([said], [truth], "xyxy_text", **how)
     # What is not to be counted is no answer that says that there is nothing, and no false alarm.
     alarms = None if said == f"[{list(IN_CROWD)}]" else 100 * (1 - reward)
-    assert found.figures["False-alarm rate"] == alarms
+    assert found.metric_values["False-alarm rate"] == alarms
 
 
 def test_truths_are_checked() -> None:

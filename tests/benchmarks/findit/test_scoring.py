@@ -100,11 +100,11 @@ def test_figures_by_hand(predicted) -> None:
     """Three of four say a box, two of them are right (IoU 1 and 0.5)."""
     run = score_file(predicted(SVG, [RIGHT, HALF, WRONG, "no dog"]))
     assert (run.sums["tp"], run.sums["n_pred"], run.sums["n_gt"]) == (2, 3, 4)
-    assert run.figures["Precision"] == pytest.approx(200 / 3)
-    assert run.figures["Recall"] == pytest.approx(50)
-    assert run.figures["F1@0.5"] == pytest.approx(400 / 7)
-    assert run.figures["mIoU"] == pytest.approx(37.5)
-    assert run.figures["Adherence"] == pytest.approx(75)
+    assert run.metric_values["Precision"] == pytest.approx(200 / 3)
+    assert run.metric_values["Recall"] == pytest.approx(50)
+    assert run.metric_values["F1@0.5"] == pytest.approx(400 / 7)
+    assert run.metric_values["mIoU"] == pytest.approx(37.5)
+    assert run.metric_values["Adherence"] == pytest.approx(75)
     assert run.reasons == {"no box": 1}
     assert run.spaces[0]["source"] == "model table: Qwen3-VL"
 
@@ -119,9 +119,9 @@ def test_several_boxes_by_hand(predicted) -> None:
     texts = [json.dumps([{"bbox": box} for box in boxes]) for boxes in replies]
     run = score_file(predicted(PASCAL, texts))
     assert (run.sums["tp"], run.sums["n_pred"], run.sums["n_gt"]) == (4, 5, 6)
-    assert run.figures["F1@0.5"] == pytest.approx(800 / 11)
-    assert run.figures["mIoU"] == pytest.approx(400 / 6)
-    assert run.figures["Adherence"] == 100
+    assert run.metric_values["F1@0.5"] == pytest.approx(800 / 11)
+    assert run.metric_values["mIoU"] == pytest.approx(400 / 6)
+    assert run.metric_values["Adherence"] == 100
 
 
 def test_labels_by_hand(predicted) -> None:
@@ -137,23 +137,23 @@ def test_labels_by_hand(predicted) -> None:
 def test_a_video_is_thinned_to_the_frames_of_the_variant(predicted) -> None:
     text = "\n".join(f"{frame}: {RIGHT}" for frame in (1, 2, 3))
     run = score_file(predicted("FindIt_iGround_f3_xyxy_text", [text]))
-    assert (run.sums["tp"], run.sums["n_gt"], run.figures["F1@0.5"]) == (3, 3, 100)
+    assert (run.sums["tp"], run.sums["n_gt"], run.metric_values["F1@0.5"]) == (3, 3, 100)
     run = score_file(predicted("FindIt_iGround_xyxy_text", [text]))
     assert (run.sums["tp"], run.sums["n_gt"]) == (3, 8)
 
 
 def test_a_query_without_a_box(predicted) -> None:
     run = score_file(predicted("FindIt_D3_xyxy_json", ["[]", "[]"]))
-    assert (run.sums["n_pred"], run.sums["n_gt"], run.figures["Adherence"]) == (0, 1, 100)
+    assert (run.sums["n_pred"], run.sums["n_gt"], run.metric_values["Adherence"]) == (0, 1, 100)
     run = score_file(predicted("FindIt_D3_xyxy_json", ['[{"bbox": [100, 100, 600, 600]}]'] * 2))
-    assert (run.sums["tp"], run.sums["n_pred"], run.figures["Precision"]) == (1, 2, 50)
+    assert (run.sums["tp"], run.sums["n_pred"], run.metric_values["Precision"]) == (1, 2, 50)
 
 
 def test_failed_calls_are_counted_apart(predicted) -> None:
     run = score_file(predicted(SVG, [RIGHT, FAILED, FAILED + " via API.", WRONG]))
     assert (run.sums["responses"], run.sums["failed"], run.sums["n_gt"]) == (2, 2, 2)
-    assert run.figures["F1@0.5"] == 50
-    assert run.figures["Adherence"] == 100
+    assert run.metric_values["F1@0.5"] == 50
+    assert run.metric_values["Adherence"] == 100
     assert F1_FAILED_MISSED.value(run.sums) == pytest.approx(100 / 3)
     assert run.reasons == {"failed call": 2}
 
@@ -223,11 +223,11 @@ def test_a_space_that_contradicts_the_record_is_refused(
     path = predicted(SVG, ["[20, 10, 120, 60]"] * 2, spaces=spaces)
     if not spaces:
         record(path, PIXELS)
-    assert score_file(path).figures["F1@0.5"] == 100
+    assert score_file(path).metric_values["F1@0.5"] == 100
     with pytest.raises(IdentityError, match=r'recorded {"kind": "pixels"}, now {"kind": "unit"}'):
         score_file(path, Settings("unit"))
     forced = score_file(path, Settings("unit", force=True))
-    assert forced.figures["F1@0.5"] == 0
+    assert forced.metric_values["F1@0.5"] == 0
     assert forced.forced == ('coordinate space: recorded {"kind": "pixels"}, now {"kind": "unit"}',)
     assert sources(forced) == [("unit", "setting")]
     monkeypatch.setenv("FINDIT_SPACE", "unit")
@@ -287,7 +287,7 @@ def test_predictions_that_say_another_query_than_the_table(
     (row,) = json.loads(path.read_text())
     right = {"label": query.label, "width": float(WIDTH), "height": str(HEIGHT)}
     path.write_text(json.dumps([{**row, **right}]))
-    assert score_file(path).figures["F1@0.5"] == 100
+    assert score_file(path).metric_values["F1@0.5"] == 100
     path.write_text(json.dumps([{**row, **right, column: value}]))
     with pytest.raises(IdentityError) as error:
         score_file(path)
@@ -302,11 +302,11 @@ def test_a_file_of_any_name_is_scored_where_its_run_or_the_user_says_what_it_is(
     with pytest.raises(SpaceError, match="'mine' is not known"):
         score_file(free, dataset=SVG)
     run = score_file(free, Settings("grid1000"), dataset=SVG)
-    assert (run.model, run.task.name, run.figures["F1@0.5"]) == ("mine", SVG, 100)
+    assert (run.model, run.task.name, run.metric_values["F1@0.5"]) == ("mine", SVG, 100)
     made = run_identity(run.task, "Qwen3-VL", Answering(), [0], {"kind": "grid1000"})
     write_identity(RunFiles(free).identity, made)
     run = score_file(free)
-    assert (run.model, run.task.name, run.figures["F1@0.5"]) == ("Qwen3-VL", SVG, 100)
+    assert (run.model, run.task.name, run.metric_values["F1@0.5"]) == ("Qwen3-VL", SVG, 100)
 
 
 def test_a_file_that_was_renamed_is_refused(predicted) -> None:
@@ -323,7 +323,7 @@ def test_a_file_that_was_renamed_is_refused(predicted) -> None:
 def test_every_reply_in_the_space_that_was_recorded_with_it(predicted) -> None:
     texts = ["[0.1, 0.1, 0.6, 0.6]", "[20, 10, 120, 60]", RIGHT]
     run = score_file(predicted(SVG, texts, spaces=[UNIT, PIXELS]))
-    assert run.figures["F1@0.5"] == 100
+    assert run.metric_values["F1@0.5"] == 100
     assert sources(run) == [
         ("unit", "recorded by the run"),
         ("pixels", "recorded by the run"),
@@ -337,7 +337,7 @@ def test_the_settings_of_a_space_are_applied(predicted) -> None:
     x, y = 196 / WIDTH, 112 / HEIGHT
     text = f"[{20 * x:.3f}, {10 * y:.3f}, {120 * x:.3f}, {60 * y:.3f}]"
     run = score_file(predicted(SVG, [text], spaces=[space]))
-    assert run.figures["mIoU"] == pytest.approx(100, abs=0.01)
+    assert run.metric_values["mIoU"] == pytest.approx(100, abs=0.01)
 
 
 def test_an_unknown_model_is_an_error_that_says_how_to_go_on(predicted) -> None:
@@ -349,12 +349,12 @@ def test_an_unknown_model_is_an_error_that_says_how_to_go_on(predicted) -> None:
     for kind in ("grid1000", "unit", "pixels", "openai_high", "smart_resize"):
         assert f"  {kind} " in message
     assert f"python run_findit.py score --space SPACE {path}" in message
-    assert score_file(path, Settings(space="grid1000")).figures["F1@0.5"] == 100
+    assert score_file(path, Settings(space="grid1000")).metric_values["F1@0.5"] == 100
 
 
 def test_an_unknown_model_whose_replies_are_recorded_is_scored(predicted) -> None:
     path = predicted(SVG, ["[20, 10, 120, 60]"], model="Mystery-7B", spaces=[PIXELS])
-    assert score_file(path).figures["F1@0.5"] == 100
+    assert score_file(path).metric_values["F1@0.5"] == 100
 
 
 @pytest.mark.parametrize(
@@ -439,9 +439,9 @@ def test_reads_like_another_model(
 def test_reads_like_is_applied(predicted, monkeypatch: pytest.MonkeyPatch) -> None:
     path = predicted(FREE, ['```json\n[{"box_2d": [100, 100, 600, 600]}]\n```'], model="Mystery")
     monkeypatch.setenv("FINDIT_SPACE", "grid1000")
-    assert score_file(path, Settings("grid1000", "Gemma 4")).figures["Adherence"] == 100
+    assert score_file(path, Settings("grid1000", "Gemma 4")).metric_values["Adherence"] == 100
     monkeypatch.setenv("FINDIT_READS_LIKE", "Gemma 4")
-    assert score_file(path).figures["F1@0.5"] == 100
+    assert score_file(path).metric_values["F1@0.5"] == 100
 
 
 # --- the files of a score -------------------------------------------------------------------------

@@ -196,14 +196,14 @@ def test_an_answer_without_a_box_has_the_first_of_a_tolerant_reading_beside_the_
         ]
     )
     assert [row.sums["hits_0.5"] for row in found] == [0, 1, 0, 0]
-    assert [row.sums.get("salvaged_hits_0.5") for row in found] == [1, None, None, None]
-    assert [row.details.get("salvaged", {}).get("recoverable") for row in found] == [
+    assert [row.sums.get("lenient_hits_0.5") for row in found] == [1, None, None, None]
+    assert [row.details.get("lenient", {}).get("recoverable") for row in found] == [
         [0], None, [], None,
     ]  # fmt: skip
     total = totals(found)
     assert BENCHMARK.metrics[0].value(total) == 25.0
-    assert BENCHMARK.salvaged is not None
-    assert BENCHMARK.salvaged.value(total) == 50.0
+    assert BENCHMARK.lenient is not None
+    assert BENCHMARK.lenient.value(total) == 50.0
 
 
 @pytest.mark.usefixtures("tables")

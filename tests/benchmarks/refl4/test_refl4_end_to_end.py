@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+from host_runs import (
+    RUN_FINDIT,
+    environment,
+    metric_values,
+    predictions,
+    replies,
+    require_host,
+    run,
+)
 from refl4_stand_in import VAL, prepared
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
@@ -34,7 +42,7 @@ def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_is_scored_by_the_protocol(finished: Path) -> None:
     path = predictions(finished, "FullImage", DATA)
-    found = figures(path)
+    found = metric_values(path)
     # Two of eight boxes are nearly the whole picture, both by one class of four.
     assert found["acc_0.5"] == found["class_acc"] == 25.0
     assert found["large_acc"] == 100.0

@@ -36,8 +36,8 @@ from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     predictions_from,
     size_of,
 )
-from vlmeval_findit.core.evidence import clustered, evidence_of
-from vlmeval_findit.core.metric import figures, slice_problem
+from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
+from vlmeval_findit.core.metric import metric_values, slice_problem
 from vlmeval_findit.core.scored_row import ScoredRow, totals
 
 NAN, INF = math.nan, math.inf
@@ -270,18 +270,18 @@ def test_figures_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         expected |= {f"class_acc{more}": means[0], f"class_macc{more}": means[1]}
     metrics = (*TWELVE, *CORRECTED_METRICS)
     rows = rows_of(judged)
-    ours, on_arrays = totals(rows), evidence_of(metrics, clustered(rows, "RefL4"))
+    ours, on_arrays = totals(rows), estimate_metrics(metrics, clustered_sums(rows, "RefL4"))
     assert [metric.name for metric in metrics] == list(expected)
     for metric in metrics:
         right = expected[metric.name]
-        for value in (metric.value(ours), on_arrays.figure(metric.name)):
+        for value in (metric.value(ours), on_arrays.value(metric.name)):
             assert value == (None if right is None else pytest.approx(float(right), abs=1e-9))
 
 
 def test_what_nobody_asked_has_no_figure() -> None:
-    got = figures(METRICS, totals(rows_of([(truth(0, 0, 10, 10), 10)])))
+    got = metric_values(METRICS, totals(rows_of([(truth(0, 0, 10, 10), 10)])))
     assert (got["small_acc"], got["medium_acc"], got["large_macc"]) == (100, None, None)
-    assert set(figures(METRICS, {}).values()) == {None}
+    assert set(metric_values(METRICS, {}).values()) == {None}
 
 
 def test_corrected_classes_part_birds_from_buses() -> None:

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+from host_runs import (
+    RUN_FINDIT,
+    environment,
+    metric_values,
+    predictions,
+    replies,
+    require_host,
+    run,
+)
 
 from vlmeval_findit.models.dual_encoder.encoder import NANO_SIGLIP
 
@@ -38,7 +46,7 @@ def provenance(path: Path) -> dict[str, Any]:
 
 def test_honest_captions_retrieve_their_pictures(finished: Path) -> None:
     path = predictions(finished, MODEL, DATA)
-    found = figures(path)
+    found = metric_values(path)
     assert found["pairs"] >= 80
     assert found["captions"] >= found["pairs"]
     assert {"pairs_as_published", "captions_as_published"} <= set(found)
@@ -62,8 +70,10 @@ def test_swapped_captions_are_wrong(finished: Path, lmu: Path, tmp_path: Path) -
     done = run(RUN_FINDIT, ["score", str(swapped)], tmp_path, environment(lmu))
     assert done.returncode == 0, done.stdout
     # Both captions were wrong before: few are.
-    assert figures(swapped)["pairs"] <= 100 - figures(path)["pairs"]
-    assert figures(swapped)["captions"] == pytest.approx(100 - figures(path)["captions"])
+    assert metric_values(swapped)["pairs"] <= 100 - metric_values(path)["pairs"]
+    assert metric_values(swapped)["captions"] == pytest.approx(
+        100 - metric_values(path)["captions"]
+    )
 
 
 def test_leaderboard_and_report_say_what_scored(finished: Path, lmu: Path, tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_figures_as_published_stand_beside_the_default(
 
     path = world.predict("m", "SelfRetrieval", answer)
     found = score_file(path)
-    assert found.figures == {
+    assert found.metric_values == {
         "Pairs": 100.0,
         "Captions": 100.0,
         "Pairs as published": 0.0,

@@ -6,7 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from host_runs import RUN_FINDIT, environment, figures, predictions, replies, require_host, run
+from host_runs import (
+    RUN_FINDIT,
+    environment,
+    metric_values,
+    predictions,
+    replies,
+    require_host,
+    run,
+)
 from PIL import Image
 from stage2_stand_in import Layout, rows, write_part
 
@@ -125,7 +133,7 @@ def test_each_model_is_asked_by_its_own_mark(finished: Path) -> None:
     provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
     assert (provenance["totals"]["unscored"], provenance["totals"]["asked"]) == (6, 12)
     # Without the rows that have no answer "A" is right every second time.
-    assert figures(path)["accuracy"] == 50.0
+    assert metric_values(path)["accuracy"] == 50.0
 
 
 def test_a_run_does_not_go_on_with_another_mark(finished: Path, lmu: Path) -> None:
@@ -148,7 +156,7 @@ def test_a_sweep_asks_the_same_and_again_nothing(finished: Path, lmu: Path) -> N
             hosts = predictions(finished / "outputs", model, name)
             ours = predictions(finished / "swept", model, name)
             assert replies(ours) == replies(hosts)
-            assert figures(ours) == figures(hosts)
+            assert metric_values(ours) == metric_values(hosts)
             assert identity(ours)["resolved_options"] == identity(hosts)["resolved_options"]
 
 

@@ -27,13 +27,13 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, wr
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
 from vlmeval_findit.core.drawing import Role
-from vlmeval_findit.core.evidence import clustered, evidence_of, slice_of
+from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics, slice_of
 from vlmeval_findit.core.messages import located
 from vlmeval_findit.core.metric import Better
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
-from vlmeval_findit.core.statistics import figure_intervals
+from vlmeval_findit.core.statistics import metric_intervals
 from vlmeval_findit.leaderboard import board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.openvlm import to_openvlm
@@ -218,12 +218,12 @@ def test_questions_about_one_photograph_are_one_picture() -> None:
     ]
     rows = [scored_row(one, Reply(one.index, "AC"[one.index % 2])) for one in asked]
     assert {row.source for row in rows} == {f"{n}.jpg" for n in range(4)}
-    found = evidence_of(BENCHMARK.metrics, clustered(rows, "Mine"))
-    accuracy = figure_intervals(found)["Accuracy"]
+    found = estimate_metrics(BENCHMARK.metrics, clustered_sums(rows, "Mine"))
+    accuracy = metric_intervals(found)["Accuracy"]
     assert accuracy is not None
     assert accuracy.high - accuracy.low > 60
     # Of a the share of 20 in 30, of b that of 0 in 10.
-    assert found.figure("Mean over sources (as published)") == pytest.approx(100 / 3)
+    assert found.value("Mean over sources (as published)") == pytest.approx(100 / 3)
 
 
 def test_intervals_of_stage_1_say_what_they_do_not_know() -> None:
@@ -273,10 +273,10 @@ def test_the_authors_rounded_score_is_the_published_figure(found: list[tuple[str
 def test_figures_by_shape_are_of_their_slice() -> None:
     box, oval = (replace(QUERY, shapes=(shape,)) for shape in ("box", "oval"))
     sums = totals([row_of("C", box), row_of("A", box), row_of("C", oval)])
-    figures = {metric.name: metric.value(sums) for metric in BENCHMARK.metrics}
-    assert figures["box (as published)"] == 50.0
-    assert figures["oval (as published)"] == 100.0
-    assert figures["tag (as published)"] is None
+    metric_values = {metric.name: metric.value(sums) for metric in BENCHMARK.metrics}
+    assert metric_values["box (as published)"] == 50.0
+    assert metric_values["oval (as published)"] == 100.0
+    assert metric_values["tag (as published)"] is None
 
 
 def test_only_the_hallucination_rate_is_better_lower() -> None:
@@ -295,9 +295,9 @@ def test_the_lower_rate_ranks_first_and_slices_have_intervals(folder: Path) -> N
     for model, wrong in (("careful", 2), ("eager", 4)):
         replies = ["A" if n < wrong else "C" for n in range(8)]
         runs.append(world.run(model, "VPBench_Mine", lambda one, _, said=replies: said[one.index]))
-        rows = clustered(runs[-1].rows, "Mine")
-        part = figure_intervals(evidence_of([HALLUCINATION], slice_of(rows, "mark", "absent")))
-        whole = figure_intervals(evidence_of(BENCHMARK.all_metrics, rows))
+        rows = clustered_sums(runs[-1].rows, "Mine")
+        part = metric_intervals(estimate_metrics([HALLUCINATION], slice_of(rows, "mark", "absent")))
+        whole = metric_intervals(estimate_metrics(BENCHMARK.all_metrics, rows))
         ours, theirs = (found["Hallucination rate"] for found in (part, whole))
         assert ours is not None
         assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
@@ -361,7 +361,11 @@ def test_a_run_is_scored(folder: Path) -> None:
     task = benchmarks.load("VPBench_Stage1")
     run = score_rows(check_replies("m", task, [Reply(index, "B") for index in task.queries]))
     right = sum(row["answer"] == "B" and bool(row["image"]) for row in ROWS)
-    assert run.figures["Accuracy"] == run.figures["Accuracy (as published)"] == 100 * right / 8
+    assert (
+        run.metric_values["Accuracy"]
+        == run.metric_values["Accuracy (as published)"]
+        == 100 * right / 8
+    )
     # Of two questions about absent marks one has B as its answer.
-    assert run.figures["Hallucination rate"] == 50.0
+    assert run.metric_values["Hallucination rate"] == 50.0
     assert run.sums["asked[kind=counting]"] == 1

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from host_runs import RUN_FINDIT, environment, figures, predictions, require_host, run
+from host_runs import RUN_FINDIT, environment, metric_values, predictions, require_host, run
 from vpbench_stand_in import row, write_tsv
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
@@ -41,7 +41,7 @@ def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_is_scored_by_both_readings(finished: Path) -> None:
-    found = figures(predictions(finished, "FirstOption", DATA))
+    found = metric_values(predictions(finished, "FirstOption", DATA))
     right = 100 * sum(one["answer"] == "A" for one in ROWS) / len(ROWS)
     assert found["accuracy"] == found["accuracy_as_published"] == right
     assert found["read"] == 100.0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from batch_server import BatchServer
 from chat_server import ChatServer, Script, completion
-from host_runs import environment, figures, predictions, require_host, run
+from host_runs import environment, metric_values, predictions, require_host, run
 from perfect_answers import content, perfect_answers
 from PIL import Image
 from provider_servers import (
@@ -347,12 +347,12 @@ def test_the_host_scores_as_over_openrouter(lmu: Path, tmp_path: Path) -> None:
     assert "SECRET" not in done.stdout
     assert "HTTP Request" not in done.stdout, "The packages say nothing of their own."
     assert "spent: $" in done.stdout
-    expected = figures(predictions(tmp_path / "openrouter", OPENAI.model, DATA))
+    expected = metric_values(predictions(tmp_path / "openrouter", OPENAI.model, DATA))
     assert 0 < expected["f1"] < 100
-    assert figures(predictions(tmp_path / "outputs", OPENAI.model, DATA)) == expected
+    assert metric_values(predictions(tmp_path / "outputs", OPENAI.model, DATA)) == expected
     for protocol in PROTOCOLS:
         path = predictions(tmp_path / "outputs", protocol.model, DATA)
-        assert figures(path)["f1"] > 0
+        assert metric_values(path)["f1"] > 0
         who = json.loads(path.with_name(f"{path.stem}_identity.json").read_text())["answering"]
         assert who["kind"] == f"provider {protocol.provider}"
         assert who["endpoint"].startswith(where[protocol.provider])

@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
 from vlmeval_findit.benchmarks.findit.release_subsets import parquet_rows, query_from_row
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.reading import Reader, reader
-from vlmeval_findit.boxes.records import Matched, Reading
+from vlmeval_findit.boxes.records import Matched, ParsedReply
 from vlmeval_findit.boxes.representation import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
 from vlmeval_findit.boxes.spaces import Space, ToPixels, space_from, to_pixels
 from vlmeval_findit.core.spelling import nearest
@@ -118,14 +118,14 @@ def _space(kwargs: Row) -> Space:
     return space_from({ours: kwargs[name] for name, ours in names.items() if name in kwargs})
 
 
-def score_cases(cases: Sequence[Case]) -> list[tuple[Reading, Matched]]:
+def score_cases(cases: Sequence[Case]) -> list[tuple[ParsedReply, Matched]]:
     """Read and match every case: reading, coordinate space, assignment and counts."""
     readings = [case.read(case.response) for case in cases]
     matched = match(readings, [c.query.truth for c in cases], [c.to_pixels for c in cases])
     return list(zip(readings, matched, strict=True))
 
 
-def difference(case: Case, reading: Reading, matched: Matched) -> str | None:
+def difference(case: Case, reading: ParsedReply, matched: Matched) -> str | None:
     """Say how our score of a case differs from the expected one."""
     ours = {
         "format_ok": reading.reason is None,
@@ -140,7 +140,7 @@ def difference(case: Case, reading: Reading, matched: Matched) -> str | None:
     return unlike(ours, expected, IOU_TOLERANCE) or unlike(ours, boxes, BOX_TOLERANCE)
 
 
-def _boxes_as_expected(case: Case, reading: Reading, matched: Matched) -> list[Any]:
+def _boxes_as_expected(case: Case, reading: ParsedReply, matched: Matched) -> list[Any]:
     """Our boxes in the layout of the cases: labelled where labels are, by frame for videos."""
     boxes: list[Any] = [list(box) for box in matched.boxes]
     if case.how.multilabel:

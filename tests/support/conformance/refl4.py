@@ -20,7 +20,7 @@ from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     of_split,
     predictions_from,
 )
-from vlmeval_findit.core.metric import Sums, figures
+from vlmeval_findit.core.metric import Sums, metric_values
 from vlmeval_findit.core.scored_row import ScoredRow, totals
 
 from .cases import Case, unlike
@@ -35,7 +35,7 @@ def difference(case: Case) -> str | None:
     refusal = expected.get("refuse")
     if refusal is None and "raises" in expected:
         refusal = expected["raises"]["why"]
-    should = f"refused as {refusal}" if refusal else f"scored {expected.get('figures')}"
+    should = f"refused as {refusal}" if refusal else f"scored {expected.get('metric_values')}"
     try:
         ours = _sums(case)
     except RefusedError as error:
@@ -45,12 +45,12 @@ def difference(case: Case) -> str | None:
         return f"scored, should be {should}"
     corrected = {
         name.removesuffix(" (corrected)"): value
-        for name, value in figures(CORRECTED_METRICS, ours).items()
+        for name, value in metric_values(CORRECTED_METRICS, ours).items()
     }
     wrong = unlike(corrected, case.get("corrected_classes") or {}, TOLERANCE)
     if wrong is not None:
         return f"corrected {wrong}"
-    twelve = figures(TWELVE, ours)
+    twelve = metric_values(TWELVE, ours)
     rounded = [None if value is None else round(value, 2) for value in twelve.values()]
     return unlike(twelve, expected["figures"], TOLERANCE) or unlike(
         {"rounded": rounded}, {key: expected[key] for key in ("rounded",) if key in expected}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from ...boxes.records import Reason
+from ...boxes.records import FormatFailure
 from ...boxes.representation import MatchRule
 from ...boxes.writing import Said, write
 from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
@@ -60,7 +60,7 @@ class FindIt(Benchmark):
 
     name = "FindIt"
     metrics, ranking = BOXES.metrics, BOXES.ranking
-    with_failures, salvaged, counts = BOXES.with_failures, BOXES.salvaged, BOXES.counts
+    with_failures, lenient, counts = BOXES.with_failures, BOXES.lenient, BOXES.counts
     other_sums = (NegativeOutcome.FAILED.sum,)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
@@ -159,10 +159,10 @@ class FindItPoints(FindIt):
 
     name = "FindIt-points"
     metrics, ranking = POINTS.metrics, POINTS.ranking
-    with_failures, salvaged, counts = POINTS.with_failures, POINTS.salvaged, POINTS.counts
+    with_failures, lenient, counts = POINTS.with_failures, POINTS.lenient, POINTS.counts
     errors: ErrorAnalysis = PointErrors(
         POINTS.with_failures,
-        tuple(one.value for one in Reason if one is not Reason.FAILED_CALL),
+        tuple(one.value for one in FormatFailure if one is not FormatFailure.FAILED_CALL),
     )
 
     def curve(self, task: Any, rows: Sequence[ScoredRow]) -> None:

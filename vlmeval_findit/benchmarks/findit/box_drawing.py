@@ -84,7 +84,7 @@ def draw_as(
             drawn.setdefault(frames[i], []).append(
                 DrawnBox(role, tuple(boxes[i]), labels[i], value)
             )
-    for frame, more in _salvaged(row):
+    for frame, more in _lenient(row):
         drawn.setdefault(frame, []).append(more)
     pictures = tuple(
         DrawnPicture(path, query.width, query.height, at, tuple(drawn.get(at, ())))
@@ -93,15 +93,15 @@ def draw_as(
     return Drawing(pictures, query.support)
 
 
-def _salvaged(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
+def _lenient(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
     """Yield boxes that only lenient parsing found, by frame; they follow the strict ones."""
-    found = row.details.get("salvaged") or {"boxes": []}
+    found = row.details.get("lenient") or {"boxes": []}
     boxes = found["boxes"][:_MOST]
     frames = found.get("frames") or [0] * len(boxes)
     labels = found.get("labels") or [""] * len(boxes)
     for i in range(len(row.details["boxes"]), len(boxes)):
         if None not in boxes[i] and all(map(isfinite, boxes[i])):
-            yield frames[i], DrawnBox(Role.SALVAGED, tuple(boxes[i]), labels[i])
+            yield frames[i], DrawnBox(Role.LENIENT, tuple(boxes[i]), labels[i])
 
 
 def curve(rows: Sequence[ScoredRow]) -> Curve:

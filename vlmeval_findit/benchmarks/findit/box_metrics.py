@@ -11,66 +11,66 @@ from itertools import chain
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ...boxes.lenient import LenientReply, parse_leniently
 from ...boxes.matching import match, points_inside
-from ...boxes.records import Matched, Reading, Reason, Truth
+from ...boxes.records import FormatFailure, Matched, ParsedReply, Truth
 from ...boxes.representation import Corners, MatchRule, ReplyFormat
-from ...boxes.salvage import Salvaged, salvage
 from ...boxes.spaces import ToPixels
 from ...core.metric import Better, Metric
 from ...core.replies import Reply
 
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
 
-FOUND_MORE = "salvaged_tp"  # objects found leniently minus those found strictly
-SAID_MORE = "salvaged_pred"  # boxes found leniently only
-POINTED_MORE, PLACES_MORE = "salvaged_pointed", "salvaged_places"  # lenient surplus in point sums
+FOUND_MORE = "lenient_tp"  # objects found leniently minus those found strictly
+SAID_MORE = "lenient_pred"  # boxes found leniently only
+POINTED_MORE, PLACES_MORE = "lenient_pointed", "lenient_places"  # lenient surplus in point sums
 
 
-class SalvagedMatch(NamedTuple):
+class LenientMatch(NamedTuple):
     """A lenient reading matched with the ground truth."""
 
-    salvaged: Salvaged
+    lenient: LenientReply
     matched: Matched
 
 
-def salvaged_matches(
+def lenient_matches(
     replies: Sequence[str],
     formats: Sequence[ReplyFormat],
-    readings: Sequence[Reading],
+    readings: Sequence[ParsedReply],
     truths: Sequence[Truth],
     maps: Sequence[ToPixels],
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
-) -> dict[int, SalvagedMatch]:
+) -> dict[int, LenientMatch]:
     """Match the lenient readings, by index of the replies that have one."""
     found = {
-        place: salvaged
+        place: lenient
         for place, reading in enumerate(readings)
         if reading.reason is not None
-        and (salvaged := salvage(replies[place], formats[place], reading)) is not None
+        and (lenient := parse_leniently(replies[place], formats[place], reading)) is not None
     }
     matched = match(
-        [salvaged.reading for salvaged in found.values()],
+        [lenient.reading for lenient in found.values()],
         [truths[place] for place in found],
         [maps[place] for place in found],
         match_rule,
     )
-    return dict(zip(found, map(SalvagedMatch, found.values(), matched), strict=True))
+    return dict(zip(found, map(LenientMatch, found.values(), matched), strict=True))
 
 
-def newly_found(strict: Matched, salvaged: SalvagedMatch) -> tuple[int, ...]:
+def newly_found(strict: Matched, lenient: LenientMatch) -> tuple[int, ...]:
     """List the indices of the objects that only the lenient reading finds."""
-    both = zip(salvaged.matched.hits, strict.hits, strict=True)
+    both = zip(lenient.matched.hits, strict.hits, strict=True)
     return tuple(j for j, (now, before) in enumerate(both) if now and not before)
 
 
-def salvaged_details(strict: Matched, salvaged: SalvagedMatch) -> dict[str, Any]:
+def lenient_details(strict: Matched, lenient: LenientMatch) -> dict[str, Any]:
     """Return a lenient reading's details: boxes in pixels, those of the strict reading first."""
-    reading, matched = salvaged.salvaged.reading, salvaged.matched
+    reading, matched = lenient.lenient.reading, lenient.matched
     found: dict[str, Any] = {
-        "steps": [step.value for step in salvaged.salvaged.steps],
+        "repairs": [repair.value for repair in lenient.lenient.repairs],
         "boxes": finite(matched.boxes),
         "hits": list(matched.hits),
-        "recoverable": list(newly_found(strict, salvaged)),
+        "recoverable": list(newly_found(strict, lenient)),
     }
     if reading.labels:
         found["labels"] = list(reading.labels)
@@ -126,19 +126,23 @@ FALSE_ALARM_RATE = _of_negatives(
 )
 
 
-def outcome(reply: Reply, reading: Reading, salvaged: SalvagedMatch | None) -> NegativeOutcome:
+def outcome(reply: Reply, reading: ParsedReply, lenient: LenientMatch | None) -> NegativeOutcome:
     """Classify the reply to a query with nothing to find."""
     reason = reading.reason
-    if reason is Reason.FAILED_CALL:
+    if reason is FormatFailure.FAILED_CALL:
         return NegativeOutcome.FAILED
     if reading.boxes:
         return NegativeOutcome.FALSE_ALARM
     # Over frames the release does not count an empty list as adherent, but it is an answer.
-    if reason is None or (salvaged is not None and not salvaged.salvaged.steps):
+    if reason is None or (lenient is not None and not lenient.lenient.repairs):
         return NegativeOutcome.REJECTED
-    if reason is Reason.EMPTY:
+    if reason is FormatFailure.EMPTY:
         return NegativeOutcome.EMPTY
-    words = reason in (Reason.NO_BOX, Reason.NOT_JSON) and salvaged is None and not reply.cut
+    words = (
+        reason in (FormatFailure.NO_BOX, FormatFailure.NOT_JSON)
+        and lenient is None
+        and not reply.cut
+    )
     return (
         NegativeOutcome.REFUSED if words and _is_prose(reply.answer) else NegativeOutcome.UNREADABLE
     )
@@ -171,11 +175,11 @@ def rejection_line(sums: Mapping[str, float]) -> str | None:
 
 # --- boxes ----------------------------------------------------------------------------------------
 
-F1_SALVAGED = Metric(  # the headline of the lenient reading
-    "F1@0.5 (salvaged)",
+F1_LENIENT = Metric(  # the headline of the lenient reading
+    "F1@0.5 (lenient)",
     {"tp": 2, FOUND_MORE: 2},
     {"n_pred": 1, SAID_MORE: 1, "n_gt": 1},
-    key="f1_salvaged",
+    key="f1_lenient",
     in_short_tables=False,
 )
 
@@ -188,7 +192,7 @@ METRICS = (
     ADHERENCE,
     Metric("Precision", {"tp": 1}, {"n_pred": 1}, key="precision", in_short_tables=False),
     Metric("Recall", {"tp": 1}, {"n_gt": 1}, key="recall", in_short_tables=False),
-    F1_SALVAGED,
+    F1_LENIENT,
     REJECTION_ACCURACY,
     FALSE_ALARM_RATE,
 )
@@ -204,9 +208,9 @@ RANKING = (F1_FAILED_MISSED, METRICS[1], METRICS[2])  # else failing on hard ima
 COUNTS = {"boxes": "n_gt", "predicted": "n_pred", "found": "tp"}  # name in a score's table to sum
 
 
-def sums(reading: Reading, matched: Matched) -> dict[str, float]:
+def sums(reading: ParsedReply, matched: Matched) -> dict[str, float]:
     """Compute one query's sums; the objects of a failed call are only in ``n_gt_failed``."""
-    failed = reading.reason is Reason.FAILED_CALL
+    failed = reading.reason is FormatFailure.FAILED_CALL
     objects = len(matched.ious)
     return {
         **_replied(reading),
@@ -218,8 +222,8 @@ def sums(reading: Reading, matched: Matched) -> dict[str, float]:
     }
 
 
-def _replied(reading: Reading) -> dict[str, float]:
-    failed = reading.reason is Reason.FAILED_CALL
+def _replied(reading: ParsedReply) -> dict[str, float]:
+    failed = reading.reason is FormatFailure.FAILED_CALL
     return {
         "responses": 0 if failed else 1,
         "adherent": 0 if failed else int(reading.reason is None),
@@ -229,11 +233,11 @@ def _replied(reading: Reading) -> dict[str, float]:
 
 # --- points ---------------------------------------------------------------------------------------
 
-POINTING_SALVAGED = Metric(
-    "Pointing accuracy (salvaged)",
+POINTING_LENIENT = Metric(
+    "Pointing accuracy (lenient)",
     {"pointed": 1, POINTED_MORE: 1},
     {"places": 1, PLACES_MORE: 1},
-    key="pointing_salvaged",
+    key="pointing_lenient",
     in_short_tables=False,
 )
 
@@ -250,7 +254,7 @@ POINTING = (
            in_short_tables=False),
     Metric("Point recall", {"pointed": 1}, {"objects": 1}, key="point_recall",
            in_short_tables=False),
-    POINTING_SALVAGED,
+    POINTING_LENIENT,
     REJECTION_ACCURACY,
     FALSE_ALARM_RATE,
 )  # fmt: skip
@@ -266,7 +270,7 @@ POINTING_RANKING = (POINTING_FAILED_MISSED, POINTING[1], ADHERENCE)
 POINTING_COUNTS = {"objects": "objects", "points": "points", "pointed at": "pointed"}
 
 
-def point_sums(reading: Reading, matched: Matched, truth: Truth) -> dict[str, float]:
+def point_sums(reading: ParsedReply, matched: Matched, truth: Truth) -> dict[str, float]:
     """Compute the sums of a query answered with points; see :data:`POINTING`."""
     replied, objects, points = _replied(reading), len(truth.boxes), matched.counted
     if replied["failed"]:
@@ -295,13 +299,13 @@ class RuleMetrics:
     metrics: tuple[Metric, ...]
     ranking: tuple[Metric, ...]
     with_failures: Metric
-    salvaged: Metric
+    lenient: Metric
     counts: Mapping[str, str]  # sums in a score's table
-    sums: Callable[[Reading, Matched, Truth], dict[str, float]]  # of one query
+    sums: Callable[[ParsedReply, Matched, Truth], dict[str, float]]  # of one query
     more: Callable[[Matched, Matched], dict[str, float]]  # the lenient surplus
     undetailed: tuple[str, ...] = ()  # details that such answers do not have
 
-    def salvaged_sums(self, strict: Matched, tolerant: SalvagedMatch) -> dict[str, float]:
+    def lenient_sums(self, strict: Matched, tolerant: LenientMatch) -> dict[str, float]:
         """Return the lenient surplus where not 0; another assignment can make it negative."""
         found = self.more(strict, tolerant.matched)
         return {name: value for name, value in found.items() if value}
@@ -318,12 +322,12 @@ def _more_points(strict: Matched, tolerant: Matched) -> dict[str, float]:
 
 
 BOXES = RuleMetrics(
-    METRICS, RANKING, F1_FAILED_MISSED, F1_SALVAGED, COUNTS,
+    METRICS, RANKING, F1_FAILED_MISSED, F1_LENIENT, COUNTS,
     sums=lambda reading, matched, _: sums(reading, matched),
     more=_more_boxes,
 )  # fmt: skip
 POINTS = RuleMetrics(
-    POINTING, POINTING_RANKING, POINTING_FAILED_MISSED, POINTING_SALVAGED, POINTING_COUNTS,
+    POINTING, POINTING_RANKING, POINTING_FAILED_MISSED, POINTING_LENIENT, POINTING_COUNTS,
     sums=point_sums,
     more=_more_points,
     undetailed=("ious", "tp", "n_pred", "n_gt"),

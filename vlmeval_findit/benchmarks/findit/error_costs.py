@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.error_types import CountsAs, Event, Kind, prices
-from ...boxes.records import Matched, Reading, Truth
+from ...boxes.records import Matched, ParsedReply, Truth
 from ...core.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, error_type
 from ...core.metric import Sums
 from ...core.scored_row import ScoredRow
@@ -93,7 +93,7 @@ _KEYS = {
 
 
 def details_of(
-    events: Sequence[Event], matched: Matched, reading: Reading, truth: Truth
+    events: Sequence[Event], matched: Matched, reading: ParsedReply, truth: Truth
 ) -> list[dict[str, Any]]:
     """List events for a row's details; size and label are the object's, else the box's."""
     made = []

@@ -10,7 +10,7 @@ from ...boxes.confidences import Confidences, confidences
 from ...boxes.error_types import Answered, Event, classify_errors
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
-from ...boxes.records import NO_BOX, Matched, Reading, Reason
+from ...boxes.records import NO_BOX, FormatFailure, Matched, ParsedReply
 from ...boxes.representation import MatchRule, ReplyFormat
 from ...boxes.spaces import to_pixels
 from ...core.identity import Identity
@@ -20,13 +20,13 @@ from ...core.settings import Settings
 from .annotation_tables import FindItTask
 from .box_metrics import (
     RULES,
+    LenientMatch,
     NegativeOutcome,
-    SalvagedMatch,
     finite,
+    lenient_details,
+    lenient_matches,
     newly_found,
     outcome,
-    salvaged_details,
-    salvaged_matches,
 )
 from .error_costs import LOSSES, details_of, event_sums
 from .findit_query import FindItQuery
@@ -39,16 +39,16 @@ class MatchedReply:
 
     query: FindItQuery
     reply: Reply
-    reading: Reading
+    reading: ParsedReply
     matched: Matched
     cut: bool = False  # boxes may be missing: a well-formed reply was stopped at its limit
-    salvaged: SalvagedMatch | None = None  # the lenient reading: no score depends on it
+    lenient: LenientMatch | None = None  # the lenient reading: no score depends on it
     confidences: Confidences | None = None  # None without recorded logprobs
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
     @property
     def recoverable(self) -> tuple[int, ...]:
-        return newly_found(self.matched, self.salvaged) if self.salvaged else ()
+        return newly_found(self.matched, self.lenient) if self.lenient else ()
 
     @property
     def rejection(self) -> NegativeOutcome | None:
@@ -56,21 +56,21 @@ class MatchedReply:
         found_ignored = bool(self.matched.boxes) and not self.matched.counted
         if self.matched.ious or found_ignored:
             return None
-        return outcome(self.reply, self.reading, self.salvaged)
+        return outcome(self.reply, self.reading, self.lenient)
 
 
-_FAILED_READING = Reading((), (), (), Reason.FAILED_CALL)
+_FAILED_READING = ParsedReply((), (), (), FormatFailure.FAILED_CALL)
 
 
-def read_reply(reply: Reply, read: Reader) -> Reading:
+def read_reply(reply: Reply, read: Reader) -> ParsedReply:
     """Read one reply; one that was cut off has a reason of its own."""
     if reply.failed:
         return _FAILED_READING
     reading = read(reply.answer)
     if reading.reason is not None and reply.ends_in_thought:
-        return reading._replace(reason=Reason.TRUNCATED_THINKING)
-    if reply.cut and reading.reason is Reason.NOT_JSON:
-        return reading._replace(reason=Reason.TRUNCATED)
+        return reading._replace(reason=FormatFailure.TRUNCATED_THINKING)
+    if reply.cut and reading.reason is FormatFailure.NOT_JSON:
+        return reading._replace(reason=FormatFailure.TRUNCATED)
     return reading
 
 
@@ -99,7 +99,7 @@ def match_replies(
     matched = match(readings, truths, maps, match_rule)
     known = [formats[row] for row in rows]
     texts = [reply.answer for reply in replies]
-    salvaged = salvaged_matches(texts, known, readings, truths, maps, match_rule)
+    lenient = lenient_matches(texts, known, readings, truths, maps, match_rule)
     found = [
         MatchedReply(
             query,
@@ -108,7 +108,7 @@ def match_replies(
             one,
             # JSON that parses is complete; text is read as far as it goes.
             cut=reply.cut and how.output == "text",
-            salvaged=salvaged.get(place),
+            lenient=lenient.get(place),
             confidences=_confidences(reply, how, reading),
             match_rule=match_rule,
         )
@@ -119,7 +119,7 @@ def match_replies(
     return found, [*dict.fromkeys(spaces)]
 
 
-def _confidences(reply: Reply, how: ReplyFormat, reading: Reading) -> Confidences | None:
+def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confidences | None:
     logprobs = reply.recorded.token_logprobs
     if logprobs is None or not reading.boxes:
         return None
@@ -153,8 +153,8 @@ def scored_row(one: MatchedReply, events: Sequence[Event] = ()) -> ScoredRow:
     reason = one.reading.reason
     rule = RULES[one.match_rule]
     found = rule.sums(one.reading, one.matched, one.query.truth)
-    if one.salvaged is not None:
-        found |= rule.salvaged_sums(one.matched, one.salvaged)
+    if one.lenient is not None:
+        found |= rule.lenient_sums(one.matched, one.lenient)
     if one.rejection is not None:
         found[one.rejection.sum] = 1
     return ScoredRow(
@@ -193,8 +193,8 @@ def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
         found["labels"] = list(reading.labels)
     if reading.frames:
         found["frames"] = list(reading.frames)
-    if one.salvaged is not None:
-        found["salvaged"] = salvaged_details(one.matched, one.salvaged)
+    if one.lenient is not None:
+        found["lenient"] = lenient_details(one.matched, one.lenient)
     if events:
         found[LOSSES] = details_of(events, matched, reading, one.query.truth)
     if one.confidences:

@@ -58,7 +58,7 @@ def judge(
 
 ASKED = "asked"  # the sum of answered expressions
 HITS = tuple(f"hits_{threshold:g}" for threshold in THRESHOLDS)  # sums of hits, by threshold
-HIT_MORE = f"salvaged_{HITS[0]}"  # the sum of hits of boxes that only a lenient reader takes
+HIT_MORE = f"lenient_{HITS[0]}"  # the sum of hits of boxes that only a lenient reader takes
 
 
 def sums_of(passed: int, has_box: bool) -> dict[str, float]:
@@ -139,16 +139,16 @@ ADHERENCE = Metric(
 )
 
 # The headline where answers without a box get the first one that lenient parsing finds.
-ACC_SALVAGED = Metric(
-    "acc_0.5 (salvaged)",
+ACC_LENIENT = Metric(
+    "acc_0.5 (lenient)",
     {**_HALF, HIT_MORE: 1},
     _ONCE,
     empty=None,
     in_short_tables=False,
-    key="acc_0.5_salvaged",
+    key="acc_0.5_lenient",
 )
 
-METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_SALVAGED)
+METRICS = (*TWELVE, *CORRECTED_METRICS, ADHERENCE, ACC_LENIENT)
 
 WITH_FAILURES = Metric(  # no other metric counts failed calls
     "acc_0.5 (failed calls as misses)",

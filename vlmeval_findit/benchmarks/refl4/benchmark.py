@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...boxes.records import Matched, Reason
+from ...boxes.records import FormatFailure, Matched
 from ...core.benchmark import BatchScore, Published
 from ...core.drawing import Drawing, Role
 from ...core.error_analysis import AnswerErrors
@@ -26,7 +26,7 @@ from ..findit.grid import AnnotationTable
 from ..findit.reply_scoring import MatchedReply, match_replies
 from ..findit.reply_scoring import scored_row as findit_row
 from .accuracy_metrics import (
-    ACC_SALVAGED,
+    ACC_LENIENT,
     COUNTS,
     FAILED_SUMS,
     HIT_MORE,
@@ -48,9 +48,9 @@ class RefL4(FindIt):
     metrics = METRICS
     ranking = RANKING
     with_failures = WITH_FAILURES
-    salvaged = ACC_SALVAGED
+    lenient = ACC_LENIENT
     counts = COUNTS
-    reasons = tuple(one.value for one in Reason if one is not Reason.FAILED_CALL)
+    reasons = tuple(one.value for one in FormatFailure if one is not FormatFailure.FAILED_CALL)
     errors = AnswerErrors(WITH_FAILURES, reasons)
 
     def of(self, question: Any) -> RefL4:
@@ -84,12 +84,12 @@ class RefL4(FindIt):
         found, spaces = match_replies(model, task, replies, settings, run)
         truths = [task.queries[one.reply.index].annotation for one in found]
         # Only the first box counts, so lenient parsing matters only for answers without one.
-        salvaged = [
-            _first(one.salvaged.matched) if one.salvaged and not one.matched.boxes else None
+        lenient = [
+            _first(one.lenient.matched) if one.lenient and not one.matched.boxes else None
             for one in found
         ]
         ious, passed = judge(truths, [_first(one.matched) for one in found])
-        _, passed_more = judge(truths, salvaged)
+        _, passed_more = judge(truths, lenient)
         rows = map(_scored_row, found, truths, ious, passed, passed_more)
         return BatchScore(tuple(rows), tuple(space.as_dict() for space in spaces))
 
@@ -128,10 +128,10 @@ def _scored_row(
         for name in ("label", "image", "adherent", "boxes", "labels")
         if name in row.details
     }
-    if one.salvaged is not None and one.salvaged.matched.boxes and not one.matched.boxes:
+    if one.lenient is not None and one.lenient.matched.boxes and not one.matched.boxes:
         hit = passed_more > 0
         found = {"hits": [hit], "recoverable": [0] * hit}
-        details["salvaged"] = {**row.details["salvaged"], **found}
+        details["lenient"] = {**row.details["lenient"], **found}
     sums = FAILED_SUMS if row.failed else sums_of(passed, bool(one.matched.boxes))
     return replace(
         row,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...core.loose_json import objects_in
+from ...core.lenient_json import objects_in
 from ...core.replies import ParseFailure, Reply, read_reply
 from .image_pairs import ImagePair, PairSide, PerSide
 

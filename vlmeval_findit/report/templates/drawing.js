@@ -1,13 +1,13 @@
 // Answers on their pictures.  The user space of a picture is the pixels of the original, so a box
 // lies where its numbers say, however large the thumbnail is.
-const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", salvaged: "salvaged", ignored: "ignored", "not counted": "uncounted", option: "option" };
+const CLASSES = { truth: "truth", hit: "hit", miss: "miss", "wrong label": "wrong", lenient: "lenient", ignored: "ignored", "not counted": "uncounted", option: "option" };
 // A sign and a word, so that nothing is told by its colour alone; the legend has the signs, too.
 const SIGNS = { truth: "= expected", hit: "✓ right", miss: "✗ wrong", "wrong label": "≠ wrong label", option: "○ option" };
 const TAGS = { truth: "T", hit: "✓", miss: "✗", "wrong label": "≠" };
 const TAGGED = 12; // With more boxes, tags would hide the picture
 
 // Keys of the legend that stand there only where a box has that role.
-const SELDOM = ["salvaged", "ignored", "not counted"];
+const SELDOM = ["lenient", "ignored", "not counted"];
 function showKeys(roles) {
   at("legend").hidden = !roles.size;
   for (const role of SELDOM) at("legend").querySelector(`.${CLASSES[role]}`).hidden = !roles.has(role);
@@ -61,7 +61,7 @@ function tag(entry, place, role, iou, shares) {
 }
 
 function boxText([role, , , , , label, iou]) {
-  const overlap = role === "salvaged" || iou === null ? "" : `IoU ${iou.toFixed(2)}`;
+  const overlap = role === "lenient" || iou === null ? "" : `IoU ${iou.toFixed(2)}`;
   return [SIGNS[role] || role, label, overlap].filter(Boolean).join(", ");
 }
 

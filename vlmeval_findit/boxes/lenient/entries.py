@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..reading import as_index
 from ..representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat, Representation
-from .values import List, Object, Step, Value
+from .values import List, Object, Repair, Value
 
 # --- keys of boxes, labels and frames -------------------------------------------------------------
 
@@ -96,7 +96,7 @@ def numbers_by_name(
 # Representations made of points, whose numbers may come in pairs
 POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")
 
-_NO_STEPS: frozenset[Step] = frozenset()
+_NO_REPAIRS: frozenset[Repair] = frozenset()
 
 
 class Candidate(NamedTuple):
@@ -105,7 +105,7 @@ class Candidate(NamedTuple):
     label: str
     frame: int | None  # None: not said
     numbers: tuple[Any, ...]
-    steps: frozenset[Step]
+    repairs: frozenset[Repair]
     bare: bool = False  # Only brackets around it
 
 
@@ -114,14 +114,14 @@ class Place(NamedTuple):
 
     label: str | None = None
     frame: int | None = None
-    steps: frozenset[Step] = _NO_STEPS
+    repairs: frozenset[Repair] = _NO_REPAIRS
 
-    def after(self, step: Step) -> Place:
-        return self._replace(steps=self.steps | {step})
+    def after(self, repair: Repair) -> Place:
+        return self._replace(repairs=self.repairs | {repair})
 
 
 def _odd(place: Place) -> Place:
-    return place.after(Step.STRUCTURE)
+    return place.after(Repair.STRUCTURE)
 
 
 class Entries:
@@ -165,7 +165,7 @@ class Entries:
         place = self._placed(fields, place)
         named = numbers_by_name(fields, self._how.numbers)
         if named is not None and _are_numbers(named[1]):
-            yield from self._decomposed(_Numbers(tuple(named[1]), _NO_STEPS), value, place)
+            yield from self._decomposed(_Numbers(tuple(named[1]), _NO_REPAIRS), value, place)
             return
         for keys in self._ranks(fields):
             found = [box for key in keys for box in self._under(key, fields[key], value, place)]
@@ -178,18 +178,18 @@ class Entries:
         if self._how.structure != "decomposed":
             place = _odd(place)
         elif not {key for key, _ in value.pairs}.issuperset(self._how.numbers.keys):
-            place = place.after(Step.KEY)
+            place = place.after(Repair.KEY)
         if not self._labelled or place.label is not None or value.whole:
             yield self._candidate(box, place)
 
     def _placed(self, fields: dict[str, Value], place: Place) -> Place:
-        label, frame, steps = place.label, place.frame, set(place.steps)
+        label, frame, repairs = place.label, place.frame, set(place.repairs)
         if self._labelled:
             key = "label" if "label" in fields else _first(fields, LABELS)
             said = fields.get(key) if key else None
             if key and not isinstance(said, (List, Object)):
                 label = str(said).strip()
-                steps |= {Step.KEY} if key != "label" else set()
+                repairs |= {Repair.KEY} if key != "label" else set()
         if self._how.frames > 1:
             key = "frame_idx" if "frame_idx" in fields else _first(fields, FRAMES)
             if key:
@@ -199,8 +199,8 @@ class Entries:
                     self.indices.append(index)
                     frame = index
                     if key != "frame_idx" or as_index(said) is None:
-                        steps.add(Step.KEY)
-        return Place(label, frame, frozenset(steps))
+                        repairs.add(Repair.KEY)
+        return Place(label, frame, frozenset(repairs))
 
     def _ranks(self, fields: dict[str, Value]) -> Iterator[list[str]]:
         """Yield the keys that may hold boxes: those asked for, known words, all others."""
@@ -216,7 +216,7 @@ class Entries:
         if self._how.frames > 1 and place.frame is None and (index := _index(key)) is not None:
             self.indices.append(index)
             there = place._replace(frame=index)
-            yield from self._inside(said, there.after(Step.STRUCTURE))
+            yield from self._inside(said, there.after(Repair.STRUCTURE))
             return
         named = self._named(key, owner, place)
         if named is None:
@@ -252,36 +252,36 @@ class Entries:
         if by_class:
             return _odd(place)
         # Singular for plural is another structure, which is noted elsewhere.
-        return place if plain(key) in self._plain_keys else place.after(Step.KEY)
+        return place if plain(key) in self._plain_keys else place.after(Repair.KEY)
 
     def _candidate(self, box: _Numbers, place: Place, bare: bool = False) -> Candidate:
-        steps = place.steps | box.steps
-        return Candidate(place.label or "", place.frame, box.numbers, steps, bare)
+        repairs = place.repairs | box.repairs
+        return Candidate(place.label or "", place.frame, box.numbers, repairs, bare)
 
     def _numbers(self, value: Value) -> _Numbers | None:
         row = self._how.numbers
         if isinstance(value, str):
             said = _IN_QUOTES.fullmatch(value.strip())
             numbers = _SEPARATOR.split(said[1]) if said else []
-            written = frozenset({Step.NUMBERS})
+            written = frozenset({Repair.NUMBERS})
             return _Numbers(tuple(numbers), written) if len(numbers) == row.width else None
         if not isinstance(value, List) or not value.whole:
             return None
         items = value.items
         if len(items) == row.width and _are_numbers(items):
-            return _Numbers(tuple(items), _NO_STEPS)
+            return _Numbers(tuple(items), _NO_REPAIRS)
         if row.name in POINTS and 2 * len(items) == row.width:
             points = [one.items for one in items if isinstance(one, List) and one.whole]
             flat = [n for point in points for n in point]
             if all(len(point) == 2 for point in points) and len(flat) == row.width:
-                pairs = _Numbers(tuple(flat), frozenset({Step.NUMBERS}))
+                pairs = _Numbers(tuple(flat), frozenset({Repair.NUMBERS}))
                 return pairs if _are_numbers(flat) else None
         return None
 
 
 class _Numbers(NamedTuple):
     numbers: tuple[Any, ...]
-    steps: frozenset[Step]
+    repairs: frozenset[Repair]
 
 
 _SEPARATOR = re.compile(r"\s*+,\s*+|\s++")
@@ -317,7 +317,7 @@ def _index(value: object) -> int | None:
 _NUMBER = r"([-+]?\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?)"
 _BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
 _POINT = rf"\(\s*+{_NUMBER}{_BETWEEN}{_NUMBER}\s*+\)"
-_FOUND = frozenset({Step.PROSE})
+_FOUND = frozenset({Repair.PROSE})
 
 _FRAME = re.compile(r"frame\W{0,4}(\d{1,9})|^\s*+<?\s*+(\d{1,9})\s*+[>:.)]", re.I | re.M)
 _MARKS = " \t\r:;,.*-–—=>#\"'`([{)]}•"

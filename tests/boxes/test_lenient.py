@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reading import JSON_REPLIES, LOOPS, TEXT_REPLIES, Row, spelt
 
+from vlmeval_findit.boxes.lenient import LONGEST, LenientReply, Repair, parse_leniently
+from vlmeval_findit.boxes.lenient.values import values_in
 from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.records import Reading, Reason
+from vlmeval_findit.boxes.records import FormatFailure, ParsedReply
 from vlmeval_findit.boxes.representation import Corners, ReplyFormat
-from vlmeval_findit.boxes.salvage import LONGEST, Salvaged, Step, salvage
-from vlmeval_findit.boxes.salvage.values import values_in
 from vlmeval_findit.boxes.writing import Said, write
 
 JSON = ReplyFormat("json", "xyxy", "bbox_2d")
@@ -48,9 +48,9 @@ class Ugly(NamedTuple):
 
     what: str
     reply: str
-    why: Reason
+    why: FormatFailure
     boxes: Sequence[Corners] = ()
-    steps: Sequence[Step] | None = None
+    repairs: Sequence[Repair] | None = None
     labels: Sequence[str] = ()
     frames: Sequence[int] = ()
 
@@ -59,7 +59,7 @@ def rows(how: ReplyFormat, *table: Ugly) -> list[object]:
     return [pytest.param(how, row, id=f"{spelt(how)}: {row.what}") for row in table]
 
 
-S, R = Step, Reason
+S, R = Repair, FormatFailure
 
 REPLIES = [
     *rows(
@@ -242,21 +242,23 @@ REPLIES = [
 ]  # fmt: skip
 
 
-def salvaged(reply: str, how: ReplyFormat) -> Salvaged | None:
-    return salvage(reply, how, read(reply, how))
+def lenient(reply: str, how: ReplyFormat) -> LenientReply | None:
+    return parse_leniently(reply, how, read(reply, how))
 
 
 @pytest.mark.parametrize(("how", "row"), REPLIES)
 def test_ugly_replies(how: ReplyFormat, row: Ugly) -> None:
     strict = read(row.reply, how)
     assert strict.reason is row.why
-    found = salvage(row.reply, how, strict)
-    if row.steps is None:
+    found = parse_leniently(row.reply, how, strict)
+    if row.repairs is None:
         assert found is None
         return
     assert found is not None
-    assert found.reading == Reading(tuple(row.boxes), tuple(row.labels), tuple(row.frames), row.why)
-    assert list(found.steps) == list(row.steps)
+    assert found.reading == ParsedReply(
+        tuple(row.boxes), tuple(row.labels), tuple(row.frames), row.why
+    )
+    assert list(found.repairs) == list(row.repairs)
 
 
 # --- what holds for every reply -------------------------------------------------------------------
@@ -267,7 +269,7 @@ def test_every_strict_box_is_kept_and_adherent_replies_are_not_touched(
     how: ReplyFormat, row: Row
 ) -> None:
     strict = read(row.reply, how)
-    found = salvage(row.reply, how, strict)
+    found = parse_leniently(row.reply, how, strict)
     if strict.reason is None:
         assert found is None
     elif found is not None:
@@ -275,9 +277,11 @@ def test_every_strict_box_is_kept_and_adherent_replies_are_not_touched(
         assert found.reading.reason is strict.reason
 
 
-@pytest.mark.parametrize("why", [Reason.FAILED_CALL, Reason.TRUNCATED_THINKING, None])
-def test_failed_calls_thoughts_and_adherent_replies_are_not_read_again(why: Reason | None) -> None:
-    assert salvage(f"[{BOX_A},]", JSON, Reading((), (), (), why)) is None
+@pytest.mark.parametrize("why", [FormatFailure.FAILED_CALL, FormatFailure.TRUNCATED_THINKING, None])
+def test_failed_calls_thoughts_and_adherent_replies_are_not_read_again(
+    why: FormatFailure | None,
+) -> None:
+    assert parse_leniently(f"[{BOX_A},]", JSON, ParsedReply((), (), (), why)) is None
 
 
 FORMATS = sorted({v.reply for v in grid() if v.frames in (1, 8)}, key=str)
@@ -305,7 +309,7 @@ def test_of_any_beginning_of_a_reply_exactly_the_whole_boxes_are_read(
     ends = [len(write(said[:n], how)) - after for n in range(1, len(said) + 1)]
     for cut in range(len(reply)):
         strict = read(reply[:cut], how)
-        found = salvage(reply[:cut], how, strict)
+        found = parse_leniently(reply[:cut], how, strict)
         boxes, labels_, frames, _ = found.reading if found is not None else strict
         n = sum(end <= cut for end in ends)
         assert boxes == whole.boxes[:n], reply[:cut]
@@ -323,20 +327,20 @@ PIECES = [
 @given(st.sampled_from(FORMATS), st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_nothing_raises(how: ReplyFormat, reply: str) -> None:
     strict = read(reply, how)
-    found = salvage(reply, how, strict)
+    found = parse_leniently(reply, how, strict)
     if found is None:
         return
     count = len(found.reading.boxes)
     assert len(found.reading.labels) == count * how.multilabel
     assert len(found.reading.frames) == count * (how.frames > 1)
     assert found.reading.boxes[: len(strict.boxes)] == strict.boxes
-    assert (count > len(strict.boxes) and found.steps) or not count
+    assert (count > len(strict.boxes) and found.repairs) or not count
 
 
 @settings(max_examples=50)
 @given(st.text(max_size=80), st.sampled_from(FORMATS))
 def test_nor_does_any_text(reply: str, how: ReplyFormat) -> None:
-    salvaged(reply, how)
+    lenient(reply, how)
 
 
 VALUES = st.recursive(
@@ -351,7 +355,7 @@ def test_json_is_read_as_json_and_nothing_has_to_be_put_up_with(
     value: list[object], indent: int | None
 ) -> None:
     [found] = values_in(json.dumps(value, indent=indent))
-    assert not found.steps
+    assert not found.repairs
     assert _plain(found.value) == value
 
 
@@ -364,15 +368,15 @@ def _plain(value: object) -> object:
 @pytest.mark.parametrize("loop", LOOPS)
 def test_anything_that_is_long_takes_seconds_at_most(loop: str) -> None:
     for how in (LABELS_VIDEO, TEXT):
-        strict = Reading((), (), (), Reason.NOT_JSON)
+        strict = ParsedReply((), (), (), FormatFailure.NOT_JSON)
         start = time.process_time()
-        salvage(LOOPS[loop], how, strict)
+        parse_leniently(LOOPS[loop], how, strict)
         assert time.process_time() - start < 5
 
 
 def test_what_is_longer_than_any_answer_is_read_to_a_point() -> None:
     long = f"[{BOX_A}, " + " " * LONGEST + BOX_B
-    found = salvaged(long, JSON)
+    found = lenient(long, JSON)
     assert found is not None
     assert found.reading.boxes == (A,)
-    assert found.steps == (Step.CUT_OFF,)
+    assert found.repairs == (Repair.CUT_OFF,)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.core import loose_json
-from vlmeval_findit.core.loose_json import objects_in
+from vlmeval_findit.core import lenient_json
+from vlmeval_findit.core.lenient_json import objects_in
 
 UGLY: list[tuple[str, list[dict[str, Any]]]] = [
     ("", []),
@@ -113,9 +113,9 @@ def test_the_work_grows_as_the_text(
             return counting
 
         with monkeypatch.context() as patch:
-            reader = loose_json._Reader
+            reader = lenient_json._Reader
             patch.setattr(reader, "_token", counted(reader._token, lambda *_: 1))
-            patch.setattr(loose_json, "unescaped", counted(loose_json.unescaped, len))
+            patch.setattr(lenient_json, "unescaped", counted(lenient_json.unescaped, len))
             objects_in(make(n))
         return done
 

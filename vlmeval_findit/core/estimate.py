@@ -25,7 +25,7 @@ Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class Clustered:
+class ClusteredSums:
     """Rows as arrays: sums by name, one entry a row (an image, once added up). Parts are rows."""
 
     pictures: tuple[str, ...]  # ``<image folder's key>/<name>``, alphabetical
@@ -34,12 +34,12 @@ class Clustered:
     slices: Mapping[str, Texts]
 
 
-def clustered(rows: Sequence[ScoredRow], images: str) -> Clustered:
+def clustered_sums(rows: Sequence[ScoredRow], images: str) -> ClusteredSums:
     """Convert rows to arrays; ``images`` is the key of their image folder."""
     if not isinstance(rows, RowTable) or rows.parts is not None:
         parts = [part for row in rows for part in row.part_rows()]
         rows = table_of([*(replace(row, parts={}) if row.parts else row for row in rows), *parts])
-    return Clustered(
+    return ClusteredSums(
         pictures=_pictures(rows.source.values, images),
         picture=rows.source.of.astype(np.intp),
         sums={name: as_floats(one) for name, one in rows.sums.items()},
@@ -55,19 +55,19 @@ def _pictures(names: tuple[str, ...], images: str) -> tuple[str, ...]:
     return tuple(f"{images}/{name}" for name in names)
 
 
-def slice_of(given: Clustered, kind: str, value: str) -> Clustered:
+def slice_of(given: ClusteredSums, kind: str, value: str) -> ClusteredSums:
     """Return the rows of one slice, which has no slices of its own."""
     slicing = given.slices[kind]
     inside = slicing.of == slicing.values.index(value)
     sums = {name: values[inside] for name, values in given.sums.items()}
-    return Clustered(given.pictures, given.picture[inside], sums, {})
+    return ClusteredSums(given.pictures, given.picture[inside], sums, {})
 
 
 # --- values and influences ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Estimate:
     """Metrics, and the influence of each image on them."""
 
     metrics: tuple[Metric, ...]
@@ -79,22 +79,22 @@ class Evidence:
     def place(self, metric: str) -> int:
         return [one.name for one in self.metrics].index(metric)
 
-    def figure(self, metric: str) -> float | None:
+    def value(self, metric: str) -> float | None:
         value = 100 * float(self.values[self.place(metric)])
         return None if np.isnan(value) else value
 
 
-def evidence_of(metrics: Sequence[Metric], given: Clustered) -> Evidence:
+def estimate_metrics(metrics: Sequence[Metric], given: ClusteredSums) -> Estimate:
     """Return the values of metrics over rows, with each image's influence."""
     found = [_one(metric, given) for metric in metrics]
     values, influences, counted = zip(*found, strict=True)
     influence = np.stack(influences, axis=-1)
-    return Evidence(
+    return Estimate(
         tuple(metrics), np.array(values), given.pictures, influence, np.array(counted, dtype=float)
     )
 
 
-def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
+def _one(metric: Metric, given: ClusteredSums) -> tuple[float, Array, float]:
     """Return a hundredth of a value, its influences, and how many images count for it."""
     rows = len(given.picture)
     slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
@@ -117,7 +117,7 @@ def _one(metric: Metric, given: Clustered) -> tuple[float, Array, float]:
     return value, influence, pictures
 
 
-def _sums(given: Clustered, names: Iterable[str]) -> dict[str, Array]:
+def _sums(given: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name in names:
         of, kind, value = unsliced(name)
@@ -188,7 +188,7 @@ def _ratio(part: Array, whole: Array) -> Array:
     return made
 
 
-def mean(parts: Sequence[Evidence]) -> Evidence:
+def mean(parts: Sequence[Estimate]) -> Estimate:
     """Average over datasets; images that they share count once, with their influence on each.
 
     The image count is the datasets' harmonic mean, as small ones vary most, or 0 if a dataset has
@@ -198,7 +198,7 @@ def mean(parts: Sequence[Evidence]) -> Evidence:
     counts = np.stack([one.counted for one in parts])
     enough = (counts > 0).all(axis=0)
     inverse = _ratio(np.ones_like(counts), counts).mean(axis=0)
-    return Evidence(
+    return Estimate(
         metrics=parts[0].metrics,
         values=np.mean([one.values for one in parts], axis=0),
         pictures=pictures,
@@ -207,7 +207,7 @@ def mean(parts: Sequence[Evidence]) -> Evidence:
     )
 
 
-def aligned(parts: Sequence[Evidence]) -> tuple[tuple[str, ...], list[Array]]:
+def aligned(parts: Sequence[Estimate]) -> tuple[tuple[str, ...], list[Array]]:
     """Return the images of all parts, and each part's influences by them (0: it lacks one)."""
     first = parts[0]
     if all(one.pictures == first.pictures for one in parts):

@@ -1,4 +1,4 @@
-"""Strict and salvaged side by side, and queries with nothing to find: from replies to tables."""
+"""Strict and lenient side by side, and queries with nothing to find: from replies to tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from scored_runs import World, query, two_labels, world
 
-from vlmeval_findit.benchmarks.findit.box_metrics import NegativeOutcome, SalvagedMatch, outcome
+from vlmeval_findit.benchmarks.findit.box_metrics import LenientMatch, NegativeOutcome, outcome
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
 from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply, events_of, scored_row
 from vlmeval_findit.boxes.error_types import Kind
+from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Matched, Truth
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.salvage import salvage
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
 from vlmeval_findit.leaderboard.board import make_board
@@ -45,7 +45,7 @@ def answered(world: World, replies: Sequence[str], name: str = NAME, model: str 
     return world.run(model, name, lambda one, _: replies[one.index])
 
 
-# --- strict and salvaged --------------------------------------------------------------------------
+# --- strict and lenient --------------------------------------------------------------------------
 
 REPLIES = [
     BOTH,  # adherent
@@ -58,17 +58,17 @@ REPLIES = [
 ]
 
 
-def test_the_salvaged_score_stands_beside_the_strict_one(world: World) -> None:
+def test_the_lenient_score_stands_beside_the_strict_one(world: World) -> None:
     run = answered(world, REPLIES)
     sums = run.sums
     assert (sums["tp"], sums["n_pred"], sums["n_gt"], sums["responses"]) == (3, 3, 12, 6)
-    assert (sums["salvaged_tp"], sums["salvaged_pred"]) == (4, 5)
-    assert run.figures["F1@0.5"] == pytest.approx(200 * 3 / 15)
-    assert run.figures["F1@0.5 (salvaged)"] == pytest.approx(200 * 7 / 20)
-    assert [list(row.details.get("salvaged", ())) != [] for row in run.rows] == [
+    assert (sums["lenient_tp"], sums["lenient_pred"]) == (4, 5)
+    assert run.metric_values["F1@0.5"] == pytest.approx(200 * 3 / 15)
+    assert run.metric_values["F1@0.5 (lenient)"] == pytest.approx(200 * 7 / 20)
+    assert [list(row.details.get("lenient", ())) != [] for row in run.rows] == [
         False, True, True, True, True, False, False,
     ]  # fmt: skip
-    assert [{name for name in row.sums if name.startswith("salvaged")} for row in run.rows] == [
+    assert [{name for name in row.sums if name.startswith("lenient")} for row in run.rows] == [
         set(),
         {*SUMS},
         {*SUMS},
@@ -79,24 +79,24 @@ def test_the_salvaged_score_stands_beside_the_strict_one(world: World) -> None:
     ]
 
 
-SUMS = ("salvaged_tp", "salvaged_pred")
+SUMS = ("lenient_tp", "lenient_pred")
 
 
-def test_details_say_which_steps_and_which_objects(world: World) -> None:
+def test_details_say_which_repairs_and_which_objects(world: World) -> None:
     run = answered(world, REPLIES)
-    quotes, cut, key, _ = (row.details["salvaged"] for row in run.rows[1:5])
+    quotes, cut, key, _ = (row.details["lenient"] for row in run.rows[1:5])
     assert quotes == {
-        "steps": ["quotes and words of Python"],
+        "repairs": ["quotes and words of Python"],
         "boxes": [[10.0, 10.0, 50.0, 60.0], [120.0, 20.0, 180.0, 90.0]],
         "hits": [True, True],
         "recoverable": [0, 1],
     }
-    assert (cut["steps"], cut["recoverable"]) == (["cut off"], [0])
-    assert (key["steps"], key["recoverable"]) == (["another key"], [1])
+    assert (cut["repairs"], cut["recoverable"]) == (["cut off"], [0])
+    assert (key["repairs"], key["recoverable"]) == (["another key"], [1])
     assert len(key["boxes"]) == 2
 
 
-def test_steps_are_counted_by_name(world: World) -> None:
+def test_repairs_are_counted_by_name(world: World) -> None:
     run = answered(world, [*REPLIES, f"[{{'bbox': {FIRST}}}"])
     assert gain_by_repair(run.rows) == {
         "cut off": LenientGain(2, 2, 2),
@@ -111,19 +111,19 @@ def test_steps_are_counted_by_name(world: World) -> None:
     assert first[:4] == ["cut off", 2, 2, 2]
     assert every[1:4] == [5, 6, 5]
     assert (strict[0], round(strict[4], 1)) == ("F1@0.5", 35.3)
-    assert (lenient[0], round(lenient[4], 1)) == ("F1@0.5 (salvaged)", 69.6)
+    assert (lenient[0], round(lenient[4], 1)) == ("F1@0.5 (lenient)", 69.6)
 
 
-def test_labels_decide_in_a_salvaged_reading_too(world: World) -> None:
+def test_labels_decide_in_a_lenient_reading_too(world: World) -> None:
     run = answered(world, [f"cat: {FIRST}\ncat: {SECOND}", f"cat: {FIRST}"], LABELS)
-    first, second = (row.details["salvaged"] for row in run.rows)
+    first, second = (row.details["lenient"] for row in run.rows)
     assert (first["labels"], first["hits"], first["recoverable"]) == (
         ["cat", "cat"], [True, False], [0],
     )  # fmt: skip
-    assert second["steps"] == ["JSON for text or text for JSON"]
+    assert second["repairs"] == ["JSON for text or text for JSON"]
 
 
-def test_frames_decide_in_a_salvaged_reading_too(
+def test_frames_decide_in_a_lenient_reading_too(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FINDIT_IMAGES", f"iGround={world.folder / 'pictures'}")
@@ -137,15 +137,19 @@ def test_frames_decide_in_a_salvaged_reading_too(
     world.table("iGround", [one, replace(one, index=1)])
     replies = [f'{{"1": {FIRST}, "2": [1, 2, 3, 4]}}', "[]"]
     run = world.run("M", "FindIt_iGround_f2_xyxy_json", lambda one, _: replies[one.index])
-    salvaged = run.rows[0].details["salvaged"]
-    assert (salvaged["frames"], salvaged["recoverable"]) == ([0, 1], [0])
-    assert run.sums["salvaged_tp"] == 1
+    lenient = run.rows[0].details["lenient"]
+    assert (lenient["frames"], lenient["recoverable"]) == ([0, 1], [0])
+    assert run.sums["lenient_tp"] == 1
 
 
 def test_an_adherent_run_has_the_same_figure_twice_and_no_more_sums(world: World) -> None:
     run = answered(world, [BOTH, "[]", f'[{{"bbox": {FIRST}}}]'])
-    assert run.figures["F1@0.5 (salvaged)"] == run.figures["F1@0.5"] == pytest.approx(200 / 3)
-    assert not {name for name in run.sums if name.startswith(("salvaged", "negatives"))}
+    assert (
+        run.metric_values["F1@0.5 (lenient)"]
+        == run.metric_values["F1@0.5"]
+        == pytest.approx(200 / 3)
+    )
+    assert not {name for name in run.sums if name.startswith(("lenient", "negatives"))}
     assert not lenient_table(run).rows
 
 
@@ -215,9 +219,9 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
 
     reply = Reply(0, text)
     reading = read_reply(reply, lambda said: read(said, how))
-    found = salvage(text, how, reading)
+    found = parse_leniently(text, how, reading)
     nothing = Matched((), (), (), (), ())
-    assert outcome(reply, reading, found and SalvagedMatch(found, nothing)) is expected
+    assert outcome(reply, reading, found and LenientMatch(found, nothing)) is expected
 
 
 def test_words_that_were_cut_off_are_not_readable() -> None:
@@ -249,8 +253,8 @@ def test_rejection_is_measured_over_what_was_answered(rejecting: Run) -> None:
         "negatives_empty": 1,
         "negatives_failed": 1,
     }
-    assert rejecting.figures["Rejection accuracy"] == pytest.approx(300 / 7)
-    assert rejecting.figures["False-alarm rate"] == pytest.approx(100 / 7)
+    assert rejecting.metric_values["Rejection accuracy"] == pytest.approx(300 / 7)
+    assert rejecting.metric_values["False-alarm rate"] == pytest.approx(100 / 7)
     # Others know nothing of it.
     assert all(len([n for n in r.sums if n.startswith("neg")]) <= 1 for r in rejecting.rows)
     assert not any(n.startswith("neg") for r in rejecting.rows[8:] for n in r.sums)
@@ -267,14 +271,14 @@ def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> Non
 @pytest.mark.parametrize("video", [VIDEO, VIDEO_TEXT], ids=str)
 def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyFormat) -> None:
     reading = read("[]", video)
-    found = salvage("[]", video, reading)
+    found = parse_leniently("[]", video, reading)
     nothing = Matched((), (), (), (), ())
     one = MatchedReply(
         query(0, "0.jpg"),
         Reply(0, "[]"),
         reading,
         nothing,
-        salvaged=found and SalvagedMatch(found, nothing),
+        lenient=found and LenientMatch(found, nothing),
     )
     ((event,),) = events_of([one])
     assert event.kind is Kind.REJECTED
@@ -297,7 +301,7 @@ def test_the_table_of_rejection_has_every_outcome(rejecting: Run) -> None:
 
 def test_nothing_is_said_of_rejection_where_all_is_there(world: World) -> None:
     run = answered(world, [BOTH, "I cannot."])
-    assert run.figures["Rejection accuracy"] is run.figures["False-alarm rate"] is None
+    assert run.metric_values["Rejection accuracy"] is run.metric_values["False-alarm rate"] is None
     assert not rejection_table(run).rows
     page = as_markdown(make_board([run]))
     assert "Rejection" not in page
@@ -308,7 +312,7 @@ def test_nothing_is_said_of_rejection_where_all_is_there(world: World) -> None:
 def test_a_run_in_which_every_such_call_failed_has_no_figure(world: World) -> None:
     world.table("Pascal", [replace(query(0), truth=Truth((), ()))])
     run = world.run("M", NAME, lambda one, _: FAILED)
-    assert run.figures["Rejection accuracy"] is run.figures["False-alarm rate"] is None
+    assert run.metric_values["Rejection accuracy"] is run.metric_values["False-alarm rate"] is None
     assert [row["percent"] for row in rejection_table(run).records()[-2:]] == [None, None]
 
 
@@ -325,10 +329,10 @@ def test_leaderboard_and_score_show_rejection_where_there_is_any(
     assert f"* M on Pascal: {said}" in page
     assert main(["score", str(rejecting.path)]) == 0
     assert f"M {NAME}: {said}" in capsys.readouterr().out
-    figures = json.loads(
+    metric_values = json.loads(
         Path(rejecting.path.with_name(f"{rejecting.path.stem}_provenance.json")).read_text()
     )["figures"]
-    assert figures["rejection_accuracy"] == pytest.approx(300 / 7)
+    assert metric_values["rejection_accuracy"] == pytest.approx(300 / 7)
 
 
 def test_who_alarms_less_is_ranked_first(world: World, rejecting: Run) -> None:

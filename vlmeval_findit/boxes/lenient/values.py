@@ -1,6 +1,6 @@
 """Read lists and objects in a text, however they are spelt, and note the repairs needed.
 
-Unlike :mod:`...core.loose_json`, this keeps and marks what is not closed. One pass: linear time.
+Unlike :mod:`...core.lenient_json`, this keeps and marks what is not closed. One pass: linear time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from ...core.loose_json import unescaped
+from ...core.lenient_json import unescaped
 
 
-class Step(Enum):
+class Repair(Enum):
     """A repair that lenient parsing made; the value is its name in tables."""
 
     CUT_OFF = "cut off"  # The reply ends in the middle; what is complete counts
@@ -61,7 +61,7 @@ class Found(NamedTuple):
     value: List | Object
     start: int
     end: int
-    steps: frozenset[Step]
+    repairs: frozenset[Repair]
 
 
 def values_in(text: str) -> Iterator[Found]:
@@ -70,7 +70,7 @@ def values_in(text: str) -> Iterator[Found]:
     >>> [found] = values_in("So: [{'box': [1, 2], 'other': [3,")
     >>> found.value.items[0].pairs
     [('box', List(items=[1, 2], whole=True)), ('other', List(items=[3], whole=False))]
-    >>> sorted(step.name for step in found.steps)
+    >>> sorted(repair.name for repair in found.repairs)
     ['CUT_OFF', 'QUOTES']
     """
     reader = _Reader(text)
@@ -118,12 +118,12 @@ class _Reader:
         for found in _QUOTE.finditer(text):
             self._ends[found[1]].append(found.start(1))
         self._stack: list[_Open] = []
-        self._steps: set[Step] = set()
+        self._repairs: set[Repair] = set()
 
     def value(self, start: int) -> Found | None:
         """Read the value whose bracket is at ``start``; None if it is nested too deep."""
         text, end = self._text, len(self._text)
-        self._steps = set()
+        self._repairs = set()
         self._stack = [_Open(text[start])]
         at, word_before = start + 1, False
         while at < end:
@@ -134,7 +134,7 @@ class _Reader:
             if kind == "sign":
                 made = self._sign(token[0])
                 if made is not None:
-                    return Found(made, start, at, frozenset(self._steps))
+                    return Found(made, start, at, frozenset(self._repairs))
                 if len(self._stack) > DEEPEST:
                     return None
             elif kind == "word" and not token[0].startswith("```"):
@@ -144,26 +144,26 @@ class _Reader:
             elif kind == "quote" and not word_before:
                 at = self._string(at, token[0])
             elif kind == "comment":
-                self._steps.add(Step.COMMENTS)
+                self._repairs.add(Repair.COMMENTS)
             word_before = kind == "word"
-        self._steps.add(Step.CUT_OFF)
-        return Found(self._close(0, whole=False), start, at, frozenset(self._steps))
+        self._repairs.add(Repair.CUT_OFF)
+        return Found(self._close(0, whole=False), start, at, frozenset(self._repairs))
 
     def _sign(self, sign: str) -> List | Object | None:
         top = self._stack[-1]
         if sign in "[({":
             if sign == "(":
-                self._steps.add(Step.QUOTES)
+                self._repairs.add(Repair.QUOTES)
             self._stack.append(_Open(sign))
         elif sign in _CLOSES:
             return self._closing(_CLOSES[sign])
         elif sign == ":":
             if top.sign != "{" or top.key is None or top.colon:
-                self._steps.add(Step.PUNCTUATION)
+                self._repairs.add(Repair.PUNCTUATION)
             top.colon = top.key is not None
         else:
             if sign == ";" or top.comma or top.key is not None:
-                self._steps.add(Step.PUNCTUATION)
+                self._repairs.add(Repair.PUNCTUATION)
             top.key, top.colon, top.comma = None, False, True
         return None
 
@@ -172,11 +172,11 @@ class _Reader:
             if self._stack[place].sign == opener:
                 break
         else:
-            self._steps.add(Step.PUNCTUATION)
+            self._repairs.add(Repair.PUNCTUATION)
             return None
         top = self._stack[-1]
         if top.comma and (top.items or top.pairs):
-            self._steps.add(Step.PUNCTUATION)
+            self._repairs.add(Repair.PUNCTUATION)
         made = self._close(place, whole=True)
         return None if self._stack else made
 
@@ -188,24 +188,24 @@ class _Reader:
             if len(self._stack) <= place:
                 return made
             if whole:
-                self._steps.add(Step.PUNCTUATION)
+                self._repairs.add(Repair.PUNCTUATION)
 
     def _take(self, value: Value, quoted: bool = False) -> None:
         top = self._stack[-1]
         if top.sign != "{":
             if not top.comma:
-                self._steps.add(Step.PUNCTUATION)
+                self._repairs.add(Repair.PUNCTUATION)
             top.items.append(value)
             top.comma = False
         elif top.key is None and not isinstance(value, (List, Object)):
             if not quoted:
-                self._steps.add(Step.QUOTES)
+                self._repairs.add(Repair.QUOTES)
             if not top.comma:
-                self._steps.add(Step.PUNCTUATION)
+                self._repairs.add(Repair.PUNCTUATION)
             top.key, top.comma = str(value), False
         elif top.colon or isinstance(value, (List, Object)):
             if not top.colon:
-                self._steps.add(Step.PUNCTUATION)
+                self._repairs.add(Repair.PUNCTUATION)
             top.pairs.append((top.key or "", value))
             top.key, top.colon, top.comma = None, False, False
         else:
@@ -218,7 +218,7 @@ class _Reader:
         if place == len(ends):
             return len(self._text)
         if quote == "'":
-            self._steps.add(Step.QUOTES)
+            self._repairs.add(Repair.QUOTES)
         self._take(unescaped(self._text[at : ends[place]]), quoted=True)
         return ends[place] + 1
 
@@ -226,12 +226,12 @@ class _Reader:
         if word in _JSON_WORDS:
             return _JSON_WORDS[word]
         if word in _PYTHON_WORDS:
-            self._steps.add(Step.QUOTES)
+            self._repairs.add(Repair.QUOTES)
             return _PYTHON_WORDS[word]
         try:
             return int(word) if word.isdecimal() and len(word) < _LONGEST_INT else float(word)
         except ValueError:
-            self._steps.add(Step.QUOTES)
+            self._repairs.add(Repair.QUOTES)
             return word
 
 
