@@ -190,7 +190,6 @@ def test_what_a_sweep_says_of_models_over_http() -> None:
     [
         ("{max_tokens: 0}", "line 2: Mine: max_tokens: 0 should be a whole number"),
         ("{max_usd: 3}", "max_usd is the whole sweep's"),
-        ("{max_tokens_field: limit}", "max_tokens_field 'limit'"),
     ],
 )
 def test_settings_of_a_served_model_are_refused_before_the_first_call(

@@ -97,7 +97,7 @@ class _Cell:
     ) -> None:
         self.question = question
         self.logprobs = logprobs
-        self.prompts = self.asked = self
+        self.prompts = self.prompt_hashes = self
         self.images = _Shown(shown)
         self._message = message
 

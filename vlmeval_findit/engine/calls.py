@@ -82,7 +82,7 @@ class Prompts:
         self.folder = folder
         self.images = images or Images()
         self._make = make
-        self._asked: dict[tuple[int, ...], PromptHashes] = {}
+        self._hashes: dict[tuple[int, ...], PromptHashes] = {}
         self._hash: str | None = None
 
     @property
@@ -115,8 +115,8 @@ class Prompts:
             references = [isinstance(part, Reference) for part in images]
             yield number(folder, names, references), hashlib.sha256(said).digest(), parts
 
-    def asked(self, rows: tuple[int, ...]) -> PromptHashes:
-        if rows not in self._asked:
+    def hashes(self, rows: tuple[int, ...]) -> PromptHashes:
+        if rows not in self._hashes:
             images, sha256 = array("I"), bytearray()
 
             def noted() -> Iterator[Message]:
@@ -128,8 +128,8 @@ class Prompts:
             whole = prompt_hash(noted())
             if rows == tuple(self.task.queries):
                 self._hash = whole
-            self._asked[rows] = PromptHashes(images, bytes(sha256))
-        return self._asked[rows]
+            self._hashes[rows] = PromptHashes(images, bytes(sha256))
+        return self._hashes[rows]
 
 
 def prompts_of(task: AnyTask, images: Images | None = None) -> Prompts:
@@ -158,15 +158,15 @@ class Cell:
         return self.task.question
 
     @cached_property
-    def asked(self) -> PromptHashes:
-        return self.prompts.asked(self.rows)
+    def prompt_hashes(self) -> PromptHashes:
+        return self.prompts.hashes(self.rows)
 
     def key_maker(self) -> Callable[[int], str]:
         """Return the function from a row's place to its key.
 
         A key is the SHA-256 of ``[model, settings, prompt, images]`` as JSON.
         """
-        (images, sha256), contents = self.asked, self.prompts.images.contents
+        (images, sha256), contents = self.prompt_hashes, self.prompts.images.contents
         begun = hashlib.sha256(shared_key(self)[:-1].encode())
 
         def key(at: int) -> str:
@@ -196,15 +196,15 @@ class Call(NamedTuple):
 
     @property
     def images(self) -> tuple[Path, ...]:
-        return self.cell.prompts.images.files[self.cell.asked.images[self.at]]
+        return self.cell.prompts.images.files[self.cell.prompt_hashes.images[self.at]]
 
     @property
     def image_sha256(self) -> tuple[str, ...]:
-        return self.cell.prompts.images.contents(self.cell.asked.images[self.at])
+        return self.cell.prompts.images.contents(self.cell.prompt_hashes.images[self.at])
 
     @property
     def prompt_sha256(self) -> str:
-        return self.cell.asked.sha256[32 * self.at : 32 * self.at + 32].hex()
+        return self.cell.prompt_hashes.sha256[32 * self.at : 32 * self.at + 32].hex()
 
     @property
     def message(self) -> Message:
@@ -214,10 +214,17 @@ class Call(NamedTuple):
     @property
     def scene(self) -> tuple[object, ...]:
         """What calls that are batched over the same images have in common besides messages."""
-        asked = self.cell.question
-        held = _ENCODER.encode(asked.reply_schema)
-        tokens = asked.max_new_tokens
-        return self.image_sha256, asked.images, asked.frames, asked.has_references, tokens, held
+        question = self.cell.question
+        held = _ENCODER.encode(question.reply_schema)
+        tokens = question.max_new_tokens
+        return (
+            self.image_sha256,
+            question.images,
+            question.frames,
+            question.has_references,
+            tokens,
+            held,
+        )
 
 
 def settings_of(question: Question, given: Mapping[str, Any]) -> dict[str, Any]:

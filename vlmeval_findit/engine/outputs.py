@@ -68,7 +68,7 @@ def prepare_output(
     benchmark.check(question, settings)
     space = benchmark.space(cell.model, question, settings, found)
     # Hashing builds all messages once, for keys too; not where a model has messages of its own.
-    known = cell.prompts.hash if cell.asked and cell.task.base_task is None else None
+    known = cell.prompts.hash if cell.rows and cell.task.base_task is None else None
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, known)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     if (recorded := read_identity(path)) is not None:

@@ -7,13 +7,10 @@ memory grows with rows and images, not with calls.
 from __future__ import annotations
 
 import logging
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
-
-import numpy as np
 
 from .calls import Call, Cell, unread
 from .journal.view import JournalView
@@ -52,48 +49,33 @@ class Plan:
         self.cells = tuple(cells)
         self.is_left = is_left
         self._sizes = sizes or ItemSizes()
-        # Images are numbered by content, in order of first use.
-        numbers: dict[tuple[str, ...], int] = {}
-        alike: dict[bytes, list[int]] = {}
+        # Places (cell, row's place) by the content of their images, in order of first use.
+        self._places: dict[tuple[str, ...], list[tuple[int, int]]] = {}
         for at, cell in enumerate(cells):
-            contents = map(cell.prompts.images.contents, cell.asked.images)
-            shown = array("I", (numbers.setdefault(one, len(numbers)) for one in contents))
-            alike.setdefault(shown.tobytes(), []).append(at)
-        self._unread = [any(map(unread, contents)) for contents in numbers]
-        # Cells whose rows show the same images, as all formats of a table do, and their rows by
-        # image.
-        self._alike = tuple(alike.values())
-        rows = [np.frombuffer(shown, np.uintc) for shown in alike]
-        each = np.concatenate([np.empty(0, np.uintc), *rows])
-        order = np.argsort(each, kind="stable")
-        self._group = np.repeat(np.arange(len(rows), dtype="u4"), [len(one) for one in rows])[order]
-        places = [np.arange(len(one), dtype="u4") for one in rows]
-        self._place = np.concatenate([np.empty(0, "u4"), *places])[order]
-        self._ends = np.cumsum(np.bincount(each, minlength=len(numbers)))
+            contents = map(cell.prompts.images.contents, cell.prompt_hashes.images)
+            for place, content in enumerate(contents):
+                self._places.setdefault(content, []).append((at, place))
+        self._unreadable = any(any(map(unread, content)) for content in self._places)
 
     def calls(self, *, unreadable: bool = False) -> Iterator[Call]:
         """Yield every call once, in order; or only those over unreadable images."""
-        keys, start = [cell.key_maker() for cell in self.cells], 0
-        for number, end in enumerate(self._ends.tolist()):
-            if self._unread[number] or not unreadable:
-                yield from self._over(slice(start, end), keys)
-            start = end
-
-    def _over(self, shown: slice, keys: Sequence[Callable[[int], str]]) -> Iterator[Call]:
-        rows = zip(self._group[shown].tolist(), self._place[shown].tolist(), strict=True)
-        found: dict[str, tuple[int, list[int]]] = {}
-        for at, place in sorted((at, place) for group, place in rows for at in self._alike[group]):
-            _, wanted_by = found.setdefault(keys[at](place), (place, [at]))
-            if wanted_by[-1] != at:
-                wanted_by.append(at)
-        for key, (place, wanted_by) in found.items():
-            yield Call(key, self.cells[wanted_by[0]], place, tuple(wanted_by))
+        keys = [cell.key_maker() for cell in self.cells]
+        for content, places in self._places.items():
+            if unreadable and not any(map(unread, content)):
+                continue
+            needed_by: dict[str, tuple[int, list[int]]] = {}
+            for at, place in places:
+                _, cells = needed_by.setdefault(keys[at](place), (place, [at]))
+                if cells[-1] != at:
+                    cells.append(at)
+            for key, (place, cells) in needed_by.items():
+                yield Call(key, self.cells[cells[0]], place, tuple(cells))
 
     def __iter__(self) -> Iterator[WorkItem]:
         """Yield what is left and readable, cut as if all calls were made."""
         for item in work_items(self.calls(), self._sizes):
             calls = [one for one in item.calls if self.is_left(one.key)]
-            if calls and any(self._unread):
+            if calls and self._unreadable:
                 calls = [one for one in calls if not any(map(unread, one.image_sha256))]
             if calls:
                 yield WorkItem(tuple(calls), item.shares_images)

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ..models.http.batch.services import BatchService
     from .http_backend import HttpService
 
-_FIELD = "max_tokens_field"
-
 
 class ServerBackends:
     """Answers with servers of one model, or with a model's provider.
@@ -135,13 +133,10 @@ class ServerBackends:
 
     def _endpoints(self, entry: ModelEntry, *, needs_key: bool = True) -> Endpoints:
         headers = {**header_lines(self._headers), **(entry.headers or {})}
-        field = entry.settings.get(_FIELD)
-        said: Any = {"headers": headers, "limit_field": None if field is None else str(field)}
         urls = self._urls_of(entry)
         if entry.provider is not None:
-            provider = entry.provider
-            return provider_endpoints(provider, urls, self._key, needs_key=needs_key, **said)
-        return endpoints(urls, self._key, **said) if urls else []
+            return provider_endpoints(entry.provider, urls, self._key, headers, needs_key=needs_key)
+        return endpoints(urls, self._key, headers) if urls else []
 
     def _urls_of(self, entry: ModelEntry) -> Sequence[str]:
         return urls_of(entry.base_url) or self._urls
@@ -181,7 +176,7 @@ def chat_of(entry: ModelEntry) -> ChatModel:
     Raises SpaceError if its space is not known, ValueError for its token limit or name.
     """
     limit, rest = token_limit(entry.settings)
-    rest.pop(_FIELD, None)
-    said = (entry.name, entry.provider, entry.served, entry.space, rest, limit, entry.like)
-    made = chat_model(*said)
-    return made if entry.prices is None else replace(made, prices=entry.prices)
+    chat = chat_model(
+        entry.name, entry.provider, entry.served, entry.space, rest, limit, entry.like
+    )
+    return chat if entry.prices is None else replace(chat, prices=entry.prices)

@@ -161,8 +161,7 @@ class FindItServer(_ChatAPI):
         extra_body: more fields of every request; one that is None is not sent.
         like: the row of the model table that it is like (default: that of its name).
         settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment variable
-            FINDIT_SERVER_KEY), ``headers`` by name, beside those of FINDIT_SERVER_HEADERS, and
-            ``max_tokens_field``, as of :class:`..models.http.endpoint.Endpoint`.
+            FINDIT_SERVER_KEY) and ``headers`` by name, beside those of FINDIT_SERVER_HEADERS.
 
     Raises:
         SpaceError: the coordinate space is not known.
@@ -204,8 +203,7 @@ def _served(
     **settings: Any,
 ) -> tuple[ChatModel, Endpoints, ApiSettings]:
     """A server's model, its addresses and its settings, from the constructor's arguments."""
-    where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
-    servers = endpoints(base_url, where["key"], where["headers"] or {}, where["max_tokens_field"])
+    servers = endpoints(base_url, settings.pop("key", None), settings.pop("headers", None) or {})
     made = settings_of(settings)
     limit = made.max_new_tokens
     return chat_model(model, None, served, space, extra_body, limit, like), servers, made
@@ -221,7 +219,7 @@ class FindItProvider(_ChatAPI):
         base_url: another address that speaks the provider's protocol.
         space, extra_body, like: as of :class:`FindItServer`.
         settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment's),
-            ``headers`` by name, and ``max_tokens_field``.
+            ``headers`` by name.
 
     Raises:
         SpaceError: the coordinate space is not known.
@@ -258,9 +256,8 @@ def _provided(
     **settings: Any,
 ) -> tuple[ChatModel, list[Endpoint], ApiSettings]:
     """A provider's model, its addresses and its settings, from the constructor's arguments."""
-    where = {name: settings.pop(name, None) for name in ("key", "headers", "max_tokens_field")}
-    said = where["key"], where["headers"] or {}, where["max_tokens_field"]
-    servers = provider_endpoints(provider, base_url, *said, needs_key=needs_key)
+    key, headers = settings.pop("key", None), settings.pop("headers", None) or {}
+    servers = provider_endpoints(provider, base_url, key, headers, needs_key=needs_key)
     made = settings_of(settings)
     chat = chat_model(model, provider, served, space, extra_body, made.max_new_tokens, like)
     return chat, servers, made

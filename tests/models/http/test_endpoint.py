@@ -125,14 +125,10 @@ def test_headers_come_from_the_environment_and_from_flags(
     assert "only-a-value" not in str(caught.value)
 
 
-def test_openai_takes_another_limit_and_others_can_be_told_to() -> None:
-    assert Endpoint("https://api.openai.com/v1").takes == "max_completion_tokens"
-    assert Endpoint("http://localhost/v1").takes == "max_tokens"
-    assert Endpoint("http://localhost/v1", limit_field="max_completion_tokens").takes == (
-        "max_completion_tokens"
-    )
-    with pytest.raises(ValueError, match="max_tokens_field 'limit'"):
-        Endpoint("http://localhost/v1", limit_field="limit")
+def test_openai_takes_another_limit() -> None:
+    assert Endpoint("https://api.openai.com/v1").limit_field == "max_completion_tokens"
+    assert Endpoint("http://proxy/v1", provider="openai").limit_field == "max_completion_tokens"
+    assert Endpoint("http://localhost/v1").limit_field == "max_tokens"
 
 
 @pytest.mark.parametrize(

@@ -124,23 +124,25 @@ class ChatCall:
         logprobs: bool = False,
     ) -> Completion:
         """Send a body with the token limit in the field that the server takes; return the reply."""
-        takes = usual = server.takes
+        field = usual = server.limit_field
         while True:
             self.attempts += 1
-            own = {takes if name == "max_tokens" else name: it for name, it in body.items()}
+            sent = {field if name == "max_tokens" else name: it for name, it in body.items()}
             try:
-                reply = await server.reply(client, own, self.request.images if self.request else ())
+                reply = await server.reply(
+                    client, sent, self.request.images if self.request else ()
+                )
                 found = read_completion(reply, logprobs=logprobs)
             except CallError as error:
-                if takes == usual and is_unknown(takes, error):
-                    takes = next(name for name in LIMIT_FIELDS if name != usual)
+                if field == usual and is_unknown(field, error):
+                    field = next(name for name in LIMIT_FIELDS if name != usual)
                     continue
                 if not logprobs or not refuses_logprobs(error.status, str(error)):
                     raise
                 # All calls would be refused until the flag is removed.
                 message = f"it gives no log-probabilities: run without --logprobs ({error})"
                 raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
-            server.takes = takes
+            server.limit_field = field
             return found.priced(self.model.prices)
 
     def _pay(self, cost: float) -> None:

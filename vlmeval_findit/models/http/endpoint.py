@@ -39,7 +39,6 @@ class Endpoint:
     base_url: str  # including /v1, perhaps with user:password@ and a query
     key: str = ""  # bearer token, unless the URL or the headers have credentials
     headers: Mapping[str, str] = field(default_factory=dict)  # of every request, beside ours
-    limit_field: str | None = None  # one of LIMIT_FIELDS; None: by host
     provider: str = ""  # row of PROVIDERS, asked in its own protocol
     label: str = ""  # for logs and records; empty: the address
 
@@ -50,8 +49,6 @@ class Endpoint:
             raise ValueError("the API key holds characters that no key has (a space, a line end)")
         for name, value in self.headers.items():
             _check_header(name, value)
-        if self.limit_field not in (None, *LIMIT_FIELDS):
-            raise ValueError(f"max_tokens_field {self.limit_field!r}: one of {LIMIT_FIELDS}")
         remember(self.key, *_secrets_of(parts))
         for name, value in self.headers.items():
             if _CREDENTIAL.search(name):
@@ -76,9 +73,10 @@ class Endpoint:
         return urlunsplit((parts.scheme, _host(parts), path, whole, ""))
 
     @property
-    def takes(self) -> str:
-        openai = _parts(self.base_url).hostname == _OPENAI
-        return self.limit_field or LIMIT_FIELDS[openai]
+    def limit_field(self) -> str:
+        """Its field for a reply's token limit."""
+        is_openai = self.provider == "openai" or _parts(self.base_url).hostname == _OPENAI
+        return LIMIT_FIELDS[is_openai]
 
     def request_headers(
         self, key_header: str = "", more: Mapping[str, str] = MappingProxyType({})

@@ -52,7 +52,6 @@ def endpoints(
     urls: str | Sequence[str],
     key: str | None = None,
     headers: Headers = (),
-    limit_field: str | None = None,
 ) -> Endpoints:
     """Return the servers of one model.
 
@@ -69,7 +68,7 @@ def endpoints(
     whole = server_headers(headers)
 
     def made(url: str) -> Endpoint:
-        return Endpoint(url, secret, whole, limit_field)
+        return Endpoint(url, secret, whole)
 
     if len(urls) == 1 and urls[0].startswith("@"):
         return AddressFile(Path(urls[0][1:]).expanduser(), made)
@@ -81,7 +80,6 @@ def provider_endpoints(
     urls: str | Sequence[str] | None = None,
     key: str | None = None,
     headers: Headers = (),
-    limit_field: str | None = None,
     *,
     needs_key: bool = True,
 ) -> list[Endpoint]:
@@ -91,7 +89,6 @@ def provider_endpoints(
         urls: other addresses with its protocol; a text may have commas.
         key: its key (None: the environment's).
         headers: of every request; FINDIT_SERVER_HEADERS is not used.
-        limit_field: one of LIMIT_FIELDS (None: the provider's).
         needs_key: whether something is sent there.
 
     Raises:
@@ -102,9 +99,9 @@ def provider_endpoints(
     if key is None and needs_key:
         key = _key(provider, is_needed=not own)
     usual = os.environ.get(provider.address_variable or "-") or provider.address
-    given, field = header_lines(headers), limit_field or provider.limit_field
+    by_name = header_lines(headers)
     return [
-        Endpoint(address, key or "", given, field, provider.name)
+        Endpoint(address, key or "", by_name, provider.name)
         for address in own or [_address(provider, usual)]
     ]
 

@@ -48,7 +48,7 @@ class ModelServer:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.name = endpoint.name
-        self.takes = endpoint.takes  # its field for the token limit
+        self.limit_field = endpoint.limit_field  # its field for the token limit
         # Result of the schema check (None: not yet asked): an error, or None if schemas are
         # enforced.
         self.holding: asyncio.Future[CallError | None] | None = None

@@ -93,7 +93,7 @@ class BatchService:
         """Return the request of a call, and its greatest cost in US dollars (None: unknown)."""
         asked = await call.made_request(self._images)
         fields = {**asked.body, **(FIELDS if call.logprobs else {})}
-        fields[self._endpoint.takes] = fields.pop("max_tokens")
+        fields[self._endpoint.limit_field] = fields.pop("max_tokens")
         at_most = call.at_most()
         line = b"".join(pieces(self.line(key, fields), asked.images))
         return line, None if at_most is None else at_most * HALF

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ....core.plugins import Group, Table
 from ....core.spelling import nearest
-from ..endpoint import LIMIT_FIELDS, Endpoint
+from ..endpoint import Endpoint
 from ..schema import SchemaRoot
 from . import anthropic_messages, google_content
 
@@ -53,7 +53,6 @@ class Provider:
     keys: tuple[str, ...] = ()  # environment variables of its key; the first that is set counts
     address_variable: str = ""  # environment variable of another address
     version: str = ""  # appended to addresses without it
-    limit_field: str = LIMIT_FIELDS[0]  # of the reply's token limit
     schema_root: SchemaRoot | None = None  # supported JSON schemas; None: none
     gives_logprobs: bool = False
     states_costs: bool = False  # in its replies, as cost of usage
@@ -80,7 +79,6 @@ _ROWS = (
         "https://api.openai.com/v1",
         keys=("OPENAI_API_KEY",),
         address_variable="OPENAI_BASE_URL",
-        limit_field=LIMIT_FIELDS[1],
         schema_root=SchemaRoot.OBJECT,
         gives_logprobs=True,
     ),
@@ -117,7 +115,7 @@ _ROWS = (
 
 
 def _problem(row: Provider) -> str | None:
-    Endpoint(row.address, limit_field=row.limit_field)
+    Endpoint(row.address)
     if not isinstance(row.chat, WireFormat) and not callable(row.chat):
         return f"its chat is {row.chat!r:.40}"
     if not isinstance(row.schema_root, SchemaRoot | None):
