@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.cli import main, said_of
+from vlmeval_findit.cli import error_text, main
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["models"], ["score", "--help"]])
@@ -37,10 +37,10 @@ def test_a_folder_of_somebody_else_is_said(
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     refused = OSError(number, "no", str(tmp_path / "theirs" / ".sweep.lock"))
     advised = f". {tmp_path / 'theirs'} cannot be written to: copy it to a folder of yours"
-    assert advised in said_of(refused)
+    assert advised in error_text(refused)
     own = OSError(number, "no", str(tmp_path / "lmu" / "x.tsv"))
-    assert "Set LMUData to a folder that can be written to" in said_of(own)
-    assert said_of(OSError(errno.EIO, "broken", "x")) == "[Errno 5] broken: 'x'"
+    assert "Set LMUData to a folder that can be written to" in error_text(own)
+    assert error_text(OSError(errno.EIO, "broken", "x")) == "[Errno 5] broken: 'x'"
 
 
 @pytest.mark.parametrize("words", [["-q"], ["-qv"], ["-v", "--quiet"], ["--plugin=nowhere.py"], []])

@@ -307,8 +307,8 @@ def test_what_is_refused_leaves_nothing(
     cases: list[tuple[list[str], str]] = [
         ([str(unscored)], "not scored yet"),
         ([str(world.folder / "nowhere")], "no such file"),
-        ([str(path), "--private"], "are of --upload OWNER/NAME"),
-        ([str(path), "--pictures", "3"], "--pictures is of --to mlflow or wandb or trackio"),
+        ([str(path), "--private"], "need --upload OWNER/NAME"),
+        ([str(path), "--pictures", "3"], "--pictures is for --to mlflow or wandb or trackio"),
         ([str(path), "--licence", "Our own"], "--licence 'Our own' is no name"),
         ([str(path), "--upload", "me/x"], "then add --yes"),
         ([str(path), "--upload", "nobody", "--yes"], "OWNER/NAME"),
@@ -520,7 +520,7 @@ def test_what_changes_while_one_decides_is_not_overwritten(
 def answers(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], str]) -> None:
     """A terminal at which somebody answers."""
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr("click.termui.visible_prompt_func", answer)
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("", 1), ("n", 1)])

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -26,7 +26,7 @@ GROUPS = {
         "run": ("run", "ask models, and score: also every flag of VLMEvalKit's runner"),
         "search": ("search", "find the format that a model answers best in"),
         "sweep": ("sweep", "run models x datasets x formats from a file"),
-        "probe": ("probe", "ask a deployment about forty scenes and name its coordinates"),
+        "probe": ("probe", "ask a deployment about forty scenes; name its coordinates"),
         "demo": ("demo", "the demonstration: two small models, no network, no GPU"),
     },
     "Get data": {
@@ -112,8 +112,9 @@ class Commands(click.Group):
         self.prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        names = [name.removeprefix(self.prefix) for name, _ in self._rows()]
-        return list(dict.fromkeys(name.partition(" ")[0] for name in names))
+        names = [name for name in COMMANDS if name.startswith(self.prefix)]
+        words = (name.removeprefix(self.prefix).partition(" ")[0] for name in names)
+        return list(dict.fromkeys(words))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = f"{self.prefix}{cmd_name}"
@@ -135,26 +136,25 @@ class Commands(click.Group):
 
             full = f"{self.prefix}{name}"
             if full in RENAMED:
-                now = RENAMED[full]
-                raise ValueError(f"{full} is {now} now: python run_findit.py {now} --help")
+                new_name = RENAMED[full]
+                raise ValueError(
+                    f"{full} is {new_name} now: python run_findit.py {new_name} --help"
+                )
             raise ValueError(f"no command {full!r}{nearest(full, COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, rows in GROUPS.items():
-            mine = [(name, row[1]) for name, row in rows.items() if name.startswith(self.prefix)]
-            if mine:
+            listed = [(name, row[1]) for name, row in rows.items() if name.startswith(self.prefix)]
+            if listed:
                 with formatter.section(heading):
-                    formatter.write_dl(mine)
+                    formatter.write_dl(listed)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         # Click's own imports every command for its line of help.
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         helps = {name: COMMANDS.get(f"{self.prefix}{name}", ("", ""))[1] for name in names}
         return [CompletionItem(name, help=helps[name]) for name in names]
-
-    def _rows(self) -> Iterator[tuple[str, tuple[str, str]]]:
-        return ((name, row) for name, row in COMMANDS.items() if name.startswith(self.prefix))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -168,14 +168,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read has seen enough (`| head`); Python writes what is left when it ends.
+        # The reader has ended (`| head`); Python would write the rest when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return SOME_FAILED
     return status
 
 
 def _lacks_command(arguments: Sequence[str]) -> bool:
-    """Tell whether an option of ``run`` comes before any command, whose name may be left out."""
+    """Tell whether an option of ``run`` comes first: the word ``run`` may be left out."""
     words = iter(arguments)
     for word in words:
         if word == PLUGIN:
@@ -265,8 +265,8 @@ def _run(arguments: list[str]) -> int:
         from ..core.files import is_disk_full
         from ..core.redaction import scrub
 
-        # Ours derive from ValueError: what was given cannot be used, and the message says why.
-        print(f"error: {scrub(said_of(error))}", file=sys.stderr)
+        # FindIt's errors derive from ValueError: the message says why an input cannot be used.
+        print(f"error: {scrub(error_text(error))}", file=sys.stderr)
         return NO_MORE if is_disk_full(error) else REFUSED
 
 
@@ -283,8 +283,8 @@ def _invoke(root: Commands, program: str, arguments: list[str]) -> int:
     return status
 
 
-def said_of(error: ValueError | OSError) -> str:
-    """The message of an error, and what to do about it where it is of the machine's making."""
+def error_text(error: ValueError | OSError) -> str:
+    """Return the message of an error, and what to do about it if the operating system refused."""
     from ..core.places import advice
 
     return as_called(f"{error}{advice(error) if isinstance(error, OSError) else ''}")

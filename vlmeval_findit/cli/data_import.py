@@ -1,18 +1,16 @@
-"""``run_findit.py data import``: a dataset of one's own, or of a published set."""
+"""``run_findit.py data import``: a custom dataset, or a published set."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
-from ..benchmarks.findit.annotation_tables import PreparedTable
 from ..benchmarks.findit.dataset_names import parse
 from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
@@ -23,7 +21,7 @@ from ..data.custom.jsonl import NO, YES
 from ..data.published.importing import ImportOptions, ImportResult, run_import
 from ..data.samples import AnnotationError, Counts, Samples, Units
 from ..data.sources import SOURCES, DataSource, published_sets
-from .options import PATH, Command
+from .options import PATH, Command, completion
 
 FORMATS = """\
 FILE.json    COCO
@@ -85,33 +83,20 @@ _FOR = {
     "frames": (Format.JSONL,),
     "split": (Format.YOLO,),
 }
-"""Flags that only some formats heed, by their parameters."""
+"""Flags of single formats, by their parameters."""
 
 _OF_SETS = ("only", "partial")
 
 _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 
 
-def complete_sets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a published set."""
-    return [CompletionItem(name) for name in published_sets() if name.startswith(incomplete)]
-
-
-class _Import(Command):
-    """Its help ends with what each source holds."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_epilog(ctx, formatter)
-        with formatter.section("What is read"):
-            formatter.write(FORMATS)
-
-
 @click.command(
-    cls=_Import,
+    cls=Command,
     examples=[
         "python run_findit.py data import instances.json --image-root DIR --name MyData",
         "python run_findit.py data import DIR --set COCO_val2017",
     ],
+    sections={"What is read": lambda: FORMATS},
 )
 @click.argument("path", type=PATH, required=False, metavar="FILE|DIR")
 @click.option(
@@ -120,7 +105,12 @@ class _Import(Command):
     type=click.Choice([one.name.lower() for one in Format]),
     help="The format, where name or folder do not tell it.",
 )
-@click.option("--set", metavar="NAME", shell_complete=complete_sets, help="A published set in DIR.")
+@click.option(
+    "--set",
+    metavar="NAME",
+    shell_complete=completion(published_sets),
+    help="A published set in DIR.",
+)
 @click.option("--sets", is_flag=True, help="List the published sets, with their licences.")
 @click.option("--name", metavar="NAME", help="The dataset is FindIt_NAME (of a set: its name).")
 @click.option(
@@ -151,7 +141,10 @@ class _Import(Command):
 def command(**flags: Any) -> int:
     """Make a dataset of your own annotations, or of a published set."""
     if flags["sets"]:
-        return _show()
+        for row in published_sets().values():
+            print(f"{row.name}\n{textwrap.indent(_description(row), '    ')}")
+        print("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
+        return 0
     path: Path | None = flags["path"]
     if path is None:
         raise AnnotationError("FILE or DIR is missing: what is read? (data import --help)")
@@ -167,10 +160,30 @@ def command(**flags: Any) -> int:
     _refuse(flags, others, source.value)
     if flags["name"] is None:
         raise AnnotationError("--name NAME is missing: what is the dataset to be called?")
-    folder = _images(path, source, flags["image_root"])
+    default = path / _IMAGES[source] if source in _IMAGES else path.parent
+    folder = flags["image_root"] or default
+    if not folder.is_dir():
+        raise AnnotationError(
+            f"{folder}: no such folder; say with --image-root where the images lie"
+        )
     samples = _read(path, source, flags, folder)
-    print(described(build(flags["name"], samples, flags["replace"], exif)))
+    print(description(build(flags["name"], samples, flags["replace"], exif)))
     return 0
+
+
+def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) -> Samples:
+    from ..data.custom import coco, jsonl, listing, voc, yolo
+
+    units = Units(flags["units"]) if flags["units"] else None
+    if source is Format.COCO:
+        return coco.read_coco(path, folder)
+    if source is Format.JSONL:
+        return jsonl.read_jsonl(path, folder, units, flags["frames"])
+    if source is Format.YOLO:
+        return yolo.read_yolo(path, folder, flags["split"])
+    if source is Format.VOC:
+        return voc.read_voc(path, folder)
+    return listing.read_listing(path, folder, units)
 
 
 def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
@@ -205,55 +218,14 @@ def _format(path: Path) -> Format:
     )
 
 
-def _images(path: Path, source: Format, given: Path | None) -> Path:
-    beside = path / _IMAGES[source] if source in _IMAGES else path.parent
-    folder = given or beside
-    if not folder.is_dir():
-        raise AnnotationError(
-            f"{folder}: no such folder; say with --image-root where the images lie"
-        )
-    return folder
-
-
-def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) -> Samples:
-    units = Units(flags["units"]) if flags["units"] else None
-    if source is Format.JSONL:
-        from ..data.custom.jsonl import read_jsonl
-
-        return read_jsonl(path, folder, units, flags["frames"])
-    if source is Format.COCO:
-        from ..data.custom.coco import read_coco
-
-        return read_coco(path, folder)
-    if source is Format.YOLO:
-        from ..data.custom.yolo import read_yolo
-
-        return read_yolo(path, folder, flags["split"])
-    if source is Format.VOC:
-        from ..data.custom.voc import read_voc
-
-        return read_voc(path, folder)
-    from ..data.custom.listing import read_listing
-
-    return read_listing(path, folder, units)
-
-
 # --- published sets -------------------------------------------------------------------------------
-
-
-def _show() -> int:
-    """Print the table."""
-    for row in published_sets().values():
-        print(f"{row.name}\n{textwrap.indent(_description(row), '    ')}")
-    print("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
-    return 0
 
 
 def _description(row: DataSource) -> str:
     counts = str(row.counts)
     if row.parts:
-        images = sum(one.images or 0 for one in row.parts.values())
-        queries = sum(one.queries or 0 for one in row.parts.values())
+        images = sum(part.images or 0 for part in row.parts.values())
+        queries = sum(part.queries or 0 for part in row.parts.values())
         counts = str(Counts(images=images or None, queries=queries or None))
     datasets = f"{row.datasets} datasets" if row.datasets > 1 else ""
     known = ", ".join(filter(None, (datasets, counts))) or "counts not established"
@@ -271,90 +243,78 @@ def _description(row: DataSource) -> str:
 
 
 def make_set(name: str, options: ImportOptions) -> int:
-    """Make the datasets of a set; the exit status is 1 where some could not be made, 2 where none
-    could.
+    """Make the datasets of a published set.
+
+    Returns:
+        The exit status: 1 where some could not be made, 2 where none could.
     """
     sets = published_sets()
     if name not in sets:
         raise AnnotationError(f"no published set {name!r}{nearest(name, sets)}")
     row = sets[name]
     print(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
-    made, refused = [], []
-    for one in run_import(row, options):
-        if isinstance(one, ImportResult):
-            made.append(one)
-            _print(one)
-        else:
-            refused.append(one)
-            print(f"{one.dataset}: {one.why}")
+    made, refused = 0, []
+    for result in run_import(row, options):
+        if not isinstance(result, ImportResult):
+            refused.append(result.dataset)
+            print(f"{result.dataset}: {result.why}")
+            continue
+        made += 1
+        for why in result.unlike:
+            print(f"{result.built.name}: not as published: {why}")
+        if count := result.without_query:
+            print(f"{result.built.name}: images without an object, which make no query: {count}")
+        print(description(result.built))
     if refused:
-        names = ", ".join(one.dataset for one in refused)
-        print(f"{len(refused)} of {len(made) + len(refused)} could not be made: {names}")
+        total = made + len(refused)
+        print(f"{len(refused)} of {total} could not be made: {', '.join(refused)}")
     return 0 if not refused else 1 if made else 2
 
 
-def _print(one: ImportResult) -> None:
-    name = one.built.name
-    for why in one.unlike:
-        print(f"{name}: not as published: {why}")
-    if one.without_query:
-        print(f"{name}: images without an object, which make no query: {one.without_query}")
-    print(described(one.built))
+# --- the result -----------------------------------------------------------------------------------
 
-
-# --- what became of it ----------------------------------------------------------------------------
-
-_ASKED = {
+_TARGETS = {
     Family.OBJDET: "every object of a label",
     Family.OBJDET_VIDEO: "every object of a label, in the frames of a video",
     Family.REFEXP: "the one object that an expression describes",
     Family.REFEXP_ALL: "every object that an expression describes",
-    Family.INSDET: "the object of reference pictures",
-    Family.INSDET_VIDEO: "the object of reference pictures, in the frames of a video",
+    Family.INSDET: "the object of reference images",
+    Family.INSDET_VIDEO: "the object of reference images, in the frames of a video",
 }
 
-
-def described(built: Built) -> str:
-    """Say what was made, what was left out, and how it is asked."""
-    said = [*built.notes]
-    said += [f"left out: {count} {reason}" for reason, count in built.left_out.items()]
-    name = parse(f"FindIt_{built.name}_xyxy_json").name
-    said += _dataset(built)
-    said += [f"Tables: {built.tables[0].path.parent}", f"Images: {built.row.folder}", "Run it:"]
-    said += [f"  python run_findit.py --data {name} --model MODEL"]
-    return as_called("\n".join(said))
+_LISTED = 8
+"""Tags, or values of a tag, that are named."""
 
 
-def _dataset(one: Built) -> Iterator[str]:
-    """Lines about one dataset and its tables."""
-    row = one.row
+def description(built: Built) -> str:
+    """Return what was made, what was left out, and how it is asked."""
+    row = built.row
+    lines = [*built.notes]
+    lines += [f"left out: {count} {reason}" for reason, count in built.left_out.items()]
     more = [f"{row.frames} frames"] if row.frames > 1 else []
     more += ["with captions"] if row.captions else []
-    yield _wrapped(f"{one.name}: ", "; ".join([_ASKED[Family(row.family)], *more]))
-    for table in one.tables:
-        yield _counts(table)
-    words = [kind for kind, values in one.tags.items() if set(values) <= {YES, NO}]
-    if words:
-        yield _wrapped("  tags, yes or no: ", _some(words))
-    for kind, values in one.tags.items():
-        if kind not in words:
-            yield _wrapped(f"  tag {kind}: ", _some(values))
-
-
-_LISTED = 8
-"""Tags, or values of one, that are named."""
+    lines.append(_wrapped(f"{built.name}: ", "; ".join([_TARGETS[Family(row.family)], *more])))
+    for table in built.tables:
+        without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
+        without += f"  ({table.ignored} more count neither way)" if table.ignored else ""
+        counts = f"{table.queries:>7} queries{table.boxes:>9} boxes{without}"
+        lines.append(f"  {table.table:<20}{counts}")
+    words = [kind for kind, values in built.tags.items() if set(values) <= {YES, NO}]
+    lines += [_wrapped("  tags, yes or no: ", _some(words))] if words else []
+    lines += [
+        _wrapped(f"  tag {kind}: ", _some(values))
+        for kind, values in built.tags.items()
+        if kind not in words
+    ]
+    name = parse(f"FindIt_{built.name}_xyxy_json").name
+    lines += [f"Tables: {built.tables[0].path.parent}", f"Images: {row.folder}", "Run it:"]
+    lines += [f"  python run_findit.py --data {name} --model MODEL"]
+    return as_called("\n".join(lines))
 
 
 def _some(words: Sequence[str]) -> str:
-    if len(words) <= _LISTED:
-        return ", ".join(words)
-    return f"{', '.join(words[:_LISTED])} … ({len(words)})"
-
-
-def _counts(table: PreparedTable) -> str:
-    without = f"  ({table.without_box} with nothing to find)" if table.without_box else ""
-    without += f"  ({table.ignored} more count neither way)" if table.ignored else ""
-    return f"  {table.table:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}"
+    more = f" … ({len(words)})" if len(words) > _LISTED else ""
+    return ", ".join(words[:_LISTED]) + more
 
 
 def _wrapped(head: str, text: str) -> str:

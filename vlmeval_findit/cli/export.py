@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -29,27 +30,19 @@ _PLACES = 20
 """How many addresses and paths are listed where nothing is uploaded."""
 
 
-class _Export(Command):
-    """Its help ends with what each target is."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_epilog(ctx, formatter)
-        with formatter.section("Targets"):
-            formatter.write_dl([(name, row.what) for name, row in TARGETS.items()])
-
-
-def _flag(name: str, text: str, **how: Any) -> Callable[[AnyCommand], AnyCommand]:
-    """An option of exporters that have a parameter of its name."""
-    of = ", ".join(target for target, row in TARGETS.items() if name in row.flags)
-    return click.option(f"--{name}", help=f"{of}: {text}", **how)
+def _flag(name: str, text: str, **settings: Any) -> Callable[[AnyCommand], AnyCommand]:
+    """Make an option of the exporters that have a parameter of its name."""
+    targets = ", ".join(target for target, row in TARGETS.items() if name in row.flags)
+    return click.option(f"--{name}", help=f"{targets}: {text}", **settings)
 
 
 _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if row.server)
 
 
 @click.command(
-    cls=_Export,
+    cls=Command,
     examples=["python run_findit.py export outputs --to coco"],
+    sections={"Targets": lambda: [(name, row.what) for name, row in TARGETS.items()]},
 )
 @runs_argument
 @click.option("--to", "target", required=True, type=click.Choice(tuple(TARGETS)), metavar="TARGET")
@@ -90,27 +83,27 @@ def command(
     another program or server refused; run the same command again to go on.
     """
     given = {name: value for name, value in flags.items() if value is not None}
-    _check(target, given)
+    _check_flags(target, given, address, private, yes)
     server = TARGETS[target].server
     if out is None and not (server and os.environ.get(server)):
         out = Path("outputs", "export", target)
-    _check_upload(target, address, private, yes)
-    # They bring pyarrow and scipy, which a --help need not wait for.
+    # They import pyarrow and scipy, which a --help need not wait for.
     from ..publish.upload import changes, look_at, upload
     from ..runs.scored_run import load_runs
 
     try:
         repository = look_at(address, private) if address else None
         for line in exporter(target)(_checked(load_runs(runs), out), out, **given):
-            _say(line)
+            # Indented lines are to be copied.
+            print(line if line.startswith(" ") else "\n".join(_folded(line)))
         if target != "hub" or out is None:
             return 0
-        files = _say_places(out, most=None if repository else _PLACES)
+        files = _print_places(out, most=None if repository else _PLACES)
         if repository is None:
             return 0
         planned = changes(files, repository)
-        _say_changes(repository, planned)
-        if not yes and not _agrees():
+        _print_changes(repository, planned)
+        if not yes and not click.confirm("Upload?"):
             print("nothing was uploaded", file=sys.stderr)
             return SOME_FAILED
         upload(out, planned, repository)
@@ -121,35 +114,37 @@ def command(
     return 0
 
 
+_folded = partial(wrap, width=80, break_long_words=False, break_on_hyphens=False)
+
+
 def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
-    """Refuse runs that are written over, and scores in another space than the recorded one."""
+    """Refuse runs inside the folder that is written, and scores in another than the run's space."""
     for run in runs:
         if out and run.path.resolve().is_relative_to(out.resolve()):
             # No command would find it there any more.
-            raise ValueError(f"--out {out} holds the run {run.path}: name a folder beside it")
+            raise ValueError(f"--out {out} holds the run {run.path}: name another folder")
         if run.other_space:
             raise ValueError(f"{run.model}: not in the space that the run recorded: {run.path}")
     return runs
 
 
-def _check(name: str, given: Mapping[str, Any]) -> None:
-    """Refuse flags of other targets, and what the hub has no name for."""
-    target = TARGETS[name]
-    for flag in given:
-        if flag not in target.flags:
-            of = [other for other, row in TARGETS.items() if flag in row.flags]
-            raise ValueError(f"--{flag} is of --to {' or '.join(of)}: leave it out")
-    if (licence := given.get("licence")) and not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", licence):
+def _check_flags(
+    target: str, flags: Mapping[str, Any], address: str | None, private: bool, yes: bool
+) -> None:
+    """Refuse flags of other targets, a licence that the hub does not know, and lonely flags."""
+    for flag in flags:
+        if flag not in TARGETS[target].flags:
+            users = [other for other, row in TARGETS.items() if flag in row.flags]
+            raise ValueError(f"--{flag} is for --to {' or '.join(users)}: leave it out")
+    licence = flags.get("licence", "other")
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", licence):
         raise ValueError(
             f"--licence {licence!r} is no name that the hub has: cc-by-4.0, mit or other"
         )
-
-
-def _check_upload(name: str, address: str | None, private: bool, yes: bool) -> None:
-    if address and name != "hub":
-        raise ValueError("--upload is of --to hub: leave it out")
+    if address and target != "hub":
+        raise ValueError("--upload is for --to hub: leave it out")
     if (private or yes) and not address:
-        raise ValueError("--private and --yes are of --upload OWNER/NAME: add it")
+        raise ValueError("--private and --yes need --upload OWNER/NAME: add it")
     if address and not yes and not sys.stdin.isatty():
         raise ValueError(
             "--upload asks before it publishes, and there is no terminal to ask at: run without "
@@ -157,13 +152,7 @@ def _check_upload(name: str, address: str | None, private: bool, yes: bool) -> N
         )
 
 
-def _say(line: str) -> None:
-    """Print a line, within 80 columns unless it is one to be copied."""
-    folded = textwrap.wrap(line, 80, break_long_words=False, break_on_hyphens=False)
-    print(line if line.startswith(" ") else "\n".join(folded))
-
-
-def _say_places(out: Path, most: int | None) -> tuple[str, ...]:
+def _print_places(out: Path, most: int | None) -> tuple[str, ...]:
     """List the addresses and paths in a dataset's files; returns those files."""
     from ..publish.export_folder import written_files
     from ..publish.private import places_of
@@ -178,19 +167,13 @@ def _say_places(out: Path, most: int | None) -> tuple[str, ...]:
     return files
 
 
-def _say_changes(repository: Repository, planned: Mapping[str, list[str]]) -> None:
-    """Say what is about to happen, and who will see it."""
-    who = "private: only those who have access can read it"
-    who = who if repository.private else "PUBLIC: everybody can read it"
-    there = "a new repository" if repository.commit is None else "a repository that is there"
-    print(f"to {repository.address}, {there}, {who}")
+def _print_changes(repository: Repository, planned: Mapping[str, list[str]]) -> None:
+    """Print what the upload changes, and who can read it."""
+    readers = "PUBLIC: everybody can read it"
+    if repository.private:
+        readers = "private: only those who have access can read it"
+    kind = "a new repository" if repository.commit is None else "an existing repository"
+    print(f"to {repository.address}, {kind}, {readers}")
     for what, names in planned.items():
         if names:
             print(f"  {what}: {some(names)}")
-
-
-def _agrees() -> bool:
-    try:
-        return input("Upload? [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False

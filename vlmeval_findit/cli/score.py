@@ -31,21 +31,13 @@ from .options import (
 from .printing import print_rows
 
 
-class _Score(Command):
-    """Its help ends with the table of spaces, which asks plug-ins for theirs."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_epilog(ctx, formatter)
-        with formatter.section("Coordinate spaces"):
-            formatter.write_dl([(row.name, row.means) for row in KINDS.values()])
-
-
 @click.command(
-    cls=_Score,
+    cls=Command,
     examples=[
         "python run_findit.py score outputs",
         "python run_findit.py score --convert theirs.json --data FindIt_Demo_xyxy_json",
     ],
+    sections={"Coordinate spaces": lambda: [(row.name, row.means) for row in KINDS.values()]},
 )
 @runs_argument
 @data_name_option
@@ -104,11 +96,11 @@ def command(
     settings = replace(settings, beside=space is not None)
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    files = prediction_files(runs)
-    for path in (convert_file(path, dataset) if convert else path for path in files):
-        run = score_file(path, settings, dataset)
-        written = write_score(run, path)
-        # All that is kept of a run: the answers of thousands do not fit.
+    for path in prediction_files(runs):
+        file = convert_file(path, dataset) if convert else path
+        run = score_file(file, settings, dataset)
+        written = write_score(run, file)
+        # The answers of thousands of runs do not fit into memory.
         rows.append(score_row(run))
         notes += _notes(run)
         if written.mark:
@@ -120,7 +112,7 @@ def command(
 
 
 def _notes(run: RunScore) -> Iterator[str]:
-    """What is said of a run below the table."""
+    """Yield what is printed about a run below the table."""
     name = f"{run.model} {run.task.name}"
     for note in run.forced:
         yield f"forced: {name}: {note}"
