@@ -566,7 +566,7 @@ def test_private_makes_no_public_repository_private(
     assert hub.repositories["me/runs"] == before
     hub.private.add("me/runs")
     assert export(world, out, *UPLOAD, "--yes") == 0
-    assert "a repository that is there, private: only those who" in capsys.readouterr().out
+    assert "an existing repository, private: only those who" in capsys.readouterr().out
 
 
 def test_the_card_names_no_folder(world: World, out: Path) -> None:
