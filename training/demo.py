@@ -17,8 +17,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.release_subsets import query_from_row
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.core.table_files import meta_path
-from vlmeval_findit.data.demo.photos import PARTS, SHIPPED, Photo, photos
-from vlmeval_findit.data.demo.tables import demo_tables
+from vlmeval_findit.data.demo.photos import PARTS, SHIPPED, Photo, demo_tables, photos
 
 Box = tuple[float, float, float, float]
 """x1, y1, x2, y2 in pixels; the origin is the image's top left corner."""

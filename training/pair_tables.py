@@ -8,9 +8,8 @@ from typing import NamedTuple
 from training.pairs import scene_pair
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import PerSide
 from vlmeval_findit.core.table_files import meta_path, write_table
-from vlmeval_findit.data.rendered.pair_tables import PairRow
 from vlmeval_findit.data.rendered.scene import SPLITS
-from vlmeval_findit.data.rendered.tables import shipped
+from vlmeval_findit.data.rendered.tables import PairRow, shipped
 
 
 class Size(NamedTuple):

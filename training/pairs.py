@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from vlmeval_findit.data.rendered import drawing
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place, Rng
-from vlmeval_findit.data.rendered.pair_tables import Placed, begun
 from vlmeval_findit.data.rendered.scene import (
     HALVES,
     Scene,
@@ -21,6 +20,7 @@ from vlmeval_findit.data.rendered.scene import (
     paint_all,
     pick,
 )
+from vlmeval_findit.data.rendered.tables import Placed, pair_stream
 
 MOST_THINGS = 4
 """Objects of a scene, two at least: more would not fit into the 64 tokens of a dual encoder."""
@@ -81,7 +81,7 @@ def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
     >>> pair.right_caption
     'a large striped red ring at the lower left; a large striped green triangle at the right'
     """
-    rng, frame = begun(seed)
+    rng, frame = pair_stream(seed)
     attribute = pick(rng, CHANGES)
     frame = frame if size is None else size
     background = drawing.background(rng, *frame)
@@ -103,7 +103,7 @@ def _placed(one: _Object) -> Placed:
 
 def attribute_of(seed: int) -> str:
     """What the pair of a seed differs in, without painting it."""
-    return pick(begun(seed)[0], CHANGES)
+    return pick(pair_stream(seed)[0], CHANGES)
 
 
 # --- captions -------------------------------------------------------------------------------------

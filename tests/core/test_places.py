@@ -16,8 +16,8 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.core import places
 from vlmeval_findit.core.places import DatasetFileError, is_looked_in, table_folders
 from vlmeval_findit.core.table_files import made_of
-from vlmeval_findit.data.demo.tables import demo_tables
-from vlmeval_findit.data.demo.tables import ensure as ensure_demo
+from vlmeval_findit.data.demo.photos import demo_tables
+from vlmeval_findit.data.demo.photos import ensure as ensure_demo
 from vlmeval_findit.data.rendered import tables as rendered
 
 
@@ -166,7 +166,7 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
 def test_the_demonstration_is_made_again(
     world: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
 ) -> None:
-    from vlmeval_findit.data.demo import tables
+    from vlmeval_findit.data.demo import photos as tables
 
     made: list[str] = []
     monkeypatch.setattr(tables, "prepare_demo", lambda: made.append("demo"))

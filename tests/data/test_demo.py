@@ -12,8 +12,15 @@ from PIL import Image
 from training import demo as build
 from training.demo import SubsetRow, Window
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
-from vlmeval_findit.data.demo.photos import PARTS, SHIPPED, Photo, image, photos, read_photo
-from vlmeval_findit.data.demo.tables import prepare_demo
+from vlmeval_findit.data.demo.photos import (
+    PARTS,
+    SHIPPED,
+    Photo,
+    image,
+    photos,
+    prepare_demo,
+    read_photo,
+)
 
 ANNOTATIONS = build.load_annotations()
 PHOTOS = photos()

@@ -11,18 +11,17 @@ from typing import Any
 import own_data
 import pytest
 from grids import grid
-from own_data import CATEGORIES, coco_values, make_images, write_coco
+from own_data import coco_values, make_images, write_coco
 from paths import ROOT
 
-from vlmeval_findit.benchmarks import is_question
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.dataset_names import forget_names, parse
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes.records import Ignored
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import rows_to_leave_out
-from vlmeval_findit.core.places import DatasetFileError, image_folder, own_datasets_file
+from vlmeval_findit.core.places import image_folder, own_datasets_file
 from vlmeval_findit.core.table_files import TableError
 
 
@@ -142,21 +141,6 @@ def test_another_process_knows_it_and_parsing_stays_strict(tmp_path: Path, image
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_importing_the_package_does_not_read_the_file(data_root: Path) -> None:
-    own_datasets_file().write_text("damaged")
-    code = "import vlmeval_findit.benchmarks.findit.dataset_names as names; names.REPRESENTATIONS"
-    subprocess.run([sys.executable, "-c", code], check=True)
-    with pytest.raises(DatasetFileError, match=r"findit_datasets\.json"):
-        own_datasets()
-
-
-def test_a_forgotten_dataset_is_named_as_the_nearest(tmp_path: Path, images: Path) -> None:
-    write_coco(tmp_path)
-    import_coco(tmp_path, images)
-    with pytest.raises(VariantError, match="did you mean MyData"):
-        parse("FindIt_MyDate_xyxy_json")
-
-
 def test_it_is_replaced_only_when_told(
     tmp_path: Path, images: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -189,23 +173,19 @@ def test_a_kill_in_the_middle_leaves_no_old_dataset_over_new_files(
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("Pascal", "the benchmark's own Pascal"),
-        ("pascal", "the benchmark's own Pascal"),
-        ("refcoco_test", "the benchmark's own RefCOCO"),
-        ("Demo_refexp", "the benchmark's own Demo_refexp"),
+        ("Pascal", "the benchmark's dataset Pascal"),
+        ("refcoco_test", "the benchmark's dataset RefCOCO"),
+        ("Demo_refexp", "the benchmark's dataset Demo_refexp"),
         ("My_xyxy", "'xyxy' is a representation"),
         ("My_json_set", "'json' is an output format"),
         ("My_multilabel", "'multilabel' is an axis"),
         ("My_bbox", "'bbox' is a part of a JSON key"),
-        ("My_2d", "'2d' is a part of a JSON key"),
         ("My_nested", "'nested' is a part of a JSON structure"),
         ("f8_My", "'f8' is a number of frames"),
         ("My_cx-formula", "'cx-formula' is a centre"),
         ("FindIt_My", "'findit' is what every name begins with"),
         ("My Data", "only letters"),
-        ("My__Data", "only letters"),
         ("../My", "only letters"),
-        ("2007", "only letters"),
         ("", "only letters"),
     ],
 )
@@ -240,16 +220,7 @@ Change = Callable[[dict[str, Any]], object]
         # One pixel out of the picture of 120x80 is rounding, more is not.
         (lambda v: v["annotations"][0].update(bbox=[-1, -1, 122, 82]), None),
         (lambda v: v["annotations"][0].update(bbox=[-1.1, 0, 20, 20]), "leaves one.jpg, which is"),
-        (lambda v: v["annotations"][0].update(bbox=[0, -1.1, 20, 20]), "leaves one.jpg, which is"),
-        (lambda v: v["annotations"][0].update(bbox=[0, 0, 121.1, 20]), "leaves one.jpg, which is"),
-        (lambda v: v["annotations"][0].update(bbox=[0, 0, 20, 81.1]), "leaves one.jpg, which is"),
         (lambda v: v["annotations"][1].update(bbox=[5, 5, 0, 20]), "has no area"),
-        (lambda v: v["annotations"][1].update(bbox=[5, 5, -4, 20]), "has no area"),
-        (lambda v: v["annotations"][1].update(bbox=[5, 5, 20]), "annotations[1], bbox"),
-        (lambda v: v["annotations"][1].update(bbox=[5, 5, "x", 2]), "'x' is not a number"),
-        (lambda v: v["annotations"][1].update(bbox=[5, 5, float("nan"), 2]), "not finite"),
-        (lambda v: v["annotations"][2].update(image_id=5), "image_id: there is no 5"),
-        (lambda v: v["annotations"][2].update(category_id=5), "category_id: there is no 5"),
         (lambda v: v["images"][0].update(width=121), "is 120x80, but its annotations are for 121"),
         (lambda v: v["images"][0].update(file_name="gone.jpg"), "gone.jpg is missing"),
         (lambda v: v["images"][0].update(file_name="../x.jpg"), "does not lie below"),
@@ -257,8 +228,7 @@ Change = Callable[[dict[str, Any]], object]
         (lambda v: v["categories"][0].update(name="cat, wild"), "has a comma"),
         (lambda v: v["categories"][0].update(name=" "), "is empty"),
         (lambda v: v["categories"][0].update(name="Traffic-light!"), None),
-        (lambda v: v["categories"][0].update(name="Traffic light!"), "count as the same"),
-        (lambda v: v.pop("categories"), "no list 'categories'"),
+        (lambda v: v["categories"][0].update(name="Traffic light!"), "are the same to the metric"),
         (lambda v: v.update(annotations=[]), "no boxes"),
     ],
 )
@@ -295,40 +265,3 @@ def test_crowd_regions_are_ignored_and_said(
         (one,) = [one for q in queries for one in q.truth.ignored]
         label = "cat" if "multi" in table else ""
         assert one == Ignored((10.0, 5.0, 40.5, 25.25), 0, label, crowd=True)
-
-
-@pytest.mark.parametrize(
-    ("kind", "file", "old", "new", "why"),
-    [
-        ("yolo", "labels/one.txt", "0 ", "5 ", "line 1: no class 5 (there are 0 to 1)"),
-        ("yolo", "labels/one.txt", "0 ", "0 0.1 ", "6 numbers"),
-        ("yolo", "data.yaml", "names", "nomen", "'names'"),
-        ("voc", "Annotations/one.xml", "<xmin>10.0", "<xmin>ten", "object 0: 'ten'"),
-        ("voc", "Annotations/one.xml", "<annotation>", "<!ENTITY", "declares entities"),
-        ("voc", "Annotations/one.xml", "</annotation>", "", "one.xml"),
-        ("csv", "boxes.csv", "x1", "left", "missing: x1"),
-        ("csv", "boxes.csv", "40.5", "", "line 2, column x2: '' is not a number"),
-    ],
-)
-def test_damaged_files_name_the_place(
-    tmp_path: Path,
-    kind: str,
-    file: str,
-    old: str,
-    new: str,
-    why: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    folder = tmp_path / "source"
-    folder.mkdir()
-    given = arguments(kind, folder)
-    text = (folder / file).read_text()
-    assert old in text
-    (folder / file).write_text(text.replace(old, new, 1))
-    assert main(["data", "import", *given, "--name", "MyData"]) == 2
-    assert why in capsys.readouterr().err
-
-
-def test_importing_again_a_release_alias_still_means_the_release() -> None:
-    assert is_question("FindIt_pascal_objdet_json_xyxy")
-    assert CATEGORIES  # the stand-in has categories whose numbers are not their places

@@ -29,7 +29,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, write_identity
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.data.custom.build import build
+from vlmeval_findit.data.custom.build import import_samples
 from vlmeval_findit.data.custom.jsonl import read_jsonl
 from vlmeval_findit.data.samples import AnnotationError
 from vlmeval_findit.models.model_table import find_model
@@ -86,6 +86,7 @@ def test_a_model_that_is_right_scores_100_in_every_variant(tmp_path: Path, famil
     assert with_negative is (row.has_negatives or row.frames > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.host
 def test_the_host_asks_what_the_import_suggests(
     tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
@@ -142,7 +143,8 @@ def said(*boxes: Sequence[float]) -> str:
     return json.dumps([{"bbox": box} for box in boxes])
 
 
-def test_slices_by_tag_in_leaderboard_anatomy_report_and_frames(
+@pytest.mark.slow
+def test_slices_by_tag_in_leaderboard_errors_report_and_frames(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert import_lines(tmp_path, TAGGED) == 0
@@ -266,8 +268,8 @@ def test_nothing_is_written_where_a_picture_is_gone(tmp_path: Path, data_root: P
     bad = replace(asked, queries=(replace(asked.queries[0], images=("gone.png",)),))
     before = sorted(data_root.iterdir())
     with pytest.raises(AnnotationError, match=r"gone\.png is missing"):
-        build("Yours", bad, replace=False)
+        import_samples("Yours", bad, replace=False)
     assert sorted(data_root.iterdir()) == before
-    built = build("Mine", asked, replace=False)
+    built = import_samples("Mine", asked, replace=False)
     assert [table.table for table in built.tables] == ["Mine"]
     assert {*own_datasets()} == {"Mine"}

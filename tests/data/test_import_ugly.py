@@ -11,20 +11,19 @@ from typing import Any
 import own_data
 import pytest
 from own_data import coco_values, make_images
-from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.custom.coco import read_coco
-from vlmeval_findit.data.custom.listing import read_listing
+from vlmeval_findit.data.custom.csv_file import read_csv
 from vlmeval_findit.data.custom.text import number, written_number, written_size
 from vlmeval_findit.data.custom.voc import read_voc
 from vlmeval_findit.data.custom.yolo import read_yolo
-from vlmeval_findit.data.samples import AnnotationError, Box, Samples
+from vlmeval_findit.data.samples import AnnotatedBox, AnnotationError, Samples
 
 
-def boxes_of(found: Samples) -> list[Box]:
+def boxes_of(found: Samples) -> list[AnnotatedBox]:
     """Those of the queries with one label, in the order of their file."""
     single = [query for query in found.queries if isinstance(query.label, str)]
     return [box for query in single for box in query.boxes]
@@ -41,67 +40,34 @@ def data_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 WRONG = {
-    "picture": "is an image",
-    "jpeg": "is an image",
-    "sheet.xlsx": "is a zip archive or a sheet (.xlsx)",
-    "old.xls": "is a sheet (.xls) or an encrypted one",
-    "utf16": "is text in UTF-16: save it as UTF-8",
-    "utf16be": "is text in UTF-16: save it as UTF-8",
-    "folder": "is a folder, not a file",
-    "nul": "byte 0x00 is no text in UTF-8",
-    "latin1": "byte 0xe4 is no text in UTF-8",
-    "gone": "No such file",
+    "picture": (b"\x89PNG\r\n", "is an image"),
+    "sheet.xlsx": (b"PK\x03\x04", "is a zip archive or a sheet (.xlsx)"),
+    "utf16": (b"\xff\xfe" + "image,label\n".encode("utf-16-le"), "is text in UTF-16: save it as"),
+    "nul": (
+        b"image,label,x1,y1,x2,y2\none.jpg,cat,1,2,3,4\n\0,1\n",
+        "line 3: byte 0x00",
+    ),
+    "latin1": (
+        "image,label\none.jpg,Käse".encode("latin-1"),
+        "line 2: byte 0xe4 is no text",
+    ),
 }
 
 
 @pytest.mark.parametrize("form", ["csv", "coco"])
-@pytest.mark.parametrize(("name", "why"), WRONG.items(), ids=WRONG)
+@pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_file(
-    tmp_path: Path, form: str, name: str, why: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, form: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "given"
-    make_wrong(folder)
-    pictures = make_images(tmp_path / "pictures")
-    command = [
-        "data",
-        "import",
-        str(folder / name),
-        "--as",
-        form,
-        "--image-root",
-        str(pictures),
-        "--name",
-        "Mine",
-    ]
-    assert main(command) == 2
+    content, why = WRONG[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert main(["data", "import", str(path), "--as", form, "--name", "Mine"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("error: ")
+    assert said.startswith(f"error: {path}")
     assert said.count("\n") == 1
-    assert str(folder / name) in said
     assert why in said
     assert not list((tmp_path / "lmu").iterdir())
-
-
-def make_wrong(folder: Path) -> None:
-    import pandas as pd
-
-    folder.mkdir()
-    Image.new("RGB", (8, 8)).save(folder / "picture", "PNG")
-    Image.new("RGB", (8, 8)).save(folder / "jpeg", "JPEG")
-    pd.DataFrame({"image": ["a"]}).to_excel(folder / "sheet.xlsx", index=False)
-    (folder / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100))
-    (folder / "utf16").write_bytes(b"\xff\xfe" + "image,label\n".encode("utf-16-le"))
-    (folder / "utf16be").write_bytes(b"\xfe\xff" + "image,label\n".encode("utf-16-be"))
-    (folder / "nul").write_bytes(b"image,label,x1,y1,x2,y2\none.jpg,cat,1,2,3,4\n\0,1\n")
-    (folder / "latin1").write_bytes("image,label\none.jpg,Käse".encode("latin-1"))
-    (folder / "folder").mkdir()
-
-
-@pytest.mark.parametrize(("name", "line"), [("nul", 3), ("latin1", 2)])
-def test_the_line_of_a_byte_that_is_no_text(tmp_path: Path, name: str, line: int) -> None:
-    make_wrong(tmp_path / "given")
-    with pytest.raises(AnnotationError, match=f"{name}, line {line}: byte"):
-        read_listing(tmp_path / "given" / name, tmp_path)
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -116,19 +82,15 @@ HEAD = "image,label,x1,y1,x2,y2"
         ("one.jpg,cat,1,2,3,4\n", "line 1: columns are ['one.jpg', 'cat', '1', '2', '3', '4'], mi"),
         ("image\none.jpg\n", "missing: label, x1, y1, x2, y2"),
         (HEAD.replace(",", ";") + "\n", "missing: image, label, x1, y1, x2, y2 (commas separate"),
-        (HEAD.replace(",", "\t") + "\n", "(commas separate them)"),
         (f"{HEAD},x1\n", "of which one stands twice"),
         (f"{HEAD}\none.jpg,cat,1,2,3\n", "line 2: 5 cells, but 6 columns"),
         (f"{HEAD}\none.jpg,cat,1,2,3,4\n\none.jpg,cat,1,2,3,4,5\n", "line 4: 7 cells, but 6"),
         (f'{HEAD}\none.jpg,cat,1,2,3,4\none.jpg,"cat,1,2,3,4\n', "line 3: unexpected end of data"),
         (f"{HEAD}\n,cat,1,2,3,4\n", "line 2, column image: is empty"),
         (f"{HEAD}\none.jpg,cat,1,2,x,4\n", "line 2, column x2: 'x' is not a number"),
-        (f"{HEAD}\none.jpg,cat,1,2,,4\n", "line 2, column x2: '' is not a number"),
         (f"{HEAD}\none.jpg,cat,1_0,2,30,40\n", "line 2, column x1: '1_0' is not a number"),
         (f"{HEAD}\none.jpg,cat,1,2,nan,4\n", "line 2, column x2: nan is not finite"),
-        (f"{HEAD}\none.jpg,cat,1,2,1e999,4\n", "line 2, column x2: inf is not finite"),
         (f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120,\n", "line 2, columns width and height"),
-        (f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120.5,80\n", "120.5x80 is not a size"),
         (f"{HEAD},width,height\none.jpg,cat,1,2,3,4,0,80\n", "0x80 is not a size"),
         (
             f"{HEAD},width,height\none.jpg,cat,1,2,3,4,120,80\none.jpg,cat,1,2,3,4,120,81\n",
@@ -140,7 +102,7 @@ def test_a_damaged_listing(tmp_path: Path, text: str, why: str) -> None:
     path = tmp_path / "boxes.csv"
     path.write_text(text)
     with pytest.raises(AnnotationError) as error:
-        read_listing(path, tmp_path)
+        read_csv(path, tmp_path)
     assert str(error.value).startswith(f"{path}, ")
     assert why in str(error.value)
 
@@ -152,7 +114,7 @@ def test_what_a_listing_may_have(tmp_path: Path) -> None:
         b'1,2,30.5,40,"cat",one.jpg,"a, ""b""\r\nc",,\r\n'
         b"1,2,30,40,dog,one.jpg,,120,80\r\n5,2,3,4,dog,one.jpg,,,\r\n"
     )
-    found = read_listing(path, tmp_path)
+    found = read_csv(path, tmp_path)
     assert [box.corners for box in boxes_of(found)] == [
         (1, 2, 30.5, 40),
         (1, 2, 30, 40),
@@ -173,37 +135,22 @@ FIRST_BOX = '"bbox": [10.0, 5.0, 30.5, 20.25]'
     ("old", "new", "why"),
     [
         (FIRST_BOX, '"bbox": [NaN, 5.0, 30.5, 20.25]', "annotations[0], bbox: nan is not finite"),
-        (FIRST_BOX, '"bbox": [Infinity, 5, 3, 2]', "annotations[0], bbox: inf is not finite"),
-        (FIRST_BOX, '"bbox": [-Infinity, 5, 3, 2]', "annotations[0], bbox: -inf is not finite"),
         (FIRST_BOX, '"bbox": [1, 5, 1e999, 2]', "annotations[0], bbox: inf is not finite"),
         (FIRST_BOX, f'"bbox": [1, 5, {"9" * 400}, 2]', "99 is not finite"),
         (FIRST_BOX, f'"bbox": [1, 5, {"9" * 5000}, 2]', "not JSON: Exceeds the limit"),
         (FIRST_BOX, '"bbox": ["10", 5, 3, 2]', "annotations[0], bbox: '10' is not a number"),
         (FIRST_BOX, '"bbox": "10 5 3 2"', "bbox: '10 5 3 2' is not [x, y, width, height]"),
         (FIRST_BOX, '"bbox": [true, 5, 3, 2]', "annotations[0], bbox: True is not a number"),
-        (FIRST_BOX, '"bbox": [null, 5, 3, 2]', "annotations[0], bbox: None is not a number"),
-        (FIRST_BOX, '"bbox": [[1], 5, 3, 2]', "annotations[0], bbox: [1] is not a number"),
-        (FIRST_BOX, '"bbox": {"x": 1}', "bbox: {'x': 1} is not [x, y, width, height]"),
-        (FIRST_BOX, '"box": [1, 5, 3, 2]', "annotations[0], bbox: None is not [x, y"),
         (FIRST_BOX, '"bbox": [1, 2, 3, 4], "bbox": [5, 6, 7, 8]', "key 'bbox' stands twice"),
         ('"categories"', '"images": [], "categories"', "key 'images' stands twice"),
         ('"id": 501', '"id": true', "images[0]: needs an id (a whole number) and a file_name"),
-        ('"id": 501', '"id": 501.0', "images[0]: needs an id"),
-        ('"id": 501', '"id": "501"', "images[0]: needs an id"),
-        ('"id": 7,', '"id": null,', "categories[0]: needs an id (a whole number) and a name"),
         ('"name": "cat"', '"name": 7', "categories[0]: needs an id (a whole number) and a name"),
         ('"image_id": 501', '"image_id": true', "annotations[0], image_id: there is no True"),
-        ('"image_id": 501', '"image_id": 501.0', "annotations[0], image_id: there is no 501.0"),
         ('"image_id": 501', '"image_id": [501]', "annotations[0], image_id: there is no [501]"),
-        ('"image_id": 501', '"image_id": {}', "annotations[0], image_id: there is no {}"),
         ('"category_id": 7', '"category_id": "cat"', "category_id: there is no 'cat'"),
         ('"iscrowd": 0', '"iscrowd": "0"', "annotations[0], iscrowd: '0' is neither 0 nor 1"),
-        ('"iscrowd": 0', '"iscrowd": []', "annotations[0], iscrowd: [] is neither 0 nor 1"),
         ('"width": 120', '"width": "120"', "image 501: '120'x80 is not a size in pixels"),
-        ('"width": 120', '"width": true', "image 501: Truex80 is not a size in pixels"),
-        ('"width": 120', '"width": null', "image 501: Nonex80 is not a size in pixels"),
         ('"width": 120', '"width": 0', "image 501: 0x80 is not a size in pixels"),
-        ('"width": 120', '"width": 120.0', "image 501: 120.0x80 is not a size in pixels"),
         ('{"images"', '[{"images"', "not JSON"),
     ],
 )

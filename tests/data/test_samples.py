@@ -5,22 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.boxes.records import Ignored, Truth
-from vlmeval_findit.data.custom.checks import check_samples
-from vlmeval_findit.data.custom.images import CheckedImage, Drawn, mask_to_stored, placed
+from vlmeval_findit.data.custom.images import (
+    CheckedImage,
+    ExifPixels,
+    mask_to_stored,
+    to_stored_pixels,
+)
 from vlmeval_findit.data.samples import (
     CROWD,
     DIFFICULT,
-    AnnotationError,
-    Box,
+    AnnotatedBox,
     Counts,
     Sample,
     Samples,
-    detection,
-    expressions,
+    detection_samples,
+    expression_samples,
 )
 from vlmeval_findit.marks.region import packed_mask
 
@@ -29,14 +31,14 @@ CAT, DOG = (1.0, 2.0, 3.0, 4.0), (5.0, 6.0, 7.0, 8.0)
 
 def test_objects_are_asked_for_by_label_and_by_image() -> None:
     objects = [
-        ("b.jpg", Box(CAT, "1", "cat")),
-        ("a.jpg", Box(DOG, "2", "dog")),
-        ("b.jpg", Box(DOG, "3", "dog")),
-        ("b.jpg", Box(CAT, "4", "dog", ignored=CROWD)),
-        ("a.jpg", Box(CAT, "5", "cat", ignored=DIFFICULT)),
+        ("b.jpg", AnnotatedBox(CAT, "1", "cat")),
+        ("a.jpg", AnnotatedBox(DOG, "2", "dog")),
+        ("b.jpg", AnnotatedBox(DOG, "3", "dog")),
+        ("b.jpg", AnnotatedBox(CAT, "4", "dog", ignored=CROWD)),
+        ("a.jpg", AnnotatedBox(CAT, "5", "cat", ignored=DIFFICULT)),
     ]
     sizes = dict.fromkeys(("a.jpg", "b.jpg", "empty.jpg"))
-    found = detection(Path("f"), Path(), sizes, objects, backgrounds=["empty.jpg"])
+    found = detection_samples(Path("f"), Path(), sizes, objects, backgrounds=["empty.jpg"])
     asked = [
         (query.images[0], query.label, [box.where for box in query.boxes])
         for query in found.queries
@@ -55,7 +57,11 @@ def test_objects_are_asked_for_by_label_and_by_image() -> None:
 
 
 def test_the_truth_of_several_labels_and_of_each() -> None:
-    boxes = (Box(CAT, "1", "cat"), Box(DOG, "2", "dog"), Box(DOG, "3", "dog", ignored=CROWD))
+    boxes = (
+        AnnotatedBox(CAT, "1", "cat"),
+        AnnotatedBox(DOG, "2", "dog"),
+        AnnotatedBox(DOG, "3", "dog", ignored=CROWD),
+    )
     both = Sample(("a.jpg",), ("cat", "dog"), boxes, "f")
     crowd = Ignored(DOG, 0, "dog", crowd=True)
     assert both.truth == Truth((CAT, DOG), (0, 0), ("cat", "dog"), ignored=(crowd,))
@@ -65,35 +71,24 @@ def test_the_truth_of_several_labels_and_of_each() -> None:
 
 
 def test_a_box_of_two_expressions_is_one_and_what_is_not_there_is_counted() -> None:
-    box = Box(CAT, "one place")
+    box = AnnotatedBox(CAT, "one place")
     queries = [Sample(("a.jpg",), label, (box,), "f") for label in ("x", "y")]
     queries.append(Sample(("b.jpg",), "z", (), "f"))
-    found = expressions(Path("f"), Path(), Family.REFEXP_ALL, queries, {})
+    found = expression_samples(Path("f"), Path(), Family.REFEXP_ALL, queries, {})
     assert found.counts == Counts(images=2, boxes=1, queries=3, negatives=1)
-
-
-@pytest.mark.parametrize(
-    ("frames", "why"),
-    [((1, 0), "not in the order of frames"), ((0, 2), "in a frame that is none of the 2")],
-)
-def test_frames_of_boxes_are_checked(frames: tuple[int, ...], why: str) -> None:
-    boxes = tuple(Box(CAT, "f", frame=frame) for frame in frames)
-    query = Sample(("a.jpg", "b.jpg"), "cat", boxes, "f, line 1")
-    with pytest.raises(AnnotationError, match=f"^f, line 1: .*{why}"):
-        check_samples(Samples(Path("f"), Path(), Family.OBJDET_VIDEO, (query,)))
 
 
 def test_masks_are_brought_to_stored_pixels_with_their_boxes() -> None:
     """The image is stored as 4x2 and shown as 2x4."""
     seen = np.array([[1, 1], [0, 1], [0, 0], [0, 0]])
-    box = Box((0, 0, 2, 2), "f", mask=packed_mask(seen))
+    box = AnnotatedBox((0, 0, 2, 2), "f", mask=packed_mask(seen))
     query = Sample(("a.jpg",), "cat", (box,), "f")
     samples = Samples(Path("f"), Path(), Family.OBJDET, (query,))
     images = {"a.jpg": CheckedImage((4, 2), 6, None)}
-    ((turned,), _) = placed(samples, images, Drawn.TURNED)
+    ((turned,), _) = to_stored_pixels(samples, images, ExifPixels.TURNED)
     (found,) = turned.boxes
     assert found.corners == (0, 0, 2, 2)
     assert found.mask == packed_mask(mask_to_stored(seen, 6))
     assert found.mask != box.mask
-    ((stored,), _) = placed(samples, images, Drawn.STORED)
+    ((stored,), _) = to_stored_pixels(samples, images, ExifPixels.STORED)
     assert stored == query

@@ -18,8 +18,7 @@ from training.vp_questions.plan import NEED_OUTLINES
 from training.vp_questions.sources import source_of
 from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
 from vlmeval_findit.core.table_files import meta_path, write_table
-from vlmeval_findit.data.rendered.marked_tables import DrawnMark, MarkedRow
-from vlmeval_findit.data.rendered.tables import shipped
+from vlmeval_findit.data.rendered.tables import DrawnMark, MarkedRow, shipped
 from vlmeval_findit.marks.region import RLE, Polygon, Region
 from vlmeval_findit.marks.style import Shape
 

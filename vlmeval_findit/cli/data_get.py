@@ -271,7 +271,7 @@ def _self_retrieval(file: Path, out: Path, force: bool) -> Iterator[WrittenTable
 
 
 def _demo(_files: Path, _out: Path, _force: bool) -> Iterator[WrittenTable]:
-    from ..data.demo.tables import prepare_demo
+    from ..data.demo.photos import prepare_demo
 
     return map(_with_boxes, prepare_demo())
 

@@ -15,8 +15,8 @@ from ..benchmarks.findit.dataset_names import parse
 from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
 from ..core.spelling import nearest
-from ..data.custom.build import Built, build
-from ..data.custom.images import Drawn
+from ..data.custom.build import ImportedDataset, import_samples
+from ..data.custom.images import ExifPixels
 from ..data.custom.jsonl import NO, YES
 from ..data.published.importing import ImportOptions, ImportResult, run_import
 from ..data.samples import AnnotationError, Counts, Samples, Units
@@ -134,7 +134,7 @@ _NOT_OF_SETS = (*_FOR, "image_root", "as_")
 @click.option("--partial", is_flag=True, help="Also a set that is not as published.")
 @click.option(
     "--exif",
-    type=click.Choice([one.value for one in Drawn]),
+    type=click.Choice([one.value for one in ExifPixels]),
     help="Which pixels boxes refer to when EXIF rotates the image.",
 )
 @click.option("--replace", is_flag=True, help="Replace your dataset of that name.")
@@ -148,7 +148,7 @@ def command(**flags: Any) -> int:
     path: Path | None = flags["path"]
     if path is None:
         raise AnnotationError("FILE or DIR is missing: what is read? (data import --help)")
-    exif = Drawn(flags["exif"]) if flags["exif"] else None
+    exif = ExifPixels(flags["exif"]) if flags["exif"] else None
     if flags["set"]:
         _refuse(flags, _NOT_OF_SETS, f"a published set (--set {flags['set']})")
         only = flags["only"].split(",") if flags["only"] else None
@@ -167,7 +167,7 @@ def command(**flags: Any) -> int:
             f"{folder}: no such folder; say with --image-root where the images lie"
         )
     samples = _read(path, source, flags, folder)
-    print(description(build(flags["name"], samples, flags["replace"], exif)))
+    print(description(import_samples(flags["name"], samples, flags["replace"], exif)))
     return 0
 
 
@@ -183,7 +183,7 @@ def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) ->
         return yolo.read_yolo(path, folder, flags["split"])
     if source is Format.VOC:
         return voc.read_voc(path, folder)
-    return listing.read_listing(path, folder, units)
+    return listing.read_csv(path, folder, units)
 
 
 def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
@@ -260,11 +260,11 @@ def make_set(name: str, options: ImportOptions) -> int:
             print(f"{result.dataset}: {result.why}")
             continue
         made += 1
-        for why in result.unlike:
-            print(f"{result.built.name}: not as published: {why}")
+        for why in result.differences:
+            print(f"{result.dataset.name}: not as published: {why}")
         if count := result.without_query:
-            print(f"{result.built.name}: images without an object, which make no query: {count}")
-        print(description(result.built))
+            print(f"{result.dataset.name}: images without an object, which make no query: {count}")
+        print(description(result.dataset))
     if refused:
         total = made + len(refused)
         print(f"{len(refused)} of {total} could not be made: {', '.join(refused)}")
@@ -286,7 +286,7 @@ _LISTED = 8
 """Tags, or values of a tag, that are named."""
 
 
-def description(built: Built) -> str:
+def description(built: ImportedDataset) -> str:
     """Return what was made, what was left out, and how it is asked."""
     row = built.row
     lines = [*built.notes]

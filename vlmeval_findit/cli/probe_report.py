@@ -17,7 +17,7 @@ from ..coords.conventions import Convention, Floats
 from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
 from ..coords.run_check import RunReplies, distortion_as_dict
 from ..core.spelling import visible
-from ..data.probe.scenes import COUNT
+from ..data.probe import COUNT
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Field, FieldType, Note, Table, Value
 from .coords import folded, scale_and_offset, some

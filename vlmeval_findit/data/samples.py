@@ -1,4 +1,4 @@
-"""Samples: what every reader gives, one record a query, not yet checked against the images."""
+"""Samples: what every reader returns, one record a query, not yet compared with the images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..boxes.representation import Corners
 from ..core.image_files import Size
 
 if TYPE_CHECKING:
-    from .published.shards import Packed
+    from .published.parquet_sets import PackedImages
 
 
 class AnnotationError(ValueError):
@@ -23,7 +23,7 @@ class AnnotationError(ValueError):
 
 
 class Units(Enum):
-    """What the numbers of boxes count."""
+    """The units of boxes."""
 
     PIXELS = "pixels"
     FRACTIONS = "fractions"
@@ -34,24 +34,24 @@ DIFFICULT = "objects marked as difficult"
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class AnnotatedBox:
     """One annotated object."""
 
     corners: Corners  # (x1, y1, x2, y2), in the units of the samples
     where: str = field(compare=False)  # The file and the place in it, for messages
-    label: str = ""  # Only read where several labels are asked for
-    frame: int = 0  # From 0; an image: 0
-    ignored: str = ""  # Why it counts neither way, CROWD or DIFFICULT; empty: it counts
-    mask: Mask | None = None  # Its pixels, where they are annotated
+    label: str = ""  # Only used where a query has several labels
+    frame: int = 0  # Counted from 0; 0 for an image
+    ignored: str = ""  # Why it is ignored, CROWD or DIFFICULT; empty: it counts
+    mask: Mask | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One query.  Without a box that counts there is nothing to find: it is a negative."""
+    """One query.  Without a box that counts it is a negative: there is nothing to find."""
 
     images: tuple[str, ...]  # The image, or the frames in order, relative to the image folder
     label: str | tuple[str, ...]  # What to find: a name or an expression; or several names
-    boxes: tuple[Box, ...]  # In the order of frames
+    boxes: tuple[AnnotatedBox, ...]  # In the order of frames
     where: str = field(compare=False)  # The file and the place in it, for messages
     support: tuple[str, ...] = ()  # Reference images
     caption: str = ""
@@ -59,34 +59,31 @@ class Sample:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What to find, one or several."""
+        """What to find, as a tuple."""
         return (self.label,) if isinstance(self.label, str) else self.label
 
     @property
-    def counted(self) -> tuple[Box, ...]:
+    def counted(self) -> tuple[AnnotatedBox, ...]:
         """The boxes that are not ignored."""
         return tuple(box for box in self.boxes if not box.ignored)
 
     @property
     def truth(self) -> Truth:
-        """The boxes as a query has them."""
-        several = not isinstance(self.label, str)
+        """The boxes as the truth of a query."""
+
+        def label(box: AnnotatedBox) -> str:
+            return "" if isinstance(self.label, str) else box.label
+
         masks = tuple(box.mask for box in self.counted)
+        ignored = (box for box in self.boxes if box.ignored)
         return Truth(
             tuple(box.corners for box in self.counted),
             tuple(box.frame for box in self.counted),
-            tuple(box.label for box in self.counted) if several else (),
+            () if isinstance(self.label, str) else tuple(map(label, self.counted)),
             masks if any(masks) else (),
             tuple(
-                Ignored(
-                    box.corners,
-                    box.frame,
-                    box.label if several else "",
-                    box.ignored == CROWD,
-                    box.mask,
-                )
-                for box in self.boxes
-                if box.ignored
+                Ignored(box.corners, box.frame, label(box), box.ignored == CROWD, box.mask)
+                for box in ignored
             ),
         )
 
@@ -100,17 +97,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted of a set; None: not counted, or not known."""
+    """Counts of a set; None: not counted, or not known."""
 
     images: int | None = None
     boxes: int | None = None  # Annotated objects that are not ignored, each once
-    queries: int | None = None  # Those with one label
+    queries: int | None = None  # With one label
     classes: int | None = None
     negatives: int | None = None  # Queries with nothing to find
-    ignored: int | None = None
+    ignored: int | None = None  # Annotated objects
 
     def __str__(self) -> str:
-        """Those that are known.
+        """List the known counts.
 
         >>> str(Counts(images=5000, ignored=446))
         '5,000 images, 446 ignored'
@@ -118,17 +115,17 @@ class Counts:
         known = {what: count for what, count in asdict(self).items() if count is not None}
         return ", ".join(f"{count:,} {what}" for what, count in known.items())
 
-    def unlike(self, published: Counts) -> list[str]:
-        """Say with both numbers where this is not what was published.
+    def differences(self, published: Counts) -> list[str]:
+        """Say where both counts are known and differ.
 
-        >>> Counts(images=4, boxes=9).unlike(Counts(images=5, queries=7))
+        >>> Counts(images=4, boxes=9).differences(Counts(images=5, queries=7))
         ['4 images, published are 5']
         """
         both = zip(asdict(self).items(), asdict(published).values(), strict=True)
         return [
-            f"{found:,} {what}, published are {should:,}"
-            for (what, found), should in both
-            if None not in (found, should) and found != should
+            f"{here:,} {what}, published are {there:,}"
+            for (what, here), there in both
+            if None not in (here, there) and here != there
         ]
 
 
@@ -137,32 +134,32 @@ class Samples:
     """The samples of one family; those with several labels become the multi-label table."""
 
     source: Path  # What was read
-    images: Path | Packed  # The folder of the images, or where they are packed
+    images: Path | PackedImages  # The folder of the images, or where they are packed
     family: Family
     queries: tuple[Sample, ...]
     units: Units = Units.PIXELS
     sizes: Mapping[str, Size | None] = field(default_factory=dict)  # As stated; None: not stated
     counts: Counts = Counts()
-    left_out: Counter[str] = field(default_factory=Counter)  # On purpose, by the reason
-    frames: int | None = None  # Every query is thinned to so many; None: all have one number
-    # The numbers of a COCO file, by file name and by class, so that an export uses them again
+    left_out: Counter[str] = field(default_factory=Counter)  # On purpose, by reason
+    frames: int | None = None  # Queries are thinned to so many; None: all have the same number
+    # Ids of a COCO file, by file name and by class, for an export
     image_ids: Mapping[str, int] = field(default_factory=dict)
     category_ids: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def missing(self) -> Sequence[str]:
-        """What of the published files is not there."""
-        return () if isinstance(self.images, Path) else self.images.shards.missing
+        """Messages about published files that are not there."""
+        return () if isinstance(self.images, Path) else self.images.missing
 
 
-def expressions(
+def expression_samples(
     source: Path,
-    images: Path | Packed,
+    images: Path | PackedImages,
     family: Family,
     queries: Sequence[Sample],
     sizes: Mapping[str, Size],
 ) -> Samples:
-    """Return samples of a published set with their counts; a box of several of them is one."""
+    """Return samples of expressions with their counts; a box of several queries counts once."""
     counts = Counts(
         images=len({name for query in queries for name in query.images}),
         boxes=len({box.where for query in queries for box in query.counted}),
@@ -172,11 +169,11 @@ def expressions(
     return Samples(source, images, family, tuple(queries), sizes=sizes, counts=counts)
 
 
-def detection(
+def detection_samples(
     source: Path,
     images: Path,
     sizes: Mapping[str, Size | None],
-    objects: Sequence[tuple[str, Box]],
+    objects: Sequence[tuple[str, AnnotatedBox]],
     *,
     backgrounds: Sequence[str] = (),
     left_out: Mapping[str, int] | None = None,
@@ -184,24 +181,24 @@ def detection(
     image_ids: Mapping[str, int] | None = None,
     category_ids: Mapping[str, int] | None = None,
 ) -> Samples:
-    """Return annotated objects as object detection: a query an image and label, and one an image.
+    """Return object detection: one query an image and label, and one an image with all its labels.
 
     Args:
         source: what was read.
         images: the folder of the images.
         sizes: every annotated image, with its size where that is stated.
-        objects: each with the image that it is in.
-        backgrounds: the images of which it is said that nothing is in them: negatives.
-        left_out: what the reader left out, counted by the reason.
-        units: what boxes count.
-        image_ids: numbers of a COCO file.
-        category_ids: numbers of a COCO file.
+        objects: every object after the name of its image.
+        backgrounds: images that are stated to hold no object: negatives.
+        left_out: how many objects or files the reader left out, by reason.
+        units: the units of boxes.
+        image_ids: ids of a COCO file.
+        category_ids: ids of a COCO file.
 
     Raises:
         AnnotationError: there are no boxes.
     """
-    by_label: dict[tuple[str, str], list[Box]] = {}
-    by_image: dict[str, list[Box]] = {}
+    by_label: dict[tuple[str, str], list[AnnotatedBox]] = {}
+    by_image: dict[str, list[AnnotatedBox]] = {}
     for image, box in objects:
         if not box.ignored:
             by_label.setdefault((image, box.label), []).append(box)
@@ -210,9 +207,9 @@ def detection(
         but = " but those to ignore" if objects else ""
         raise AnnotationError(f"{source}: no boxes{but}")
     skipped = Counter(left_out or {})
-    ignored: dict[str, list[Box]] = {}
+    ignored: dict[str, list[AnnotatedBox]] = {}
     for image, box in objects:
-        # Where nothing else of its label is to be found, nobody is asked for it.
+        # Where nothing else of its label is to be found, no query asks for it.
         if box.ignored and (image, box.label) in by_label:
             ignored.setdefault(image, []).append(box)
         elif box.ignored:
@@ -226,8 +223,8 @@ def detection(
         for image, boxes in by_image.items()
     ]
     labels = sorted({label for _, label in by_label})
-    # Of one label each, in turn: so there is one such query in a hundred where one such image is.
-    nothing = [
+    # Each asks for one label, in turn, so that negatives are as frequent as such images.
+    negatives = [
         Sample((image,), labels[at % len(labels)], (), f"{source}, {image}")
         for at, image in enumerate(backgrounds)
     ]
@@ -236,7 +233,7 @@ def detection(
         source,
         images,
         Family.OBJDET,
-        (*single, *nothing, *multi, *(replace(one, label=one.labels) for one in nothing)),
+        (*single, *negatives, *multi, *(replace(q, label=q.labels) for q in negatives)),
         units,
         sizes,
         Counts(
@@ -253,6 +250,9 @@ def detection(
 
 
 def _sample(
-    image: str, label: str | tuple[str, ...], boxes: Sequence[Box], ignored: Iterable[Box]
+    image: str,
+    label: str | tuple[str, ...],
+    boxes: Sequence[AnnotatedBox],
+    ignored: Iterable[AnnotatedBox],
 ) -> Sample:
     return Sample((image,), label, (*boxes, *ignored), boxes[0].where)

@@ -106,7 +106,7 @@ class FrameName:
 class PublishedPart:
     """One dataset of a published set."""
 
-    name: str  # Within the set; empty where it is the only one
+    name: str  # Within the set; "" where it is the only one
     read: Callable[[], Samples]  # Raises AnnotationError, naming the file and the place in it
 
 
@@ -151,10 +151,10 @@ class DataSource:
             raise AnnotationError(f"{self.name} is no published set that is read")
         return self.read(folder)
 
-    def unlike(self, part: str, samples: Samples) -> Sequence[str]:
-        """Say how a part is not as published: files that are missing, and counts."""
+    def differences(self, part: str, samples: Samples) -> Sequence[str]:
+        """Say how a part differs from what is published, in files and counts."""
         published = self.parts.get(part, Counts()) if part else self.counts
-        return [*samples.missing, *samples.counts.unlike(published)]
+        return [*samples.missing, *samples.counts.differences(published)]
 
 
 WHOLE_REF_L4 = "RefL4Full"
@@ -299,17 +299,15 @@ _IMAGES = (
 # --- published sets -------------------------------------------------------------------------------
 
 
-def _by(
-    module: str, function: str = "read", *more: str
-) -> Callable[[Path], Sequence[PublishedPart]]:
-    """Return a reader of ``published/``, which is imported when it is used."""
+def _by(module: str, function: str, *more: str) -> Callable[[Path], Sequence[PublishedPart]]:
+    """Return a function of ``published/``, which is imported when it is called."""
 
-    def read(folder: Path) -> Sequence[PublishedPart]:
+    def find(folder: Path) -> Sequence[PublishedPart]:
         reader: Any = import_module(f".published.{module}", __package__)
         parts: Sequence[PublishedPart] = getattr(reader, function)(folder, *more)
         return parts
 
-    return read
+    return find
 
 
 ODINW_13 = {
@@ -344,7 +342,7 @@ def _odinw(split: str) -> DataSource:
         licence="that of each set, as stated at public.roboflow.com (not looked up here)",
         address="https://huggingface.co/GLIPModel/GLIP/tree/main/odinw_35",
         holds="a folder a subset (Aquarium, EgoHands …), as the zip files unpack",
-        read=_by("coco_sets", "read_odinw", split),
+        read=_by("coco_sets", "find_odinw", split),
         parts=counts,
         datasets=len(counts),
     )
@@ -357,7 +355,7 @@ _SETS = (
         licence="annotations CC BY 4.0, photographs under Flickr's terms of use",
         address="https://cocodataset.org",
         holds="annotations/instances_val2017.json and val2017/*.jpg",
-        read=_by("coco_sets", "read_val2017"),
+        read=_by("coco_sets", "find_val2017"),
         counts=Counts(images=5000, boxes=36_335, classes=80, ignored=446),
     ),
     _odinw("test"),
@@ -368,7 +366,7 @@ _SETS = (
         licence="Apache 2.0, as its README says",
         address="https://universe.roboflow.com/rf100-vl (pip install rf100vl)",
         holds="a folder a subset with test/_annotations.coco.json and its images",
-        read=_by("coco_sets", "read_rf100vl"),
+        read=_by("coco_sets", "find_rf100vl"),
         datasets=100,
     ),
     DataSource(
@@ -377,7 +375,7 @@ _SETS = (
         licence="research only, under the terms of SA-1B and of HR-Bench",
         address="https://huggingface.co/datasets/lirang04/GroundingME",
         holds="data/test-*.parquet",
-        read=_by("groundingme"),
+        read=_by("parquet_sets", "find_groundingme"),
         counts=Counts(queries=1005),
     ),
     DataSource(
@@ -386,7 +384,7 @@ _SETS = (
         licence="MIT, as its card says; photographs of COCO under Flickr's terms of use",
         address="https://huggingface.co/datasets/moondream/refcoco-m",
         holds="data/validation-*.parquet",
-        read=_by("refcoco_m"),
+        read=_by("parquet_sets", "find_refcoco_m"),
         counts=Counts(images=1190, boxes=2080, queries=5598),
     ),
     DataSource(
@@ -395,7 +393,7 @@ _SETS = (
         licence="MIT, as copies of its card say",
         address="https://huggingface.co/datasets/likaixin/ScreenSpot-Pro",
         holds="annotations/*.json and images/",
-        read=_by("screenspot_pro"),
+        read=_by("json_sets", "find_screenspot_pro"),
         counts=Counts(queries=1581),
     ),
     DataSource(
@@ -404,7 +402,7 @@ _SETS = (
         licence="Apache 2.0, as its card says",
         address="https://huggingface.co/datasets/BAAI/RefSpatial-Bench",
         holds="Location, Placement and Unseen, each with question.json, image/ and mask/",
-        read=_by("refspatial"),
+        read=_by("json_sets", "find_refspatial"),
         parts={
             "Location": Counts(queries=100),
             "Placement": Counts(queries=100),

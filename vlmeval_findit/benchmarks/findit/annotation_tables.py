@@ -268,7 +268,7 @@ def load_task(name: str) -> FindItTask:
     """
     variant = parse(name)
     if variant.data.maker is not None:
-        import_module(f"vlmeval_findit.data.{variant.data.maker}.tables").ensure(variant.data)
+        import_module(f"vlmeval_findit.data.{variant.data.maker}").ensure(variant.data)
     table = find_table(variant.table)
     rows: Sequence[FindItQuery] = read_table(table)
     if variant.match_rule is MatchRule.POINT_IN_OBJECT:

@@ -82,7 +82,7 @@ class Dataset:
     image_name: Callable[[str], str] = _same  # name in the subset to path in the image folder
     support_name: Callable[[str], str] = _same  # likewise for reference shots
     folder: str | None = None  # image folder of a custom dataset
-    maker: str | None = None  # package of data/ whose tables.ensure makes tables and images
+    maker: str | None = None  # Module of data/ whose ensure() makes tables and images
 
     def subset_for(self, multilabel: bool) -> Subset | None:
         return self.multilabel_subset if multilabel else self.subset
@@ -96,7 +96,7 @@ class Dataset:
         """Return the command that makes its tables; ``{table}`` stands for a table's name."""
         if self.folder is not None:
             return f"python run_findit.py data import --replace --name {self.name} …"
-        if self.maker == "demo":
+        if self.maker == "demo.photos":
             return "python run_findit.py data get Demo"
         if self.maker is not None:
             return "deleting {table}.tsv (it is made when it is asked for)"
@@ -204,10 +204,10 @@ _ROWS = (
         support_name=lambda name: f"test_video/{name}",
     ),
     # Demonstration: photographs from Python packages, annotated by hand.
-    *_made_here("Demo", maker="demo"),
+    *_made_here("Demo", maker="demo.photos"),
     # Scenes rendered from seeds: the test set, and a small set of other scenes.
-    *_made_here("Scenes", maker="rendered"),
-    *_made_here("Scenes_mini", maker="rendered"),
+    *_made_here("Scenes", maker="rendered.tables"),
+    *_made_here("Scenes_mini", maker="rendered.tables"),
     # Images of chosen sizes with one object each, for `probe`.
     Dataset("Probe", Family.REFEXP, images="Probe", maker="probe"),
 )

@@ -107,7 +107,7 @@ def load_task(name: str) -> PairTask:
     """
     question = parse(name)
     if name in RENDERED:
-        import_module("vlmeval_findit.data.rendered.pair_tables").ensure(name)
+        import_module("vlmeval_findit.data.rendered.tables").ensure_pairs(name)
     table = find_table(name, how_to_make(name))
     return Task(name, question, table, {pair.index: pair for pair in read_table(table)})
 

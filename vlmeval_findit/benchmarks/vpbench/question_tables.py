@@ -46,7 +46,7 @@ def how_to_make(table: str) -> str:
 def ensure(table: str) -> None:
     """Render a table that is rendered, unless it is up to date."""
     if table in RENDERED:
-        import_module("vlmeval_findit.data.rendered.marked_tables").ensure(table)
+        import_module("vlmeval_findit.data.rendered.tables").ensure_marked(table)
 
 
 # --- names and messages ---------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Custom datasets: annotations of common formats in, tables out.
 
-``coco``, ``yolo``, ``voc``, ``listing`` and ``jsonl`` read (with ``text`` and ``masks``), all of
-them :class:`~..samples.Samples`.  ``checks`` says what can be used, ``images`` brings boxes to the
+``coco``, ``yolo``, ``voc``, ``csv_file`` and ``jsonl`` read :class:`~..samples.Samples` (with
+``text`` and ``masks``).  ``checks`` refuses what cannot be used, ``images`` converts boxes to the
 pixels of stored images, ``build`` writes the tables.
 """

@@ -1,4 +1,4 @@
-"""Samples as a custom dataset: its images, its tables, and its row in the registry."""
+"""Make a custom dataset of samples: its images, its tables, and its row in the registry."""
 
 from __future__ import annotations
 
@@ -20,49 +20,49 @@ from ...core.lock import Lock, alone
 from ...core.places import OwnRow, lmu_data_root, own_datasets_file, own_rows
 from ...core.table_files import meta_path
 from ..samples import Sample, Samples
-from .checks import Sizes, check_name, check_placed, check_samples
-from .images import Drawn, checked_images, placed
+from .checks import Sizes, check_boxes, check_name, check_samples
+from .images import ExifPixels, checked_images, to_stored_pixels
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """A dataset that was made, ``FindIt_<name>_…``."""
+class ImportedDataset:
+    """A custom dataset that was made."""
 
-    name: str
+    name: str  # In ``FindIt_<name>_…``
     row: OwnRow  # In the registry
     tables: tuple[PreparedTable, ...]
     tags: Mapping[str, Sequence[str]]  # The values of every kind
-    notes: tuple[str, ...]  # What is to be said of its images
-    left_out: Counter[str]  # On purpose, by the reason
+    notes: tuple[str, ...]  # About its images
+    left_out: Counter[str]  # On purpose, by reason
 
 
-def build(
+def import_samples(
     name: str,
     samples: Samples,
     replace: bool,
-    drawn: Drawn | None = None,
+    exif: ExifPixels | None = None,
     origin: Mapping[str, Any] | None = None,
-) -> Built:
-    """Check samples and make them a dataset: tables below LMUData, and its row in the registry.
+) -> ImportedDataset:
+    """Check samples and make a dataset of them: tables below LMUData, and a row in the registry.
 
     Args:
-        name: what it is to be called in ``FindIt_<name>_…``.
+        name: its name in ``FindIt_<name>_…``.
         samples: what was read.
         replace: whether a custom dataset of this name may be replaced.
-        drawn: on which images boxes were drawn, where a viewer turns them.
-        origin: what else is known of where they came from, for the ``.meta.json``.
+        exif: which pixels boxes refer to when EXIF turns the image.
+        origin: further entries of the ``.meta.json`` of its tables.
 
     Raises:
-        AnnotationError: the name cannot be used, or a query, image or box is not as it should be.
-            Nothing is written then.
+        AnnotationError: the name, a query, an image or a box cannot be used.  Nothing is written
+            then.
     """
     check_name(name, replace)
     check_samples(samples)
     with _unpacked(name, samples) as (now, settle):
         images = checked_images(samples, now)
         sizes = {name: image.size for name, image in images.items()}
-        checked, notes = placed(samples, images, drawn)
-        check_placed(checked, sizes)
+        checked, notes = to_stored_pixels(samples, images, exif)
+        check_boxes(checked, sizes)
         # A kill between here and the end leaves no dataset of the old name over new files.
         _register(name, None)
         folder = settle()
@@ -80,8 +80,8 @@ def build(
     for query in checked:
         for kind, value in query.tags.items():
             tags.setdefault(kind, set()).add(value)
-    values = {kind: sorted(found) for kind, found in tags.items()}
-    return Built(name, row, tables, values, notes, samples.left_out)
+    kinds = {kind: sorted(values) for kind, values in tags.items()}
+    return ImportedDataset(name, row, tables, kinds, notes, samples.left_out)
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -89,10 +89,10 @@ def build(
 
 @contextmanager
 def _unpacked(name: str, samples: Samples) -> Iterator[tuple[Path, Callable[[], Path]]]:
-    """Give the folder of the images, and what brings them to where they stay and says where.
+    """Yield the folder of the images, and a function that moves them to their place and returns it.
 
-    Packed ones are unpacked beside where they will lie in LMUData; what a kill left there is
-    removed.  Others stay where they are.
+    Packed ones are unpacked beside their place in LMUData; what a kill left there is deleted.
+    Others stay where they are.
     """
     images = samples.images
     if isinstance(images, Path):
@@ -110,7 +110,7 @@ def _unpacked(name: str, samples: Samples) -> Iterator[tuple[Path, Callable[[], 
 
 
 def _move(now: Path, folder: Path) -> Path:
-    """Bring files into a folder; one that is there already is not touched."""
+    """Move files into a folder; equal ones that are there stay."""
     for path in sorted(path for path in now.rglob("*") if path.is_file()):
         target = folder / path.relative_to(now)
         if not (target.is_file() and cmp(path, target, shallow=False)):
@@ -129,17 +129,17 @@ def _write(
     sizes: Sizes,
     origin: Mapping[str, Any],
 ) -> tuple[PreparedTable, ...]:
-    """The tables of a dataset; those that one of its name had and this has not are deleted."""
+    """Write the tables of a dataset; delete a multi-label table that it has no more."""
     single = [query for query in checked if isinstance(query.label, str)]
     multi = [query for query in checked if not isinstance(query.label, str)]
     # A dataset always has a table of single labels.
-    single = single or [one for query in multi for one in query.by_label()]
+    single = single or [sample for query in multi for sample in query.by_label()]
     frames = samples.frames or len(checked[0].images)
     out = lmu_data_root()
     origin = {"source": samples.source.name, "imported as": name, **origin}
-    queries = {name: [*_queries(single, sizes, frames)]}
+    queries = {name: _queries(single, sizes, frames)}
     if multi:
-        queries[f"{name}_multilabel"] = [*_queries(multi, sizes, frames)]
+        queries[f"{name}_multilabel"] = _queries(multi, sizes, frames)
     else:
         table = out / f"{name}_multilabel.tsv"
         table.unlink(missing_ok=True)
@@ -149,25 +149,27 @@ def _write(
     return tables
 
 
-def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> Iterator[FindItQuery]:
-    for index, query in enumerate(samples):
-        width, height = sizes[query.images[0]]
-        made = FindItQuery(
-            index,
-            ", ".join(query.labels),
-            width,
-            height,
-            query.images,
-            query.truth,
-            query.support,
-            query.caption,
-            tags=query.tags,
+def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindItQuery]:
+    return [
+        thinned(
+            FindItQuery(
+                index,
+                ", ".join(sample.labels),
+                *sizes[sample.images[0]],
+                sample.images,
+                sample.truth,
+                sample.support,
+                sample.caption,
+                tags=sample.tags,
+            ),
+            frames,
         )
-        yield thinned(made, frames)
+        for index, sample in enumerate(samples)
+    ]
 
 
 def ids_path(table: Path) -> Path:
-    """Where the numbers of the COCO file lie that a table was made from."""
+    """Return where the ids of the COCO file are stored that a table was made of."""
     return table.with_name(f"{table.stem.removesuffix('_multilabel')}.coco.json")
 
 
@@ -184,12 +186,12 @@ def _write_ids(path: Path, samples: Samples) -> None:
 
 
 def _register(name: str, row: OwnRow | None) -> None:
-    """Write the row of a name; None: remove it."""
+    """Write the row of a name; None: delete it."""
     path = own_datasets_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.with_name(f"{path.name}.lock")):
         before = dict(own_rows())
-        rows = {known: one for known, one in before.items() if known != name}
+        rows = {known: value for known, value in before.items() if known != name}
         if row is not None:
             rows[name] = row
         if rows != before:

@@ -1,4 +1,4 @@
-"""Checks of a custom dataset before anything of it is written."""
+"""Refuse what cannot be used of a custom dataset, before anything of it is written."""
 
 from __future__ import annotations
 
@@ -24,57 +24,44 @@ Sizes = Mapping[str, Size]
 
 
 def check_samples(samples: Samples) -> None:
-    """Raise an AnnotationError for the first query that is not of its family, or does not say what
-    to find in words that can be asked and told apart as the metric does.
+    """Raise an AnnotationError for the first query that does not suit its family, or whose words
+    cannot be asked, or not told apart by the metric.
     """
     if not samples.queries:
         raise AnnotationError(f"{samples.source}: no queries")
     for query in samples.queries:
-        why = _no_query_of(samples.family, query) or _text_problem(query) or _tag_problem(query)
+        why = _shape_problem(samples.family, query) or _text_problem(query) or _tag_problem(query)
         if why:
             raise AnnotationError(f"{query.where}: {why}")
     _check_frames(samples)
     _check_captions(samples)
-    if any(not isinstance(query.label, str) for query in samples.queries):
-        _check_labels(samples)
+    _check_labels(samples)
 
 
 # --- the shape of a query -------------------------------------------------------------------------
 
 
-def _no_query_of(family: Family, query: Sample) -> str | None:
-    several = not isinstance(query.label, str)
-    frames = [box.frame for box in query.counted]
-    if frames != sorted(frames):
-        return "boxes are not in the order of frames"
-    for box in query.boxes:
-        if not 0 <= box.frame < len(query.images):
-            return f"a box is in a frame that is none of the {len(query.images)}"
-        if several and box.label not in query.labels:
-            return f"a box is labelled {box.label!r}, which is none of those to find"
-    if several and family not in (Family.OBJDET, Family.OBJDET_VIDEO):
-        return f"{family.value} finds one thing at a time, not several labels"
-    if not query.labels or len(set(query.labels)) != len(query.labels):
-        return "no labels to find" if not query.labels else "a label stands twice"
+def _shape_problem(family: Family, query: Sample) -> str | None:
+    if len(set(query.labels)) != len(query.labels):
+        return "a label stands twice"
+    if family is Family.REFEXP and len(query.counted) != 1:
+        return f"{len(query.counted)} boxes, but {family.value} finds exactly one object"
     if family.has_references is not bool(query.support):
         return "no reference images" if family.has_references else "has reference images"
-    if family is Family.REFEXP and len(frames) != 1:
-        return f"{len(frames)} boxes, but {family.value} finds exactly one object"
-    if not query.images or (len(query.images) > 1 and not family.is_video):
+    if len(query.images) > 1 and not family.is_video:
         return f"{len(query.images)} images, but {family.value} shows one"
     return None
 
 
 def _check_frames(samples: Samples) -> None:
-    """All queries have one number of frames, or at least as many as they are thinned to."""
+    """Require one number of frames, or at least as many as queries are thinned to."""
     fewest = min(samples.queries, key=lambda query: len(query.images))
     most = max(samples.queries, key=lambda query: len(query.images))
     least = len(fewest.images)
     if samples.frames is None and len(most.images) != least:
         raise AnnotationError(
             f"{fewest.where}: {least} frames, but {most.where} has {len(most.images)}; every query "
-            f"of a dataset shows as many: say --frames {least} (or fewer), and longer ones are "
-            "thinned evenly"
+            f"needs as many: say --frames {least} (or fewer) to thin longer ones evenly"
         )
     if samples.frames is not None and samples.frames > least:
         raise AnnotationError(
@@ -85,7 +72,7 @@ def _check_frames(samples: Samples) -> None:
 
 
 _MOST_FRAMES = 9999
-"""What names have room for."""
+"""The largest number of frames in a name."""
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -103,54 +90,53 @@ def _text_problem(query: Sample) -> str | None:
 def _tag_problem(query: Sample) -> str | None:
     for kind, value in query.tags.items():
         why = slice_problem(kind, value)
-        if why is None and kind in _TAKEN:
-            why = f"{kind!r} is a part of every score by another meaning; rename it"
+        if why is None and kind in _BUILT_IN:
+            why = f"{kind!r} is a slice of every score already; rename it"
         if why is not None:
             return f"tags: {why}"
     return None
 
 
-_TAKEN = (SIZE, OBJECTS, LABEL, REFERENCE)
-"""Kinds by which scores are divided already."""
+_BUILT_IN = (SIZE, OBJECTS, LABEL, REFERENCE)
+"""Kinds of slices that every score has."""
 
 
 def _check_captions(samples: Samples) -> None:
     without = next((query for query in samples.queries if not query.caption), None)
-    with_one = next((query for query in samples.queries if query.caption), None)
-    if without is not None and with_one is not None:
+    captioned = next((query for query in samples.queries if query.caption), None)
+    if without is not None and captioned is not None:
         raise AnnotationError(
-            f"{without.where}: no caption, but {with_one.where} has one; all queries have one, "
-            "or none has"
+            f"{without.where}: no caption, but {captioned.where} has one; caption all queries or "
+            "none"
         )
 
 
 def _check_labels(samples: Samples) -> None:
-    """Labels that are listed with commas between them must be told apart as the metric does."""
+    """Require labels that can be listed with commas and that the metric tells apart."""
     plain: dict[str, str] = {}
     for query in samples.queries:
-        for label in query.labels:
+        for label in () if isinstance(query.label, str) else query.label:
             if "," in label:
                 raise AnnotationError(
-                    f"{query.where}: label {label!r} has a comma; several labels are asked with "
-                    "commas between them"
+                    f"{query.where}: label {label!r} has a comma, which separates labels in prompts"
                 )
             other = plain.setdefault(plain_label(label), label)
             if other != label:
                 raise AnnotationError(
-                    f"{query.where}: labels {other!r} and {label!r} count as the same: letter case "
-                    "and punctuation make no difference"
+                    f"{query.where}: labels {other!r} and {label!r} are the same to the metric: "
+                    "letter case and punctuation make no difference"
                 )
 
 
 # --- boxes, frames --------------------------------------------------------------------------------
 
 _MARGIN = 1.0
-"""Pixels by which rounding, in steps of a pixel, puts a box out of its image."""
+"""Pixels by which a box may leave its image: some tools round it so."""
 
 
-def check_placed(queries: Sequence[Sample], sizes: Sizes) -> None:
-    """Raise an AnnotationError for the first box without an area or, rounding apart, outside its
-    image, and for frames of several sizes.
+def check_boxes(queries: Sequence[Sample], sizes: Sizes) -> None:
+    """Raise an AnnotationError for boxes without an area or, rounding apart, outside their image,
+    for unsuitable masks, and for frames of several sizes.
     """
     boxes: dict[str, str | None] = {}
     for query in queries:
@@ -164,7 +150,7 @@ def check_placed(queries: Sequence[Sample], sizes: Sizes) -> None:
                 )
         for box in query.boxes:
             image = query.images[box.frame]
-            # A box of two queries is one box.
+            # Two queries may share a box.
             boxes[box.where] = _box_problem(box.corners, image, sizes) or _mask_problem(
                 box.mask, image, sizes
             )
@@ -198,7 +184,7 @@ def _box_problem(box: Corners, image: str, sizes: Sizes) -> str | None:
 
 
 def _grammar() -> dict[str, str]:
-    """Every word that may stand between underscores in a variant's name, and what it is there."""
+    """Return what every word between underscores means in a variant's name."""
     words = {word: "a part of a JSON key" for key in KEYS for word in key.split("_")}
     words |= {word: "a part of a JSON structure" for s in STRUCTURES for word in s.split("_")}
     words |= dict.fromkeys(REPRESENTATIONS, "a representation")
@@ -221,15 +207,11 @@ def check_name(name: str, replace: bool) -> None:
             raise AnnotationError(f"name {name!r}: the part {part!r} is a number of frames")
         if part.startswith("cx-"):
             raise AnnotationError(f"name {name!r}: the part {part!r} is a centre experiment")
-    # Letters of both cases: tables are files, and some file systems do not tell them apart.
-    taken = {row.name.lower(): row.name for row in BENCHMARK.values()}
-    taken |= {
-        subset.file.lower(): row.name
-        for row in BENCHMARK.values()
-        if (subset := row.subset) is not None
-    }
-    if name.lower() in taken:
-        raise AnnotationError(f"name {name!r}: is the benchmark's own {taken[name.lower()]}")
+    # Tables are files, and some file systems do not tell letter cases apart.
+    ours = {row.name.lower(): row.name for row in BENCHMARK.values()}
+    ours |= {row.subset.file.lower(): row.name for row in BENCHMARK.values() if row.subset}
+    if name.lower() in ours:
+        raise AnnotationError(f"name {name!r}: is the benchmark's dataset {ours[name.lower()]}")
     for known in own_datasets():
         if known.lower() == name.lower() and not (replace and known == name):
             raise AnnotationError(f"name {name!r}: {known} was imported before (--replace)")

@@ -1,7 +1,8 @@
-"""The images of samples: every one is decoded, and every box brought to its stored pixels.
+"""Decode the images of samples, and convert boxes to the pixels of stored images.
 
-A camera stores pixels as its sensor lies and says in EXIF how to turn them.  Some annotation tools
-show the image turned, some as it is stored; models are sent, and tables count, the stored pixels.
+A camera stores pixels as its sensor lies and states in EXIF how to turn them.  Some annotation
+tools show the turned image, some the stored one; models are sent the stored image, and tables refer
+to its pixels.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from ...boxes.representation import Corners
 from ...core.files import unsafe
 from ...core.image_files import ImageFileError, Size, header, misfit, orientation, problem
 from ...marks.region import PackedMask, RLEError, packed_mask
-from ..samples import AnnotationError, Box, Sample, Samples, Units
+from ..samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
 
 
-class Drawn(Enum):
-    """On which image boxes were drawn: as it is stored, or as a viewer turns it."""
+class ExifPixels(Enum):
+    """Which pixels boxes refer to when EXIF turns the image."""
 
     STORED = "stored"
     TURNED = "turned"
@@ -33,7 +34,7 @@ class Drawn(Enum):
 
 
 class _Turn(NamedTuple):
-    """How a viewer makes its image of the stored one: in this order."""
+    """Steps by which a viewer turns a stored image, in this order."""
 
     transposes: bool = False
     mirrors: bool = False  # Left for right
@@ -59,7 +60,7 @@ def turned_size(size: Size, orientation: int) -> Size:
 
 
 def to_stored(box: Corners, orientation: int, size: Size) -> Corners:
-    """Bring a box on the turned image to the stored one; ``size`` is the stored (w, h).
+    """Convert a box of the turned image to the stored one; ``size`` is the stored (w, h).
 
     >>> to_stored((30, 0, 50, 10), 6, (100, 50))
     (0, 0, 10, 20)
@@ -75,7 +76,7 @@ def to_stored(box: Corners, orientation: int, size: Size) -> Corners:
 
 
 def mask_to_stored(mask: NDArray[Any], orientation: int) -> NDArray[Any]:
-    """Bring a mask (height, width) of the turned image to the stored one.
+    """Convert a mask (height, width) of the turned image to the stored one.
 
     >>> import numpy as np
     >>> mask_to_stored(np.array([[1, 2, 3], [4, 5, 6]]), 6).tolist()
@@ -95,38 +96,39 @@ class CheckedImage:
 
     size: Size  # (width, height) as it is stored
     orientation: int  # EXIF's; 1: none
-    stated: Size | None  # What annotations state, which may be the size of the turned image
+    stated: Size | None  # By annotations; may be the size of the turned image
 
     @property
-    def drawn(self) -> Drawn | None:
-        """On which image the boxes were drawn, where the stated size fits only one."""
+    def pixels(self) -> ExifPixels | None:
+        """Which pixels boxes refer to, where the stated size fits only one of both images."""
         turned = turned_size(self.size, self.orientation)
         if self.stated is None or turned == self.size:
             return None
-        return Drawn.STORED if self.stated == self.size else Drawn.TURNED
+        return ExifPixels.STORED if self.stated == self.size else ExifPixels.TURNED
 
 
 def checked_images(samples: Samples, folder: Path) -> dict[str, CheckedImage]:
-    """Decode every image that a query shows and hold it against what is stated of it.
+    """Decode every image of queries and compare it with its stated size.
 
     Raises an AnnotationError if one is not below the folder, is damaged, or has another size.
     """
     names = list(dict.fromkeys(name for q in samples.queries for name in (*q.images, *q.support)))
     with ThreadPoolExecutor(4) as pool:
-        looked = pool.map(lambda name: _look(name, samples.sizes.get(name), folder), names)
-        found = dict(zip(names, looked, strict=True))
-    whys = [why for why in found.values() if isinstance(why, str)]
-    refuse(whys, len(names), "images")
-    return {name: one for name, one in found.items() if isinstance(one, CheckedImage)}
+        checked = list(pool.map(lambda n: _checked(n, samples.sizes.get(n), folder), names))
+    refuse([why for why in checked if isinstance(why, str)], len(names), "images")
+    by_name = zip(names, checked, strict=True)
+    return {name: image for name, image in by_name if isinstance(image, CheckedImage)}
 
 
-def refuse(whys: Sequence[str], count: int, what: str) -> None:
-    """Raise an AnnotationError if there is a reason: how many there are and the first of them."""
-    if whys:
-        raise AnnotationError(f"{len(whys)} of {count} {what} cannot be used; the first: {whys[0]}")
+def refuse(problems: Sequence[str], count: int, what: str) -> None:
+    """Raise an AnnotationError with the number of problems and the first of them, if any."""
+    if problems:
+        raise AnnotationError(
+            f"{len(problems)} of {count} {what} cannot be used; the first: {problems[0]}"
+        )
 
 
-def _look(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
+def _checked(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
     why = unsafe(name)
     if why:
         return f"{name!r} {why}, so it does not lie below {folder}"
@@ -144,48 +146,49 @@ def _look(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
     return f"{path} {why}" if why else CheckedImage(found.size, turn, stated)
 
 
-# --- which image boxes are on ---------------------------------------------------------------------
+# --- pixels of boxes ------------------------------------------------------------------------------
 
 
-def placed(
-    samples: Samples, images: Mapping[str, CheckedImage], said: Drawn | None
+def to_stored_pixels(
+    samples: Samples, images: Mapping[str, CheckedImage], exif: ExifPixels | None
 ) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
-    """Bring boxes to stored pixels, and say how.
+    """Convert boxes to pixels of stored images; return the queries, and notes about images.
 
     Args:
         samples: what was read.
         images: their images.
-        said: on which images boxes were drawn, where a viewer turns them; the size that
-            annotations state may say it too.
+        exif: which pixels boxes refer to when EXIF turns the image; the stated size may tell, too.
 
     Raises:
-        AnnotationError: nobody says it, or the stated size says otherwise.
+        AnnotationError: it is not known, or the stated size contradicts it.
     """
     boxed = dict.fromkeys(q.images[box.frame] for q in samples.queries for box in q.boxes)
     turning = {name: images[name] for name in boxed if images[name].orientation != 1}
-    drawn = _drawn(samples.source, turning, said)
+    pixels = _exif_pixels(samples.source, turning, exif)
 
-    def bring(query: Sample, box: Box) -> Box:
+    def convert(query: Sample, box: AnnotatedBox) -> AnnotatedBox:
         name = query.images[box.frame]
-        return _placed(box, images[name], drawn.get(name), samples.units)
+        is_turned = pixels.get(name) is ExifPixels.TURNED
+        return _converted(box, images[name], is_turned, samples.units)
 
     queries = tuple(
-        replace(query, boxes=tuple(bring(query, box) for box in query.boxes))
+        replace(query, boxes=tuple(convert(query, box) for box in query.boxes))
         for query in samples.queries
     )
     notes = []
-    for way in Drawn:
-        names = [name for name, one in turning.items() if one.drawn is way and drawn[name] is way]
+    for value in ExifPixels:
+        names = [name for name, image in turning.items() if image.pixels is value]
         if names:
             notes.append(
                 f"{len(names)} images with an EXIF orientation, the first: {names[0]}: boxes "
-                f"count the {way.value} image, whose size the annotations state"
+                f"refer to the {value.value} image, whose size the annotations state"
             )
     return queries, tuple(notes)
 
 
-def _placed(box: Box, image: CheckedImage, drawn: Drawn | None, units: Units) -> Box:
-    is_turned = drawn is Drawn.TURNED
+def _converted(
+    box: AnnotatedBox, image: CheckedImage, is_turned: bool, units: Units
+) -> AnnotatedBox:
     corners, mask = box.corners, box.mask
     if units is Units.FRACTIONS:
         w, h = turned_size(image.size, image.orientation) if is_turned else image.size
@@ -195,35 +198,29 @@ def _placed(box: Box, image: CheckedImage, drawn: Drawn | None, units: Units) ->
         corners = to_stored(corners, image.orientation, image.size)
     if is_turned and mask is not None:
         try:
-            pixels = PackedMask(mask.height, mask.width, mask.packed).runs.mask()
+            inside = PackedMask(mask.height, mask.width, mask.packed).runs.mask()
         except RLEError as error:
             raise AnnotationError(f"{box.where}: {error}") from None
-        mask = packed_mask(mask_to_stored(pixels, image.orientation))
+        mask = packed_mask(mask_to_stored(inside, image.orientation))
     return replace(box, corners=corners, mask=mask)
 
 
-def _drawn(
-    source: Path, turning: Mapping[str, CheckedImage], said: Drawn | None
-) -> dict[str, Drawn]:
-    found: dict[str, Drawn] = {}
-    unknown: list[str] = []
-    for name, one in turning.items():
-        stated = one.drawn
-        if said is not None and stated is not None and stated is not said:
+def _exif_pixels(
+    source: Path, turning: Mapping[str, CheckedImage], exif: ExifPixels | None
+) -> dict[str, ExifPixels]:
+    for name, image in turning.items():
+        if exif is not None and image.pixels not in (None, exif):
             raise AnnotationError(
-                f"{source}: --exif {said.value}, but the size stated for {name} is that of the "
-                f"{stated.value} image"
+                f"{source}: --exif {exif.value}, but the size stated for {name} is that of the "
+                f"{image.pixels.value if image.pixels else ''} image"
             )
-        way = stated or said
-        if way is None:
-            unknown.append(name)
-        else:
-            found[name] = way
+    known = {name: pixels for name, image in turning.items() if (pixels := image.pixels or exif)}
+    unknown = [name for name in turning if name not in known]
     if unknown:
-        first = unknown[0]
+        orientation = turning[unknown[0]].orientation
         raise AnnotationError(
-            f"{source}: {len(unknown)} images have an EXIF orientation by which viewers turn "
-            f"them, the first: {first} (orientation {turning[first].orientation}). Do boxes count "
-            "the stored pixels, or those of the turned image? Say --exif stored or --exif turned"
+            f"{source}: {len(unknown)} images have an EXIF orientation by which viewers turn them, "
+            f"the first: {unknown[0]} (orientation {orientation}). Do boxes refer to the stored "
+            "image, or to the turned one? Say --exif stored or --exif turned"
         )
-    return found
+    return known

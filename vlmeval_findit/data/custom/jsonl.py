@@ -1,4 +1,4 @@
-"""Queries as JSON, one object a line: what is shown, what is to be found, and where it is.
+"""JSON lines: one query a line, with its images, what to find, and where it is.
 
 ``image`` or ``images`` (the frames of a video in order); one of ``label``, ``labels``,
 ``expression`` and ``references``; ``boxes``; if wanted ``caption`` and ``tags``.  A box is
@@ -19,13 +19,13 @@ from typing import Any
 
 from ...benchmarks.findit.findit_datasets import Family
 from ...core.spelling import nearest
-from ..samples import AnnotationError, Box, Sample, Samples, Units
+from ..samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
 from .masks import mask_of
 from .text import CORNERS, json_of, lines_of, numbers, units_of
 
-SHOWN = ("image", "images")
-ASKED = ("label", "labels", "expression", "references")
-KEYS = (*SHOWN, *ASKED, "boxes", "caption", "tags")
+IMAGES = ("image", "images")
+TARGETS = ("label", "labels", "expression", "references")
+KEYS = (*IMAGES, *TARGETS, "boxes", "caption", "tags")
 
 Line = Mapping[str, Any]
 """The object of a line, without keys that are null."""
@@ -39,12 +39,12 @@ def read_jsonl(
 ) -> Samples:
     """Read a file of queries, all of one kind: labels, expressions, or references.
 
-    Lines that say the same as one before them are left out.
+    Repeated lines are left out.
 
     Args:
         path: the file.
         images: the folder that image names are relative to.
-        units: what the numbers count; must be said where none of them is above 1.
+        units: of boxes; must be stated where no number is above 1.
         frames: the number that the frames of videos are thinned to (None: all have one number).
 
     Raises:
@@ -62,7 +62,7 @@ def read_jsonl(
         values = _object(text, where)
         query = _query(values, where, path.parent)
         kinds.setdefault(_kind(values), where)
-        _one_kind(kinds)
+        _refuse_several_kinds(kinds)
         if isinstance(values.get("tags"), list):
             words |= dict.fromkeys(query.tags, NO)
         question = (query.images, query.label, query.support)
@@ -70,17 +70,17 @@ def read_jsonl(
         if before is query:
             queries.append(query)
         elif before == query:
-            left_out["lines that say what another says"] += 1
+            left_out["repeated lines"] += 1
         else:
             raise AnnotationError(
-                f"{where}: asks what {before.where} asks, with other boxes, caption or tags; one "
-                "line has all boxes of a query"
+                f"{where}: is the query of {before.where} with other boxes, caption or tags; write "
+                "all boxes of a query on one line"
             )
     if not queries:
         raise AnnotationError(f"{path}: no queries")
-    units = units_of(path, (box for query in queries for box in query.boxes), units)
+    units = units_of(path, [box for query in queries for box in query.boxes], units)
     family = _family(next(iter(kinds)), queries)
-    # A word is a tag of every query, which has it or not.
+    # Every query has every word as a tag, with yes or no.
     tagged = tuple(replace(query, tags={**words, **query.tags}) for query in queries)
     return Samples(path, images, family, tagged, units, left_out=left_out, frames=frames)
 
@@ -99,15 +99,15 @@ def _object(text: str, where: str) -> Line:
 
 
 def _query(line: Line, where: str, folder: Path) -> Sample:
-    shown, asks = _one_of(line, SHOWN, where), _one_of(line, ASKED, where)
+    shown, target = _one_of(line, IMAGES, where), _one_of(line, TARGETS, where)
     images = (_text(line, shown, where),) if shown == "image" else _texts(line, shown, where)
-    support = _texts(line, asks, where) if asks == "references" else ()
+    support = _texts(line, target, where) if target == "references" else ()
     label: str | tuple[str, ...]
-    if asks == "labels":
-        label = _texts(line, asks, where)
+    if target == "labels":
+        label = _texts(line, target, where)
     else:
         # The same images show the same object.
-        label = support[0] if support else _text(line, asks, where)
+        label = support[0] if support else _text(line, target, where)
     return Sample(
         images=images,
         label=label,
@@ -120,11 +120,11 @@ def _query(line: Line, where: str, folder: Path) -> Sample:
 
 
 def _one_of(line: Line, keys: Sequence[str], where: str) -> str:
-    found = [key for key in keys if key in line]
-    if len(found) != 1:
-        said = " and ".join(found) if found else "none"
-        raise AnnotationError(f"{where}: needs one of {', '.join(keys)}; has {said}")
-    return found[0]
+    there = [key for key in keys if key in line]
+    if len(there) != 1:
+        has = " and ".join(there) if there else "none"
+        raise AnnotationError(f"{where}: needs one of {', '.join(keys)}; has {has}")
+    return there[0]
 
 
 def _text(line: Line, key: str, where: str) -> str:
@@ -149,8 +149,8 @@ def _texts(line: Line, key: str, where: str) -> tuple[str, ...]:
 
 def _boxes(
     line: Line, where: str, label: str | tuple[str, ...], frames: int | None, folder: Path
-) -> tuple[Box, ...]:
-    """The boxes of a line; ``frames`` is how many lists of them there must be (None: just one)."""
+) -> tuple[AnnotatedBox, ...]:
+    """Return the boxes of a line; ``frames`` is the number of lists of them (None: one list)."""
     if "boxes" not in line:
         raise AnnotationError(f"{where}: no key 'boxes' ([] where there is nothing to find)")
     where = f"{where}, boxes"
@@ -177,8 +177,10 @@ def _list(value: Any, where: str, what: str) -> list[Any]:
 _LABELLED = f'{{"box": {CORNERS}, "label": "…"}}'
 
 
-def _box(value: Any, where: str, frame: int, labels: Sequence[str] | None, folder: Path) -> Box:
-    """A box; its label is "" where the line has one for all."""
+def _box(
+    value: Any, where: str, frame: int, labels: Sequence[str] | None, folder: Path
+) -> AnnotatedBox:
+    """Return a box; its label is "" where the line has one label."""
     label, mask, place = "", None, where
     if labels is not None or isinstance(value, dict):
         needed = {"box"} if labels is None else {"box", "label"}
@@ -194,22 +196,22 @@ def _box(value: Any, where: str, frame: int, labels: Sequence[str] | None, folde
         if value.get("mask") is not None:
             mask = mask_of(value["mask"], folder, f"{where}, mask")
         value, where = value["box"], f"{where}, box"
-    return Box(numbers(value, where, CORNERS), place, label, frame, mask=mask)
+    return AnnotatedBox(numbers(value, where, CORNERS), place, label, frame, mask=mask)
 
 
 # --- tags -----------------------------------------------------------------------------------------
 
 
 def _tags(value: Any, where: str) -> dict[str, str]:
-    """The tags of a line; of words only those that it has."""
+    """Return the tags of a line; of words only those that it has."""
     if isinstance(value, list):
-        return {_word(one, f"{where}[{at}]"): YES for at, one in enumerate(value)}
+        return {_word(word, f"{where}[{at}]"): YES for at, word in enumerate(value)}
     if not isinstance(value, dict):
         raise AnnotationError(
             f'{where}: {reprlib.repr(value)} is neither an object {{"kind": "value"}} nor a list '
             "of words"
         )
-    return {kind: _value(one, f"{where}, {kind}") for kind, one in value.items() if one is not None}
+    return {kind: _value(v, f"{where}, {kind}") for kind, v in value.items() if v is not None}
 
 
 def _word(value: Any, where: str) -> str:
@@ -232,29 +234,28 @@ def _value(value: Any, where: str) -> str:
 
 
 def _kind(line: Line) -> str:
-    asks = next(key for key in ASKED if key in line)
-    return "label" if asks == "labels" else asks
+    target = next(key for key in TARGETS if key in line)
+    return "label" if target == "labels" else target
 
 
-def _one_kind(kinds: Mapping[str, str]) -> None:
+def _refuse_several_kinds(kinds: Mapping[str, str]) -> None:
     if len(kinds) > 1:
-        (one, there), (other, here) = kinds.items()
+        (first, there), (other, here) = kinds.items()
         raise AnnotationError(
-            f"{here}: asks by {other!r}, but {there} by {one!r}; one file asks in one way, so make "
-            "two files of them"
+            f"{here}: has {other!r}, but {there} has {first!r}; make a file of each"
         )
 
 
-def _family(asks: str, queries: Sequence[Sample]) -> Family:
+def _family(target: str, queries: Sequence[Sample]) -> Family:
     video = next((query for query in queries if len(query.images) > 1), None)
-    if asks == "expression":
+    if target == "expression":
         if video is not None:
             raise AnnotationError(
-                f"{video.where}: an expression about {len(video.images)} frames: FindIt asks "
-                "expressions about one image, and labels or references about videos"
+                f"{video.where}: an expression about {len(video.images)} frames: an "
+                "expression needs one image; videos need label, labels or references"
             )
-        is_one = all(len(query.boxes) == 1 for query in queries)
-        return Family.REFEXP if is_one else Family.REFEXP_ALL
-    if asks == "references":
+        is_single = all(len(query.boxes) == 1 for query in queries)
+        return Family.REFEXP if is_single else Family.REFEXP_ALL
+    if target == "references":
         return Family.INSDET if video is None else Family.INSDET_VIDEO
     return Family.OBJDET if video is None else Family.OBJDET_VIDEO

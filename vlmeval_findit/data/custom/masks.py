@@ -1,4 +1,4 @@
-"""Masks of annotated objects: COCO's run lengths, or the file of an image."""
+"""Read masks of annotated objects: COCO's run lengths and polygons, or image files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
     below ``folder``.
     """
     if isinstance(value, str):
-        return packed_mask(pixels_of(folder, value, where))
+        return packed_mask(mask_pixels(folder, value, where))
     if not isinstance(value, dict) or value.keys() != {"size", "counts"}:
         raise AnnotationError(
             f'{where}: {reprlib.repr(value)} is neither {{"size": [height, width], "counts": …}} '
@@ -36,10 +36,10 @@ def mask_of(value: Any, folder: Path, where: str) -> PackedMask:
 
 
 def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None:
-    """The mask of a ``segmentation``: polygons [[x1, y1, x2, y2, …], …], or run lengths.
+    """Return the mask of a ``segmentation``: polygons [[x1, y1, x2, y2, …], …], or run lengths.
 
-    None where there is none: nothing stands there, or polygons in an image whose (width, height) in
-    pixels is not stated.  Raises an AnnotationError if it is neither.
+    None where there is none, and for polygons in an image whose ``size`` (width, height) in pixels
+    is not stated.  Raises an AnnotationError if it is neither.
     """
     if not value:
         return None
@@ -55,20 +55,20 @@ def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None
 
 
 def _filled(polygons: list[Any], size: Size, where: str) -> PackedMask | None:
-    """The pixels whose middles lie in polygons; None where there is no such pixel."""
+    """Return the pixels whose centres lie in polygons; None where there is no such pixel."""
     pixels = np.zeros((size[1], size[0]), dtype=bool)
     for polygon in polygons:
         if not isinstance(polygon, list) or len(polygon) % 2:
             raise AnnotationError(
                 f"{where}: {reprlib.repr(polygon)} is not [x1, y1, x2, y2, x3, y3, …]"
             )
-        corners = np.array([number(one, where) for one in polygon]).reshape(-1, 2)
+        corners = np.array([number(n, where) for n in polygon]).reshape(-1, 2)
         pixels |= _inside(corners, size)
     return packed_mask(pixels) if pixels.any() else None
 
 
 def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
-    """(height, width) whether each pixel's middle has an odd number of edges to its left."""
+    """Return (height, width) whether each pixel's centre has an odd number of edges to its left."""
     width, height = size
     (x1, y1), (x2, y2) = corners.T, np.roll(corners, -1, axis=0).T
     ends = np.ceil(np.sort([y1, y2], axis=0) - 0.5).clip(0, height).astype(int)
@@ -89,7 +89,7 @@ def _inside(corners: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:
     return inside
 
 
-def pixels_of(folder: Path, name: str, where: str) -> Mask:
+def mask_pixels(folder: Path, name: str, where: str) -> Mask:
     """Read a mask (first channel not 0) from an image, or raise an AnnotationError."""
     why = unsafe(name)
     if why:

@@ -1,17 +1,17 @@
-"""Text, JSON and numbers of annotations, read strictly: every refusal names the place."""
+"""Read text, JSON and numbers of annotations strictly: every refusal names the place."""
 
 from __future__ import annotations
 
 import json
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from ...core.image_files import Size
-from ..samples import AnnotationError, Box, Units
+from ..samples import AnnotatedBox, AnnotationError, Units
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -24,19 +24,19 @@ def number(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise AnnotationError(f"{where}: {reprlib.repr(value)} is not a number")
     try:
-        found = float(value)
+        coordinate = float(value)
     except OverflowError:  # a whole number of hundreds of digits
-        found = float("inf")
-    if not isfinite(found):
+        coordinate = float("inf")
+    if not isfinite(coordinate):
         raise AnnotationError(f"{where}: {reprlib.repr(value)} is not finite")
-    return found
+    return coordinate
 
 
 def numbers(value: object, where: str, what: str) -> tuple[float, float, float, float]:
     """Return four coordinates of JSON, or raise an AnnotationError that says ``what`` they are."""
     if not isinstance(value, list) or len(value) != 4:
         raise AnnotationError(f"{where}: {reprlib.repr(value)} is not {what}")
-    a, b, c, d = (number(one, where) for one in value)
+    a, b, c, d = (number(item, where) for item in value)
     return a, b, c, d
 
 
@@ -53,11 +53,12 @@ def line_of(value: object, where: str) -> str:
 def written_number(text: str, where: str) -> float:
     """Return a coordinate that is written as text, or raise an AnnotationError."""
     try:
-        # Python reads 1_0 as 10, which nobody means here.
-        found = float(text.replace("_", "x"))
+        # Python reads 1_0 as 10.
+        return number(float(text.replace("_", "x")), where)
+    except AnnotationError:
+        raise
     except ValueError:
         raise AnnotationError(f"{where}: {reprlib.repr(text)} is not a number") from None
-    return number(found, where)
 
 
 def written_size(width: str, height: str, where: str) -> Size:
@@ -69,7 +70,7 @@ def written_size(width: str, height: str, where: str) -> Size:
 
 
 def state_size(sizes: dict[str, Size], image: str, size: Size, where: str) -> None:
-    """Note the size that is stated of an image, or raise an AnnotationError."""
+    """Note the stated size of an image, or raise an AnnotationError if it has two."""
     before = sizes.setdefault(image, size)
     if before != size:
         raise AnnotationError(
@@ -77,22 +78,17 @@ def state_size(sizes: dict[str, Size], image: str, size: Size, where: str) -> No
         )
 
 
-def units_of(source: Path, boxes: Iterable[Box], said: Units | None) -> Units:
-    """Return what the numbers of boxes count, where nothing in the file tells it.
+def units_of(source: Path, boxes: Sequence[AnnotatedBox], stated: Units | None) -> Units:
+    """Return the units of boxes in a file that does not tell them.
 
-    Raises an AnnotationError if nobody says it, and no number is above 1.
+    Raises an AnnotationError if they are not stated and no number is above 1.
     """
-    if said is not None:
-        return said
-    count = 0
-    for box in boxes:
-        if any(abs(n) > 1 for n in box.corners):
-            return Units.PIXELS
-        count += 1
-    if count == 0:
+    if stated is not None:
+        return stated
+    if not boxes or any(abs(n) > 1 for box in boxes for n in box.corners):
         return Units.PIXELS
     raise AnnotationError(
-        f"{source}: none of the {count} boxes has a number above 1: fractions of the "
+        f"{source}: none of the {len(boxes)} boxes has a number above 1: fractions of the "
         "images, or pixels? Say --units fractions or --units pixels"
     )
 
@@ -107,11 +103,11 @@ _NOT_TEXT = (
     (b"\xff\xfe", "text in UTF-16: save it as UTF-8"),
     (b"\xfe\xff", "text in UTF-16: save it as UTF-8"),
 )
-"""How files begin that are given by mistake."""
+"""First bytes of files that are no annotations."""
 
 
 def text_of(path: Path) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark.
+    """Return the text of a file in UTF-8, with or without a byte order mark.
 
     Raises:
         AnnotationError: it is a folder, or not such a text; the message names the line.
@@ -121,7 +117,7 @@ def text_of(path: Path) -> str:
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """Line by line, with their ends; see :func:`text_of`."""
+    """Yield the lines of a file with their ends; see :func:`text_of`."""
     if path.is_dir():
         raise AnnotationError(f"{path}: is a folder, not a file")
     with path.open("rb") as f:
@@ -142,42 +138,24 @@ def lines_of(path: Path) -> Iterator[str]:
             yield text
 
 
-def rows_of(path: Path, what: str, keys: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the objects of a file with a list of them, each after its place for messages.
-
-    Raises an AnnotationError if it is no such list, or an object lacks a key.
-    """
-    rows = json_of(text_of(path), str(path), f"a list of {what}")
-    if not isinstance(rows, list):
-        raise AnnotationError(f"{path}: is no list of {what}")
-    for at, row in enumerate(rows):
-        where = f"{path}, [{at}]"
-        if not isinstance(row, dict):
-            raise AnnotationError(f"{where}: {reprlib.repr(row)} is no object")
-        for key in keys:
-            if key not in row:
-                raise AnnotationError(f"{where}: no key {key!r}")
-        yield f"{where} ({row['id']})", row
-
-
 def json_of(text: str, where: str, what: str) -> Any:
     """Parse JSON in which no key stands twice, or raise an AnnotationError.
 
     ``what`` it should be is for messages.
     """
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            keys = Counter(key for key, _ in pairs)
-            key = next(key for key, count in keys.items() if count > 1)
-            known = {name: found[name] for name in ("id", "file_name", "name") if name in found}
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) != len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            key = next(key for key, count in counts.items() if count > 1)
+            known = {name: values[name] for name in ("id", "file_name", "name") if name in values}
             which = f" ({known})" if known else ""
             raise AnnotationError(f"{where}: key {key!r} stands twice in an object{which}")
-        return found
+        return values
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=unique)
     except AnnotationError:
         raise
     except RecursionError:

@@ -1,7 +1,7 @@
 """Pascal VOC XML: one file an image, boxes as xmin, ymin, xmax, ymax.
 
-The numbers are taken as they stand, as FindIt's own Pascal does.  Objects marked as difficult are
-ignored, as the challenge ignores them: nobody has to find one, and whoever does is not wrong.
+The numbers are used as they stand, as in FindIt's Pascal.  Objects marked as difficult are ignored,
+as the challenge ignores them: to find one is neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ...core.image_files import Size
-from ..samples import DIFFICULT, AnnotationError, Box, Samples, detection
+from ..samples import DIFFICULT, AnnotatedBox, AnnotationError, Samples, detection_samples
 from .text import written_number, written_size
 
 
@@ -21,7 +21,7 @@ def read_voc(folder: Path, images: Path) -> Samples:
     if not files:
         raise AnnotationError(f"{folder}: no XML files there, nor in Annotations")
     sizes: dict[str, Size | None] = {}
-    objects: list[tuple[str, Box]] = []
+    objects: list[tuple[str, AnnotatedBox]] = []
     for file in files:
         root = _root(file)
         name = _text(str(file), root, "filename")
@@ -30,7 +30,7 @@ def read_voc(folder: Path, images: Path) -> Samples:
         sizes[name] = _size(file, root)
         for at, entry in enumerate(root.iter("object")):
             objects.append((name, _box(f"{file}, object {at}", entry)))
-    return detection(folder, images, sizes, objects)
+    return detection_samples(folder, images, sizes, objects)
 
 
 def _root(file: Path) -> ElementTree.Element:
@@ -60,11 +60,11 @@ def _size(file: Path, root: ElementTree.Element) -> Size | None:
     return written_size(width, height, f"{file}, size")
 
 
-def _box(where: str, entry: ElementTree.Element) -> Box:
+def _box(where: str, entry: ElementTree.Element) -> AnnotatedBox:
     x1, y1, x2, y2 = (
         written_number(_text(where, entry, f"bndbox/{side}"), where)
         for side in ("xmin", "ymin", "xmax", "ymax")
     )
     is_difficult = (entry.findtext("difficult") or "0").strip() == "1"
     ignored = DIFFICULT if is_difficult else ""
-    return Box((x1, y1, x2, y2), where, _text(where, entry, "name"), ignored=ignored)
+    return AnnotatedBox((x1, y1, x2, y2), where, _text(where, entry, "name"), ignored=ignored)

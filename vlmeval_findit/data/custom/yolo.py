@@ -14,7 +14,7 @@ from typing import Any
 
 from ...core.files import unsafe
 from ...core.spelling import nearest
-from ..samples import AnnotationError, Box, Samples, Units, detection
+from ..samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
 from .text import IMAGE_SUFFIXES, text_of, written_number
 
 
@@ -39,60 +39,60 @@ def read_yolo(folder: Path, images: Path, split: str | None = None) -> Samples:
         raise AnnotationError(f"{labels}: no label files (*.txt)")
     part = _split(labels, images, split)
     files = sorted((labels / part).rglob("*.txt"))
-    pictures = _pictures(images, part)
-    objects: list[tuple[str, Box]] = []
+    by_stem = _images_by_stem(images, part)
+    objects: list[tuple[str, AnnotatedBox]] = []
     for file in files:
-        name = _image_of(file, labels, images, pictures).relative_to(images).as_posix()
+        name = _image_of(file, labels, images, by_stem).relative_to(images).as_posix()
         for at, line in enumerate(text_of(file).splitlines(), 1):
             if line.strip():
                 objects.append((name, _box(f"{file}, line {at}", line, names)))
-    found = [picture.relative_to(images).as_posix() for picture in pictures.values()]
-    full = {name for name, _ in objects}
+    shown = [image.relative_to(images).as_posix() for image in by_stem.values()]
+    with_objects = {name for name, _ in objects}
     others = len(everywhere) - len(files)
-    return detection(
+    return detection_samples(
         folder,
         images,
-        dict.fromkeys(found),
+        dict.fromkeys(shown),
         objects,
         units=Units.FRACTIONS,
         left_out={f"label files that are not of the split {part}": others} if others else {},
-        backgrounds=[name for name in found if name not in full],
+        backgrounds=[name for name in shown if name not in with_objects],
     )
 
 
 _SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)([0-9]{4})?")
-"""What folders of splits are called."""
+"""Names of folders of splits."""
 
 
-def _split(labels: Path, images: Path, said: str | None) -> str:
-    """The folder below ``labels`` that is read; "": everything, there are no splits.
+def _split(labels: Path, images: Path, stated: str | None) -> str:
+    """Return the folder below ``labels`` to read; "": everything, there are no splits.
 
     Raises:
-        AnnotationError: it cannot be told, or there is none of that name.
+        AnnotationError: it is not known, or there is none of the stated name.
     """
     folders = [path for root in (labels, images) for path in root.iterdir() if path.is_dir()]
     there = sorted({path.name for path in folders if _SPLIT.fullmatch(path.name)})
-    if said is not None:
-        if not (labels / said).is_dir() or unsafe(said):
-            raise AnnotationError(f"{labels}: no split {said!r}{nearest(said, there)}")
-        return said
-    to_judge = [name for name in there if name.startswith("val")] if len(there) > 1 else there
-    if there and len(to_judge) != 1:
-        choices = " or --split ".join(there)
-        raise AnnotationError(f"{labels}: which of its splits is meant? Say --split {choices}")
-    return to_judge[0] if to_judge else ""
+    if stated is not None:
+        if not (labels / stated).is_dir() or unsafe(stated):
+            raise AnnotationError(f"{labels}: no split {stated!r}{nearest(stated, there)}")
+        return stated
+    choices = [name for name in there if name.startswith("val")] if len(there) > 1 else there
+    if there and len(choices) != 1:
+        flags = " or --split ".join(there)
+        raise AnnotationError(f"{labels}: which of its splits is meant? Say --split {flags}")
+    return choices[0] if choices else ""
 
 
-def _pictures(images: Path, part: str) -> dict[Path, Path]:
-    """The images of a split, by their paths without the suffix."""
-    found: dict[Path, Path] = {}
+def _images_by_stem(images: Path, part: str) -> dict[Path, Path]:
+    """Return the images of a split by their paths without the suffix."""
+    by_stem: dict[Path, Path] = {}
     there = sorted((images / part).rglob("*"))
     for suffix in IMAGE_SUFFIXES:
         for path in there:
             if path.suffix.lower() == suffix and path.is_file():
-                # Not with_suffix: a name may have dots of its own.
-                found.setdefault(path.with_name(path.name[: -len(suffix)]), path)
-    return dict(sorted(found.items()))
+                # Not with_suffix: a name may have dots.
+                by_stem.setdefault(path.with_name(path.name[: -len(suffix)]), path)
+    return dict(sorted(by_stem.items()))
 
 
 def _names(folder: Path) -> Mapping[int, str]:
@@ -111,33 +111,33 @@ def _listed_names(file: Path) -> dict[int, str]:
     try:
         values: Any = yaml.safe_load(text_of(file))
     except (yaml.YAMLError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise AnnotationError(f"{file}: not YAML: {said}") from None
+        why = " ".join(str(error).split())
+        raise AnnotationError(f"{file}: not YAML: {why}") from None
     names = values.get("names") if isinstance(values, dict) else None
     if isinstance(names, list):
         names = dict(enumerate(names))
     if not isinstance(names, dict) or not names:
         raise AnnotationError(f"{file}: no list or mapping 'names' of classes")
-    found: dict[int, str] = {}
+    by_number: dict[int, str] = {}
     for key, name in names.items():
-        if not re.fullmatch("[0-9]+", str(key)) or int(key) in found:
+        if not re.fullmatch("[0-9]+", str(key)) or int(key) in by_number:
             raise AnnotationError(
                 f"{file}, names: {reprlib.repr(key)} is not the number of a class, or stands twice"
             )
         if not isinstance(name, (str, int, float)):
             raise AnnotationError(f"{file}, names, {key}: {reprlib.repr(name)} is not a name")
-        found[int(key)] = str(name)
-    return found
+        by_number[int(key)] = str(name)
+    return by_number
 
 
-def _image_of(label: Path, labels: Path, images: Path, pictures: Mapping[Path, Path]) -> Path:
+def _image_of(label: Path, labels: Path, images: Path, by_stem: Mapping[Path, Path]) -> Path:
     stem = images / label.relative_to(labels).with_suffix("")
-    if stem not in pictures:
+    if stem not in by_stem:
         raise AnnotationError(f"{label}: no image {stem} ({', '.join(IMAGE_SUFFIXES)})")
-    return pictures[stem]
+    return by_stem[stem]
 
 
-def _box(where: str, line: str, names: Mapping[int, str]) -> Box:
+def _box(where: str, line: str, names: Mapping[int, str]) -> AnnotatedBox:
     fields = line.split()
     if len(fields) != 5:
         raise AnnotationError(
@@ -148,7 +148,7 @@ def _box(where: str, line: str, names: Mapping[int, str]) -> Box:
         raise AnnotationError(f"{where}: no class {fields[0][:20]} (there are {_some(names)})")
     cx, cy, w, h = (written_number(field, where) for field in fields[1:])
     corners = (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
-    return Box(corners, where, names[int(fields[0])])
+    return AnnotatedBox(corners, where, names[int(fields[0])])
 
 
 def _some(names: Mapping[int, str]) -> str:

@@ -1,4 +1,4 @@
-"""The images of the demonstration: photographs of installed packages, and parts of them.
+"""The dataset Demo: shipped tables, and images of photographs in installed packages.
 
 Packages are located without being imported (scikit-image would cost seconds).
 """
@@ -20,13 +20,19 @@ import numpy.typing as npt
 import yaml
 from PIL import Image
 
+from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
+from ...benchmarks.findit.findit_datasets import BENCHMARK, Dataset
+from ...core.files import sha256_of, write_once
 from ...core.image_files import from_bytes
+from ...core.places import image_folder, lmu_data_root
+from ...core.table_files import made_of
 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB
 
 SHIPPED = Path(__file__).with_name("shipped")
 PHOTOS = Path(__file__).with_name("photos.yaml")
 PARTS = SHIPPED / "parts.json"
+IMAGES = "Demo"  # Key of the image folder
 
 
 @dataclass(frozen=True)
@@ -105,3 +111,49 @@ def png(image: Image.Image) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, format="PNG")
     return buffer.getvalue()
+
+
+# --- the tables ----------------------------------------------------------------------------------
+
+
+def demo_tables() -> list[tuple[Dataset, bool]]:
+    """Return the tables, as (dataset, multi-label)."""
+    return [
+        (row, multilabel)
+        for row in BENCHMARK.values()
+        if row.images == IMAGES
+        for multilabel in (False, True)[: 1 + row.has_multilabel]
+    ]
+
+
+def prepare_demo() -> list[PreparedTable]:
+    """Write images and tables below the LMUData root.
+
+    Raises:
+        FileNotFoundError: a package whose photographs are shown is not installed.
+        ValueError: a photograph is not the one that was annotated.
+    """
+    origin = {"source": "demo", "source_sha256": recipe_sha256()}
+    folder = image_folder(IMAGES).path
+    names = [dataset.table_name(multilabel) for dataset, multilabel in demo_tables()]
+    tables = {name: read_table(SHIPPED / f"{name}.tsv") for name in names}
+    queries = [query for rows in tables.values() for query in rows]
+    for name in dict.fromkeys(name for q in queries for name in (*q.images, *q.support)):
+        write_once(folder / name, png(image(name)))
+    return [write_table(lmu_data_root(), name, rows, origin) for name, rows in tables.items()]
+
+
+def recipe_sha256() -> str:
+    """Return a checksum of the shipped tables and of what their images are."""
+    files = (PHOTOS, PARTS, *sorted(SHIPPED.glob("*.tsv")))
+    return sha256_of(*(path.read_bytes() for path in files))
+
+
+def ensure(dataset: Dataset) -> None:
+    """Make all tables and images, unless the tables are up to date."""
+    wanted = recipe_sha256()
+    tables = (
+        lmu_data_root() / f"{row.table_name(multilabel)}.tsv" for row, multilabel in demo_tables()
+    )
+    if any(made_of(table) != wanted for table in tables):
+        prepare_demo()

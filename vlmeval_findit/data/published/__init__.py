@@ -1,7 +1,5 @@
-"""Published sets in the formats in which they are published, one reader a module.
+"""Published sets in the formats of their authors: COCO files, JSON lists, Parquet files.
 
-``coco_sets`` (COCO val2017, ODinW-13, RF100-VL), ``screenspot_pro``, ``refspatial``,
-``groundingme`` and ``refcoco_m``, the last two by ``shards``: Parquet files with images in them.
-``importing`` makes datasets of a set.  A set more is a module with a ``read(folder)`` here, and
-one row in :mod:`~..sources`.
+``importing`` makes datasets of a set.  A further set needs a function that finds its parts in a
+folder, and one row in :mod:`~..sources`.
 """

@@ -1,4 +1,4 @@
-"""Datasets made of a published set: read, held against what is known of it, built."""
+"""Import a published set: read it, compare its counts with the published ones, make datasets."""
 
 from __future__ import annotations
 
@@ -7,50 +7,48 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.spelling import nearest
-from ..custom.build import Built, build
+from ..custom.build import ImportedDataset, import_samples
 from ..custom.checks import check_name
-from ..custom.images import Drawn
+from ..custom.images import ExifPixels
 from ..samples import AnnotationError
 from ..sources import SOURCES, DataSource, PublishedPart
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What is to be made of a set."""
+    """What to make of a published set."""
 
-    folder: Path
-    name: str | None = None  # What it is to be called (None: as its row)
-    only: Sequence[str] | None = None  # The parts that are asked for (None: all that there are)
-    partial: bool = False  # Whether it may be other than published
-    replace: bool = False  # Whether custom datasets of these names may be replaced
-    drawn: Drawn | None = None  # On which images boxes were drawn, where a viewer turns them
+    folder: Path  # Where it lies
+    name: str | None = None  # Of the dataset (None: the row's)
+    only: Sequence[str] | None = None  # The parts to import (None: all that are there)
+    partial: bool = False  # Accept other counts than the published ones
+    replace: bool = False  # Replace custom datasets of these names
+    exif: ExifPixels | None = None  # Which pixels boxes refer to when EXIF turns the image
 
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """A dataset that was made."""
+    """A dataset that was made of a part."""
 
-    built: Built
-    unlike: Sequence[str]  # How it is not as published
+    dataset: ImportedDataset
+    differences: Sequence[str]  # From what is published
     without_query: int  # Images that no query shows
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A dataset that could not be made."""
+class ImportFailure:
+    """A part that no dataset could be made of."""
 
     dataset: str
     why: str
 
 
-def run_import(row: DataSource, options: ImportOptions) -> Iterator[ImportResult | Refused]:
-    """Make the datasets of a set, one after the other.
-
-    Of a set with many parts, one that cannot be used keeps none of the others from being made.
+def run_import(row: DataSource, options: ImportOptions) -> Iterator[ImportResult | ImportFailure]:
+    """Make the datasets of a set, one after the other; a part that fails does not stop the others.
 
     Raises:
-        AnnotationError: the folder does not hold the set, or not all of its parts, or a part is
-            asked for that there is not; or it has one part only, and that cannot be used.
+        AnnotationError: the folder does not hold the set, or not all of its parts, or not one that
+            is named; or its only part cannot be used.
     """
     for part in _parts(row, options):
         name = row.dataset(part.name, options.name)
@@ -59,11 +57,11 @@ def run_import(row: DataSource, options: ImportOptions) -> Iterator[ImportResult
         except AnnotationError as error:
             if row.datasets == 1:
                 raise
-            yield Refused(name, str(error))
+            yield ImportFailure(name, str(error))
 
 
 def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
-    """The parts that are asked for, all of which are there."""
+    """Return the parts to import."""
     folder = options.folder
     try:
         if not folder.is_dir():
@@ -83,7 +81,7 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
         named = f" (missing: {', '.join(missing)})" if missing else ""
         raise AnnotationError(
             f"{folder}: {len(parts)} subsets, published are {row.datasets}{named}; name "
-            "those that you want with --only, or take those that are there with --partial"
+            "some with --only, or import those that are there with --partial"
         )
     return list(parts.values())
 
@@ -93,18 +91,18 @@ def _import(
 ) -> ImportResult:
     check_name(name, options.replace)
     samples = part.read()
-    unlike = row.unlike(part.name, samples)
-    if unlike and not options.partial:
+    differences = row.differences(part.name, samples)
+    if differences and not options.partial:
         raise AnnotationError(
-            f"{samples.source}: {'; '.join(unlike)}; to take it as it is, say --partial "
-            "(data get: --force), and its .meta.json will say so"
+            f"{samples.source}: {'; '.join(differences)}; to import it as it is, say --partial "
+            "(data get: --force); its .meta.json will list the differences"
         )
     origin = {"set": row.name, "published at": row.address, "licence": row.licence}
     plugin = SOURCES.plugin_of(row.name)
     if plugin is not None:
         origin["plug-in"] = str(plugin)
-    if unlike:
-        origin["unlike published"] = "; ".join(unlike)
-    built = build(name, samples, options.replace, options.drawn, origin)
+    if differences:
+        origin["unlike published"] = "; ".join(differences)
+    dataset = import_samples(name, samples, options.replace, options.exif, origin)
     shown = {image for query in samples.queries for image in query.images}
-    return ImportResult(built, unlike, (samples.counts.images or 0) - len(shown))
+    return ImportResult(dataset, differences, (samples.counts.images or 0) - len(shown))

@@ -1,28 +1,40 @@
 """Tables of rendered scenes: shipped as TSV, their images rendered on first use.
 
 ``Scenes`` has 1,000 scenes and 100 clips of the test split, ``Scenes_mini`` 50 scenes and 10 clips
-of the validation split; all image families ask about the same scenes.  The files in ``shipped`` are
-written by ``training.scene_tables``.
+of the validation split; all image families ask about the same scenes.  ``SelfRetrieval_Scenes`` has
+500 pairs of scenes of the test split, ``SelfRetrieval_Scenes_mini`` 50 of the validation split.
+``VPBench_Scenes`` asks about marks in scenes.  ``scene_tables``, ``pair_tables`` and
+``vp_questions.ship`` of ``training`` write the files in ``shipped``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, ClassVar
 
 from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
 from ...benchmarks.findit.findit_datasets import Dataset
 from ...benchmarks.findit.findit_query import FindItQuery
+from ...benchmarks.selfretrieval.image_pairs import ImagePair
+from ...benchmarks.selfretrieval.image_pairs import write_table as write_pairs
+from ...benchmarks.vpbench.question_tables import write_table as write_vp_table
+from ...benchmarks.vpbench.vp_query import VPQuery
 from ...core import stored_png
 from ...core.files import sha256_of, write_once
 from ...core.places import image_folder, lmu_data_root
 from ...core.stored_png import png
-from ...core.table_files import made_of
+from ...core.table_files import NESTED, made_of
+from ...core.table_files import read_table as read_rows
+from ...marks import style as marks_style
 from . import drawing
 from . import scene as scenes
-from .drawing import Look
-from .scene import Scene, clip, shot
+from .drawing import Floats, Look, Pixels, Place, Rng
+from .scene import SIZES, Scene, Stream, clip, paint_all, rng_of, shot
+
+_REINSTALL = "pip install --force-reinstall vlmeval-findit"
 
 one_scene = lru_cache(maxsize=1024)(scenes.scene)  # several tables ask about a scene
 
@@ -68,3 +80,103 @@ def _shown(query: FindItQuery) -> Sequence[Scene]:
     if kind == "clips":
         return clip(int(seed), len(query.images))
     return [one_scene(int(Path(seed).stem))]
+
+
+# --- marked scenes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DrawnMark:
+    """A mark in an image, in pixels."""
+
+    colour: str
+    box: tuple[float, float, float, float]  # x, y, width, height
+    outlines: tuple[tuple[float, ...], ...] = ()  # polygons: x1, y1, x2, y2, …
+    __pydantic_config__: ClassVar[Any] = NESTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedRow(VPQuery):
+    """A question with how its image is drawn; ``cluster`` names the scene."""
+
+    style: tuple[str, str, int]  # shape, variant, line width in pixels
+    marks: tuple[DrawnMark, ...]
+
+
+def ensure_marked(table: str) -> None:
+    """Make a table and its images, unless they are up to date."""
+    # Of the marks too.
+    recipe = recipe_sha256(table, *sorted(Path(marks_style.__file__).parent.glob("*.py")))
+    if made_of(lmu_data_root() / f"{table}.tsv") == recipe:
+        return
+    rows: list[MarkedRow] = read_rows(shipped(table), MarkedRow, _REINSTALL)
+    folder = image_folder(table).path
+    for row in rows:
+        write_once(folder / row.images[0], png(_with_marks(row)))
+    origin = {"source": rows[0].source, "source_sha256": recipe}
+    write_vp_table(lmu_data_root(), table, rows, origin)
+
+
+def _with_marks(row: MarkedRow) -> Pixels:
+    # Imported here: an up-to-date table needs no OpenCV.
+    from ...marks.region import Region
+    from ...marks.render import draw_marks
+    from ...marks.style import Shape, Style
+
+    shape, variant, width = row.style
+    regions = [Region(mark.box, mark.outlines) for mark in row.marks]
+    colours = [mark.colour for mark in row.marks]
+    style = Style(Shape(shape), variant, width)
+    scene = one_scene(int(Path(row.cluster).stem))
+    return draw_marks(scene.pixels, regions, style, colours).pixels
+
+
+# --- pairs of scenes -----------------------------------------------------------------------------
+
+_PAIRS = 1  # names the random numbers of a seed's pair, which are not those of its scene
+
+_ATTRIBUTES = 5  # in which the two images of a pair may differ
+
+Placed = tuple[float, float, float, int]
+"""Where an object lies: centre x, y and half its size in pixels; the seed of its tint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRow(ImagePair):
+    """A pair with how it is rendered; captions say how objects look, in the same order."""
+
+    first: tuple[Placed, Placed]  # the object that differs, in the left and the right image
+    others: tuple[Placed, ...]
+
+
+def ensure_pairs(table: str) -> None:
+    """Make a table and its images, unless they are up to date."""
+    recipe = recipe_sha256(table)
+    if made_of(lmu_data_root() / f"{table}.tsv") == recipe:
+        return
+    rows: list[PairRow] = read_rows(shipped(table), PairRow, _REINSTALL)
+    folder = image_folder(table).path
+    for row in rows:
+        rng, size = pair_stream(int(row.uid))
+        rng.randint(_ATTRIBUTES)
+        background = drawing.background(rng, *size)
+        for name, caption, first in zip(row.images, row.captions or (), row.first, strict=True):
+            write_once(folder / name, png(_pair_pixels(background, caption, (first, *row.others))))
+    write_pairs(lmu_data_root(), table, rows, {"source": "rendered", "source_sha256": recipe})
+
+
+def pair_stream(seed: int) -> tuple[Rng, tuple[int, int]]:
+    """Return the random numbers of a seed's pair and the (width, height) of its images."""
+    rng = rng_of(Stream.SCENE, seed, _PAIRS)
+    return rng, SIZES[rng.randint(len(SIZES))]
+
+
+def _pair_pixels(background: Floats, caption: str, placed: Sequence[Placed]) -> Pixels:
+    canvas = background.copy()
+    objects, tints = [], []
+    for words, (x, y, half, tint) in zip(caption.split("; "), placed, strict=True):
+        _, _, texture, colour, shape, *_ = words.split()
+        objects.append((Look(shape, colour, texture), Place(x, y, half)))
+        tints.append(drawing.tinted(Rng(tint), colour))
+    paint_all(canvas, objects, tints, 0.0)
+    return drawing.as_pixels(canvas)

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ...core.image_files import Size
-from ..samples import AnnotationError, Box, Samples, Units, detection
+from ..samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
 from .text import state_size, text_of, units_of, written_number, written_size
 
 COLUMNS = ("image", "label", "x1", "y1", "x2", "y2")
 
 
-def read_listing(path: Path, images: Path, units: Units | None = None) -> Samples:
-    """Read a listing; tabs separate where the file ends in .tsv, commas elsewhere.
+def read_csv(path: Path, images: Path, units: Units | None = None) -> Samples:
+    """Read a CSV file; tabs separate where the file ends in .tsv, commas elsewhere.
 
-    ``units`` must be said where no number is above 1.  Raises an AnnotationError if a column is
-    missing, a cell does not hold what it should, or nobody says the units.
+    ``units`` must be stated where no number is above 1.  Raises an AnnotationError if a column is
+    missing, a cell is unsuitable, or the units are not known.
     """
     sizes: dict[str, Size] = {}
-    objects: list[tuple[str, Box]] = []
+    objects: list[tuple[str, AnnotatedBox]] = []
     for line, row in _rows(path):
         where = f"{path}, line {line}"
         image = row["image"]
@@ -33,14 +33,14 @@ def read_listing(path: Path, images: Path, units: Units | None = None) -> Sample
         x1, y1, x2, y2 = (
             written_number(row[name], f"{where}, column {name}") for name in COLUMNS[2:]
         )
-        objects.append((image, Box((x1, y1, x2, y2), where, row["label"])))
-    units = units_of(path, (box for _, box in objects), units)
+        objects.append((image, AnnotatedBox((x1, y1, x2, y2), where, row["label"])))
+    units = units_of(path, [box for _, box in objects], units)
     named = {image: sizes.get(image) for image, _ in objects}
-    return detection(path, images, named, objects, units=units)
+    return detection_samples(path, images, named, objects, units=units)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Every row by column, with the line that it ends in."""
+    """Yield every row by column, after the number of the line that it ends in."""
     tabs = path.suffix == ".tsv"
     text = io.StringIO(text_of(path), newline="")
     lines = csv.reader(text, delimiter="\t" if tabs else ",", strict=True)

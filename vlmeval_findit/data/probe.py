@@ -1,4 +1,4 @@
-"""One large shape on a plain background, in ten sizes of image: nothing that could be mistaken.
+"""The dataset of `probe`: one large shape on a plain background, in ten sizes of image.
 
 Which sizes and places tell conventions apart best is a study's result: small images show least
 bounds, strips show rounding and padding, large images show greatest bounds and senders' limits.
@@ -7,12 +7,23 @@ Shapes and colours are those of rendered scenes.
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
-from ...boxes.representation import Corners
-from ..rendered.drawing import COLOURS, SHAPES, Masks, Pixels, Rng
+from ..benchmarks.findit.annotation_tables import PreparedTable, write_table
+from ..benchmarks.findit.findit_datasets import Dataset
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..boxes.records import Truth
+from ..boxes.representation import Corners
+from ..core.files import sha256_of, write_once
+from ..core.places import image_folder, lmu_data_root
+from ..core.table_files import made_of
+from .rendered import drawing
+from .rendered.drawing import COLOURS, SHAPES, Masks, Pixels, Rng
 
 SIZES = (
     (224, 224),
@@ -110,7 +121,7 @@ def _frame(
 def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
     """Fill a part of an image with a shape, in place; gives the pixels that it covers.
 
-    :func:`..rendered.drawing.paint` paints on floating-point numbers and shapes as wide as high: of
+    :func:`.rendered.drawing.paint` paints on floating-point numbers and shapes as wide as high: of
     these images the largest has seven million pixels.
     """
     height, width, _ = canvas.shape
@@ -121,3 +132,36 @@ def _paint(canvas: Pixels, shape: str, colour: str) -> Masks:
     ink = np.asarray(COLOURS[colour], dtype=np.float64)
     canvas[:] = np.floor(canvas + (ink - canvas) * cover[..., None] + 0.5).astype(np.uint8)
     return np.asarray(cover >= 0.5)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def ensure(dataset: Dataset) -> None:
+    """Make the table and its images unless they are there, made by this very code."""
+    if made_of(lmu_data_root() / f"{dataset.table_name(False)}.tsv") != _recipe_sha256():
+        prepare(dataset)
+
+
+def prepare(dataset: Dataset) -> PreparedTable:
+    """Draw the images and write the table, below the LMUData root."""
+    folder = image_folder(dataset.images).path
+    queries = [_query(folder, index) for index in range(COUNT)]
+    origin = {"source": "rendered", "source_sha256": _recipe_sha256()}
+    return write_table(lmu_data_root(), dataset.table_name(False), queries, origin)
+
+
+def _recipe_sha256() -> str:
+    """Return a checksum of the code that decides what is drawn and asked."""
+    return sha256_of(*(Path(str(file)).read_bytes() for file in (drawing.__file__, __file__)))
+
+
+def _query(folder: Path, index: int) -> FindItQuery:
+    scene = probe_scene(index)
+    width, height = scene.size
+    name = f"{index:02d}-{width}x{height}.png"
+    # Compressed: servers limit what they are sent, and stored these would be 20 MB each.
+    compressed = io.BytesIO()
+    Image.fromarray(scene.pixels).save(compressed, "PNG")
+    write_once(folder / name, compressed.getvalue())
+    return FindItQuery(index, scene.label, width, height, (name,), Truth((scene.box,), (0,)))
