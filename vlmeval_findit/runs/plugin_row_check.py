@@ -149,7 +149,7 @@ def check_importer(row: DataSource, folder: Path | None) -> Findings:
     for part in parts:
         samples = part.read()
         what = f"{row.dataset(part.name)}: {samples.counts}"
-        yield Finding(what, "; ".join(row.unlike(part.name, samples)))
+        yield Finding(what, "; ".join(row.differences(part.name, samples)))
         if isinstance(samples.images, Path):
             for query in samples.queries[:3]:
                 for name in query.images:

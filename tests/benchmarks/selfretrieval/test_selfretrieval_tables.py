@@ -35,7 +35,7 @@ from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import TableError
-from vlmeval_findit.data.rendered import pair_tables
+from vlmeval_findit.data.rendered import tables as rendered_tables
 
 Capture = pytest.CaptureFixture[str]
 
@@ -189,7 +189,7 @@ MINI = "SelfRetrieval_Scenes_mini"
 def test_what_ships_is_what_training_makes(name: str, tmp_path: Path) -> None:
     shipping.ship(name, tmp_path / "table.tsv")
     made = (tmp_path / "table.tsv").read_bytes()
-    assert made == pair_tables.shipped(name).read_bytes()
+    assert made == rendered_tables.shipped(name).read_bytes()
 
 
 def test_a_rendered_set_is_made_when_it_is_first_asked_for(lmu: Path) -> None:

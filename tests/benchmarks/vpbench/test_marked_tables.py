@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.table_files import meta_path
-from vlmeval_findit.data.rendered import marked_tables
+from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.data.rendered.tables import shipped
 
 MINI = "VPBench_Scenes_mini"
@@ -55,7 +55,7 @@ def test_pictures_are_those_that_were_looked_at(data_root: Path) -> None:
 
 @pytest.mark.parametrize("name", ship.SETS)
 def test_every_row_says_what_its_words_say(name: str, data_root: Path) -> None:
-    rows = marked_tables.read_table(shipped(name), marked_tables.MarkedRow, "")
+    rows = tables.read_rows(shipped(name), tables.MarkedRow, "")
     assert len(rows) == ship.SETS[name].questions
     for row in rows:
         options = dict(row.options)
@@ -67,7 +67,7 @@ def test_every_row_says_what_its_words_say(name: str, data_root: Path) -> None:
 
 def test_a_set_is_made_when_asked_for_and_again_when_its_recipe_changed(data_root: Path) -> None:
     task = load(MINI)
-    recipe = marked_tables.recipe_sha256(MINI)
+    recipe = tables.marked_recipe_sha256(MINI)
     table, facts = data_root / f"{MINI}.tsv", meta_path(data_root / f"{MINI}.tsv")
     assert json.loads(facts.read_text())["source_sha256"] == recipe
     folder = data_root / "images" / MINI
@@ -77,6 +77,6 @@ def test_a_set_is_made_when_asked_for_and_again_when_its_recipe_changed(data_roo
     assert table.stat().st_mtime_ns == made[0]
 
     facts.write_text(facts.read_text().replace(recipe, "0" * 64))
-    marked_tables.ensure(MINI)
+    tables.ensure_marked(MINI)
     assert table.stat().st_mtime_ns != made[0]
     assert bytes_of(data_root, MINI) == made[1]

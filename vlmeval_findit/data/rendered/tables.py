@@ -105,8 +105,7 @@ class MarkedRow(VPQuery):
 
 def ensure_marked(table: str) -> None:
     """Make a table and its images, unless they are up to date."""
-    # Of the marks too.
-    recipe = recipe_sha256(table, *sorted(Path(marks_style.__file__).parent.glob("*.py")))
+    recipe = marked_recipe_sha256(table)
     if made_of(lmu_data_root() / f"{table}.tsv") == recipe:
         return
     rows: list[MarkedRow] = read_rows(shipped(table), MarkedRow, _REINSTALL)
@@ -115,6 +114,11 @@ def ensure_marked(table: str) -> None:
         write_once(folder / row.images[0], png(_with_marks(row)))
     origin = {"source": rows[0].source, "source_sha256": recipe}
     write_vp_table(lmu_data_root(), table, rows, origin)
+
+
+def marked_recipe_sha256(table: str) -> str:
+    """Return a checksum of the questions and of what draws their images."""
+    return recipe_sha256(table, *sorted(Path(marks_style.__file__).parent.glob("*.py")))
 
 
 def _with_marks(row: MarkedRow) -> Pixels:
