@@ -172,7 +172,7 @@ def command(**flags: Any) -> int:
 
 
 def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) -> Samples:
-    from ..data.custom import coco, jsonl, listing, voc, yolo
+    from ..data.custom import coco, csv_file, jsonl, voc, yolo
 
     units = Units(flags["units"]) if flags["units"] else None
     if source is Format.COCO:
@@ -183,7 +183,7 @@ def _read(path: Path, source: Format, flags: Mapping[str, Any], folder: Path) ->
         return yolo.read_yolo(path, folder, flags["split"])
     if source is Format.VOC:
         return voc.read_voc(path, folder)
-    return listing.read_csv(path, folder, units)
+    return csv_file.read_csv(path, folder, units)
 
 
 def _refuse(flags: Mapping[str, Any], names: Iterable[str], of: str) -> None:
