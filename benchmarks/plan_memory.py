@@ -15,7 +15,7 @@ from measured import peak_mib
 
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.places import Folder
+from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.engine.calls import Cell, Prompts
 from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.engine.journal.writer import Journal

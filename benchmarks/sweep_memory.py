@@ -15,7 +15,7 @@ from engine_fakes import FakeBackends, FakeModel, Message, Silent, demo_sweep, g
 from measured import peak_mib
 from scale_runs import GRID
 
-from vlmeval_findit.core.work import Answer
+from vlmeval_findit.core.answers import Answer
 
 
 class AtOnce(FakeModel):

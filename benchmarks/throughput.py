@@ -16,7 +16,7 @@ from engine_fakes import Silent, demo_sweep, go
 from measured import peak_mib
 from scale_runs import GRID
 
-from vlmeval_findit.core.work import Answer
+from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.server_backends import ServerBackends
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from vlmeval_findit.benchmarks.findit import box_prompts as prompts
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
+from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.messages import Message, PartKind
-from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.local.run_settings import RunSettings

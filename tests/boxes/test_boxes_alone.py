@@ -17,7 +17,7 @@ TABLES = {"files", "plugins", "redaction"}
 MORE = {
     "confidences": {"replies"},
     "lenient": {"lenient_json"},
-    **{name: {"spelling"} for name in ("error_types", "matching", "spaces")},
+    **{name: {"formatting"} for name in ("error_types", "matching", "spaces")},
 }
 NO_TABLE = {"assignment"}
 

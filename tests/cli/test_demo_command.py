@@ -15,8 +15,8 @@ from host_runs import require_host
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import demo, main
 from vlmeval_findit.cli.progress import SweepProgress
+from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.core.command import INTERRUPTED, REFUSED
-from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.sink import PlannedCalls
 from vlmeval_findit.models.model_table import NANO, NANO_PX

@@ -27,8 +27,8 @@ from chat_server import (
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.work import Answer as Answered
-from vlmeval_findit.core.work import StopReason
+from vlmeval_findit.core.answers import Answer as Answered
+from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.engine.http_backend import HttpBackend
 from vlmeval_findit.models.http.spending import Budget
 

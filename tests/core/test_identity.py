@@ -16,9 +16,9 @@ from vlmeval_findit.core.identity import (
     Identity,
     IdentityError,
     as_values,
-    continued,
-    contradictions,
     from_values,
+    identity_conflicts,
+    merge_for_resume,
     read_identity,
     write_identity,
 )
@@ -90,19 +90,19 @@ def setting(**values: Any) -> Identity:
     ids=lambda value: value[:30] if isinstance(value, str) else "",
 )
 def test_what_contradicts_is_said_with_both_values(now: Identity, says: str) -> None:
-    found = contradictions(RUN, now)
+    found = identity_conflicts(RUN, now)
     assert len(found) == 1
     assert str(found[0]).startswith(says)
     assert now.digest != RUN.digest
     with pytest.raises(IdentityError) as error:
-        continued(RUN, now, False, Path("x.json"))
+        merge_for_resume(RUN, now, False, Path("x.json"))
     assert says in str(error.value)
     assert "--force" in str(error.value)
-    forced = continued(RUN, now, True, Path("x.json"))
+    forced = merge_for_resume(RUN, now, True, Path("x.json"))
     assert forced.forced == (f"went on: {found[0]}",)
     assert forced.answering == now.answering
     # And again: what was forced once stays said, and is not forced again.
-    assert continued(forced, now, False, Path("x.json")).forced == forced.forced
+    assert merge_for_resume(forced, now, False, Path("x.json")).forced == forced.forced
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_what_contradicts_is_said_with_both_values(now: Identity, says: str) -> 
     ],
 )
 def test_what_contradicts_nothing(now: Identity) -> None:
-    assert contradictions(RUN, now) == []
-    went_on = continued(RUN, now, False, Path("x.json"))
+    assert identity_conflicts(RUN, now) == []
+    went_on = merge_for_resume(RUN, now, False, Path("x.json"))
     assert went_on.answering.revision == "sha256:aa"
     assert went_on.answering.settings["dtype"] == "float32"
     assert (went_on.host, went_on.versions) == (RUN.host, RUN.versions), "those at inference"
@@ -144,31 +144,31 @@ def test_the_digest_does_not_depend_on_the_order_of_settings() -> None:
 
 
 def test_a_space_that_is_otherwise_is_told_from_the_rest() -> None:
-    (space,) = contradictions(RUN, replace(RUN, space={"kind": "unit"}))
-    (table,) = contradictions(RUN, replace(RUN, table_sha256="ef" * 32))
+    (space,) = identity_conflicts(RUN, replace(RUN, space={"kind": "unit"}))
+    (table,) = identity_conflicts(RUN, replace(RUN, table_sha256="ef" * 32))
     assert (space.is_space, table.is_space) == (True, False)
 
 
 def test_versions_matter_where_the_answers_are_made() -> None:
     other = {"torch": "9", "transformers": "9"}
     api = who(runs_here=False)
-    assert contradictions(api, replace(api, versions=other)) == []
-    hosts = who(hosts_own=True, runs_here=False)
-    found = contradictions(hosts, replace(hosts, host={"ms-vlmeval": "0.0.21"}))
+    assert identity_conflicts(api, replace(api, versions=other)) == []
+    hosts = who(in_vlmevalkit=True, runs_here=False)
+    found = identity_conflicts(hosts, replace(hosts, host={"ms-vlmeval": "0.0.21"}))
     assert [one.what for one in found] == ["VLMEvalKit"]
 
 
 def test_another_identifier_is_another_checkpoint() -> None:
     hub = who(checkpoint="Qwen/Qwen3-VL-8B-Instruct", revision=None)
     other = who(checkpoint="Qwen/Qwen3-VL-4B-Instruct", revision=None)
-    assert [one.what for one in contradictions(hub, other)] == ["checkpoint"]
+    assert [one.what for one in identity_conflicts(hub, other)] == ["checkpoint"]
 
 
 def test_many_contradictions_are_counted() -> None:
     now = replace(RUN, model="a", dataset="b", prompts="c", prompt_hash="d", table_sha256="e",
                   space={"kind": "unit"}, rows=())  # fmt: skip
     with pytest.raises(IdentityError, match="and 1 more"):
-        continued(RUN, now, False, Path("x.json"))
+        merge_for_resume(RUN, now, False, Path("x.json"))
 
 
 # --- the file -------------------------------------------------------------------------------------

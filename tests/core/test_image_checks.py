@@ -10,8 +10,8 @@ from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.core.folders import Folder, FolderError, image_folder
 from vlmeval_findit.core.image_files import ImageError, rows_to_leave_out, unusable
-from vlmeval_findit.core.places import Folder, PlaceError, image_folder
 from vlmeval_findit.core.settings import skips_missing
 
 
@@ -59,7 +59,7 @@ def test_what_says_where_images_lie(
 @pytest.mark.parametrize("config", ["- a", "images: 7", "images: [a", "sources: x"])
 def test_a_configuration_that_cannot_be_read(tmp_path: Path, config: str) -> None:
     (tmp_path / "datasets.yaml").write_text(config)
-    with pytest.raises(PlaceError, match=r"datasets\.yaml[:,] "):
+    with pytest.raises(FolderError, match=r"datasets\.yaml[:,] "):
         image_folder("Pascal")
 
 
@@ -80,7 +80,7 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, config: str) -> Non
 )
 def test_a_configuration_names_places_in_text(tmp_path: Path, config: str, why: str) -> None:
     (tmp_path / "datasets.yaml").write_text(config)
-    with pytest.raises(PlaceError, match=rf"datasets\.yaml[:,] {why}"):
+    with pytest.raises(FolderError, match=rf"datasets\.yaml[:,] {why}"):
         image_folder("Pascal")
 
 

@@ -45,8 +45,8 @@ from vlmeval_findit.core.identity import (
     PROVIDER,
     Identity,
     as_values,
-    contradictions,
     from_values,
+    identity_conflicts,
     read_identity,
 )
 from vlmeval_findit.core.question import QuestionError
@@ -484,9 +484,9 @@ def provenance(predictions_file: Path) -> dict[str, Any]:
 def test_with_a_plugin_and_without_it_are_two_runs() -> None:
     without = Identity("m", "d")
     with_it = replace(without, plugins={"p": "1.0"})
-    (one,) = contradictions(with_it, without)
+    (one,) = identity_conflicts(with_it, without)
     assert str(one) == "plug-in p: recorded 1.0, now not set"
-    (one,) = contradictions(without, with_it)
+    (one,) = identity_conflicts(without, with_it)
     assert str(one) == "plug-in p: recorded not set, now 1.0"
     assert without.digest != with_it.digest
     # A record of before this version says nothing of them, and is the same.

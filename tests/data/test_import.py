@@ -20,8 +20,8 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes.records import Ignored
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.folders import custom_datasets_file, image_folder
 from vlmeval_findit.core.image_files import rows_to_leave_out
-from vlmeval_findit.core.places import image_folder, own_datasets_file
 from vlmeval_findit.core.table_files import TableError
 
 
@@ -195,7 +195,7 @@ def test_names_that_would_be_ambiguous_are_refused(
     write_coco(tmp_path)
     assert import_coco(tmp_path, images, name) == 2
     assert why in capsys.readouterr().err
-    assert not own_datasets_file().exists()
+    assert not custom_datasets_file().exists()
 
 
 def test_every_name_that_is_taken_leaves_ours_as_they_are(tmp_path: Path, images: Path) -> None:
@@ -245,7 +245,7 @@ def test_annotations_that_cannot_be_used_are_refused_and_leave_nothing(
     assert import_coco(tmp_path, images) == (0 if why is None else 2)
     if why is not None:
         assert why in capsys.readouterr().err
-        assert not list(own_datasets_file().parent.iterdir())
+        assert not list(custom_datasets_file().parent.iterdir())
 
 
 def test_crowd_regions_are_ignored_and_said(

@@ -17,8 +17,8 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, own_datasets
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.folders import DatasetFileError, custom_datasets_file
 from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
-from vlmeval_findit.core.places import DatasetFileError, own_datasets_file
 from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.data.custom.jsonl import KEYS, read_jsonl
 
@@ -281,7 +281,7 @@ def test_the_same_twice_and_another_family(
 
 
 def test_rows_with_a_folder_alone_are_object_detection(tmp_path: Path) -> None:
-    own_datasets_file().write_text(json.dumps({"Old": {"folder": str(tmp_path)}}))
+    custom_datasets_file().write_text(json.dumps({"Old": {"folder": str(tmp_path)}}))
     assert import_lines(tmp_path, LINES["refexp"]) == 0
     old = own_datasets()["Old"]
     assert old == Dataset("Old", Family.OBJDET, "Old", has_multilabel=True, folder=str(tmp_path))
@@ -300,10 +300,10 @@ def test_rows_with_a_folder_alone_are_object_detection(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_row_of_the_registry(row: Any, why: str) -> None:
-    own_datasets_file().write_text(json.dumps({"Mine": row}))
+    custom_datasets_file().write_text(json.dumps({"Mine": row}))
     with pytest.raises(DatasetFileError) as error:
         own_datasets()
-    assert str(error.value).startswith(f"{own_datasets_file()}, ")
+    assert str(error.value).startswith(f"{custom_datasets_file()}, ")
     assert why in str(error.value)
 
 

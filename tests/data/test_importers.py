@@ -21,8 +21,8 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, o
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.folders import custom_datasets_file, image_folder
 from vlmeval_findit.core.image_files import rows_to_leave_out
-from vlmeval_findit.core.places import image_folder, own_datasets_file
 from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, Table
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data import sources
@@ -120,7 +120,7 @@ def test_subsets_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().err
     assert "5 subsets, published are 13 (missing: AerialMaritimeDrone, CottontailRabbits" in said
     assert "--only" in said
-    assert not own_datasets_file().exists()
+    assert not custom_datasets_file().exists()
 
 
 def test_some_subsets_are_asked_for(
@@ -310,7 +310,7 @@ def test_rows_of_groundingme_that_cannot_be_used(
     folder = published.write_groundingme(tmp_path / "hub", rows)
     assert import_set("GroundingME", folder, "--partial") == 2
     assert why in capsys.readouterr().err
-    assert not own_datasets_file().exists()
+    assert not custom_datasets_file().exists()
 
 
 def test_a_box_of_a_rejection_is_none(tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_rows_of_refcoco_m_that_cannot_be_used(
         import_set("RefCOCO-M", published.write_refcoco_m(tmp_path / "a", rows), "--partial") == 2
     )
     assert why in capsys.readouterr().err
-    assert not own_datasets_file().exists()
+    assert not custom_datasets_file().exists()
     assert not list(tmp_path.rglob("x.jpg"))
 
 

@@ -17,8 +17,8 @@ from test_importers import all_images_are_there, data_root, import_set, known, m
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.folders import custom_datasets_file
 from vlmeval_findit.core.metric import metric_values
-from vlmeval_findit.core.places import own_datasets_file
 from vlmeval_findit.core.scored_row import add_up
 from vlmeval_findit.data.samples import Counts
 from vlmeval_findit.marks.region import packed_mask
@@ -166,7 +166,7 @@ def test_instructions_that_cannot_be_used(
     change(rows["word_macos"])
     assert import_set("ScreenSpot-Pro", write_screenspot(tmp_path / "set", rows), "--partial") == 2
     assert why in capsys.readouterr().err
-    assert not own_datasets_file().exists()
+    assert not custom_datasets_file().exists()
 
 
 def test_a_folder_that_is_no_screenspot_pro(
@@ -320,7 +320,7 @@ def test_questions_that_cannot_be_used(
     path.write_text(json.dumps(rows))
     assert import_set("RefSpatial", folder, "--only", "Location", "--partial") != 0
     assert why in capsys.readouterr().out
-    assert not own_datasets_file().exists()
+    assert not custom_datasets_file().exists()
 
 
 def test_masks_follow_their_boxes_into_other_tables(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from engine_fakes import (
     threaded,
 )
 
-from vlmeval_findit.core.work import in_thread
+from vlmeval_findit.core.answers import in_thread
 from vlmeval_findit.engine import answering
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import LocalBackend, ThreadedBackend, run_sync

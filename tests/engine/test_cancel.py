@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hanging_sweep import QUICK, THREADS, hanging, one_line
 
-from vlmeval_findit.core.work import CancelledError
+from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.engine.cancel import CancelToken, cancelled_by_signals
 
 AT_ONCE = 60.0

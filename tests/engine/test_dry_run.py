@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.places import Folder
+from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
 from vlmeval_findit.engine.journal.view import JournalView

@@ -29,9 +29,9 @@ from chat_server import (
     in_turn,
 )
 
+from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.core.replies import call_failed, recorded
-from vlmeval_findit.core.work import StopReason
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
 from vlmeval_findit.models.http.chat import chat_model, token_limit

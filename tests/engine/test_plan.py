@@ -29,8 +29,8 @@ from vlmeval_findit.benchmarks.findit.grid import (
 )
 from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, format_problem
 from vlmeval_findit.core.benchmark import PromptSet
+from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.core.places import Folder
 from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
 from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.engine.journal.writer import Journal

@@ -15,7 +15,7 @@ from engine_fakes import FakeBackends, FakeModel, Silent, answered_keys, demo_sw
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, one_line
 from paths import python_path
 
-from vlmeval_findit.core.work import Answer
+from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.models.model_client import GenerateClient

@@ -177,7 +177,7 @@ def test_stock_entries_are_scored_within_their_own_bounds(host, tmp_path: Path) 
     }
     who = run.output.identity.answering
     assert (who.kind, who.checkpoint) == ("Qwen2VLChat", keywords["model_path"])
-    assert who.hosts_own
+    assert who.in_vlmevalkit
     assert not list(tmp_path.iterdir()), "looking leaves nothing"
 
 
@@ -215,7 +215,7 @@ def test_an_image_of_another_size_is_refused(
 
     from PIL import Image
 
-    from vlmeval_findit.core.places import image_folder
+    from vlmeval_findit.core.folders import image_folder
 
     folder = tmp_path / "Demo"
     shutil.copytree(image_folder("Demo").path, folder)

@@ -13,7 +13,7 @@ from grids import grid
 from scored_runs import World, saying, speaking
 
 from vlmeval_findit.benchmarks.findit import PREFIX
-from vlmeval_findit.core.identity import Answering, continued
+from vlmeval_findit.core.identity import Answering, merge_for_resume
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table
@@ -179,8 +179,8 @@ def test_going_on_does_not_change_when_a_run_was_asked(world: World, tmp_path: P
     run = asked(world, JANUARY, 0.9, "old").provenance.identity
     assert run is not None
     now = replace(run, asked_at=NOVEMBER)
-    assert continued(run, now, False, tmp_path).asked_at == JANUARY
-    assert continued(None, now, False, tmp_path).asked_at == NOVEMBER
+    assert merge_for_resume(run, now, False, tmp_path).asked_at == JANUARY
+    assert merge_for_resume(None, now, False, tmp_path).asked_at == NOVEMBER
     assert now.digest == run.digest
 
 

@@ -16,7 +16,7 @@ from scored_runs import World, failing, speaking
 
 from vlmeval_findit.cli.leaderboard import _print_board
 from vlmeval_findit.cli.printing import print_rows
-from vlmeval_findit.core.spelling import visible
+from vlmeval_findit.core.formatting import printable
 from vlmeval_findit.core.statistics import INTERVALS
 from vlmeval_findit.leaderboard.board import OVERALL, Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown, write_board
@@ -59,7 +59,7 @@ def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path: Path) -
     write_board(board, tmp_path, NOW)
     for name in ("leaderboard.csv", "formats.csv"):
         rows = csv_rows(tmp_path / name)
-        shown = {visible(model) for model in UGLY}
+        shown = {printable(model) for model in UGLY}
         assert {row["model"].removeprefix("'") for row in rows} == shown
         for row in rows:
             for value in row.values():
@@ -72,7 +72,7 @@ def test_names_come_out_of_every_file_as_text(ugly: list[Run], tmp_path: Path) -
     )
     book = load_workbook(tmp_path / "leaderboard.xlsx")
     found = {book["mIoU"].cell(row, 2).value for row in range(4, 4 + len(UGLY))}
-    assert found == {visible(model) for model in UGLY}
+    assert found == {printable(model) for model in UGLY}
     assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
     assert book["mIoU"].column_dimensions["B"].width <= 60
 
@@ -99,7 +99,7 @@ def test_printed_scores_show_names_as_they_are(capsys: pytest.CaptureFixture[str
     lines = capsys.readouterr().out.splitlines()[1:]
     assert len(lines) == len(UGLY)
     for line, name in zip(lines, UGLY, strict=True):
-        assert f"  {visible(name)}  " in line.replace(JSON, ""), line
+        assert f"  {printable(name)}  " in line.replace(JSON, ""), line
         assert line.split()[-5:] == ["1.0", "2.0", "3.0", "4/5", "6"]
 
 

@@ -22,8 +22,8 @@ from paths import ROOT
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.core.folders import lmu_data_root
 from vlmeval_findit.core.messages import Message, image, text
-from vlmeval_findit.core.places import lmu_data_root
 from vlmeval_findit.models import scene_cache
 from vlmeval_findit.models.local.images import ImageSet
 from vlmeval_findit.models.local.run_settings import RunSettings

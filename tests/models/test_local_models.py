@@ -17,11 +17,11 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import FormatFailure, Truth
 from vlmeval_findit.boxes.spaces import reference_size, space_from
+from vlmeval_findit.core.answers import CancelledError
 from vlmeval_findit.core.image_files import decode
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.core.replies import Recorded, Reply
-from vlmeval_findit.core.work import CancelledError
 from vlmeval_findit.models.local.images import ImageSet, limited
 from vlmeval_findit.models.local.runner import (
     LocalReply,

@@ -28,11 +28,11 @@ from hypothesis import strategies as st
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.cli.sweep import results_of
+from vlmeval_findit.core.answers import Answer, Batch, StopReason
+from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.identity import Described
-from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.predictions import read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, recorded
-from vlmeval_findit.core.work import Answer, Batch, StopReason
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_client import answer_from

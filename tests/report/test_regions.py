@@ -18,7 +18,7 @@ from vlmeval_findit.api.drawing import LINES, draw_boxes
 from vlmeval_findit.core.drawing import (
     Drawing,
     DrawnBox,
-    DrawnPicture,
+    DrawnImage,
     Role,
     outlines_of,
     region,
@@ -101,7 +101,7 @@ def test_the_page_has_outlines_with_no_more_vertices_than_are_seen() -> None:
     turn = np.linspace(0, 7, 5000)
     many = region(Role.HIT, [tuple(np.column_stack([np.cos(turn), 1e9 * turn]).ravel())])
     plain = DrawnBox(Role.HIT, (1, 2, 3, 4))
-    drawing = Drawing((DrawnPicture("a.png", *SIZE, boxes=(many, plain)),))
+    drawing = Drawing((DrawnImage("a.png", *SIZE, boxes=(many, plain)),))
     (frame,) = drawn_values(drawing, Path(), lambda picture: 0)["frames"]
     (*_, outlines), without = frame["boxes"]
     assert len(without) == 7
@@ -116,7 +116,7 @@ def test_the_report_draws_regions(
     def draw(task: Any, row: Any) -> Drawing:
         query, chosen = task.queries[row.index], row.details["chosen"]
         found = FOUND[Role.HIT if chosen == query.right else Role.MISS]
-        return Drawing((DrawnPicture(query.images[0], *SIZE, boxes=(TRUTH, found)),))
+        return Drawing((DrawnImage(query.images[0], *SIZE, boxes=(TRUTH, found)),))
 
     monkeypatch.setattr(LETTERS, "draw", draw)
     letters.predict("M", "Letters_Zoo_plain", guessing(0.5))

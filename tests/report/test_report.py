@@ -19,9 +19,9 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
+from vlmeval_findit.core.formatting import printable, short
 from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.spelling import short, visible
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report import vega
 from vlmeval_findit.report.cards import choose_cards
@@ -308,9 +308,9 @@ def test_names_of_models_are_text_in_page_and_plots(world: World) -> None:
     assert [script.get("type") for script in parser.scripts] == ["application/json", None, None]
     data = data_of(page)
     assert {card["run"] for card in data["cards"]} == set(range(2 * len(UGLY)))
-    assert sorted({run["model"] for run in data["runs"]}) == sorted(map(visible, UGLY))
+    assert sorted({run["model"] for run in data["runs"]}) == sorted(map(printable, UGLY))
     for name in UGLY:
-        shown = visible(name)
+        shown = printable(name)
         # In tables and in charts; long names there by both ends.
         assert f'<th scope="row"><span>{escape(shown)}</span></th>' in page
         for chart in ("standings", "formats", "thresholds"):

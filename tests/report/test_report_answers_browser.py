@@ -368,7 +368,7 @@ def test_an_open_answer_fits_the_window(opened: Any, scheme: str, width: int) ->
 def test_printed_it_is_answers_without_filters(opened: Any) -> None:
     opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        for name, visible in (("cards", True), ("filters", False), ("losses", True)):
-            assert opened.find_element("id", name).is_displayed() == visible
+        for name, printable in (("cards", True), ("filters", False), ("losses", True)):
+            assert opened.find_element("id", name).is_displayed() == printable
     finally:
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -20,8 +20,8 @@ from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
 from paths import ROOT
 
 from vlmeval_findit.cli import main
+from vlmeval_findit.core.formatting import duration
 from vlmeval_findit.core.lock import Lock, is_held
-from vlmeval_findit.core.spelling import duration
 from vlmeval_findit.engine.journal.view import JournalTail
 from vlmeval_findit.report.followed import Followed, Place, Snapshot, State
 from vlmeval_findit.report.live_page import make_live_page

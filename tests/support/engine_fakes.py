@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from vlmeval_findit.benchmarks.findit.variant import Variant
+from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.core.identity import Answering, Described
-from vlmeval_findit.core.work import Answer
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.journal.view import JournalView

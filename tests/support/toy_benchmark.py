@@ -19,10 +19,10 @@ from scored_runs import World
 
 from vlmeval_findit import benchmarks
 from vlmeval_findit.core.benchmark import Benchmark, Published, Score
-from vlmeval_findit.core.drawing import Drawing, DrawnLine, DrawnPicture, Role
+from vlmeval_findit.core.drawing import Drawing, DrawnImage, DrawnLine, Role
+from vlmeval_findit.core.folders import find_table
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.places import find_table
 from vlmeval_findit.core.question import QuestionError, Task
 from vlmeval_findit.core.replies import ParseFailure
 from vlmeval_findit.core.scored_row import ScoredRow
@@ -128,7 +128,7 @@ class Letters(Benchmark):
         if chosen is not None:
             role = Role.HIT if chosen == query.right else Role.MISS
             lines.append(DrawnLine(role, f"{chosen}: {ANIMALS[chosen]}"))
-        return Drawing((DrawnPicture(query.images[0], 0, 0),), query.support, tuple(lines))
+        return Drawing((DrawnImage(query.images[0], 0, 0),), query.support, tuple(lines))
 
     def published(self) -> Sequence[Published]:
         return (

@@ -32,12 +32,12 @@ from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.spaces import SpaceError
+from vlmeval_findit.core.answers import Batch, CancelledError
 from vlmeval_findit.core.identity import Answering, Described, IdentityError
 from vlmeval_findit.core.lock import LockedError
 from vlmeval_findit.core.messages import text
 from vlmeval_findit.core.predictions import PredictionError
 from vlmeval_findit.core.replies import FAILED
-from vlmeval_findit.core.work import Batch, CancelledError
 from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.cancel import CancelToken

@@ -12,8 +12,8 @@ from engine_fakes import FakeBackends, FakeModel, demo_sweep, for_all_models, re
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.progress import State, SweepProgress
 from vlmeval_findit.cli.sweep import run
-from vlmeval_findit.core.spelling import duration
-from vlmeval_findit.core.work import Answer, Batch, StopReason
+from vlmeval_findit.core.answers import Answer, Batch, StopReason
+from vlmeval_findit.core.formatting import duration
 from vlmeval_findit.engine.backend import LocalBackend
 from vlmeval_findit.engine.journal.writer import lock_path
 

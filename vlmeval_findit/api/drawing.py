@@ -14,9 +14,9 @@ from ..boxes.matching import match
 from ..boxes.records import ParsedReply, Truth
 from ..boxes.representation import MatchRule
 from ..core.drawing import DrawnBox, Role
+from ..core.formatting import printable
 from ..core.image_files import decode
 from ..core.replies import Reply
-from ..core.spelling import visible
 from .given import Boxes, Picture, in_memory, is_file
 from .given import truth as truth_from
 from .reading import Read
@@ -143,7 +143,7 @@ def _draw_box(pen: ImageDraw.ImageDraw, one: DrawnBox, size: tuple[int, int], sc
         for piece in _dashes(start, end, line):
             pen.line(piece, fill=line.colour, width=line.width)
     if one.label:
-        name = visible(one.label)
+        name = printable(one.label)
         pen.text((x1 + 4, y1 + 2), name, fill=line.colour, stroke_width=1, stroke_fill=_SHADE)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.drawing import Role
+from ..core.formatting import nearest
 from ..core.predictions import read_predictions
 from ..core.replies import Reply
 from ..core.scored_row import ScoredRow
-from ..core.spelling import nearest
 from ..runs import scored_run
 from ..runs.scored_run import Run
 

@@ -15,11 +15,11 @@ from ..benchmarks.findit.findit_datasets import Family
 from ..boxes.spaces import Space
 from ..core.benchmark import Baseline
 from ..core.config import config_from
+from ..core.formatting import nearest
 from ..core.image_files import header
 from ..core.messages import Message
 from ..core.question import Question
 from ..core.replies import Reply, recorded
-from ..core.spelling import nearest
 from ..models.http.providers.table import OPENROUTER
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, local_names

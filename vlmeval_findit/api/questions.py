@@ -15,10 +15,10 @@ from ..benchmarks.findit.findit_datasets import Family as Family
 from ..benchmarks.findit.findit_query import FindItQuery
 from ..benchmarks.findit.variant import Variant, VariantError
 from ..boxes.spaces import Space, SpaceError, spaces_help
+from ..core.formatting import nearest
 from ..core.question import Task
 from ..core.replies import Recorded, Reply
 from ..core.settings import Settings
-from ..core.spelling import nearest
 
 SpaceLike = str | Mapping[str, Any] | Space
 """A coordinate space: its name, the fields of :class:`.Space`, or one."""

@@ -15,9 +15,9 @@ from ..boxes.matching import match
 from ..boxes.reading import reader
 from ..boxes.records import ParsedReply, Truth
 from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
+from ..core.formatting import nearest
 from ..core.metric import Metric
 from ..core.replies import Reply
-from ..core.spelling import nearest
 from .given import Boxes, Size, Sizes, check_count, sizes_of, truths_of
 from .questions import ReplyLike, SpaceLike, is_single, replies_of, variant_of
 

@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from ..core.benchmark import Baseline, Benchmark
+from ..core.formatting import nearest
 from ..core.plugins import Group, Table
 from ..core.question import AnyTask, Question, QuestionError
-from ..core.spelling import nearest
 
 
 @cache

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ..core.formatting import nearest
 from ..core.plugins import Group, Table
-from ..core.spelling import nearest
 
 Size = tuple[int, int]  # (width, height) of an image in pixels
 

@@ -132,7 +132,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in self.list_commands(ctx):
-            from ..core.spelling import nearest
+            from ..core.formatting import nearest
 
             full = f"{self.prefix}{name}"
             if full in RENAMED:
@@ -285,6 +285,6 @@ def _invoke(root: Commands, program: str, arguments: list[str]) -> int:
 
 def error_text(error: ValueError | OSError) -> str:
     """Return the message of an error, and what to do about it if the operating system refused."""
-    from ..core.places import advice
+    from ..core.folders import advice
 
     return as_called(f"{error}{advice(error) if isinstance(error, OSError) else ''}")

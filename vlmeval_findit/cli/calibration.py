@@ -10,8 +10,8 @@ import click
 from ..coords.run_check import NotBoxesError
 from ..core.command import SOME_FAILED
 from ..core.files import write_once
+from ..core.formatting import printable
 from ..core.settings import settings_from
-from ..core.spelling import visible
 from ..leaderboard.run_tables import calibration_table, legend, ranking_table
 from ..runs.calibration import CalibrationResult, measure_calibration
 from ..runs.prediction_names import prediction_files
@@ -62,7 +62,7 @@ def command(
             print(f"{path}: left out: {error}", file=sys.stderr)
             continue
         results.append(result)
-        print(f"{visible(result.model)} on {result.dataset}")
+        print(f"{printable(result.model)} on {result.dataset}")
         print(f"{result.boxes} boxes in {result.queries} replies about {result.images} images")
         for table in (ranking_table(result), calibration_table(result)):
             print()

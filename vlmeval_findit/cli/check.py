@@ -14,8 +14,8 @@ from ..boxes.spaces import KINDS
 from ..core.benchmark import Benchmark
 from ..core.command import SOME_FAILED
 from ..core.drawing import Drawing
+from ..core.formatting import nearest
 from ..core.settings import settings_from
-from ..core.spelling import nearest
 from ..data.sources import published_sets
 from ..models.model_table import MODELS, find_model
 from ..report.drawn import drawn_values

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..core.spelling import counted, visible
+from ..core.formatting import counted, printable
 from ..core.statistics import INTERVALS, Difference
 from ..leaderboard.render import to_json
 from ..leaderboard.run_tables import comparison_table, datasets_table
@@ -57,7 +57,7 @@ def command(left: Path, right: Path, show: Path | None, json_file: Path | None) 
     else:
         first = pairs[0]
         title = first[0].benchmark.metrics[0].title
-        print(visible(f"A: {first[0].model}; B: {first[1].model}. {title}."))
+        print(printable(f"A: {first[0].model}; B: {first[1].model}. {title}."))
         print(f"Intervals: {INTERVALS}.")
         print_table(datasets_table(pairs, differences), "--json FILE")
         print("Every metric of one dataset, and its queries: name the files of two runs.")
@@ -84,7 +84,7 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     """Print the metrics of two runs, and who finds which queries."""
     for name, run in (("A", left), ("B", right)):
         failed = f"; {counted(run.failed, 'call')} failed" if run.failed else ""
-        print(visible(f"{name}: {run.model} on {run.question.name}{failed}"))
+        print(printable(f"{name}: {run.model} on {run.question.name}{failed}"))
     print(f"{len(left.rows):,} queries")
     print(f"Intervals: {INTERVALS}.")
     print_table(comparison_table(left, right, differences), "--json FILE")

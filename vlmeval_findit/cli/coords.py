@@ -17,8 +17,8 @@ from ..coords.conventions import Convention, Distortion
 from ..coords.diagnosis import Diagnosis, Verdict
 from ..coords.run_check import CoordinateCheck, NotBoxesError, check_run, replies_of_run
 from ..core.command import as_called
+from ..core.formatting import printable
 from ..core.settings import settings_from
-from ..core.spelling import visible
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Cell, Field, FieldType, Table, Value, text_of
 from ..runs.open_predictions import Predictions, open_predictions
@@ -63,7 +63,7 @@ def command(
     for path in paths:
         file, score_settings = open_score(path, settings)
         run = open_predictions(file, score_settings, dataset)
-        name = f"{visible(run.model)} on {run.task.name}"
+        name = f"{printable(run.model)} on {run.task.name}"
         try:
             replies = replies_of_run(run.model, run.task, run.replies, run.settings, run.identity)
         except NotBoxesError as error:

@@ -11,7 +11,7 @@ import click
 
 from ..benchmarks.findit.findit_datasets import DATASETS
 from ..core.command import SOME_FAILED, as_called
-from ..core.places import image_folder
+from ..core.folders import image_folder
 from ..data.fetch.annotations import FetchableTable, fetched_tables, wanted_images
 from ..data.fetch.store import ImageStore
 from ..data.sources import DataSource

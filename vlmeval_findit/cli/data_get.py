@@ -16,8 +16,8 @@ from ..benchmarks.vpbench import stage1_release as vp_bench
 from ..benchmarks.vpbench.stage2_release import parts_in
 from ..benchmarks.vpbench.stage2_release import prepare as prepare_stage_2
 from ..core.command import INTERRUPTED
+from ..core.folders import lmu_data_root
 from ..core.lock import Lock
-from ..core.places import lmu_data_root
 from ..core.table_files import meta_path
 from ..data.fetch.annotations import (
     AnnotationFile,

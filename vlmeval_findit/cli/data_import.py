@@ -14,7 +14,7 @@ import click
 from ..benchmarks.findit.dataset_names import parse
 from ..benchmarks.findit.findit_datasets import Family
 from ..core.command import as_called
-from ..core.spelling import nearest
+from ..core.formatting import nearest
 from ..data.custom.build import ImportedDataset, import_samples
 from ..data.custom.images import ExifPixels
 from ..data.custom.jsonl import NO, YES

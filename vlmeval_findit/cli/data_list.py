@@ -12,7 +12,7 @@ import click
 from ..benchmarks import benchmarks
 from ..benchmarks.findit.findit_datasets import BENCHMARK, DATASETS
 from ..core.command import as_called
-from ..core.places import image_folder, table_folders
+from ..core.folders import image_folder, table_folders
 from ..core.table_files import TableError
 from ..data.fetch.annotations import fetched_tables, wanted_images
 from ..data.sources import SHIPPED, SOURCES, published_sets

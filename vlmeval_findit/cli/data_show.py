@@ -10,9 +10,9 @@ from ..benchmarks import benchmark_of, load
 from ..benchmarks.findit.findit_query import FindItQuery as FindItQuery
 from ..benchmarks.findit.variant import Variant
 from ..boxes.spaces import reference
+from ..core.folders import image_folder
 from ..core.identity import Answering, Described
 from ..core.messages import Message, PartKind, located
-from ..core.places import image_folder
 from ..core.question import Query, Question
 from ..core.settings import Settings
 from ..models.model_row import LocalFamily, ModelRow

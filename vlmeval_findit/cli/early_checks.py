@@ -8,13 +8,13 @@ from dataclasses import dataclass, fields
 
 from ..benchmarks import baseline_for, baselines, benchmark_of, benchmarks, prefixes
 from ..core.config import Count, Dollars, Number, config_from
+from ..core.folders import image_folder
+from ..core.formatting import closest, nearest
 from ..core.identity import Answering, Described
 from ..core.image_files import rows_to_leave_out
-from ..core.places import image_folder
 from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.settings import Settings
-from ..core.spelling import closest, nearest
 from ..core.table_files import is_users_table
 from ..core.vlmevalkit import (
     dataset_names,
@@ -170,7 +170,7 @@ def check_answers(
     elif access is Access.VLMEVALKIT:
         row = find_model(entry.name)
         space = row.space(question).as_dict() if row else None
-        described = Described(Answering(hosts_own=True), space)
+        described = Described(Answering(in_vlmevalkit=True), space)
     else:
         return
     benchmark_of(question).space(entry.name, question, settings, described)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..core.command import REFUSED, as_called
-from ..core.spelling import visible
+from ..core.formatting import printable
 from ..core.statistics import INTERVALS
 from ..leaderboard.error_tables import (
     error_differences_table,
@@ -88,10 +88,10 @@ def command(
         if is_brief:
             brief.append(_line(run, costs))
             continue
-        print(f"\n{visible(run.model)} on {run.question.name}")
+        print(f"\n{printable(run.model)} on {run.question.name}")
         for at, table in enumerate(tables):
             if at:
-                print(f"\n{visible(table.title)}")
+                print(f"\n{printable(table.title)}")
             print_table(table, "--json FILE")
             print_lines([note.text for note in table.notes], "--json FILE")
     if json_file is not None:
@@ -114,7 +114,7 @@ def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
         if cost.points > 0
     ]
     line = ", ".join([f"{score.title} {value}", *lost])
-    return f"{visible(run.model)} on {run.question.name}: {line}"
+    return f"{printable(run.model)} on {run.question.name}: {line}"
 
 
 def _tables(

@@ -15,8 +15,8 @@ import click
 
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..core.command import SOME_FAILED
+from ..core.formatting import printable
 from ..core.run_files import CHECKSUMS
-from ..core.spelling import visible
 from ..publish.targets import TARGETS, ExportError, exporter, some
 from .options import PATH, Command, runs_argument
 
@@ -161,7 +161,7 @@ def _print_places(out: Path, most: int | None) -> tuple[str, ...]:
     places = places_of(out, files)
     print(f"addresses and paths in it: {len(places) or 'none'}")
     for place, names in list(places.items())[:most]:
-        print(f"  {visible(place)} in {some(names)}")
+        print(f"  {printable(place)} in {some(names)}")
     if most is not None and len(places) > most:
         print(f"  and {len(places) - most:,} more, which --upload lists before it asks")
     return files

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from ..core.command import as_called
+from ..core.formatting import counted
 from ..core.run_files import in_other_spaces
-from ..core.spelling import counted
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import Board
 from ..leaderboard.board import boards as make_boards

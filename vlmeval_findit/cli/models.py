@@ -11,7 +11,7 @@ import click
 from ..benchmarks import baselines
 from ..benchmarks.findit.dataset_names import parse
 from ..core.command import as_called
-from ..core.places import custom_models_file
+from ..core.folders import custom_models_file
 from ..core.question import Question
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, known_model

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ..benchmarks import benchmark_of
 from ..core.command import NO_MORE
 from ..core.files import atomic_write
-from ..core.places import find_table, is_looked_in
-from ..core.spelling import visible
+from ..core.folders import find_table, is_table_folder
+from ..core.formatting import printable
 from ..leaderboard.render import to_terminal
 from ..leaderboard.table import Field, FieldType, Table
 from ..models.http.spending import Budget
@@ -85,7 +85,7 @@ def print_folded(line: str) -> None:
     """Print a line; on a terminal it is folded between words."""
     from rich.text import Text
 
-    console().print(Text(visible(line)))
+    console().print(Text(printable(line)))
 
 
 def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
@@ -143,7 +143,7 @@ def report_spending(budget: Budget) -> int:
 def where_tables_are(tables: Sequence[Path]) -> str:
     """Return a line with the folder of written tables, and whether runs find them there."""
     folder = tables[0].parent
-    if not is_looked_in(folder):
+    if not is_table_folder(folder):
         return (
             f"{len(tables)} tables in {folder}, where no run looks: "
             f"set FINDIT_TABLES={folder.resolve()}"

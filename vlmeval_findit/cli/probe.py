@@ -19,9 +19,9 @@ from ..coords.probe import FEWEST, ProbeVerdict, find_other_format, group_by_siz
 from ..coords.run_check import RunReplies, replies_of_run
 from ..core.command import INTERRUPTED, as_called
 from ..core.files import atomic_write, sha256_of
+from ..core.formatting import nearest
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
-from ..core.spelling import nearest
 from ..data.probe import COUNT, SIZES
 from ..models.entry import ModelEntry
 from ..models.http.chat import server_space

@@ -16,7 +16,7 @@ from ..boxes.spaces import Space
 from ..coords.conventions import Convention, Floats
 from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
 from ..coords.run_check import RunReplies, distortion_as_dict
-from ..core.spelling import visible
+from ..core.formatting import printable
 from ..data.probe import COUNT
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Field, FieldType, Note, Table, Value
@@ -91,7 +91,7 @@ def _kind(reply: Any) -> str:
 
 def print_probe(report: ProbeReport) -> None:
     """Print the report of a probe, in lines of at most 80 characters."""
-    head = [f"{visible(report.model)}, asked {report.dataset}", *_counts(report)]
+    head = [f"{printable(report.model)}, asked {report.dataset}", *_counts(report)]
     table = sizes_table(report)
     print("\n".join(folded(head)) + "\n")
     print_table(table, "--json FILE")
@@ -113,7 +113,7 @@ def _counts(report: ProbeReport) -> Iterator[str]:
     failed = (reply.reply for reply in matched if reply.reply.failed)
     errors = Counter(str(call.recorded.call.get("error") or call.text)[:200] for call in failed)
     for error, count in errors.most_common(3):
-        yield f"  failed: {count} {visible(error)}"
+        yield f"  failed: {count} {printable(error)}"
 
 
 def sizes_table(report: ProbeReport) -> Table:
@@ -200,7 +200,7 @@ def _advice(report: ProbeReport) -> Iterator[str]:
     if other is not None:
         share = f"{other.count} of {scenes} replies"
         if other.question is None:
-            key = visible(other.key)
+            key = printable(other.key)
             yield f"{share} have their boxes under '{key:.60}', which no format asks for"
         else:
             name = other.question.name.partition("_Probe_")[2]

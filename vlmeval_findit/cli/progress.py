@@ -22,9 +22,9 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from ..core.answers import Answer
+from ..core.formatting import duration
 from ..core.replies import recorded
-from ..core.spelling import duration
-from ..core.work import Answer
 from ..engine.sink import PlannedCalls
 from ..runs.cell_results import CellResult
 from .options import is_quiet

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ..core.spelling import counted
+from ..core.formatting import counted
 from ..report.assets import write_page
 from ..report.cards import CARDS
 from ..report.pairs import FLAG, sides_of

@@ -16,6 +16,7 @@ import click
 
 from ..benchmarks import benchmark_of, is_meant, is_ours_entry, parse
 from ..core.command import SOME_FAILED, install
+from ..core.formatting import nearest
 from ..core.question import Question
 from ..core.settings import (
     FORCE_VARIABLE,
@@ -25,7 +26,6 @@ from ..core.settings import (
     skips_missing,
 )
 from ..core.settings import NAMES as SETTING_NAMES
-from ..core.spelling import nearest
 from ..core.vlmevalkit import HostFlag, Runner, find_runner, host_flags, package_folder
 from ..engine.backend import CallOptions
 from ..engine.serve_backends import served_model

@@ -9,7 +9,7 @@ import click
 from ..benchmarks.findit.benchmark import BENCHMARK
 from ..benchmarks.findit.grid import AnnotationTable
 from ..benchmarks.findit.variant import MARKS
-from ..core.spelling import nearest
+from ..core.formatting import nearest
 from ..models.model_table import MODELS, find_model
 from ..models.options import ModelOptions
 from ..runs.best_format import rule

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..core.command import INTERRUPTED
 from ..core.config import ConfigError
 from ..core.files import atomic_write
-from ..core.spelling import counted
+from ..core.formatting import counted
 from ..engine.cell_builder import CellBuilder
 from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, State, planned_rows
 from ..report.live_page import make_live_page

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from .drawing import Curve, Drawing
 from .error_analysis import AnswerErrors, ErrorAnalysis
-from .identity import Contradiction, Described, Identity
+from .formatting import nearest
+from .identity import Described, Identity, IdentityConflict
 from .messages import Message, prompt_hash
 from .metric import Metric, unsliced
 from .question import AnyTask, Query, Question, QuestionError
 from .replies import ParseFailure, Recorded, Replies, Reply, read_reply
 from .scored_row import ScoredRow, totals
 from .settings import Settings
-from .spelling import nearest
 
 _STANDARD = ("asked", "answered", "readable", "failed")  # Sums that every benchmark may have
 
@@ -276,9 +276,9 @@ class Benchmark(ABC):
         """
         return None
 
-    def contradictions(
+    def identity_conflicts(
         self, task: AnyTask, replies: Replies, settings: Settings, run: Identity | None
-    ) -> Sequence[Contradiction]:
+    ) -> Sequence[IdentityConflict]:
         """List contradictions of replies or settings to the run, beside table and rows."""
         return ()
 

@@ -79,7 +79,7 @@ class DrawnLine(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnPicture:
+class DrawnImage:
     """An image of the scene with its boxes."""
 
     path: str  # Below the image folder
@@ -94,7 +94,7 @@ class DrawnPicture:
 class Drawing:
     """One answer: images with boxes, reference images (``support``), lines of text."""
 
-    pictures: tuple[DrawnPicture, ...]
+    pictures: tuple[DrawnImage, ...]
     support: tuple[str, ...] = ()
     lines: tuple[DrawnLine, ...] = ()
 

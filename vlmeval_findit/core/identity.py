@@ -42,7 +42,7 @@ class Answering:
     settings: Mapping[str, Any] = field(default_factory=dict)  # All else that was set
     source: str | None = None  # Hash of the files of a class that is not ours
     runs_here: bool = False  # On this machine: the versions of :data:`ENGINES` matter
-    hosts_own: bool = False  # In VLMEvalKit's own code: the host's version matters
+    in_vlmevalkit: bool = False  # In VLMEvalKit's own code: the host's version matters
 
     @property
     def sampled(self) -> str | None:
@@ -97,7 +97,7 @@ class Identity:
         if who.runs_here:
             found |= {name: self.versions[name] for name in ENGINES if name in self.versions}
             found |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
-        return found | (dict(self.host) if who.hosts_own else {})
+        return found | (dict(self.host) if who.in_vlmevalkit else {})
 
     def has_made(self, made_by: Mapping[str, Any]) -> bool:
         """Return whether an answer with this :attr:`made_by` (old ones lack a source) is ours."""
@@ -129,7 +129,7 @@ class Identity:
             values |= {f"setting {name}": value for name, value in who.settings.items()}
         if who.runs_here:
             values |= {f"version of {name}": self.versions.get(name) for name in ENGINES}
-        if who.hosts_own:
+        if who.in_vlmevalkit:
             values["VLMEvalKit"] = dict(self.host) or None
         values |= {f"{PLUGIN}{name}": version for name, version in self.plugins.items()}
         return values
@@ -175,7 +175,7 @@ _TEXTS = ("kind", "row", "checkpoint", "revision", "endpoint", "server", "source
 _SHAPE = {
     "answering": {
         **dict.fromkeys(_TEXTS, _TEXT),
-        **dict.fromkeys(("runs_here", "hosts_own"), bool),
+        **dict.fromkeys(("runs_here", "in_vlmevalkit"), bool),
         "settings": dict,
     },
     **dict.fromkeys(("model", "dataset", "left_out"), str),
@@ -209,7 +209,7 @@ def read_identity(predictions: Path) -> Identity | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradiction:
+class IdentityConflict:
     """A recorded value that differs now."""
 
     what: str
@@ -241,7 +241,7 @@ def _is_nested(value: Any) -> bool:
 _NOT_SET = object()
 
 
-def contradictions(recorded: Identity, now: Identity) -> list[Contradiction]:
+def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConflict]:
     """List where a run that resumes differs from the record; more rows are allowed."""
     before, after = recorded.compared(), now.compared()
     known = recorded.answering.kind is not None and now.answering.kind is not None
@@ -255,11 +255,11 @@ def contradictions(recorded: Identity, now: Identity) -> list[Contradiction]:
         if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
             continue  # the revision is compared instead
         if None not in (old, new) and _plain(old) != _plain(new):
-            found.append(Contradiction(what, old, new))
+            found.append(IdentityConflict(what, old, new))
     lost = sorted(set(recorded.rows or ()) - set(now.rows or recorded.rows or ()))
     if lost:
         rows = (rows_text(recorded.rows or ()), rows_text(now.rows or ()))
-        found.append(Contradiction("rows", *rows))
+        found.append(IdentityConflict("rows", *rows))
     return found
 
 
@@ -267,7 +267,9 @@ def _plain(value: Any) -> Any:
     return value if value is _NOT_SET else json.loads(json.dumps(value, default=str))
 
 
-def overruled(against: Sequence[Contradiction], forced: bool, where: str, else_: str) -> list[str]:
+def apply_force(
+    against: Sequence[IdentityConflict], forced: bool, where: str, else_: str
+) -> list[str]:
     """Return what ``--force`` overrules, as results say it.
 
     Raises:
@@ -284,13 +286,15 @@ def overruled(against: Sequence[Contradiction], forced: bool, where: str, else_:
 _SHOWN = 5
 
 
-def continued(recorded: Identity | None, now: Identity, forced: bool, where: Path) -> Identity:
-    """Return the identity of a run that resumes or begins; see :func:`overruled` for errors."""
+def merge_for_resume(
+    recorded: Identity | None, now: Identity, forced: bool, where: Path
+) -> Identity:
+    """Return the identity of a run that resumes or begins; see :func:`apply_force` for errors."""
     if recorded is None:
         return now
-    against = contradictions(recorded, now)
+    against = identity_conflicts(recorded, now)
     elsewhere = "Use another --work-dir, or another name for the model."
-    notes = overruled(against, forced, f"{where} is of another run", elsewhere)
+    notes = apply_force(against, forced, f"{where} is of another run", elsewhere)
     if notes:
         return replace(now, forced=(*recorded.forced, *(f"went on: {note}" for note in notes)))
     return replace(

@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from .places import Folder
+from .folders import Folder
 from .question import Query
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .spelling import is_one_line
+from .formatting import is_one_line
 
 Sums = Mapping[str, Any]  # By name: numbers, or arrays that all have one shape
 Weights = Mapping[str, float]  # How often each sum counts

@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 
 from .config import Checked
 from .files import atomic_write, file_sha256, sha256_of, unsafe
-from .places import lmu_data_root
+from .folders import lmu_data_root
 from .question import Query, is_index
 
 
@@ -178,7 +178,7 @@ def read_table(
     """
     data = path.read_bytes()
     sha256 = sha256_of(data)
-    if wrong := contradiction(path, sha256):
+    if wrong := checksum_conflict(path, sha256):
         raise TableError(f"{wrong}: {how_to_make}")
     with _READ_LOCK:
         known = _READ.get((path, sha256))
@@ -290,7 +290,7 @@ def made_of(table: Path) -> str | None:
         return None
 
 
-def contradiction(table: Path, sha256: str) -> str | None:
+def checksum_conflict(table: Path, sha256: str) -> str | None:
     """Say how a table's checksum contradicts its facts; else None."""
     facts = meta_path(table)
     try:

@@ -20,7 +20,7 @@ from ..benchmarks.findit.findit_query import FindItQuery
 from ..boxes.records import Truth
 from ..boxes.representation import Corners
 from ..core.files import sha256_of, write_once
-from ..core.places import image_folder, lmu_data_root
+from ..core.folders import image_folder, lmu_data_root
 from ..core.table_files import made_of
 from .rendered import drawing
 from .rendered.drawing import COLOURS, SHAPES, Masks, Pixels, Rng

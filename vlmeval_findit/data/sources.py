@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ..benchmarks.findit.findit_datasets import Dataset
-from ..core.places import config_file, read_config
+from ..core.folders import config_file, read_config
+from ..core.formatting import nearest
 from ..core.plugins import Group, Table
-from ..core.spelling import nearest
 from .samples import AnnotationError, Counts, Samples
 
 SHIPPED = "this package's"

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from ..core.answers import Answer
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..core.work import Answer
 from ..models.entry import ModelEntry
 from ..runs.cell_results import CellResult
 from .backend import Backend, WorkResult, run_sync

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
-from ..core.config import Config, Count, Number, Seconds, Wanted
-from ..core.work import (
+from ..core.answers import (
     Answer,
     Batch,
     Cancellable,
@@ -26,6 +25,7 @@ from ..core.work import (
     error_line,
     in_thread,
 )
+from ..core.config import Config, Count, Number, Seconds, Wanted
 from .calls import Call
 from .cancel import CancelToken
 from .plan import WorkItem

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+from ..core.answers import Answer, CancelledError, StopReason, error_line
 from ..core.files import sha256_of
-from ..core.work import Answer, CancelledError, StopReason, error_line
 from ..models.http.batch.records import BatchRequest, BatchStatus
 from ..models.http.completion import CallError
 from ..models.http.spending import SpendingError

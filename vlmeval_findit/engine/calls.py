@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of
 from ..core.files import file_sha256
+from ..core.folders import Folder, image_folder
 from ..core.messages import Message, PartKind, Reference, located, prompt_hash
-from ..core.places import Folder, image_folder
 from ..core.question import AnyTask, Question
 
 _UNREAD = "not read: "

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.work import CancelledError
+from ..core.answers import CancelledError
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ..benchmarks import benchmark_of, load
+from ..core.folders import image_folder
 from ..core.image_files import rows_to_leave_out
-from ..core.places import image_folder
 from ..core.question import AnyTask, Question
 from .calls import Cell, Images, Prompts, prompts_of, settings_of
 

@@ -20,6 +20,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from ..benchmarks import benchmark_of, prefixes
+from ..core.answers import Answer
 from ..core.files import holds_text
 from ..core.identity import Identity, read_identity
 from ..core.predictions import (
@@ -31,7 +32,6 @@ from ..core.predictions import (
 )
 from ..core.replies import FAILED, NOTHING_RECORDED, Reply, recorded, with_error
 from ..core.run_files import RunFiles
-from ..core.work import Answer
 from ..runs.cell_results import CellResult, result_of
 from ..runs.open_predictions import check_replies
 from ..runs.provenance import provenance_of

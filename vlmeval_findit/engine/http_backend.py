@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
 
+from ..core.answers import Answer, StopReason, error_line
 from ..core.messages import Message
 from ..core.question import Question
-from ..core.work import Answer, StopReason, error_line
 from ..models.http.chat import ChatModel
 from ..models.http.chat_call import ChatCall
 from ..models.http.client import HttpClient

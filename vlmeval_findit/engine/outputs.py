@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
+from ..core.answers import Answer, refused_if_it_quotes
 from ..core.identity import (
     Answering,
-    Contradiction,
     Described,
     Identity,
-    continued,
-    contradictions,
-    overruled,
+    IdentityConflict,
+    apply_force,
+    identity_conflicts,
+    merge_for_resume,
     read_identity,
     write_identity,
 )
 from ..core.redaction import scrubbed
 from ..core.run_files import RunFiles
 from ..core.settings import Settings
-from ..core.work import Answer, refused_if_it_quotes
 from ..models.model_client import as_json_value
 from ..runs.open_predictions import refuse_variable
 from ..runs.run_identity import run_identity
@@ -72,9 +72,9 @@ def prepare_output(
     now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, known)
     now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     if (recorded := read_identity(path)) is not None:
-        against = [one for one in contradictions(recorded, now) if one.is_space]
+        against = [one for one in identity_conflicts(recorded, now) if one.is_space]
         refuse_variable(settings, against, f"{path}")
-    return Output(path, cell, settings, continued(recorded, now, settings.force, path))
+    return Output(path, cell, settings, merge_for_resume(recorded, now, settings.force, path))
 
 
 def begin(
@@ -99,9 +99,9 @@ def begin(
     force = output.settings.force
     if answering is not None:
         now = replace(identity, answering=answering)
-        identity = continued(recorded, now, force, output.path)
+        identity = merge_for_resume(recorded, now, force, output.path)
     if recorded is None:
-        notes = overruled(
+        notes = apply_force(
             _made_otherwise(identity, keys, journal),
             force,
             f"{output.path}: the journal {journal.path} has answers that were made otherwise",
@@ -116,13 +116,13 @@ def begin(
 
 def _made_otherwise(
     run: Identity, keys: Iterable[str], journal: JournalView
-) -> list[Contradiction]:
-    found: dict[str, Contradiction] = {}
+) -> list[IdentityConflict]:
+    found: dict[str, IdentityConflict] = {}
     for record in map(journal.get, filter(journal.__contains__, keys)):
         for what, before in ((record or {}).get("made_by") or {}).items():
             now = run.made_by.get(what)
             if None not in (before, now) and before != now:
-                found.setdefault(what, Contradiction(f"{what} of answers", before, now))
+                found.setdefault(what, IdentityConflict(f"{what} of answers", before, now))
     return list(found.values())
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..boxes.spaces import Space
 from ..core.config import config_from
+from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..core.spelling import nearest
 from ..models.bounds import Bounds, space_within
 from ..models.entry import ModelEntry
 from ..models.http.chat import ChatModel, chat_model, token_limit

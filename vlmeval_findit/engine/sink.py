@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
+from ..core.answers import NOT_MADE, Answer, in_thread
 from ..core.files import is_disk_full
-from ..core.work import NOT_MADE, Answer, in_thread
 from ..runs.cell_results import CellResult
 from .backend import WorkResult
 from .calls import Call

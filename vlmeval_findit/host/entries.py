@@ -134,7 +134,7 @@ def described(model: str, entry: Entry, question: Question) -> Described:
         settings=scrubbed({**_plain(entry.arguments), **_sampling_flags()}),
         source=entry.source,
         runs_here=not entry.is_api,
-        hosts_own=True,
+        in_vlmevalkit=True,
     )
     return Described(answering, space)
 

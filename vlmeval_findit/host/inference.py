@@ -22,12 +22,12 @@ from typing import Any
 from tqdm import tqdm
 from vlmeval.smp import get_logger
 
+from ..core.answers import Answer, ModelClient
 from ..core.command import INTERRUPTED
 from ..core.predictions import check_model_name, write_rows
 from ..core.run_files import RunFiles
 from ..core.settings import wants_logprobs
 from ..core.vlmevalkit import host_version
-from ..core.work import Answer, ModelClient
 from ..engine.answering import JobSpec, ModelStoppedError, StoppedError, answer
 from ..engine.backend import Backend, LocalBackend, ThreadedBackend
 from ..engine.cancel import cancelled_by_signals
@@ -57,16 +57,16 @@ _RUN_FOLDER = re.compile(r"T\d{8}(-\d{6}|_G[0-9a-fA-F]+)")
 
 def install(inference: ModuleType) -> None:
     """Answer our datasets in place of the host's function; others still go there."""
-    hosts_own = inference.infer_data_job
-    if getattr(hosts_own, "answers_ours", False):
+    in_vlmevalkit = inference.infer_data_job
+    if getattr(in_vlmevalkit, "answers_ours", False):
         return
-    signature = inspect.signature(hosts_own)
+    signature = inspect.signature(in_vlmevalkit)
 
     def infer_data_job(*arguments: Any, **named: Any) -> Any:
         given = signature.bind(*arguments, **named)
         given.apply_defaults()
         if not isinstance(given.arguments["dataset"], QuestionDataset):
-            return hosts_own(*arguments, **named)
+            return in_vlmevalkit(*arguments, **named)
         return _job(given.arguments)
 
     infer_data_job.answers_ours = True  # type: ignore[attr-defined]

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from vlmeval.smp import get_logger
 
+from ..core.answers import Cancellable
 from ..core.config import config_from
+from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
-from ..core.spelling import nearest
-from ..core.work import Cancellable
 from ..models.local.run_settings import RunSettings
 from ..models.local.runner import (
     LocalReply,

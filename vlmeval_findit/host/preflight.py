@@ -13,9 +13,9 @@ from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
+from ..core.formatting import nearest
 from ..core.predictions import check_model_name
 from ..core.settings import settings_from
-from ..core.spelling import nearest
 from ..core.table_files import is_users_table
 from ..models.entry import ModelEntry
 from ..models.http.endpoints import header_lines, provider_endpoints, server_headers

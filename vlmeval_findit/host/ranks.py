@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ..core.answers import error_line
 from ..core.command import NO_MORE, SOME_FAILED
 from ..core.files import is_disk_full
-from ..core.work import error_line
 
 log = logging.getLogger(__name__)
 

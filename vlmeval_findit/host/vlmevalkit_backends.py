@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 from ..benchmarks import any_question
+from ..core.answers import ModelClient
+from ..core.formatting import nearest
 from ..core.identity import Answering, Described
 from ..core.question import Question
 from ..core.settings import settings_from
-from ..core.spelling import nearest
 from ..core.vlmevalkit import host_version
-from ..core.work import ModelClient
 from ..engine.backend import Backend, CallOptions, Loader, LocalBackend, ThreadedBackend
 from ..engine.http_backend import HttpBackend, HttpService
 from ..models.entry import ModelEntry

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from ..core.benchmark import Benchmark, Published
 from ..core.estimate import Estimate, mean
+from ..core.formatting import nearest
 from ..core.metric import Better, Metric
-from ..core.spelling import nearest
 from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from ..runs.run_statistics import estimate
 from ..runs.scored_run import Run

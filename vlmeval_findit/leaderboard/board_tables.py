@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.spelling import counted
+from ..core.formatting import counted
 from ..core.statistics import Difference
 from .board import OVERALL, Board, RankedValue
 from .formats import FormatRow

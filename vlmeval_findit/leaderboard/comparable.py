@@ -20,7 +20,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from ..core.identity import SPACE, Contradiction, contradictions
+from ..core.identity import SPACE, IdentityConflict, identity_conflicts
 from ..core.scored_row import sources
 from ..runs.provenance import UNKNOWN_PROMPTS, Provenance
 from ..runs.scored_run import Run
@@ -223,9 +223,9 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
 def _differences(run: Run, other: Run) -> str:
     """In what two runs of one cell contradict each other, with both values."""
     ours, theirs = run.provenance.identity, other.provenance.identity
-    found = contradictions(ours, theirs) if ours and theirs else []
+    found = identity_conflicts(ours, theirs) if ours and theirs else []
     if not any(one.is_space for one in found) and _spaces(run) != _spaces(other):
-        found.append(Contradiction(SPACE, _spaces(run), _spaces(other)))
+        found.append(IdentityConflict(SPACE, _spaces(run), _spaces(other)))
     return ", ".join(one.of_two_runs for one in found)
 
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.estimate import Estimate
+from ..core.formatting import nearest
 from ..core.question import QuestionError
 from ..core.scored_row import RowTable
-from ..core.spelling import nearest
 from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from ..runs.best_format import ranked
 from ..runs.run_statistics import estimate

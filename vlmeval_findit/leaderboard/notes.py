@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.estimate import FEWEST
-from ..core.spelling import counted
+from ..core.formatting import counted
 from ..runs.best_format import UNEVEN, rule
 from .board import OVERALL, TIED, UNTOLD, Board, BoardCell
 from .comparable import ComparableRuns

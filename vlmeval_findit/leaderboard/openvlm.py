@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import prefix_of
-from ..core.spelling import nearest
+from ..core.formatting import nearest
 from .board import TIED, Board, BoardCell
 from .board_tables import apart_table
 from .notes import NOTE, remarks

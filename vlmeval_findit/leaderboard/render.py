@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from ..core.spelling import as_csv, short, visible
+from ..core.formatting import as_csv, printable, short
 from .table import NONE, Cell, Field, FieldType, Note, Table, bounds_of, sign_of, text_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def all_notes(tables: Iterable[Table]) -> list[Note]:
 
 def md(text: str) -> str:
     """Escape text for Markdown: nothing of it is markup."""
-    return re.sub(r"([\\|`*_<>\[\]&$~])", r"\\\1", " ".join(visible(text).split()))
+    return re.sub(r"([\\|`*_<>\[\]&$~])", r"\\\1", " ".join(printable(text).split()))
 
 
 def to_markdown(table: Table) -> str:
@@ -158,7 +158,7 @@ def _latex_cell(field: Field, cell: Cell, quoted: bool) -> str:
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(sign, sign) for sign in visible(text))
+    return "".join(_LATEX.get(sign, sign) for sign in printable(text))
 
 
 # --- HTML -----------------------------------------------------------------------------------------

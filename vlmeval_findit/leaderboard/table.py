@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.spelling import visible
+from ..core.formatting import printable
 
 if TYPE_CHECKING:
     from ..core.statistics import Interval
@@ -157,7 +157,7 @@ def text_of(field: Field, cell: Cell) -> str:
     if number is None:
         return NONE
     if isinstance(number, str):
-        return visible(number)
+        return printable(number)
     if field.kind is FieldType.VALUE:
         return f"{number:.1f}"
     if field.kind is FieldType.PROBABILITY:

@@ -13,7 +13,7 @@ from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 
 from ..core.files import replacing
-from ..core.spelling import visible
+from ..core.formatting import printable
 from .render import all_notes
 from .table import Cell, Field, FieldType, Table, bounds_of, sign_of
 
@@ -68,7 +68,7 @@ def _sheet(book: Workbook, name: str) -> Any:
 def _put(sheet: Any, row: int, column: int, value: Any, font: Font = _PLAIN) -> Any:
     """Set a cell; text stays text, also where it begins like a formula."""
     cell = sheet.cell(row, column)
-    cell.value = visible(value) if isinstance(value, str) else value
+    cell.value = printable(value) if isinstance(value, str) else value
     cell.font = font
     if isinstance(value, str):
         cell.data_type = "s"
@@ -99,7 +99,7 @@ def _fill(sheet: Any, table: Table) -> None:
 def _fill_column(sheet: Any, at: int, field: Field, cells: Sequence[Cell], quoted: int) -> None:
     """Fill the column of a field; values from the place ``quoted`` on are others'."""
     _put_head(sheet, at, field.name, field.note)
-    texts = [visible(cell.value) for cell in cells if isinstance(cell.value, str)]
+    texts = [printable(cell.value) for cell in cells if isinstance(cell.value, str)]
     longest = max(map(len, [*texts, field.name])) if field.kind is FieldType.TEXT else 7
     sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
     if field.interval:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..core.spelling import nearest
+from ..core.formatting import nearest
 
 RGB = tuple[int, int, int]
 

@@ -18,11 +18,11 @@ import yaml
 from ..boxes.spaces import space_from
 from ..core.config import Checked, Config, ConfigError, Name, Values, config_from
 from ..core.files import atomic_write, sha256_of
+from ..core.folders import custom_models_file
+from ..core.formatting import nearest
 from ..core.lock import alone
-from ..core.places import custom_models_file
 from ..core.plugins import Later, Offer, Plugin
 from ..core.predictions import check_model_name
-from ..core.spelling import nearest
 from ..core.yaml_text import YamlText
 from .local.run_settings import RunSettings
 from .model_row import ModelRow, row_problem

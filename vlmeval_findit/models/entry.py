@@ -18,7 +18,7 @@ from ..core.config import (
     Wanted,
     config_from,
 )
-from ..core.spelling import nearest
+from ..core.formatting import nearest
 from .custom_models import ModelDescription
 from .http.providers.table import find_provider
 from .model_table import MODELS, find_model

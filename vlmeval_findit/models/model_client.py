@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ..core.answers import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
 from ..core.messages import Message, Part, PartKind, Reference
 from ..core.question import Question
 from ..core.redaction import quoted
 from ..core.replies import call_failed, recorded
-from ..core.work import Answer, Batch, Cancellable, error_line, refused_if_it_quotes
 
 log = logging.getLogger(__name__)
 

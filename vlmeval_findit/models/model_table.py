@@ -13,13 +13,13 @@ from typing import Any
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
-from ..core.places import custom_models_file
+from ..core.folders import custom_models_file
+from ..core.formatting import closest, nearest
 from ..core.plugins import Broken, Group, Offer, Plugin, Table, report, why
 from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.replies import CHANNEL, THINK
 from ..core.settings import Settings
-from ..core.spelling import closest, nearest
 from . import prices
 from .bounds import (
     NANO_FACTOR,

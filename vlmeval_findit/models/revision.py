@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ..core.files import FileHashes, Seen, write_text_once
-from ..core.places import lmu_data_root
+from ..core.folders import lmu_data_root
 
 log = logging.getLogger(__name__)
 

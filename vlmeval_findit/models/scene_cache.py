@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from ..core.files import write_once
+from ..core.folders import lmu_data_root
 from ..core.image_files import decode
 from ..core.lock import alone
-from ..core.places import lmu_data_root
 
 log = logging.getLogger(__name__)
 

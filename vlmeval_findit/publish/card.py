@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from .. import __version__
-from ..core.spelling import counted, visible
+from ..core.formatting import counted, printable
 from ..core.statistics import INTERVALS
 from ..leaderboard.board import boards
 from ..leaderboard.notes import remarks
@@ -76,7 +76,7 @@ def _front(models: Sequence[str], licence: str | None) -> str:
         for name, path in TABLES.items()
     ]
     values: dict[str, Any] = {
-        "pretty_name": visible(f"FindIt runs: {', '.join(models)}"),
+        "pretty_name": printable(f"FindIt runs: {', '.join(models)}"),
         **({"license": licence} if licence else {}),
         "tags": list(_TAGS),
         "configs": configs,
@@ -202,7 +202,7 @@ def _asking(runs: Sequence[Run]) -> Iterator[str]:
             if who.endpoint:
                 words += ["--base-url", who.endpoint.replace(", ", ",")]
         words += ["--data", *_distinct(run.question.name for run in own), "--work-dir", "again"]
-        yield visible(shlex.join(words))
+        yield printable(shlex.join(words))
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from .. import benchmarks
 from ..boxes.confidences import DEFAULT, DEFINITIONS
 from ..coords.run_check import NotBoxesError
 from ..core.files import atomic_write, file_sha256
-from ..core.spelling import counted
+from ..core.formatting import counted
 from ..runs.box_confidences import ConfidenceError, definitions_in
 from ..runs.coco_boxes import CocoBoxes
 from ..runs.prediction_names import score_command

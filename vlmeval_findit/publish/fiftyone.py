@@ -17,9 +17,9 @@ from ..boxes.confidences import DEFAULT
 from ..boxes.representation import MatchRule
 from ..core.drawing import Role
 from ..core.files import atomic_write
+from ..core.formatting import counted
 from ..core.redaction import of_whole_characters
 from ..core.scored_row import ScoredRow
-from ..core.spelling import counted
 from ..report.transcripts import Transcript, gather
 from ..runs.box_confidences import confidences_of
 from ..runs.scored_run import Run, RunError

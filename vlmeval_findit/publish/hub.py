@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..core.files import atomic_write
-from ..core.spelling import counted
+from ..core.formatting import counted
 from ..runs.scored_run import Run
 from .card import TABLES, make_card
 from .export_folder import rewrite_folder

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..core.files import atomic_write, file_sha256
-from ..core.places import image_folder
+from ..core.folders import image_folder
 from ..core.predictions import read_predictions, write_rows
 from ..core.run_files import RunFiles, run_of
 from ..runs.prediction_names import score_command

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ..core.spelling import counted, visible
+from ..core.formatting import counted, printable
 
 if TYPE_CHECKING:
     from ..runs.scored_run import Run
@@ -64,7 +64,7 @@ def some(names: Sequence[str], most: int = 3) -> str:
     'a, b, c and 1 more'
     """
     rest = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(visible, names[:most])) + rest
+    return ", ".join(map(printable, names[:most])) + rest
 
 
 def say_left_out(runs: Sequence[Run]) -> Iterator[str]:

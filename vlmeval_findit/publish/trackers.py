@@ -12,9 +12,9 @@ from PIL.Image import Image
 
 from ..api.drawing import draw_boxes
 from ..core.files import sha256_of
+from ..core.formatting import counted
 from ..core.image_files import decode
 from ..core.scored_row import ScoredRow
-from ..core.spelling import counted
 from ..leaderboard.slices import run_slices_table
 from ..report.transcripts import Transcript, gather
 from ..runs.scored_run import Run

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..boxes.confidences import DEFINITIONS
 from ..core.drawing import Curve
+from ..core.formatting import printable, short
 from ..core.metric import Metric
-from ..core.spelling import short, visible
 from ..runs.calibration import Bin
 from .standings import ALIKE, BEST, LOWER, STANDINGS, UNTESTED, Panel, said
 from .vega import CONFIG, INK, Spec
@@ -40,12 +40,12 @@ _WIDE = 1150
 
 def name(text: str) -> str:
     """Return a name as charts show it."""
-    return short(visible(text), _LONGEST)
+    return short(printable(text), _LONGEST)
 
 
 def _chart(alt: str, fit: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "description": visible(alt), "usermeta": dict(fit), "config": dict(CONFIG), **body
+        "description": printable(alt), "usermeta": dict(fit), "config": dict(CONFIG), **body
     }  # fmt: skip
 
 

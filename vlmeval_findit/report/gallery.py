@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ..core.spelling import visible
+from ..core.formatting import printable
 from ..runs.run_statistics import FOUND
 from ..runs.scored_run import Run
 from .cards import Card
@@ -114,7 +114,7 @@ def picture_values(
 
 def _run(run: Run) -> dict[str, str]:
     question = run.question
-    return {"model": visible(run.model), "dataset": question.column, "format": question.format}
+    return {"model": printable(run.model), "dataset": question.column, "format": question.format}
 
 
 def _entry(
@@ -135,7 +135,7 @@ def _entry(
         "failed": row.failed,
         "reason": row.reason or "",
         "error_types": card.error_types,
-        "parts": [parts.place(visible(f"{kind}: {part}")) for kind, part in row.slices.items()],
+        "parts": [parts.place(printable(f"{kind}: {part}")) for kind, part in row.slices.items()],
         "prompt": texts.place(_cut(transcript.prompt(row.index))),
         "reply": texts.place("The prediction file is gone." if reply is None else _cut(reply)),
         **drawn_values(transcript.draw(row), transcript.pictures, pictures.place),

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..benchmarks import benchmark_of
+from ..core.formatting import counted, duration
 from ..core.metric import Metric
-from ..core.spelling import counted, duration
 from .followed import CellView, Snapshot, State
 from .page import csp_hash, environment, template_text
 

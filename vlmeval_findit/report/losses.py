@@ -8,8 +8,8 @@ from typing import Any
 
 from ..core.error_analysis import ErrorType
 from ..core.estimate import Estimate, mean
+from ..core.formatting import printable
 from ..core.metric import Better
-from ..core.spelling import visible
 from ..core.statistics import Interval, metric_intervals
 from ..leaderboard.board import Board, DatasetMean
 from ..runs.run_errors import ErrorCost, error_estimate, errors_of
@@ -66,7 +66,7 @@ def _values(bar: LossBar) -> list[Any]:
         [one.place, round(one.points, 2), round(one.events, 2), *_bounds(one.interval)]
         for one in bar.segments
     ]
-    name = visible(bar.model)
+    name = printable(bar.model)
     return [name, bar.where, bar.is_average, bar.format, round(bar.score, 2), segments]
 
 

@@ -15,8 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from .. import __version__
+from ..core.formatting import counted, printable
 from ..core.metric import Metric
-from ..core.spelling import counted, visible
 from ..leaderboard.board import Board
 from ..leaderboard.board_tables import APART, apart_table, metric_table
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
@@ -171,7 +171,7 @@ def environment() -> Environment:
 
 def _shown(value: Any) -> Any:
     """What an expression of the template becomes: markup is ours, text is not."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def template_text(name: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from ..core.spelling import nearest
+from ..core.formatting import nearest
 from ..leaderboard.board import Board
 from ..leaderboard.formats import FormatError, wanted_formats
 from ..runs.run_statistics import scores_by_index

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..core.estimate import Estimate, mean
+from ..core.formatting import counted
 from ..core.metric import Metric
-from ..core.spelling import counted
 from ..core.statistics import Difference, correct, difference
 from ..leaderboard.board import Board, RankedValue
 from ..leaderboard.notes import formats_tried, formats_used

@@ -14,8 +14,8 @@ from .. import benchmarks
 from ..core.benchmark import PromptSet
 from ..core.drawing import Drawing
 from ..core.files import file_sha256
+from ..core.folders import image_folder
 from ..core.messages import PartKind
-from ..core.places import image_folder
 from ..core.predictions import read_predictions
 from ..core.question import AnyTask
 from ..core.scored_row import ScoredRow

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from ..benchmarks import benchmark_of, load, parse
 from ..core.benchmark import Benchmark
 from ..core.drawing import Drawing
+from ..core.folders import image_folder
 from ..core.image_files import header
 from ..core.messages import Message, PartKind, located
 from ..core.metric import Better, Metric
-from ..core.places import image_folder
 from ..core.predictions import read_predictions, write_rows
 from ..core.question import AnyTask, Question
 from ..core.replies import FAILED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .. import benchmarks
 from ..core.files import file_sha256
-from ..core.identity import Contradiction, Identity, IdentityError, overruled, read_identity
+from ..core.identity import Identity, IdentityConflict, IdentityError, apply_force, read_identity
 from ..core.predictions import PredictionError, read_predictions
 from ..core.question import AnyTask, rows_text
 from ..core.replies import Reply
@@ -59,7 +59,7 @@ def check_replies(
     replies: Sequence[Reply],
     settings: Settings | None = None,
     identity: Identity | None = None,
-    against: Sequence[Contradiction] = (),
+    against: Sequence[IdentityConflict] = (),
     path: Path | None = None,
 ) -> Predictions:
     """Refuse replies that contradict their table, their run or the user's settings.
@@ -86,7 +86,7 @@ def check_replies(
                 f"({len(task.queries)} rows): the predictions are of another table"
             )
     benchmark = benchmarks.benchmark_of(task.question)
-    own = benchmark.contradictions(task, replies, settings, identity)
+    own = benchmark.identity_conflicts(task, replies, settings, identity)
     refuse_variable(settings, [one for one in own if one.is_space], where)
     against = [
         *against,
@@ -102,13 +102,15 @@ def check_replies(
     return Predictions(model, task, replies, settings, identity, forced)
 
 
-def _overruled(against: Sequence[Contradiction], settings: Settings, where: str) -> tuple[str, ...]:
+def _overruled(
+    against: Sequence[IdentityConflict], settings: Settings, where: str
+) -> tuple[str, ...]:
     """The contradictions that are forced; others are refused."""
     where = f"{where}: the predictions are of something else than is scored now"
-    return tuple(overruled(against, settings.force, where, "Score what was asked."))
+    return tuple(apply_force(against, settings.force, where, "Score what was asked."))
 
 
-def refuse_variable(settings: Settings, spaces: Sequence[Contradiction], where: str) -> None:
+def refuse_variable(settings: Settings, spaces: Sequence[IdentityConflict], where: str) -> None:
     """Refuse a space of the environment that contradicts a record, forced or not.
 
     Raises:
@@ -138,40 +140,42 @@ def _named(path: Path, dataset: str | None, identity: Identity | None) -> tuple[
     return model, dataset or named
 
 
-def _against_name(model: str, name: str, identity: Identity | None) -> Iterator[Contradiction]:
+def _against_name(model: str, name: str, identity: Identity | None) -> Iterator[IdentityConflict]:
     if identity is None:
         return
     if model != identity.model:
-        yield Contradiction("model", identity.model, model)
+        yield IdentityConflict("model", identity.model, model)
     if name != identity.dataset and benchmarks.parse(name) != benchmarks.parse(identity.dataset):
-        yield Contradiction("dataset", identity.dataset, name)
+        yield IdentityConflict("dataset", identity.dataset, name)
 
 
 def _against_run(
     task: AnyTask, replies: Sequence[Reply], settings: Settings, identity: Identity | None
-) -> Iterator[Contradiction]:
+) -> Iterator[IdentityConflict]:
     if identity is None:
         return
     table = file_sha256(task.table)
     if identity.table_sha256 not in (None, table):
         now = f"{table} ({task.table})"
-        yield Contradiction("SHA-256 of the table", identity.table_sha256, now)
+        yield IdentityConflict("SHA-256 of the table", identity.table_sha256, now)
     foreign = {reply.index for reply in replies} - set(identity.rows or task.queries)
     if foreign:
-        yield Contradiction("rows", rows_text(identity.rows or ()), f"also {rows_text(foreign)}")
+        yield IdentityConflict("rows", rows_text(identity.rows or ()), f"also {rows_text(foreign)}")
     said = settings.reads_like
     if None not in (identity.reads_like, said) and identity.reads_like != said:
-        yield Contradiction("reads_like", identity.reads_like, said)
+        yield IdentityConflict("reads_like", identity.reads_like, said)
 
 
-def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[Contradiction]:
+def _against_table(task: AnyTask, replies: Sequence[Reply]) -> Iterator[IdentityConflict]:
     """Rows of a prediction file that state another label or size than the table."""
     for reply in replies:
         query = task.queries[reply.index]
         for name, said in reply.stated.items():
             true = getattr(query, name)
             if _as_stated(said) != _as_stated(true):
-                yield Contradiction(f"{name} of row {reply.index}", said, f"{true} ({task.table})")
+                yield IdentityConflict(
+                    f"{name} of row {reply.index}", said, f"{true} ({task.table})"
+                )
 
 
 def _as_stated(value: object) -> str:

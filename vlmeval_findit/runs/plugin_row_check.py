@@ -21,9 +21,9 @@ from ..boxes.representation import (
 )
 from ..boxes.spaces import Kind, Space, reference, to_pixels
 from ..boxes.writing import Said, write
+from ..core.folders import image_folder
 from ..core.image_files import header
 from ..core.messages import located
-from ..core.places import image_folder
 from ..data.sources import DataSource
 from ..models.model_row import ModelRow
 from .benchmark_check import Finding, Findings

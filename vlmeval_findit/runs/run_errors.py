@@ -12,8 +12,8 @@ from math import isclose
 from ..benchmarks.findit.box_metrics import SHARES, NegativeOutcome, rejections
 from ..core.error_analysis import ErrorType, estimate_errors, with_events
 from ..core.estimate import Estimate, clustered_sums, estimate_metrics
+from ..core.formatting import nearest
 from ..core.scored_row import totals_of
-from ..core.spelling import nearest
 from ..core.statistics import Difference, Interval, correct, difference, metric_intervals
 from .prediction_names import score_command
 from .run_statistics import StatisticsError, check_comparable

@@ -12,8 +12,8 @@ from ..boxes.representation import REPRESENTATIONS
 from ..boxes.spaces import KINDS
 from ..core.command import installed
 from ..core.files import file_sha256
-from ..core.identity import ENGINES, PLUGIN, PROVIDER, Answering, Contradiction, Identity
-from ..core.places import OWN_MODELS
+from ..core.folders import CUSTOM_MODELS
+from ..core.identity import ENGINES, PLUGIN, PROVIDER, Answering, Identity, IdentityConflict
 from ..core.plugins import Group, Table
 from ..core.question import AnyTask, Question
 from ..data.sources import SOURCES
@@ -90,14 +90,14 @@ def plugins_used(
     return {plugin.name: plugin.version for plugin in plugins if plugin is not None}
 
 
-def plugin_conflicts(recorded: Mapping[str, str]) -> list[Contradiction]:
+def plugin_conflicts(recorded: Mapping[str, str]) -> list[IdentityConflict]:
     """Return the plug-ins of a run that are not installed here, or in another version."""
     here: dict[str, list[str]] = {}
     for table in plugin_tables().values() if recorded else ():
         for row in table.added().values():
             here.setdefault(row.plugin.name, []).append(row.plugin.version)
     return [
-        Contradiction(
+        IdentityConflict(
             f"{PLUGIN}{name}",
             version,
             ", ".join(dict.fromkeys(here.get(name, ()))) or _absent(name),
@@ -109,6 +109,6 @@ def plugin_conflicts(recorded: Mapping[str, str]) -> list[Contradiction]:
 
 def _absent(name: str) -> str:
     remedy = f"--plugin …/{name}" if name.endswith(".py") else f"pip install {name}"
-    if name.startswith(f"{OWN_MODELS}:"):
+    if name.startswith(f"{CUSTOM_MODELS}:"):
         remedy = "run_findit.py models --add FILE.yaml"
     return f"not here: {remedy}"

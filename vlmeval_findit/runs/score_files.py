@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.files import atomic_write
+from ..core.formatting import as_csv
 from ..core.run_files import RunFiles, Shape, checked, marked, read_json, run_of
 from ..core.scored_row import ScoredRow
 from ..core.settings import Settings
-from ..core.spelling import as_csv
 from .provenance import UNKNOWN_PROMPTS, as_text, provenance_of, read_provenance
 from .score import RunScore
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..core.config import Checked, Config, Count, Name, Wanted
-from ..core.spelling import nearest
+from ..core.formatting import nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,9 @@ from ..core.config import (
     YesNo,
     refuse_twice,
 )
+from ..core.formatting import nearest
 from ..core.metric import Better
 from ..core.question import Question
-from ..core.spelling import nearest
 from ..core.yaml_text import YamlText
 from ..engine.backend import CallOptions
 from ..models.entry import ModelEntry, entry_values

@@ -7,10 +7,10 @@ from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from ..core.answers import StopReason
 from ..core.lock import Lock, Watch
 from ..core.question import Question
 from ..core.settings import settings_from
-from ..core.work import StopReason
 from ..engine.answering import BackendFactories, Engine, ModelStoppedError
 from ..engine.calls import Cell, settings_of
 from ..engine.cancel import CancelToken

@@ -31,7 +31,7 @@ from vlmeval_findit.benchmarks.findit.marked_references import (
 )
 from vlmeval_findit.benchmarks.findit.variant import MARKS
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.core.places import PlaceError
+from vlmeval_findit.core.folders import FolderError
 
 BOX = (40.0, 30.0, 60.0, 50.0)
 RED = [255, 0, 0]
@@ -261,7 +261,9 @@ def test_what_cannot_be_read_is_named_and_the_others_are_drawn(
 
 def test_a_folder_that_cannot_be_written_to_is_named(images: Path) -> None:
     (images / "vp").write_text("in the way")
-    with pytest.raises(PlaceError, match=r"vp/box/\w+\.png cannot be written .*FINDIT_IMAGES=Demo"):
+    with pytest.raises(
+        FolderError, match=r"vp/box/\w+\.png cannot be written .*FINDIT_IMAGES=Demo"
+    ):
         load_task(DEMO)
 
 

@@ -23,7 +23,7 @@ from vlmeval_findit.benchmarks.findit.variant import (
     format_problem,
 )
 from vlmeval_findit.boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES
-from vlmeval_findit.core.places import OwnRow, own_datasets_file
+from vlmeval_findit.core.folders import CustomDataset, custom_datasets_file
 
 GRID = list(grid(marks=(None, *MARKS)))
 HELD = list(grid(decodings=DECODINGS))
@@ -239,8 +239,8 @@ def test_a_name_that_was_none_is_looked_up_again(
     name = "FindIt_Latecomer_xyxy_json"
     with pytest.raises(VariantError, match="no dataset 'Latecomer'"):
         parse(name)
-    row = OwnRow(str(tmp_path))
-    own_datasets_file().write_text(json.dumps({"Latecomer": asdict(row)}))
+    row = CustomDataset(str(tmp_path))
+    custom_datasets_file().write_text(json.dumps({"Latecomer": asdict(row)}))
     assert parse(name).dataset == "Latecomer"
 
 

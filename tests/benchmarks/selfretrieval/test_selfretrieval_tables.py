@@ -30,8 +30,8 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
 )
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
+from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.messages import PartKind, located
-from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import TableError

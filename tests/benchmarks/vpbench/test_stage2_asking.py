@@ -33,9 +33,14 @@ from vlmeval_findit.benchmarks.vpbench.vp_query import (
     VPQuery,
     stage2_rows,
 )
-from vlmeval_findit.core.identity import Answering, contradictions, read_identity, write_identity
+from vlmeval_findit.core.folders import image_folder
+from vlmeval_findit.core.identity import (
+    Answering,
+    identity_conflicts,
+    read_identity,
+    write_identity,
+)
 from vlmeval_findit.core.messages import Message, PartKind
-from vlmeval_findit.core.places import image_folder
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Reply
 from vlmeval_findit.core.scored_row import totals
@@ -475,7 +480,7 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
     assert runs[0].prompt_hash == runs[1].prompt_hash
     assert [run.resolved_options["mark"] for run in runs] == ["tag-blue", "mask-red"]
     same = replace(runs[1], model="Seer")
-    assert [one.what for one in contradictions(runs[0], same)] == ["mark of the questions"]
+    assert [one.what for one in identity_conflicts(runs[0], same)] == ["mark of the questions"]
     with pytest.raises(BestMarkError):
         cell("Nobody", "VPBench_Stage2_bvp")
 
@@ -505,7 +510,7 @@ def test_what_was_chosen_comes_back_from_an_identity_file(tmp_path: Path) -> Non
     before = read_identity(tmp_path / "Seer.json")
     assert before is not None
     assert before.resolved_options == {}
-    assert contradictions(before, run) == []
+    assert identity_conflicts(before, run) == []
 
 
 # --- leaderboard ----------------------------------------------------------------------------------

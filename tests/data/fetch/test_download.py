@@ -13,8 +13,8 @@ from stand_ins import QUICK, SIZE, fetch_job, files_of, jpeg
 from web import Answer, Web, web_server
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
+from vlmeval_findit.core.folders import FolderError
 from vlmeval_findit.core.image_files import problem
-from vlmeval_findit.core.places import PlaceError
 from vlmeval_findit.data.fetch.download import (
     CHUNK,
     Client,
@@ -279,7 +279,7 @@ def test_a_wrong_address_names_its_key(
     config = tmp_path / "datasets.yaml"
     config.write_text(f"sources:\n  {text}\n")
     monkeypatch.setenv("FINDIT_CONFIG", str(config))
-    with pytest.raises((SourceError, PlaceError), match=why):
+    with pytest.raises((SourceError, FolderError), match=why):
         base_addresses()
 
 

@@ -31,10 +31,10 @@ from provider_servers import (
 )
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
+from vlmeval_findit.core.answers import Answer as Answered
+from vlmeval_findit.core.answers import StopReason
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.replies import recorded
-from vlmeval_findit.core.work import Answer as Answered
-from vlmeval_findit.core.work import StopReason
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.completion import CallError

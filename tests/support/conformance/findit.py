@@ -19,7 +19,7 @@ from vlmeval_findit.boxes.reading import Reader, reader
 from vlmeval_findit.boxes.records import Matched, ParsedReply
 from vlmeval_findit.boxes.representation import DEFAULT_KEY, DEFAULT_STRUCTURE, ReplyFormat
 from vlmeval_findit.boxes.spaces import Space, ToPixels, space_from, to_pixels
-from vlmeval_findit.core.spelling import nearest
+from vlmeval_findit.core.formatting import nearest
 
 from .cases import Agreement, CaseError, each, unlike
 from .cases import Case as Row

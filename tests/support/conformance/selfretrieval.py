@@ -13,8 +13,8 @@ from vlmeval_findit.benchmarks.selfretrieval.caption_scoring import (
 )
 from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in, why_of
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair, PairSide
+from vlmeval_findit.core.formatting import nearest
 from vlmeval_findit.core.replies import FAILED, Reply
-from vlmeval_findit.core.spelling import nearest
 
 from .cases import Case, reason_in_cases, unlike
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from ...boxes.records import Ignored, Truth
 from ...boxes.representation import Corners, MatchRule
-from ...core import places, table_files
+from ...core import folders, table_files
 from ...core.config import Checked
 from ...core.metric import slice_problem
 from ...core.question import Task
@@ -214,8 +214,8 @@ def write_rows(
 
 
 def find_table(table: str) -> Path:
-    """Find the TSV of a table; see :func:`...core.places.find_table`."""
-    return places.find_table(table, how_to_make(table))
+    """Find the TSV of a table; see :func:`...core.folders.find_table`."""
+    return folders.find_table(table, how_to_make(table))
 
 
 def how_to_make(table: str) -> str:

@@ -13,7 +13,7 @@ from ...boxes.writing import Said, write
 from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Curve, Drawing
 from ...core.error_analysis import ErrorAnalysis
-from ...core.identity import Contradiction, Described, Identity
+from ...core.identity import Described, Identity, IdentityConflict
 from ...core.image_files import header
 from ...core.messages import Message, PartKind, Reference
 from ...core.replies import Recorded, Replies
@@ -114,9 +114,9 @@ class FindIt(Benchmark):
     ) -> Mapping[str, Any]:
         return space_of_new_run(model, question, settings, found)
 
-    def contradictions(
+    def identity_conflicts(
         self, task: Any, replies: Replies, settings: Settings, run: Identity | None
-    ) -> Sequence[Contradiction]:
+    ) -> Sequence[IdentityConflict]:
         return contradicting_spaces(replies, settings, run)
 
     def score_batch(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...boxes.matching import HIT
-from ...core.drawing import Curve, Drawing, DrawnBox, DrawnPicture, Role
+from ...core.drawing import Curve, Drawing, DrawnBox, DrawnImage, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow, add_up
 from .box_metrics import METRICS
@@ -87,7 +87,7 @@ def draw_as(
     for frame, more in _lenient(row):
         drawn.setdefault(frame, []).append(more)
     pictures = tuple(
-        DrawnPicture(path, query.width, query.height, at, tuple(drawn.get(at, ())))
+        DrawnImage(path, query.width, query.height, at, tuple(drawn.get(at, ())))
         for at, path in enumerate(query.images)
     )
     return Drawing(pictures, query.support)

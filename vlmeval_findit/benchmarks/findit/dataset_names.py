@@ -21,8 +21,8 @@ from ...boxes.representation import (
     STRUCTURES,
     default_key,
 )
+from ...core.formatting import nearest
 from ...core.plugins import Table
-from ...core.spelling import nearest
 from . import PREFIX
 from .findit_datasets import BENCHMARK, DATASETS, Dataset, Family
 from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem

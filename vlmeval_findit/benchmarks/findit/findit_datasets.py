@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ...core.files import unsafe
-from ...core.places import DatasetFileError, OwnRow, own_datasets_file, own_rows
-from ...core.spelling import nearest
+from ...core.folders import CustomDataset, DatasetFileError, custom_datasets, custom_datasets_file
+from ...core.formatting import nearest
 
 
 class Family(Enum):
@@ -243,16 +243,16 @@ DATASETS: Mapping[str, Dataset] = Datasets()
 
 def own_datasets() -> Mapping[str, Dataset]:
     """Read the custom datasets by name, or raise DatasetFileError."""
-    return _own_rows(tuple(own_rows().items()))
+    return _own_rows(tuple(custom_datasets().items()))
 
 
 @lru_cache(maxsize=8)
-def _own_rows(rows: tuple[tuple[str, OwnRow], ...]) -> Mapping[str, Dataset]:
+def _own_rows(rows: tuple[tuple[str, CustomDataset], ...]) -> Mapping[str, Dataset]:
     return MappingProxyType({name: _own_row(name, row) for name, row in rows})
 
 
-def _own_row(name: str, row: OwnRow) -> Dataset:
-    path = own_datasets_file()
+def _own_row(name: str, row: CustomDataset) -> Dataset:
+    path = custom_datasets_file()
     if name in BENCHMARK:
         raise DatasetFileError(f"{path}: {name} is a dataset of ours; rename yours")
     if re.search(r"[/\\]", name) or unsafe(name):

@@ -22,7 +22,7 @@ from ...boxes.representation import (
     default_key,
 )
 from ...core.config import MisplacedError, refuse_twice
-from ...core.spelling import nearest
+from ...core.formatting import nearest
 from .findit_datasets import DATASETS, Dataset
 from .variant import CENTRES, DECODINGS, MARKS, Variant, format_problem
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from ...boxes.representation import Corners
 from ...core.files import sha256_of
+from ...core.folders import Folder, image_folder, store_derived_image
 from ...core.image_files import ImageFileError, decode
-from ...core.places import Folder, image_folder, keep_below
 from ...core.stored_png import Pixels, png
 from ...marks.region import Region
 from ...marks.style import Shape, default_style, words_of
@@ -155,7 +155,7 @@ def _make(wanted: Iterable[MarkedReference], mark: str, folder: Folder) -> None:
             continue
         for reference in shown:
             pixels = marked(picture, reference.box, mark)
-            keep_below(folder, path_of(reference, mark), png(pixels))
+            store_derived_image(folder, path_of(reference, mark), png(pixels))
     if unread:
         log.warning(
             "FindIt: %d pictures cannot be marked with a %s; the first: %s",

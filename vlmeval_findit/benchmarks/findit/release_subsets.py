@@ -8,7 +8,7 @@ from typing import Any
 
 from ...boxes.records import Truth
 from ...core.files import file_sha256
-from ...core.spelling import nearest
+from ...core.formatting import nearest
 from ...core.table_files import TableError
 from .annotation_tables import PreparedTable, corners, how_to_make, write_table
 from .findit_datasets import BENCHMARK, DATASETS, Dataset, Subset

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...boxes.representation import ReplyFormat
 from ...boxes.spaces import Space, SpaceError, space_from
-from ...core.identity import GIVEN, SPACE, Contradiction, Described, Identity
+from ...core.identity import GIVEN, SPACE, Described, Identity, IdentityConflict
 from ...core.replies import Replies
 from ...core.settings import Settings
 from ...models.model_row import ModelRow
@@ -59,7 +59,7 @@ def space_of_new_run(
     said = found.space
     if settings.space is not None:
         said = space_from(settings.space).as_dict()
-        if found.space not in (None, said) and not found.answering.hosts_own:
+        if found.space not in (None, said) and not found.answering.in_vlmevalkit:
             raise SpaceError(
                 f"{model} answers in {found.space}, and records it with every reply: "
                 f"another space cannot be said of it ({settings.source} {said})"
@@ -69,11 +69,11 @@ def space_of_new_run(
 
 def contradicting_spaces(
     replies: Replies, settings: Settings, run: Identity | None
-) -> list[Contradiction]:
+) -> list[IdentityConflict]:
     """Find spaces of a setting or a reply that contradict the recorded one."""
     recorded = run.space if run is not None else None
     said = space_from(settings.space) if settings.space is not None else None
-    found: dict[tuple[Space, Space], Contradiction] = {}
+    found: dict[tuple[Space, Space], IdentityConflict] = {}
     for reply in replies:
         own = reply.recorded.space
         kept = recorded if recorded is not None else own
@@ -84,7 +84,7 @@ def contradicting_spaces(
             if kept is None or other is None or space_from(kept) == other:
                 continue
             pair = (space_from(kept), other)
-            found.setdefault(pair, Contradiction(what, pair[0].as_dict(), other.as_dict()))
+            found.setdefault(pair, IdentityConflict(what, pair[0].as_dict(), other.as_dict()))
     return list(found.values())
 
 

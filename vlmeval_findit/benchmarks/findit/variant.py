@@ -24,8 +24,8 @@ from ...boxes.representation import (
     default_key,
 )
 from ...boxes.writing import schema_of
+from ...core.formatting import nearest
 from ...core.question import QuestionError
-from ...core.spelling import nearest
 from ...marks.style import Shape
 from . import PREFIX
 from .findit_datasets import DATASETS, Dataset, Family

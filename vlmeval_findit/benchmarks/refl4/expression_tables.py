@@ -12,9 +12,9 @@ from pathlib import Path
 
 from ...boxes.records import Truth
 from ...core import table_files
-from ...core.places import find_table
+from ...core.folders import find_table
+from ...core.formatting import nearest
 from ...core.question import Task
-from ...core.spelling import nearest
 from ...core.table_files import CellError, TableError, sources
 from ..findit import PREFIX as FINDIT_PREFIX
 from ..findit import annotation_tables as findit

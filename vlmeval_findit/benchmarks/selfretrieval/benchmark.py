@@ -10,9 +10,9 @@ from typing import Any
 
 from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Drawing
+from ...core.folders import image_folder
 from ...core.identity import Identity
 from ...core.messages import Message, PartKind, image, text
-from ...core.places import image_folder
 from ...core.question import PlainQuestion
 from ...core.replies import UNREAD, Recorded, Replies, Reply
 from ...core.scored_row import ScoredRow

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from ...core.drawing import Drawing, DrawnLine, DrawnPicture, Role
+from ...core.drawing import Drawing, DrawnImage, DrawnLine, Role
 from ...core.metric import Metric
 from ...core.scored_row import ScoredRow
 from .caption_scoring import ImageSimilarity, ScoredCaption, ScoredCaptions
@@ -105,7 +105,7 @@ def _cosines(found: ImageSimilarity | None) -> dict[str, Any] | None:
 def draw(pair: ImagePair, row: ScoredRow) -> Drawing:
     """Draw both images, and each caption with both its similarities, padded and unpadded."""
     pictures = tuple(
-        DrawnPicture(path, 0, 0, at, name=side.value)
+        DrawnImage(path, 0, 0, at, name=side.value)
         for at, (path, side) in enumerate(zip(pair.images, PairSide, strict=True))
     )
     said = [(side.value, row.details[side.value]) for side in PairSide]

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...core.benchmark import Scorer
 from ...core.command import missing
+from ...core.formatting import nearest
 from ...core.settings import Settings, SettingsError
-from ...core.spelling import nearest
 from ...models.dual_encoder.encoder import ENCODERS, DualEncoder, EncoderError, Padding
 from .captions import Caption, Captions
 from .image_pairs import SETS, ImagePair, PairSide, PerSide

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ...core import table_files
 from ...core.files import file_sha256, unsafe
-from ...core.places import find_table
+from ...core.folders import find_table
+from ...core.formatting import nearest
 from ...core.question import PlainQuestion, QuestionError, Task
-from ...core.spelling import nearest
 from ...core.table_files import ImagePath, TableError
 from . import PREFIX
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from ...core.benchmark import Baseline, BatchScore, Benchmark, Published
-from ...core.drawing import Drawing, DrawnLine, DrawnPicture, Role
+from ...core.drawing import Drawing, DrawnImage, DrawnLine, Role
 from ...core.files import sha256_of
+from ...core.folders import find_table
 from ...core.identity import Identity
 from ...core.messages import Message, PartKind
-from ...core.places import find_table
 from ...core.question import Task
 from ...core.replies import UNREAD, ParseFailure, Recorded, Replies, Reply, read_reply
 from ...core.scored_row import ScoredRow
@@ -75,7 +75,7 @@ def draw(query: VPQuery, row: ScoredRow) -> Drawing:
         said = "no letter" if published is None else _option(published, options.get(published, ""))
         lines.append(_answer(query, published, f"as published: {said}"))
     pictures = tuple(
-        DrawnPicture(path, query.width, query.height, number)
+        DrawnImage(path, query.width, query.height, number)
         for number, path in enumerate(query.images)
     )
     return Drawing(pictures, query.support, tuple(lines))

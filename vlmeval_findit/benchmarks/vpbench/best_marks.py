@@ -11,9 +11,9 @@ from random import Random
 from typing import Any
 
 from ...core.files import write_text_once
-from ...core.places import lmu_data_root
+from ...core.folders import lmu_data_root
+from ...core.formatting import nearest
 from ...core.run_files import checked
-from ...core.spelling import nearest
 from ...marks.style import COLOURS, Shape
 
 BY_HAND = "FINDIT_VP_MARK"  # environment variable: one mark for every model, as ``oval-red``

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core import table_files
+from ...core.folders import table_folders
+from ...core.formatting import nearest
 from ...core.messages import Message, image, text
-from ...core.places import table_folders
 from ...core.question import PlainQuestion, QuestionError
-from ...core.spelling import nearest
 from ...core.table_files import CellError
 from . import PREFIX
 from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import sha256_of, write_once
-from ...core.places import image_folder
-from ...core.spelling import nearest
+from ...core.folders import image_folder
+from ...core.formatting import nearest
 from ...core.table_files import TableError, meta_path, sources
 from .letter_metrics import SHAPES
 from .question_tables import STAGE_1, TABLES, WrittenTable, write_table

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...core.files import replacing, sha256_of
+from ...core.folders import Folder, store_derived_image
 from ...core.image_files import ImageFileError, Size, decode, header, problem
-from ...core.places import Folder, keep_below
 from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
@@ -181,7 +181,7 @@ def draw_missing(wanted: Iterable[MarkedImage], folder: Folder) -> None:
         if (folder.path / one.name).is_file():
             continue
         try:
-            keep_below(folder, one.name, drawn(one, folder.path))
+            store_derived_image(folder, one.name, drawn(one, folder.path))
         except ImageFileError as error:
             unread.append(error)
     if unread:

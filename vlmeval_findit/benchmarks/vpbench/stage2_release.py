@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import file_sha256
+from ...core.folders import image_folder
 from ...core.image_files import Size
-from ...core.places import image_folder
 from ...core.table_files import TableError, write_table
 from .question_tables import STAGE_2, WrittenTable
 from .stage1_release import image_bytes, parquet_rows, text

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
 
-from ...core.places import find_table, image_folder
+from ...core.folders import find_table, image_folder
+from ...core.formatting import nearest
 from ...core.question import QuestionError, Task
-from ...core.spelling import nearest
 from . import stage2_asking as asking
 from .best_marks import BestMarkError, GoodMarks, MarkChoice, best_of, good
 from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from ...core.config import Checked
-from ...core.spelling import nearest
+from ...core.formatting import nearest
 from ...core.table_files import NESTED, CellError, PlainQuery, Side, read_table
 
 LETTERS = "ABCD"  # of the options

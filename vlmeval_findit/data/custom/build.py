@@ -16,8 +16,8 @@ from ...benchmarks.findit.annotation_tables import PreparedTable, write_table
 from ...benchmarks.findit.dataset_names import forget_names
 from ...benchmarks.findit.findit_query import FindItQuery, thinned
 from ...core.files import atomic_write
+from ...core.folders import CustomDataset, custom_datasets, custom_datasets_file, lmu_data_root
 from ...core.lock import Lock, alone
-from ...core.places import OwnRow, lmu_data_root, own_datasets_file, own_rows
 from ...core.table_files import meta_path
 from ..samples import Sample, Samples
 from .checks import Sizes, check_boxes, check_name, check_samples
@@ -29,7 +29,7 @@ class ImportedDataset:
     """A custom dataset that was made."""
 
     name: str  # In ``FindIt_<name>_…``
-    row: OwnRow  # In the registry
+    row: CustomDataset  # In the registry
     tables: tuple[PreparedTable, ...]
     tags: Mapping[str, Sequence[str]]  # The values of every kind
     notes: tuple[str, ...]  # About its images
@@ -67,7 +67,7 @@ def import_samples(
         _register(name, None)
         folder = settle()
     tables = _write(name, samples, checked, sizes, origin or {})
-    row = OwnRow(
+    row = CustomDataset(
         folder=str(folder.resolve()),
         family=samples.family.value,
         multilabel=len(tables) > 1,
@@ -185,12 +185,12 @@ def _write_ids(path: Path, samples: Samples) -> None:
 # --- the registry ---------------------------------------------------------------------------------
 
 
-def _register(name: str, row: OwnRow | None) -> None:
+def _register(name: str, row: CustomDataset | None) -> None:
     """Write the row of a name; None: delete it."""
-    path = own_datasets_file()
+    path = custom_datasets_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.with_name(f"{path.name}.lock")):
-        before = dict(own_rows())
+        before = dict(custom_datasets())
         rows = {known: value for known, value in before.items() if known != name}
         if row is not None:
             rows[name] = row

@@ -13,9 +13,9 @@ from ...boxes.matching import plain_label
 from ...boxes.records import Mask
 from ...boxes.representation import KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners
 from ...core.error_analysis import LABEL
+from ...core.formatting import is_one_line
 from ...core.image_files import Size
 from ...core.metric import slice_problem
-from ...core.spelling import is_one_line
 from ..samples import AnnotationError, Sample, Samples
 from .images import refuse
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit.findit_datasets import Family
-from ...core.spelling import nearest
+from ...core.formatting import nearest
 from ..samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
 from .masks import mask_of
 from .text import CORNERS, json_of, lines_of, numbers, units_of

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import unsafe
-from ...core.spelling import nearest
+from ...core.formatting import nearest
 from ..samples import AnnotatedBox, AnnotationError, Samples, Units, detection_samples
 from .text import IMAGE_SUFFIXES, text_of, written_number
 

@@ -23,8 +23,8 @@ from PIL import Image
 from ...benchmarks.findit.annotation_tables import PreparedTable, read_table, write_table
 from ...benchmarks.findit.findit_datasets import BENCHMARK, Dataset
 from ...core.files import sha256_of, write_once
+from ...core.folders import image_folder, lmu_data_root
 from ...core.image_files import from_bytes
-from ...core.places import image_folder, lmu_data_root
 from ...core.table_files import made_of
 
 Pixels = npt.NDArray[np.uint8]  # height x width x 3, RGB

@@ -18,8 +18,8 @@ from ...benchmarks.refl4.expression_tables import IMAGES as REF_L4_IMAGES
 from ...benchmarks.refl4.expression_tables import table_name
 from ...benchmarks.refl4.refl4_annotations import RELEASE, RefL4Split, file_name, unlike_release
 from ...core.files import file_sha256
+from ...core.folders import find_table, lmu_data_root
 from ...core.image_files import Size
-from ...core.places import find_table, lmu_data_root
 from ...core.table_files import TableError, made_of
 from ..sources import SOURCES, WHOLE_REF_L4, DataSource, source_for
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...core.spelling import nearest
+from ...core.formatting import nearest
 from ..custom.build import ImportedDataset, import_samples
 from ..custom.checks import check_name
 from ..custom.images import ExifPixels

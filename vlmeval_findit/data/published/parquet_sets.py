@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 from ...benchmarks.findit.findit_datasets import Family
 from ...core.files import unsafe
+from ...core.formatting import nearest
 from ...core.image_files import Size
-from ...core.spelling import nearest
 from ..custom.masks import mask_of
 from ..custom.text import CORNERS, SIDES, line_of, numbers, state_size
 from ..samples import AnnotatedBox, AnnotationError, Sample, Samples, expression_samples

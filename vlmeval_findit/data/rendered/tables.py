@@ -24,7 +24,7 @@ from ...benchmarks.vpbench.question_tables import write_table as write_vp_table
 from ...benchmarks.vpbench.vp_query import VPQuery
 from ...core import stored_png
 from ...core.files import sha256_of, write_once
-from ...core.places import image_folder, lmu_data_root
+from ...core.folders import image_folder, lmu_data_root
 from ...core.stored_png import png
 from ...core.table_files import NESTED, made_of
 from ...core.table_files import read_table as read_rows

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core.files import sha256_of, write_once
-from ...core.places import lmu_data_root
+from ...core.folders import lmu_data_root
 from .encoder import Vectors
 
 log = logging.getLogger(__name__)

@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...boxes.spaces import Space, SpaceError, space_from
+from ...core.formatting import nearest
 from ...core.identity import PROVIDER, Answering, Described
 from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ...core.replies import Recorded
 from ...core.settings import settings_from
-from ...core.spelling import nearest
 from ..model_row import ApiFacts, ModelRow
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices

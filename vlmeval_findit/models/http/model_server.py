@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...core.work import error_line, in_thread
+from ...core.answers import error_line, in_thread
 from .client import HttpClient, HttpRequest
 from .completion import MODERATED, CallError, object_in
 from .endpoint import Endpoint

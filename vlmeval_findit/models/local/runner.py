@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...boxes.spaces import space_from
 from ...core.command import install
+from ...core.formatting import nearest
 from ...core.identity import Answering, Described
 from ...core.messages import Message, PartKind
 from ...core.question import Question
 from ...core.replies import FAILED, Recorded, opened_by, split_thought
-from ...core.spelling import nearest
 from ..bounds import Bounds, space_within
 from ..model_row import LocalFamily, ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens

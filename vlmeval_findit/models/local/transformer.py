@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from transformers import StoppingCriteria, StoppingCriteriaList
 
-from ...core.work import CancelledError
+from ...core.answers import CancelledError
 from ..reply_tokens import GeneratedTokens
 from ..revision import revision_of
 from .device import Placement

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from vlmeval_findit.core.benchmark import Benchmark, Score
-from vlmeval_findit.core.drawing import Drawing, DrawnLine, DrawnPicture, Role
+from vlmeval_findit.core.drawing import Drawing, DrawnImage, DrawnLine, Role
+from vlmeval_findit.core.folders import find_table
+from vlmeval_findit.core.formatting import nearest
 from vlmeval_findit.core.messages import Message, image, text
 from vlmeval_findit.core.metric import Metric
-from vlmeval_findit.core.places import find_table
 from vlmeval_findit.core.question import PlainQuestion, QuestionError, Task
 from vlmeval_findit.core.replies import ParseFailure
 from vlmeval_findit.core.scored_row import ScoredRow
-from vlmeval_findit.core.spelling import nearest
 from vlmeval_findit.core.table_files import PlainQuery, read_table
 
 from . import PREFIX
@@ -74,7 +74,7 @@ class Plates(Benchmark):
         lines = [DrawnLine(Role.TRUTH, query.plate)]
         if said is not None:
             lines.append(DrawnLine(Role.HIT if said == query.plate else Role.MISS, said))
-        return Drawing((DrawnPicture(query.images[0], 0, 0),), lines=tuple(lines))
+        return Drawing((DrawnImage(query.images[0], 0, 0),), lines=tuple(lines))
 
 
 BENCHMARK = Plates()

@@ -14,9 +14,9 @@ from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
+from ....core.answers import Answer
 from ....core.messages import Message
 from ....core.question import Question
-from ....core.work import Answer
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest

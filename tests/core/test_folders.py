@@ -13,8 +13,8 @@ from paths import ROOT
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import places
-from vlmeval_findit.core.places import DatasetFileError, is_looked_in, table_folders
+from vlmeval_findit.core import folders
+from vlmeval_findit.core.folders import DatasetFileError, is_table_folder, table_folders
 from vlmeval_findit.core.table_files import made_of
 from vlmeval_findit.data.demo.photos import demo_tables
 from vlmeval_findit.data.demo.photos import ensure as ensure_demo
@@ -29,7 +29,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "named"))
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     monkeypatch.chdir(tmp_path / "here")
-    places._say_once.cache_clear()
+    folders._say_once.cache_clear()
     return tmp_path
 
 
@@ -86,8 +86,8 @@ def test_a_table_that_is_nowhere_names_the_folders_and_the_command(world: Path) 
     [("named", True), ("here/datasets_tsv", True), ("lmu", True), ("elsewhere", False)],
 )
 def test_folders_that_are_looked_in(world: Path, folder: str, known: bool) -> None:
-    assert is_looked_in(world / folder) is known
-    assert is_looked_in(world / "named" / ".." / folder) is known
+    assert is_table_folder(world / folder) is known
+    assert is_table_folder(world / "named" / ".." / folder) is known
 
 
 # --- the commands that make tables ----------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_a_dataset_cannot_be_named_out_of_the_folder(world: Path, name: str) -> 
 
 def test_looking_for_tables_imports_nothing_heavy() -> None:
     code = (
-        "import sys, vlmeval_findit.core.places\n"
+        "import sys, vlmeval_findit.core.folders\n"
         "import vlmeval_findit.benchmarks.findit.annotation_tables\n"
         "assert not {'torch', 'vlmeval', 'pyarrow', 'PIL', 'requests'} & set(sys.modules)\n"
     )

@@ -44,17 +44,17 @@ def advice(error: OSError) -> str:
     return ""
 
 
-def own_datasets_file() -> Path:
+def custom_datasets_file() -> Path:
     """Return the file of custom datasets; it need not exist."""
     return lmu_data_root() / "findit_datasets.json"
 
 
-OWN_MODELS = "findit_models.yaml"
+CUSTOM_MODELS = "findit_models.yaml"
 
 
 def custom_models_file() -> Path:
     """Return the file of custom models; it need not exist."""
-    return lmu_data_root() / OWN_MODELS
+    return lmu_data_root() / CUSTOM_MODELS
 
 
 # --- custom datasets ------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class DatasetFileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRow(Config):
+class CustomDataset(Config):
     """A custom dataset: its image folder, and what is asked."""
 
     folder: Text
@@ -76,9 +76,9 @@ class OwnRow(Config):
     frames: Count = 1
 
 
-def own_rows() -> Mapping[str, OwnRow]:
+def custom_datasets() -> Mapping[str, CustomDataset]:
     """Return the custom datasets by name; a DatasetFileError if their file is damaged."""
-    path = own_datasets_file()
+    path = custom_datasets_file()
     try:
         state = path.stat()
     except OSError:
@@ -87,11 +87,11 @@ def own_rows() -> Mapping[str, OwnRow]:
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path, mtime: int, size: int) -> Mapping[str, OwnRow]:
+def _read(path: Path, mtime: int, size: int) -> Mapping[str, CustomDataset]:
     """Read the file; ``mtime`` and ``size`` are keys of the cache."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return MappingProxyType(config_from(dict[str, OwnRow], values))
+        return MappingProxyType(config_from(dict[str, CustomDataset], values))
     except MisplacedError as error:
         raise DatasetFileError(f"{', '.join([str(path), *_at(error)])}: {error}") from None
     except (OSError, ValueError) as error:
@@ -104,7 +104,7 @@ def _at(error: MisplacedError) -> list[str]:
     return at[:-1] if error.is_key or (at and str(error).startswith(f"{at[-1]}: ")) else at
 
 
-class PlaceError(ValueError):
+class FolderError(ValueError):
     """A configuration that cannot be read; the message names it."""
 
 
@@ -141,7 +141,7 @@ def _say_once(warning: str) -> None:
     log.warning("%s", warning)
 
 
-def is_looked_in(folder: Path) -> bool:
+def is_table_folder(folder: Path) -> bool:
     """Return whether a folder is one of :func:`table_folders`."""
     return folder.resolve() in [known.resolve() for known in table_folders()]
 
@@ -186,20 +186,20 @@ def image_folder(key: str) -> Folder:
             return Folder(key, base / Path(named).expanduser(), str(config))
         if values.root:
             return Folder(key, base / Path(values.root).expanduser() / key, str(config))
-    own = own_rows().get(key)
+    own = custom_datasets().get(key)
     if own is not None:
         return Folder(key, Path(own.folder), "run_findit.py data import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
 
 
-def keep_below(folder: Folder, name: str, data: bytes) -> Path:
+def store_derived_image(folder: Folder, name: str, data: bytes) -> Path:
     """Store an image made from the folder's own; a PlaceError if that is not allowed."""
     path = folder.path / name
     try:
         write_once(path, data)
         os.utime(path)  # newer than its source, even if unchanged
     except OSError as error:
-        raise PlaceError(
+        raise FolderError(
             f"{path} cannot be written ({error.strerror}): marked pictures are kept below the "
             f"image folder, which comes from {folder.source}. Make it writable, or name a copy: "
             f"images.{folder.key} in configs/datasets.yaml, or run_findit.py --image-root "
@@ -221,7 +221,7 @@ _Named = Annotated[Mapping[_InText, _InText | None], Checked(_mapping, before=Tr
 
 
 @dataclass(frozen=True, slots=True)
-class PlacesConfig(Config):
+class DatasetsConfig(Config):
     """The sections of a configuration file."""
 
     root: _InText | None = None
@@ -230,21 +230,21 @@ class PlacesConfig(Config):
     called = "section"
 
 
-def read_config(path: Path) -> PlacesConfig:
+def read_config(path: Path) -> DatasetsConfig:
     """Read a configuration file; a PlaceError where that fails."""
     try:
         return _config(path.read_text(encoding="utf-8"))
     except MisplacedError as error:
-        raise PlaceError(f"{', '.join([str(path), *_at(error)])}: {error}") from None
+        raise FolderError(f"{', '.join([str(path), *_at(error)])}: {error}") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise PlaceError(f"{path}: {error}") from None
+        raise FolderError(f"{path}: {error}") from None
 
 
 @lru_cache(maxsize=8)
-def _config(text: str) -> PlacesConfig:
+def _config(text: str) -> DatasetsConfig:
     import yaml
 
     try:
-        return config_from(PlacesConfig, yaml.safe_load(text) or {})
+        return config_from(DatasetsConfig, yaml.safe_load(text) or {})
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from vlmeval_findit.core.spelling import as_csv, short, visible
+from vlmeval_findit.core.formatting import as_csv, printable, short
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ from vlmeval_findit.core.spelling import as_csv, short, visible
     ],
 )  # fmt: skip
 def test_what_cannot_be_seen_is_written_out(text: str, shown: str) -> None:
-    assert visible(text) == shown
-    assert visible(shown) == shown
+    assert printable(text) == shown
+    assert printable(shown) == shown
 
 
 def test_nothing_of_unicode_stays_that_moves_or_hides() -> None:
     every = "".join(map(chr, range(sys.maxunicode + 1)))
-    left = {sign for sign in visible(every) if not sign.isprintable()}
+    left = {sign for sign in printable(every) if not sign.isprintable()}
     assert {sign for sign in left if not sign.isspace()} == {"\u200c", "\u200d"}
     assert not left & set("\t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029")
 

@@ -57,10 +57,10 @@ def is_one_line(text: str) -> bool:
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
-def visible(text: str) -> str:
+def printable(text: str) -> str:
     """Escape control characters, line breaks, direction marks and lone surrogates.
 
-    >>> visible("a\\tb\\u202ec")
+    >>> printable("a\\tb\\u202ec")
     'a\\\\x09b\\\\u202ec'
     """
     if text.isprintable():
@@ -123,5 +123,5 @@ def _csv_value(value: Any) -> Any:
         return f"{value:.4f}"
     if not isinstance(value, str):
         return value
-    text = visible(value)
+    text = printable(value)
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
