@@ -100,7 +100,7 @@ def sweep_groups(
     Later stages are counted as if the first format won: as many calls.
 
     Args:
-        settings: by model, :meth:`.Host.settings`.
+        settings: by model, :meth:`.BackendFactory.settings`.
         chats: by model, how it is asked over HTTP.
 
     Raises:
