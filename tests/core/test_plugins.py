@@ -54,9 +54,24 @@ from vlmeval_findit.models import model_row
 from vlmeval_findit.models.model_table import MODELS, find_model
 from vlmeval_findit.runs.run_identity import plugin_tables
 
-PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
-(MINE,) = re.findall(r"`mine\.py`:\n\n```python\n(.*?)^```", PAGE, re.M | re.S)
-"""The file of the page."""
+MINE = r"""
+from vlmeval_findit.boxes.representation import Representation
+from vlmeval_findit.boxes.spaces import Kind, Space
+from vlmeval_findit.models.model_row import ModelRow
+
+SPACES = Kind("grid512", "grid512", "512 steps of width and height", lambda size, space: (512, 512))
+
+MODELS = ModelRow("Cornered", r"Cornered(-\d+B)?", space=lambda question: Space("grid512"))
+
+REPRESENTATIONS = Representation(
+    name="xxyy",
+    width=4,
+    fields=("x_min", "x_max", "y_min", "y_max"),
+    keys=(),
+    to_corners=lambda n: (n[0], n[2], n[1], n[3]),
+    from_corners=lambda box: (box[0], box[2], box[1], box[3]),
+)
+"""
 
 
 @pytest.fixture
@@ -182,7 +197,7 @@ BROKEN = {
     ),
     "a checkpoint": (
         f"MODELS = ModelRow('A', 'A', GRID, local={FAMILY.format('B', '')})",
-        "models", "none of its names",
+        "models", "does not match its own names",
     ),
     "our checkpoint": (
         "MODELS = ModelRow('A', 'A|Q.*-8B', GRID, local=" + FAMILY.format("Qwen3-VL-8B", "") + ")",

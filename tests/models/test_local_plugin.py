@@ -1,4 +1,4 @@
-"""The recipe of docs/architecture.md, to the letter: a model that runs here, from a plug-in.
+"""A model that runs here, from a plug-in.
 
 Its architecture is known to transformers and not to us; so is LLaVA-OneVision, a row without more.
 """
@@ -15,7 +15,6 @@ import pytest
 from host_runs import RUN_FINDIT, STOCK, environment, predictions, require_host, run
 from PIL import Image
 from plugin_package import known_here
-from recipes import recipe
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import Message, image, text
@@ -29,8 +28,34 @@ from vlmeval_findit.models.local.runner import RunSettings, load_local  # noqa: 
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 
-FILES, COMMANDS = recipe("Add a model that runs here")
-FILE = FILES["smolvlm.py"]
+FILE = r'''
+from vlmeval_findit.boxes.spaces import Space
+from vlmeval_findit.models.local.layout import ImageLayout
+from vlmeval_findit.models.model_row import LocalFamily, ModelRow
+
+
+class Split(ImageLayout):
+    """Square tiles row by row, then the whole image once more."""
+
+    def processed(self, shown, features):
+        side = self.image_processor.max_image_size["longest_edge"]
+        sizes = [picture.sent for picture in shown]
+        grids = [self.image_processor.get_number_of_image_patches(h, w) for w, h in sizes]
+        return [(columns * side, rows * side) for _, rows, columns in grids]
+
+
+MODELS = ModelRow(
+    "SmolVLM-hf",
+    r"SmolVLM-\w+-hf",
+    space=lambda question: Space("unit"),
+    local=LocalFamily(
+        checkpoints={"SmolVLM-500M-hf": "HuggingFaceTB/SmolVLM-500M-Instruct"},
+        layout=Split,
+        stops=("<end_of_utterance>",),
+    ),
+)
+'''
+PLUGIN = ["--plugin", "smolvlm.py"]
 HUB = "HuggingFaceTB/SmolVLM-500M-Instruct"
 NAME, DATA = "SmolVLM-500M-hf", "FindIt_Demo_xyxy_json"
 PLAIN = """
@@ -44,7 +69,7 @@ QUESTION = parse(DATA)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the recipe's file, whose checkpoint is a tiny one on this disk."""
+    """A folder with the file, whose checkpoint is a tiny one on this disk."""
     folder = tmp_path_factory.mktemp("plugin")
     build("Idefics3", folder / "idefics3")
     build("LLaVA-OneVision", folder / "ov")
@@ -54,14 +79,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_recipe_runs_under_both_runners(folder: Path) -> None:
+def test_it_runs_under_both_runners(folder: Path) -> None:
     require_host()
     env = environment(folder / "lmu")
-    lines = [line.split() for line in COMMANDS]
-    assert lines[0][:3] == ["python", "run_findit.py", "check"]
-    assert lines[1][:2] == ["python", "run_findit.py"]
-    checked, asked = ([*words[2:]] for words in lines)
-    done = run(RUN_FINDIT, checked, folder, env)
+    asked = [*PLUGIN, "--data", DATA, "--model", NAME, "--work-dir", "runs"]
+    done = run(RUN_FINDIT, ["check", NAME, *PLUGIN], folder, env)
     assert done.returncode == 0, done.stdout
     assert "<|im_start|>user:<image>Find every" in done.stdout
     assert "'processed': [224, 224]" in done.stdout

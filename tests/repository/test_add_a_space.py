@@ -1,4 +1,4 @@
-"""The recipe "Add a coordinate space" of docs/architecture.md, to the letter; and letterboxes."""
+"""The coordinate space of docs/how-to/benchmarks.md, and letterboxes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from pages import file_on_page
+from paths import ROOT
 from perfect_answers import perfect_answer
-from recipes import ROOT, recipe
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
@@ -21,7 +22,7 @@ from vlmeval_findit.boxes.spaces import space_from
 from vlmeval_findit.core.settings import settings_from
 from vlmeval_findit.runs.score import score_file
 
-FILES, COMMANDS = recipe("Add a coordinate space")
+CANVAS = file_on_page("docs/how-to/benchmarks.md", "canvas.py")
 
 NAME = "FindIt_Pascal_xyxy_json"
 LETTERBOX = {"kind": "letterbox", "side": 640}
@@ -49,18 +50,16 @@ def predicted(folder: Path, replies: list[str]) -> Path:
 
 def test_the_recipe_scores_boxes_of_a_padded_canvas(folder: Path) -> None:
     """A picture of 400 x 100 is 1280 x 320 there, from (0, 200); one of 100 x 400 180 x 720."""
-    assert COMMANDS[0].startswith("python run_findit.py check canvas ")
-    for name, code in FILES.items():
-        (folder / name).write_text(code, encoding="utf-8")
+    (folder / "canvas.py").write_text(CANVAS, encoding="utf-8")
     boxes = [[320, 264, 960, 392], [550 + 18, 180, 550 + 162, 540]]
     predicted(folder, [json.dumps([{"bbox": box}]) for box in boxes])
     env = {**os.environ, "PYTHONPATH": str(ROOT), "LMUData": str(folder)}
-    for command in COMMANDS:
-        words = command.replace("run_findit.py", str(ROOT / "run_findit.py")).split()[1:]
-        done = subprocess.run(
-            [sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    words = ["score", f"Mine_{NAME}.json", "--space", "canvas", "--plugin", "canvas.py"]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "run_findit.py"), *words],
+        cwd=folder, env=env, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
     (row,) = csv.DictReader((folder / f"Mine_{NAME}_score.csv").open(encoding="utf-8"))
     assert float(row["mIoU"]) == pytest.approx(100)
     assert json.loads(next(folder.glob("*_provenance.json")).read_text())["spaces"] == [

@@ -61,3 +61,9 @@ def _arguments(words: list[str]) -> Iterator[str]:
         if word in ("&&", "||", "|", ";", "&") or word.startswith((">", "2>")):
             return
         yield word
+
+
+def file_on_page(page: str, name: str) -> str:
+    """Return the content of a file that a page writes."""
+    text = PAGES[page].read_text(encoding="utf-8")
+    return text.split(f"cat > {name} <<'EOF'\n")[1].split("\nEOF\n")[0] + "\n"

@@ -97,7 +97,7 @@ def shared_options() -> list[click.Option]:
             is_eager=True,
             callback=_use_plugins,
             metavar="FILE.py",
-            help="Models, spaces, benchmarks … from a file of yours (docs/plugins.md).",
+            help="Models, spaces, benchmarks … from a file of yours (docs/how-to/benchmarks.md).",
         ),
         _switch("-v", "--verbose", _VERBOSE, "Log more; show where an error was raised."),
         _switch("-q", "--quiet", _QUIET, "Print results and errors only."),

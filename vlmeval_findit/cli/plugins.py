@@ -20,7 +20,7 @@ _GROUP, _ROW = 16, 24
 def command() -> int:
     """List the rows that plug-ins add, by table, and what cannot be used.
 
-    docs/plugins.md says how to write a plug-in. Exit status 1: something is broken.
+    docs/how-to/benchmarks.md says how to write a plug-in. Exit status 1: something is broken.
     """
     with unreported():
         rows = [
@@ -34,7 +34,7 @@ def command() -> int:
         _print_indented(*([row + version] if fits else [row.rstrip(), version]), plugin.origin)
     broken = reported()
     if not rows and not broken:
-        print("No plug-in adds a row: docs/plugins.md says how to write one.")
+        print("No plug-in adds a row: docs/how-to/benchmarks.md says how to write one.")
     for each in broken:
         _print_broken(each)
     return SOME_FAILED if broken else 0

@@ -1,7 +1,7 @@
 """The protocol that each folder below ``benchmarks/`` implements.
 
 The prefix of a dataset name (``FindIt_RefCOCO_xyxy_json``) finds the benchmark. Methods with a body
-are optional. ``docs/architecture.md`` shows how to write one, step by step.
+are optional. ``docs/how-to/benchmarks.md`` shows one.
 """
 
 from __future__ import annotations
