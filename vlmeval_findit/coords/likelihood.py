@@ -59,7 +59,7 @@ def to_boxes(numbers: Floats, frame: CoordinateMap, corners: Floats) -> Boxes:
 
 
 def to_numbers(boxes: Floats, frame: CoordinateMap, numbers: Floats) -> Floats:
-    """Convert corners (4, n) to numbers, as the inverse of :func:`located`.
+    """Convert corners (4, n) to numbers, as the inverse of :func:`to_boxes`.
 
     >>> from vlmeval_findit.coords.conventions import ORDERS
     >>> frame = CoordinateMap(np.array([[1000.0], [1000.0]]), np.zeros((2, 1)))

@@ -1,7 +1,7 @@
 """Remove this process's secrets from texts.
 
 Servers quote keys in errors and replies, so their texts pass here before they are logged, shown or
-written. A reply that quotes one is not stored at all (:func:`.work.refused_if_it_quotes`).
+written. A reply that quotes one is not stored at all (:func:`.answers.refused_if_it_quotes`).
 """
 
 from __future__ import annotations

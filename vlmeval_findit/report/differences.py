@@ -99,7 +99,7 @@ def _figure(metric: Metric, left: Estimate, right: Estimate) -> list[Any]:
 
 
 def _losses(left: _Answers, right: _Answers) -> list[list[Any]]:
-    """Compare the error types that either has, as :func:`..runs.run_errors.compare` does."""
+    """Compare the error types that either has, as :func:`..runs.run_errors.compare_errors` does."""
     ours, theirs = left.losses, right.losses
     if ours is None or theirs is None:
         return []
