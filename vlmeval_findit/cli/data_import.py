@@ -33,7 +33,7 @@ FILE.jsonl   JSON lines
     {"image": "a.jpg", "expression": "the grey cat", "boxes": [[1, 2, 30, 40]]}
     With labels a box is {"box": [x1, y1, x2, y2], "label": "cat"}; with images
     there is a list of boxes a frame. tags are {"kind": "value"} or a list of
-    words: scores are told apart by them. See docs/data.md
+    words: scores are told apart by them. See docs/how-to/data.md
 FILE.csv, .tsv
     columns image,label,x1,y1,x2,y2 and, if known, width,height; one box a line,
     pixels unless --units says fractions
