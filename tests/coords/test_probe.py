@@ -66,19 +66,19 @@ def test_the_box_is_that_of_the_pixels_that_differ(index: int) -> None:
 def test_every_space_is_told_from_the_declared_one(name: str) -> None:
     truth = convention(f"{name}/xyxy")
     made = answers(rng(), truth, 0.05)
-    finding = judge_probe(made, GRID, GRID)
-    assert finding.verdict is ProbeVerdict.OTHER
-    assert finding.named is not None
-    assert convention_distance(run_arrays(made), truth, finding.named) < ALIKE
+    result = judge_probe(made, GRID, GRID)
+    assert result.verdict is ProbeVerdict.OTHER
+    assert result.named is not None
+    assert convention_distance(run_arrays(made), truth, result.named) < ALIKE
 
 
 @pytest.mark.parametrize("order", [name for name in ORDERS if name != "xyxy"])
 @pytest.mark.parametrize("space", ["grid1000", "pixels"])
 def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
     truth = convention(f"{space}/{order}")
-    finding = judge_probe(answers(rng(), truth, 0.05), convention(f"{space}/xyxy"), GRID)
-    assert finding.verdict is ProbeVerdict.OTHER
-    assert finding.named == truth
+    result = judge_probe(answers(rng(), truth, 0.05), convention(f"{space}/xyxy"), GRID)
+    assert result.verdict is ProbeVerdict.OTHER
+    assert result.named == truth
 
 
 @pytest.mark.parametrize("name", ["grid1000", "pixels", "unit", "claude_standard", "letterbox1"])
@@ -86,20 +86,20 @@ def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
 def test_what_is_declared_is_confirmed_and_what_is_not_is_named(name: str, noise: float) -> None:
     truth = convention(f"{name}/xyxy")
     made = answers(rng(), truth, noise)
-    finding = judge_probe(made, truth, GRID)
-    assert (finding.verdict, finding.named) == (ProbeVerdict.CONFIRMED, truth)
-    finding = judge_probe(made, None, GRID)
-    assert (finding.verdict, finding.named) == (ProbeVerdict.NAMED, truth)
-    assert finding.declared is None
+    result = judge_probe(made, truth, GRID)
+    assert (result.verdict, result.named) == (ProbeVerdict.CONFIRMED, truth)
+    result = judge_probe(made, None, GRID)
+    assert (result.verdict, result.named) == (ProbeVerdict.NAMED, truth)
+    assert result.declared is None
 
 
 def test_a_letterbox_that_is_declared_is_confirmed_and_its_padding_is_told() -> None:
     """Of a side that no row has: what is declared is tried, too."""
     truth = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
     made = answers(rng(), truth, 0.05)
-    finding = judge_probe(made, truth, GRID)
-    assert (finding.verdict, finding.named) == (ProbeVerdict.CONFIRMED, truth)
-    for row in group_by_size(made, finding, GRID):
+    result = judge_probe(made, truth, GRID)
+    assert (result.verdict, result.named) == (ProbeVerdict.CONFIRMED, truth)
+    for row in group_by_size(made, result, GRID):
         assert row.iou > 0.8
     assert judge_probe(made, convention("longer640/xyxy"), GRID).verdict.is_fault
 
@@ -115,12 +115,12 @@ def test_a_letterbox_that_is_declared_is_confirmed_and_its_padding_is_told() -> 
 )
 def test_a_scale_or_an_offset(fault: Fault, verdict: ProbeVerdict) -> None:
     made = answers(rng(), GRID, 0.03, fault)
-    finding = judge_probe(made, GRID, GRID)
-    assert finding.verdict is verdict
-    assert finding.verdict.is_fault == (verdict is not ProbeVerdict.CONFIRMED)
-    assert finding.nearest is not None
-    assert finding.distortion is not None
-    how = finding.distortion
+    result = judge_probe(made, GRID, GRID)
+    assert result.verdict is verdict
+    assert result.verdict.is_fault == (verdict is not ProbeVerdict.CONFIRMED)
+    assert result.nearest is not None
+    assert result.distortion is not None
+    how = result.distortion
     corner = np.array(fault.offset)
     assert (np.abs(how.scale - fault.scale) < 4 * how.scale_error).all()
     assert (np.abs(how.at_origin - corner) < 4 * how.at_origin_error).all()
@@ -132,10 +132,10 @@ def test_errors_are_those_of_other_scenes() -> None:
     fits, said = [], []
     for seed in range(20):
         made = answers(np.random.default_rng(seed), GRID, 0.1)
-        finding = judge_probe(made, GRID, GRID)
-        assert finding.distortion is not None
-        fits.append([finding.distortion.scale, finding.distortion.offset])
-        said.append([finding.distortion.scale_error, finding.distortion.offset_error])
+        result = judge_probe(made, GRID, GRID)
+        assert result.distortion is not None
+        fits.append([result.distortion.scale, result.distortion.offset])
+        said.append([result.distortion.scale_error, result.distortion.offset_error])
     spread = np.sqrt(np.var(fits, axis=0).mean(-1))
     assert np.mean(said, axis=(0, 2)) / spread == pytest.approx([1.1, 1.1], abs=0.4)
 
@@ -144,8 +144,8 @@ def test_two_conventions_by_size() -> None:
     """Large pictures in pixels of what a provider shrank, small ones in thousandths."""
     small, large = answers(rng(), GRID, 0.05), answers(rng(), convention("limit1280/xyxy"), 0.05)
     mixed = [b if max(b.width, b.height) > 1080 else a for a, b in zip(small, large, strict=True)]
-    finding = judge_probe(mixed, GRID, GRID)
-    assert finding.verdict.is_fault
+    result = judge_probe(mixed, GRID, GRID)
+    assert result.verdict.is_fault
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_too_few_answers(kept: int, verdict: ProbeVerdict) -> None:
         one if place < kept else one._replace(numbers=[])
         for place, one in enumerate(answers(rng(), GRID, 0.03))
     ]
-    finding = judge_probe(made, GRID, GRID)
-    assert finding.verdict is verdict
-    assert (finding.named is None) == (verdict is ProbeVerdict.NOTHING)
-    rows = group_by_size(made, finding, GRID)
+    result = judge_probe(made, GRID, GRID)
+    assert result.verdict is verdict
+    assert (result.named is None) == (verdict is ProbeVerdict.NOTHING)
+    rows = group_by_size(made, result, GRID)
     assert sum(row.boxes for row in rows) == kept
-    assert all(np.isnan(row.said).all() == (row.boxes == 0) for row in rows)
+    assert all(np.isnan(row.ratio).all() == (row.boxes == 0) for row in rows)
 
 
 def test_boxes_that_follow_nothing() -> None:
@@ -171,20 +171,20 @@ def test_boxes_that_follow_nothing() -> None:
         AnsweredQuery(*size, f"{place}", [box], [np.sort(draw.integers(0, 1000, 4)).tolist()])
         for place, (size, box) in enumerate(TRUTHS)
     ]
-    finding = judge_probe(made, GRID, GRID)
-    assert finding.verdict in (ProbeVerdict.NOTHING, ProbeVerdict.UNDECIDED)
-    assert not finding.verdict.is_fault
+    result = judge_probe(made, GRID, GRID)
+    assert result.verdict in (ProbeVerdict.NOTHING, ProbeVerdict.UNDECIDED)
+    assert not result.verdict.is_fault
 
 
 def test_a_table_by_size_of_the_picture() -> None:
     truth = convention("pixels/yxyx")
     made = answers(rng(), truth, 0.0)
-    finding = judge_probe(made, Convention(SPACES["grid1000"], truth.order), truth)
-    assert finding.named == truth
-    for row in group_by_size(made, finding, truth):
+    result = judge_probe(made, Convention(SPACES["grid1000"], truth.order), truth)
+    assert result.named == truth
+    for row in group_by_size(made, result, truth):
         # 4096 at most on the longer side.
         sent = min(1, 4096 / max(row.width, row.height))
-        assert row.said == pytest.approx([sent, sent], rel=0.02)
+        assert row.ratio == pytest.approx([sent, sent], rel=0.02)
         assert row.named == pytest.approx([sent, sent], rel=1e-3)
         assert row.declared == pytest.approx([1000 / row.width, 1000 / row.height])
         assert row.iou > 0.97

@@ -100,8 +100,8 @@ def test_the_coordinate_check_tells_thousandths_from_pixels(
     assert "declared thousandths of width and height, xywh: F1 0.0; pixels of the image" in out
     assert "the run's convention is wrong" in out
     # Scenes are seen as they are: of their own pixels and the processor's nobody can tell which.
-    (evidence,) = [one["evidence"] for one in json.loads(told.read_text())]
-    assert f"{RIGHT}/xywh" in evidence["alike"]
+    (fit,) = [one["fit"] for one in json.loads(told.read_text())]
+    assert f"{RIGHT}/xywh" in fit["alike"]
 
 
 @pytest.mark.parametrize("size", [*SIZES, (1200, 91), (333, 517), (4600, 1500)])

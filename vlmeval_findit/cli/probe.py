@@ -79,7 +79,7 @@ _PLACEHOLDER = "grid1000"
     type=int,
     default=COUNT,
     metavar="N",
-    help=f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A result "
+    help=f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A verdict "
     f"needs {FEWEST} boxes.",
 )
 @click.option("--work-dir", type=PATH, default=Path("outputs/probe"), metavar="DIR")

@@ -23,7 +23,7 @@ from .diagnosis import ALIKE, Diagnosis, Thresholds, Verdict, diagnose
 from .likelihood import fit_distortion, iou, placed, to_numbers
 from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 
-FEWEST = 20  # boxes that a result needs
+FEWEST = 20  # boxes that a verdict needs
 # Rivals are excluded at odds of 150 to 1. Models hardly have habits on one large shape: boxes drawn
 # to the image's middle are a fault here.
 PROBE_THRESHOLDS = Thresholds(boxes=FEWEST, excludes=5.0, shift=0.01)

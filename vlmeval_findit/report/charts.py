@@ -179,7 +179,7 @@ def heat_maps(
     middle = ends[0] + READ_IN_WHITE * (ends[1] - ends[0])
     reported = [f"{one.model} {one.row} {one.column}" for one in cells if one.reported]
     x = {"field": "column", "type": "nominal", "title": axes[1] or None, "sort": columns,
-         "axis": {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')",
+         "axis": {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')", "titlePadding": 16,
                   "domain": False, "ticks": False}}  # fmt: skip
     y = {"field": "row", "type": "nominal", "title": axes[0] or None, "sort": rows,
          "axis": {"domain": False, "ticks": False}}  # fmt: skip
