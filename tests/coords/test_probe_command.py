@@ -348,6 +348,6 @@ def test_half_of_the_scenes_says_what_it_needs(serve: Serve, capsys: Out) -> Non
     server = serve(lambda asked, number: completion("[]") if not number else right(asked, number))
     assert probe(server, "--space", "grid1000") == 2
     out = " ".join(capsys.readouterr().out.split())
-    assert "--limit 20: a result needs 20 boxes, so every scene has to give one" in out
+    assert "--limit 20: a verdict needs 20 boxes, so every scene has to give one" in out
     assert "19 boxes are too few (at least 20): nothing can be said" in out
     assert "--limit 40 asks 20 scenes more" in out

@@ -127,7 +127,7 @@ def command(
     if limit < COUNT:
         spare = limit - FEWEST
         which = f"all of them but {spare} have" if spare else "every scene has"
-        print(f"--limit {limit}: a result needs {FEWEST} boxes, so {which} to give one\n")
+        print(f"--limit {limit}: a verdict needs {FEWEST} boxes, so {which} to give one\n")
     budget = budget_for(sweep)
     results, status = results_of(sweep, backends_for(sweep, options, budget))
     report_spending(budget)
