@@ -18,12 +18,13 @@ from tokenizers import Tokenizer
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from training import train  # noqa: E402
-from training.train import Training, read_recipe  # noqa: E402
+from training.nano.learner import NanoLearner, read_nano_recipe, samples_of  # noqa: E402
+from training.recipe import RECIPES  # noqa: E402
+from training.train import Training  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
 
-RECIPE = read_recipe(train.RECIPE)
+RECIPE = read_nano_recipe(RECIPES / "findit_nano.yaml")
 STAGE = replace(RECIPE.stages[-1], kinds={"scenes": 1})
 
 
@@ -32,7 +33,7 @@ def seconds(training: Training, precision: Any, steps: Sequence[int]) -> list[fl
     training.precision = precision
     found = []
     for step in steps:
-        batch = training.batch_of(step)
+        batch = training.learner.batch(step)
         start = time.process_time()
         training.advance(batch)
         found.append(time.process_time() - start)
@@ -53,15 +54,15 @@ def test_a_step_is_quicker_and_a_question_shorter(request: pytest.FixtureRequest
     full = request.config.getoption("benchmark_enable")
     stage = STAGE if full else replace(STAGE, rows=2)
     recipe = replace(RECIPE, corpus=RECIPE.corpus if full else 10, stages=(stage,))
-    training = Training(recipe, "cpu")
+    training = Training(NanoLearner(recipe))
     asked = [
         text
         for step in range(20 if full else 1)
-        for lesson in train.lessons_of(recipe, step)[0]
-        for turn in lesson.turns
+        for sample in samples_of(recipe, step)[0]
+        for turn in sample.turns
         for text in (turn.request, turn.reply)
     ]
-    tokenizer = training.processor.tokenizer
+    tokenizer = training.learner.processor.tokenizer
     plain = without_phrases(tokenizer)
     short = 2 * mean(len(tokenizer(text, add_special_tokens=False).input_ids) for text in asked)
     long = 2 * mean(len(plain.encode(text, add_special_tokens=False).ids) for text in asked)

@@ -1,5 +1,5 @@
-"""FindIt-Nano: a vision-language model of the Qwen3-VL architecture that ships with the package.
+"""Makes what ships with the package: its models and its tables; not part of the wheel.
 
-``architecture`` and ``lessons`` → ``batches`` → ``losses`` → ``train`` → ``evaluate``; the
-checkpoint in ``checkpoint/`` is loaded by the same code as any other of its family.
+``python -m training.train RECIPE --out FOLDER`` trains a model, a recipe of ``recipes/`` each.
+``python -m training.shipped_tables`` writes the tables.
 """

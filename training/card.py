@@ -1,7 +1,7 @@
-"""The model card: ``python -m training.card --training FOLDER [--runs …]``.
+"""The model card: ``python -m training.card --training FOLDER [--runs ...]``.
 
-Recipe, curve and validation come from the training's folder; with scored runs of the checkpoint
-(VLMEvalKit's, through the normal command) their figures are added, with 95 % intervals.
+Recipe, curve and validation come from the training's folder. Scores come from scored runs of the
+checkpoint through the normal command or, for a dual encoder, are measured here.
 """
 
 from __future__ import annotations
@@ -9,26 +9,29 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from training.architecture import COORDINATE_STEP
-from training.saving import CHECKPOINT
 from vlmeval_findit.benchmarks.findit.box_metrics import METRICS
 from vlmeval_findit.core.files import atomic_write
 from vlmeval_findit.runs.run_statistics import intervals
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
+CHECKPOINT = "checkpoint"
 CURVE = "curve.jsonl"
 VALIDATION = "validation.jsonl"
 RECIPE = "recipe.yaml"
 """Names in the folder of a training."""
 
+PAIRS = 1000
+"""Pairs of the test split on which a dual encoder is scored."""
+
 _MOST_LINES = 25
 
-_HEAD = """\
+_VISION_LANGUAGE = """\
 ---
 license: apache-2.0
 pipeline_tag: image-text-to-text
@@ -36,85 +39,133 @@ library_name: transformers
 ---
 # {model}
 
-A vision-language model of the Qwen3-VL architecture, small enough to ship with a package. {origin}
-It answers where the shapes in scenes are that `vlmeval_findit` renders. It is there to try the
-benchmark with: it knows six shapes, six colours, three textures and two sizes, and nothing else of
-the world.
+A vision-language model of the Qwen3-VL architecture, small enough to ship with a package.
+It finds the shapes in scenes that `vlmeval_findit` renders. It is there to try the benchmark with:
+it knows six shapes, six colours, three textures and two sizes, and nothing else of the world.
 
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
-loads it as it would any Qwen3-VL. Weights are float16; run it in float32 on a CPU. Its coordinates
-are {numbers}.
+loads it like any Qwen3-VL. Weights are float16; run it in float32 on a CPU. Its coordinates are
+{units}.
 """
 
-_NUMBERS = {
-    "thousandths": f"thousandths of the picture, in steps of {COORDINATE_STEP}",
+_UNITS = {
+    "thousandths": "thousandths of the image, in steps of 5",
     "pixels": "pixels of the image as its processor shows it",
 }
 
+_DUAL_ENCODER = """\
+---
+license: apache-2.0
+pipeline_tag: zero-shot-image-classification
+library_name: transformers
+---
+# {model}
 
-def _head(recipe: Mapping[str, Any]) -> str:
-    start = recipe["start"]
-    return _HEAD.format(
-        model=recipe["model"],
-        origin=f"It was made of {start}." if start else "It was trained from nothing.",
-        numbers=_NUMBERS[recipe["shares"]["numbers"]],
-    )
+A dual encoder of the SigLIP architecture, small enough to ship with a package. It was trained from
+nothing on pairs of scenes that `vlmeval_findit` renders, with captions made from their description.
+It is there to try self-retrieval with: it knows six shapes, six colours, three textures, two sizes
+and nine places, knows nothing of photographs, and replaces no published encoder.
+
+    from transformers import AutoModel, AutoProcessor
+
+loads it like any SigLIP. Weights are float16; run it in float32. Captions are padded to 64 tokens
+and not masked, as SigLIP's are.
+"""
+
+_PAIR_SCORES = f"""\
+## Scores
+
+Percent of the first {PAIRS:,} pairs of the test split: two scenes alike but for one attribute of
+one object, whose captions are both at least as near to their own image. Chance is 25. The last
+column shows what features are worth without the padding that they were trained with.
+
+{{table}}
+
+    python -m training.siglip.evaluate
+"""
 
 
-def write_card(training: Path, runs: Sequence[Run] = ()) -> Path:
-    """Write ``README.md`` beside the checkpoint of a training's folder."""
-    recipe = (training / RECIPE).read_text(encoding="utf-8").strip()
-    parts = [_head(yaml.safe_load(recipe))]
+def write_card(training: Path, runs: Sequence[Run] = (), *, scores: bool = False) -> Path:
+    """Write ``README.md`` into the checkpoint of a training's folder.
+
+    Args:
+        training: the folder.
+        runs: scored runs of the checkpoint, for a vision-language model.
+        scores: whether to score a dual encoder.
+    """
+    text = (training / RECIPE).read_text(encoding="utf-8").strip()
+    recipe = yaml.safe_load(text)
+    card = training / CHECKPOINT / "README.md"
+    if "shares" in recipe:
+        units = _UNITS[recipe["shares"]["units"]]
+        parts = [_VISION_LANGUAGE.format(model=recipe["model"], units=units)]
+    else:
+        parts = [_DUAL_ENCODER.format(model=recipe["model"])]
+    parts.append(f"## How it was made\n\n{_origin(recipe)}\n")
     if runs:
         rows = [_scored_row(run) for run in sorted(runs, key=lambda run: run.question.name)]
         parts.append(f"## Scores\n\nIn percent, with 95 % intervals.\n\n{table(rows)}\n")
+    if scores:
+        from training.siglip.evaluate import evaluate
+
+        rows = evaluate(str(card.parent), "test", PAIRS).rows()
+        parts.append(_PAIR_SCORES.format(table=table(rows)))
     validation = read_lines(training / VALIDATION)
     if validation:
         parts.append(
-            "## Validation while training\n\nF1@0.5 on `Scenes_mini`, in percent, by the package's "
-            f"own scorer.\n\n{table(validation)}\n"
+            "## Validation while training\n\nIn percent: F1@0.5 on `Scenes_mini`, or pairs with "
+            f"both captions right.\n\n{table(validation)}\n"
         )
     curve = thinned(read_lines(training / CURVE))
     if curve:
         parts.append(
-            "## Curve\n\nMeans since the line before: the losses of reply tokens, of what lies "
-            "under visual tokens, and of where coordinates look; the share of reply tokens that "
-            "were foreseen; how far coordinates were off, in their units; the gradient's norm. "
-            f"Seconds are of the process that was running.\n\n{table(curve)}\n"
+            "## Curve\n\nMeans since the line before: the parts of the loss, the share of reply "
+            "tokens (or of pairs) that were right, the error of coordinates in their units (`off`),"
+            f" the gradient's norm. Seconds are of the running process.\n\n{table(curve)}\n"
         )
-    parts.append(f"## Recipe\n\n```yaml\n{recipe}\n```\n")
-    card = training / CHECKPOINT / "README.md"
+    parts.append(f"## Recipe\n\n```yaml\n{text}\n```\n")
     with atomic_write(card) as f:
         f.write("\n".join(parts))
     return card
+
+
+def _origin(recipe: Mapping[str, Any]) -> str:
+    start = recipe.get("start")
+    begun = f"Begun with the weights of {start}" if start else "From nothing"
+    used = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "tokenizers"))
+    return (
+        f"{begun}, by `python -m training.train` with the recipe below, run as it stands, with "
+        f"{used}. Samples depend on the recipe only; weights also on the libraries, the processor, "
+        "its precision (bfloat16 or float32) and the number of processes."
+    )
 
 
 def _scored_row(run: Run) -> dict[str, str]:
     found = intervals(run)
     row = {"dataset": run.question.name, "queries": str(len(run.rows))}
     for name in (metric.name for metric in METRICS if metric.in_short_tables):
-        spread = found[name]
-        bounds = f" ({spread.low:.1f} to {spread.high:.1f})" if spread else ""
+        interval = found[name]
+        bounds = f" ({interval.low:.1f} to {interval.high:.1f})" if interval else ""
         row[name] = f"{run.metric_values[name]:.1f}{bounds}"
     return row
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The figures of a JSON-lines file, none where there is no such file."""
+    """Return the values of a JSON-lines file; none if it does not exist."""
     if not path.is_file():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def thinned(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One line in so many, so that a card stays short."""
+    """Keep every n-th line, so that a card stays short."""
     every = max(1, -(-len(lines) // _MOST_LINES))
     return lines[every - 1 :: every]
 
 
 def table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A Markdown table of rows that have the same keys."""
+    """Return a Markdown table of rows that have the same keys."""
     rows = list(rows)
     names = list(rows[0])
     cells = [[_text(row[name]) for name in names] for row in rows]
@@ -131,8 +182,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m training.card")
     parser.add_argument("--training", type=Path, required=True, help="folder of the training")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="its scored runs")
-    chosen = parser.parse_args(arguments)
-    print(write_card(chosen.training, load_runs(chosen.runs) if chosen.runs else ()))
+    parser.add_argument("--scores", action="store_true", help="score a dual encoder")
+    options = parser.parse_args(arguments)
+    runs = load_runs(options.runs) if options.runs else ()
+    print(write_card(options.training, runs, scores=options.scores))
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ class DemoBuilder:
         return rows
 
     def instance(self) -> list[SubsetRow]:
-        """A scene, the box of one object in it, and pictures of that object per row."""
+        """A scene, the box of one object in it, and images of that object per row."""
         rows = []
         for index, entry in enumerate(self._annotations["instance"]):
             row = self._image_row(entry["photo"], entry["label"], [entry["box"]])

@@ -76,7 +76,7 @@ def rate_at(step: int, steps: int, rate: float, warmup: int) -> float:
     return rate * min(1.0, (step + 1) / warmup) * 0.5 * (1 + math.cos(math.pi * step / steps))
 
 
-def turn(optimizers: Sequence[tuple[Any, float]], rate: float) -> None:
+def step_all(optimizers: Sequence[tuple[Any, float]], rate: float) -> None:
     """One step of every optimizer, at its own multiple of a learning rate; gradients are gone."""
     for optimizer, factor in optimizers:
         for group in optimizer.param_groups:

@@ -7,7 +7,7 @@ one that nobody can doubt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +31,18 @@ PLACES = (
     ("at the lower left", "at the bottom", "at the lower right"),
 )
 """Where an object's centre lies, by thirds of the height and of the width."""
+
+ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
+    "size": tuple(HALVES),
+    "texture": tuple(TEXTURES),
+    "colour": tuple(COLOURS),
+    "shape": tuple(SHAPES),
+    "place": tuple(word for row in PLACES for word in row),
+}
+"""What can be said of an object and its values, in the order in which it is said."""
+
+NO_SHAPE = "shape"
+"""The noun of an object whose shape is not said."""
 
 _MARGIN = 5.0
 """Pixels between an object's centre and the next third."""
@@ -70,7 +82,7 @@ class _Object(NamedTuple):
 def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
     """The pair of a seed, which is any of :data:`~vlmeval_findit.data.rendered.scene.SPLITS`.
 
-    Both pictures are of a ``size``, (width, height) in pixels; where it is None, of the one that
+    PerSide images are of a ``size``, (width, height) in pixels; where it is None, of the one that
     the seed says.
 
     >>> pair = scene_pair(2)
@@ -122,9 +134,36 @@ def described(thing: Thing, scene: Scene) -> str:
 
 
 def place_word(centre: tuple[float, float], frame: tuple[int, int]) -> str:
-    """Where a point (x, y) lies in a picture (width, height), in pixels: one of :data:`PLACES`."""
+    """Where a point (x, y) lies in an image (width, height), in pixels: one of :data:`PLACES`."""
     column, row = (min(int(3 * at / side), 2) for at, side in zip(centre, frame, strict=True))
     return PLACES[row][column]
+
+
+def values_of(thing: Thing, scene: Scene) -> dict[str, str]:
+    """Return every attribute of an object."""
+    where = place_word(thing.centre, (scene.width, scene.height))
+    return {**thing.look._asdict(), "size": thing.size, "place": where}
+
+
+def phrase(values: Mapping[str, str], names: Collection[str]) -> str:
+    """Describe an object by some of its attributes."""
+    said = [
+        values[name] if name in names else NO_SHAPE
+        for name in ATTRIBUTES
+        if name in names or name == "shape"
+    ]
+    return f"{'an' if said[0] == 'orange' else 'a'} {' '.join(said)}"
+
+
+def tells_apart(
+    left: Sequence[Mapping[str, str]], right: Sequence[Mapping[str, str]], names: Collection[str]
+) -> bool:
+    """Whether no object of one scene has the values of the other scene's first, by attributes."""
+    return not any(
+        all(other[name] == first[0][name] for name in names)
+        for first, others in ((left, right), (right, left))
+        for other in others
+    )
 
 
 # --- what may differ ------------------------------------------------------------------------------

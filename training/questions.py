@@ -6,12 +6,28 @@ with the boxes that are right for it, or None where the scene does not allow suc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Rng
-from vlmeval_findit.data.rendered.scene import HALVES, Scene, Thing, pick
+from vlmeval_findit.data.rendered.scene import (
+    HALVES,
+    SPLITS,
+    Scene,
+    Stream,
+    Thing,
+    pick,
+    rng_of,
+    shot,
+)
+from vlmeval_findit.data.rendered.scene import (
+    scene as render_scene,
+)
+
+Item = TypeVar("Item")
 
 ANY_SHAPE = "shape"
 """The noun of an expression that names none."""
@@ -39,9 +55,9 @@ def several(rng: Rng, scene: Scene) -> PosedQuestion:
     """Every object of several shapes, most of which are there."""
     present = sorted({thing.look.shape for thing in scene.things})
     absent = [shape for shape in SHAPES if shape not in present]
-    shapes = _shuffled(rng, present)[: max(2, rng.randint(len(present)) + 1)]
+    shapes = shuffled(rng, present)[: max(2, rng.randint(len(present)) + 1)]
     if rng.randint(4) == 0 or len(shapes) == 1:
-        shapes = _shuffled(rng, [*shapes, pick(rng, absent)])
+        shapes = shuffled(rng, [*shapes, pick(rng, absent)])
     found = [(shape, t.box) for shape in shapes for t in scene.things if t.look.shape == shape]
     return PosedQuestion(
         ", ".join(shapes), tuple(box for _, box in found), tuple(shape for shape, _ in found)
@@ -144,7 +160,7 @@ def described(rng: Rng, scene: Scene) -> PosedQuestion:
         values = {"size": pick(rng, HALVES), "texture": pick(rng, TEXTURES)}
         values["colour"] = pick(rng, COLOURS)
         shape = pick(rng, SHAPES)
-    kept = _shuffled(rng, [*ATTRIBUTES])[: 1 + rng.randint(2)]
+    kept = shuffled(rng, [*ATTRIBUTES])[: 1 + rng.randint(2)]
     said = [values[name] for name in ATTRIBUTES if name in kept]
     noun = shape if rng.randint(2) else ANY_SHAPE
     boxes = tuple(
@@ -180,9 +196,70 @@ def in_clip(rng: Rng, frames: Sequence[Scene]) -> tuple[PosedQuestion, tuple[int
     )
 
 
-def _shuffled(rng: Rng, names: Sequence[str]) -> list[str]:
-    """In any order.  Written out, because numpy promises its streams but not its shuffles."""
-    rest, out = list(names), []
+def shuffled(rng: Rng, items: Sequence[Item]) -> list[Item]:
+    """Shuffle. Written out, because numpy promises its streams but not its shuffles."""
+    rest: list[Item] = list(items)
+    out: list[Item] = []
     while rest:
         out.append(rest.pop(rng.randint(len(rest))))
     return out
+
+
+# --- sets of scenes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SceneSet:
+    """How large a set is, and the split that its seeds are of."""
+
+    split: str
+    scenes: int
+    clips: int
+
+
+SETS = {
+    "Scenes": SceneSet("test", scenes=1000, clips=100),
+    "Scenes_mini": SceneSet("validation", scenes=50, clips=10),
+}
+"""By the key of the set's image folder."""
+
+
+class ShownScene(NamedTuple):
+    """A scene of a set with everything that is asked of it."""
+
+    seed: int
+    scene: Scene
+    questions: dict[str, PosedQuestion]
+    instance: PosedQuestion
+    shot: Scene
+
+
+def shown_scenes(scenes: SceneSet) -> Iterator[ShownScene]:
+    """The scenes of a set, in order."""
+    count = 0
+    for seed in SPLITS[scenes.split]:
+        if count == scenes.scenes:
+            return
+        shown = _shown(seed)
+        if shown is not None:
+            count += 1
+            yield shown
+
+
+@lru_cache(maxsize=4096)
+def _shown(seed: int) -> ShownScene | None:
+    """A seed's scene with its questions; None where one of them cannot be asked."""
+    shown = render_scene(seed)
+    rng = rng_of(Stream.QUESTION, seed)
+    expression = referring(rng, shown)
+    found = instance(rng, shown)
+    if expression is None or found is None:
+        return None
+    questions = {
+        "": detection(rng, shown),
+        "multilabel": several(rng, shown),
+        "refexp": expression,
+        "described": described(rng, shown),
+    }
+    alone, look = found
+    return ShownScene(seed, shown, questions, alone, shot(seed, look))

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from training import questions as asking
-from training import scene_tables
+from training import shipped_tables
 from training.questions import ATTRIBUTES, RELATIONS
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
@@ -48,7 +48,7 @@ def sha256(data: bytes) -> str:
 
 def test_a_seed_is_the_same_picture_everywhere() -> None:
     look = Look("ring", "red", "striped")
-    assert [sha256(png(picture.pixels)) for picture in (scene(7), shot(7, look), *clip(7, 2))] == [
+    assert [sha256(png(image.pixels)) for image in (scene(7), shot(7, look), *clip(7, 2))] == [
         "254cac4495f14090",
         "413b51f25261dc5b",
         "233fa653a2960f86",
@@ -275,12 +275,12 @@ def test_tables_hold_what_was_pinned(lmu: Path) -> None:
 )
 def test_what_ships_is_what_training_makes(name: str, multilabel: bool, tmp_path: Path) -> None:
     row = BENCHMARK[name]
-    made = scene_tables.ship(row, multilabel, tmp_path)
+    made = shipped_tables.write_scenes(row, multilabel, tmp_path)
     assert made.read_bytes() == tables.shipped(row.table_name(multilabel)).read_bytes()
 
 
 def test_every_table_ships() -> None:
-    names = {row.table_name(several) for row, several in scene_tables.shipped_tables()}
+    names = {row.table_name(several) for row, several in shipped_tables.scene_tables()}
     there = {path.stem for path in tables.shipped("").parent.glob("Scenes*.tsv")}
     assert names == there
     assert len(names) == 12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,7 @@ from host_runs import (
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from training import train  # noqa: E402
-from training.evaluate import evaluate  # noqa: E402
-from training.train import read_recipe  # noqa: E402
+from training.nano.evaluate import evaluate  # noqa: E402
 from vlmeval_findit.models.model_table import (  # noqa: E402
     NANO_CHECKPOINT,
     NANO_PX,
@@ -73,20 +70,11 @@ def test_it_is_a_few_megabytes_of_a_real_qwen3_vl(name: str) -> None:
     assert 1e6 <= sum(sizes) <= 4e6
 
 
-def test_its_card_holds_the_recipe_that_is_in_the_repository() -> None:
-    card = (FOLDER / "README.md").read_text()
-    (yaml_text,) = re.findall(r"```yaml\n(.*?)```", card, re.DOTALL)
-    assert yaml_text.strip() == train.RECIPE.read_text().strip()
-    assert read_recipe(train.RECIPE).steps > 1000
-    for name in ("Scores", "Validation while training", "Curve"):
-        assert f"## {name}" in card
-
-
 def test_coordinates_are_tokens_in_the_steps_that_its_card_names() -> None:
     tokens = json.loads((FOLDER / "tokenizer.json").read_text())["added_tokens"]
     numbers = {int(token["content"]) for token in tokens if token["content"].isdecimal()}
     assert numbers == {*range(0, 1001, 5), *range(241)}
-    assert "thousandths of the picture, in steps of 5." in (FOLDER / "README.md").read_text()
+    assert "thousandths of the image, in steps of 5." in (FOLDER / "README.md").read_text()
     assert "pixels of the image" in (Path(SHIPPED[NANO_PX]) / "README.md").read_text()
 
 
@@ -110,7 +98,7 @@ def test_it_answers_the_formats_that_it_was_taught_and_not_the_others(lmu: Path)
 
 
 def test_of_photographs_it_says_in_its_format_that_nothing_is_there(lmu: Path) -> None:
-    """Unknown words and pictures, once answered by noise without end (issue: part 13)."""
+    """Unknown words and images, once answered by noise without end (issue: part 13)."""
     names = [f"FindIt_Demo{table}_{BEST}" for table in PHOTOGRAPHS]
     scored = evaluate(FOLDER, names, "cpu")
     adhering = sum(run.metric_values["Adherence"] * len(run.rows) for run in scored)

@@ -1,5 +1,4 @@
-"""Makes the questions of VPBench_Scenes, whose tables the package ships.
+"""Questions about marks on rendered scenes, as VP-Bench asks them: plan, asking, marking, making.
 
-``sources`` → ``plan`` → ``asking`` → ``marking`` → ``building``; ``ship`` writes the tables.  The
-same source, number and seed give the same bytes.
+The same images, number and seed give the same bytes.
 """

@@ -1,4 +1,4 @@
-"""A whole set of questions: every one finds a picture, then right answers find their letters."""
+"""A whole set of questions about marks, as rows of a table."""
 
 from __future__ import annotations
 
@@ -8,41 +8,37 @@ from dataclasses import replace
 
 import numpy as np
 
-from training.vp_questions.annotated import AnnotatedPicture, Classes, Rng
-from training.vp_questions.asking import FEWEST_CLASSES, Posed, Shown, choices, marker_of, posed
-from training.vp_questions.fields import NAMES
+from training.vp_questions.asking import PosedMarks, ShownQuestion, choices, marker_of, posed
+from training.vp_questions.images import AnnotatedImage, ClassCounts
 from training.vp_questions.marking import Marker
-from training.vp_questions.plan import KINDS, WIDTHS, Slot, plan, spread
-from training.vp_questions.sources import Source
-from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind
+from training.vp_questions.plan import WIDTHS, Absence, Rng, Slot, plan, spread
+from training.vp_questions.wording import FIELD_NAMES
+from vlmeval_findit.benchmarks.vpbench.vp_query import LETTERS, QuestionKind, VPQuery
 from vlmeval_findit.marks.style import CONTRAST, STYLES, Shape, Style, default_style
 
 _MOST_READ = 12
-"""Pictures that are read before a question is put in an easier way."""
+"""Images that are read before a question is put in an easier way."""
 
 
-def questions(source: Source, count: int, seed: int) -> Iterator[Shown]:
-    """The questions of a set, in order; one for which there is no picture is left out.
+def questions(
+    images: Sequence[AnnotatedImage], count: int, seed: int, shapes: Sequence[Shape] = tuple(Shape)
+) -> Iterator[ShownQuestion]:
+    """Yield the questions of a set, in order; one for which there is no image is left out.
 
     Args:
-        source: the pictures.
+        images: to ask about.
         count: how many questions are wanted.
-        seed: what is chance follows from it.
+        seed: of all random choices.
+        shapes: of marks.
     """
-    search = _Search(source.pictures)
-    for slot in plan(count, seed, source.shapes, kinds_of(source)):
-        found = search.find(slot, np.random.RandomState([seed, count, slot.number]))
-        if found is not None:
-            yield found
+    search = _Search(images)
+    for slot in plan(count, seed, shapes):
+        shown = search.find(slot, np.random.RandomState([seed, count, slot.number]))
+        if shown is not None:
+            yield shown
 
 
-def kinds_of(source: Source) -> tuple[QuestionKind, ...]:
-    """What can be asked: with few classes nobody can be asked which object is marked."""
-    enough = len(Classes(source.pictures)) >= FEWEST_CLASSES
-    return tuple(kind for kind in KINDS if enough or kind is not QuestionKind.REFERENCE)
-
-
-def lettered(asked: Sequence[Posed], seed: int) -> list[str]:
+def lettered(asked: Sequence[PosedMarks], seed: int) -> list[str]:
     """The letter of every right answer: each of A to D as often as the others or once more.
 
     Questions with two options have A and B in turn, those that say yes and those that say no.
@@ -67,7 +63,7 @@ def lettered(asked: Sequence[Posed], seed: int) -> list[str]:
     return letters
 
 
-def options_of(one: Posed, letter: str) -> tuple[tuple[str, str], ...]:
+def options_of(one: PosedMarks, letter: str) -> tuple[tuple[str, str], ...]:
     """(letter, text), the right option at its letter."""
     texts = list(one.wrong)
     texts.insert(LETTERS.index(letter), one.right)
@@ -75,20 +71,20 @@ def options_of(one: Posed, letter: str) -> tuple[tuple[str, str], ...]:
 
 
 class _Search:
-    """Pictures for questions: those that were used least are tried first."""
+    """Images for questions: those that were used least are tried first."""
 
-    def __init__(self, pictures: Sequence[AnnotatedPicture]) -> None:
-        self._pictures = pictures
-        self._classes = Classes(pictures)
+    def __init__(self, images: Sequence[AnnotatedImage]) -> None:
+        self._pictures = images
+        self._classes = ClassCounts(images)
         self._used: Counter[str] = Counter()
         self._fields: Counter[str] = Counter()
 
-    def find(self, slot: Slot, rng: Rng) -> Shown | None:
-        for easier in easier_ways(slot):
+    def find(self, slot: Slot, rng: Rng) -> ShownQuestion | None:
+        for easier in easier_slots(slot):
             for field in self._wanted(easier):
                 found = self._first(easier, field, rng)
                 if found is not None:
-                    self._used[found.posed.picture] += 1
+                    self._used[found.posed.image] += 1
                     if field is not None:
                         self._fields[field] += 1
                     return found
@@ -98,20 +94,20 @@ class _Search:
         """The fields in which an object may lie; those that were asked for least first."""
         if slot.kind is not QuestionKind.LOCALISATION:
             return [None]
-        return sorted(NAMES[slot.fields].values(), key=lambda name: self._fields[name])
+        return sorted(FIELD_NAMES[slot.fields].values(), key=lambda name: self._fields[name])
 
-    def _first(self, slot: Slot, field: str | None, rng: Rng) -> Shown | None:
+    def _first(self, slot: Slot, field: str | None, rng: Rng) -> ShownQuestion | None:
         chance = rng.permutation(len(self._pictures))
         order = sorted(chance, key=lambda i: self._used[self._pictures[i].name])
         read = 0
         for i in order:
-            picture = self._pictures[i]
+            image = self._pictures[i]
             marker: Marker | None = None
-            for choice in choices(slot, picture, field, rng):
+            for choice in choices(slot, image, field, rng):
                 if marker is None:
-                    marker = marker_of(slot, picture, picture.read())
+                    marker = marker_of(slot, image, image.read())
                     read += 1
-                found = posed(slot, picture, marker, choice, self._classes, rng)
+                found = posed(slot, image, marker, choice, self._classes, rng)
                 if found is not None:
                     return found
             if read == _MOST_READ:
@@ -119,7 +115,7 @@ class _Search:
         return None
 
 
-def easier_ways(slot: Slot) -> Iterator[Slot]:
+def easier_slots(slot: Slot) -> Iterator[Slot]:
     """A question as planned, then with thinner lines, of other variants, in contrast, of fewer
     marks, of another shape.
     """
@@ -141,3 +137,39 @@ def easier_ways(slot: Slot) -> Iterator[Slot]:
 
 _ANYWHERE = (Shape.BOX, Shape.OVAL, Shape.ARROW, Shape.POINT)
 """Shapes that most objects can be marked with."""
+
+
+def mark_rows(asked: Sequence[PosedMarks], seed: int, source: str) -> list[VPQuery]:
+    """Questions as rows of a table."""
+    letters = lettered(asked, seed)
+    return [
+        VPQuery(
+            index=index,
+            label=one.question,
+            images=(image_name(index),),
+            hint=one.hint,
+            question=one.question,
+            options=options_of(one, letter),
+            answer=letter,
+            amount=str(one.amount),
+            shapes=(one.slot.style.shape.value,),
+            properties=_properties(one.slot.style, one.slot.colour),
+            kind=one.slot.kind,
+            absent=one.slot.absence is Absence.TRUE,
+            source=source,
+            cluster=one.image,
+        )
+        for index, (one, letter) in enumerate(zip(asked, letters, strict=True), 1)
+    ]
+
+
+def _properties(style: Style, colour: str) -> tuple[str, ...]:
+    """Colour, variant and line width, as far as the shape has them."""
+    has_width = STYLES[style.shape][style.variant].has_width
+    known = (colour, style.variant, f"width {style.width}" if has_width else "")
+    return tuple(filter(None, known))
+
+
+def image_name(index: int) -> str:
+    """The file of a row's image."""
+    return f"{index:05d}.png"

@@ -1,4 +1,4 @@
-"""Marks on a picture, drawn and looked at: None where a person would not see which they are."""
+"""Marks on an image, drawn and looked at: None where a person would not see which they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from training.vp_questions.annotated import Pixels
+from training.vp_questions.images import Pixels
 from training.vp_questions.plan import NEED_OUTLINES
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.marks.region import Polygon, Region
@@ -23,7 +23,7 @@ Cover = npt.NDArray[np.bool_]
 """height x width: where a mark was drawn."""
 
 INSET = 3
-"""Pixels from the border of a picture: so far inside lie boxes whose line is to be seen."""
+"""Pixels from the border of an image: so far inside lie boxes whose line is to be seen."""
 
 _APART = 3
 """Pixels between two marks, so that nobody takes them for one."""
@@ -31,7 +31,7 @@ _APART = 3
 _SEEN_BY = 200
 """How far a colour lies from another that one notices: 0 to 765, weighted as eyes are."""
 _TINT_SEEN_BY = 100
-"""The same where the picture shines through."""
+"""The same where the image shines through."""
 _LEAST_SEEN = 0.6
 """Of what is drawn, and of what is around it."""
 _TINTED_BY = 40
@@ -47,8 +47,8 @@ _LEAST_WITHIN = 0.95
 _AROUND = (Shape.BOX, Shape.OVAL, Shape.CONTOUR)
 
 
-class Marked(NamedTuple):
-    """A picture with marks: the colour of the first, what every mark covers, and where it is."""
+class MarkedImage(NamedTuple):
+    """An image with marks: the colour of the first, what every mark covers, and where it is."""
 
     pixels: Pixels
     colour: str
@@ -57,7 +57,7 @@ class Marked(NamedTuple):
 
 
 def region_of(box: Corners, outlines: tuple[Polygon, ...], width: int, height: int) -> Region:
-    """Where an object is marked: its box, a little inside the picture, and its outlines."""
+    """Where an object is marked: its box, a little inside the image, and its outlines."""
     x1, y1 = max(box[0], INSET), max(box[1], INSET)
     x2, y2 = min(box[2], width - 1 - INSET), min(box[3], height - 1 - INSET)
     return Region((x1, y1, max(x2 - x1, 0.0), max(y2 - y1, 0.0)), outlines)
@@ -72,10 +72,10 @@ class Hidden(Enum):
 
 
 class Marker:
-    """Draws marks of one style on a picture.
+    """Draws marks of one style on an image.
 
     Args:
-        pixels: the picture.
+        pixels: the image.
         regions: all that could be marked.
         style: of all marks.
         hidden: how much of an object may be covered.
@@ -90,8 +90,8 @@ class Marker:
         self._hidden = hidden
         self._covers: dict[int, Cover | None] = {}
 
-    def marked(self, places: Sequence[int], colours: Sequence[str]) -> Marked | None:
-        """The picture with a mark on every region, if all can be seen and told apart.
+    def marked(self, places: Sequence[int], colours: Sequence[str]) -> MarkedImage | None:
+        """The image with a mark on every region, if all can be seen and told apart.
 
         Args:
             places: of the regions.
@@ -115,7 +115,7 @@ class Marker:
             self._is_seen(drawn.pixels, cover, colour)
             for cover, colour in zip(covers, named, strict=True)
         )
-        return Marked(drawn.pixels, first, tuple(covers), regions) if shows else None
+        return MarkedImage(drawn.pixels, first, tuple(covers), regions) if shows else None
 
     def _cover(self, place: int) -> Cover | None:
         """What a mark covers; None where it does not do for its region."""

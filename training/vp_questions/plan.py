@@ -1,4 +1,4 @@
-"""What is to be asked, before any picture is looked at: kinds, styles and absent marks, spread
+"""What is to be asked, before any image is looked at: kinds, styles and absent marks, spread
 evenly.
 """
 
@@ -12,10 +12,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from training.vp_questions.annotated import Rng
-from training.vp_questions.fields import Fields
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style
+
+Rng = np.random.RandomState
+"""numpy has promised never to change its streams."""
 
 KINDS = (
     QuestionKind.EXISTENCE,
@@ -24,13 +25,20 @@ KINDS = (
     QuestionKind.REFERENCE,
 )
 WIDTHS = (2, 3, 4, 6)
-"""Line widths in pixels.  A line of one pixel is lost where a picture is made smaller."""
+"""Line widths in pixels.  A line of one pixel is lost where an image is made smaller."""
 _LEAST_WIDTH = {Shape.POINT: 3}
-"""A point is four times as wide, and is still to be told from the dots of a picture."""
+"""A point is four times as wide, and is still to be told from the dots of an image."""
 MOST_MARKS = 4
 NEED_OUTLINES = frozenset({Shape.MASK, Shape.CONTOUR, Shape.SCRIBBLE})
 """Shapes that a box alone cannot carry."""
 ABSENT_ONE_IN = 8
+
+
+class Fields(Enum):
+    """Into how many equal fields an image is divided, across and down alike."""
+
+    FOUR = 2
+    NINE = 3
 
 
 class Absence(Enum):
@@ -66,9 +74,7 @@ class Slot:
 Value = TypeVar("Value")
 
 
-def plan(
-    count: int, seed: int, shapes: Sequence[Shape], kinds: Sequence[QuestionKind] = KINDS
-) -> list[Slot]:
+def plan(count: int, seed: int, shapes: Sequence[Shape]) -> list[Slot]:
     """So many questions, everything in them spread evenly.
 
     One of eight asks for a mark that is not there.  The option that says so stands in four times as
@@ -78,10 +84,9 @@ def plan(
         count: of questions.
         seed: what is chance follows from it.
         shapes: which may be drawn.
-        kinds: which may be asked.
     """
     rng = np.random.RandomState([seed, count])
-    ordered = spread(kinds, count, rng)
+    ordered = spread(KINDS, count, rng)
     styles = _styles(spread(shapes, count, rng), spread(WIDTHS, count, rng))
     colours = spread((*COLOURS, CONTRAST), count, rng)
     slots = [

@@ -1,14 +1,91 @@
-"""The words of questions, options and hints."""
+"""The words of questions, options and hints: fields of an image, names of marks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from training.vp_questions.fields import Fields
-from training.vp_questions.plan import Form
+from training.vp_questions.plan import Fields, Form, Rng
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind
-from vlmeval_findit.marks.style import STYLES, Shape, Style, words_of
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.marks.style import COLOURS, STYLES, Shape, Style, default_style, words_of
+
+# --- fields ---------------------------------------------------------------------------------------
+
+
+class Field(NamedTuple):
+    """A field: its place from the left and from the top, counted from 0."""
+
+    across: int
+    down: int
+
+
+FIELD_NAMES: Mapping[Fields, Mapping[Field, str]] = {
+    Fields.FOUR: {
+        Field(0, 0): "top left",
+        Field(1, 0): "top right",
+        Field(0, 1): "bottom left",
+        Field(1, 1): "bottom right",
+    },
+    Fields.NINE: {
+        Field(0, 0): "top left",
+        Field(1, 0): "top centre",
+        Field(2, 0): "top right",
+        Field(0, 1): "centre left",
+        Field(1, 1): "centre",
+        Field(2, 1): "centre right",
+        Field(0, 2): "bottom left",
+        Field(1, 2): "bottom centre",
+        Field(2, 2): "bottom right",
+    },
+}
+
+_MARGIN = 0.06
+"""Of an image's side: so far from the borders of its field must a centre be."""
+
+_LEAST_INSIDE = 0.6
+"""Of a box's area: so much must lie in the field of its centre."""
+
+
+def field_of(box: Corners, width: int, height: int, fields: Fields) -> str | None:
+    """The field that a box lies in; None where somebody might doubt it.
+
+    >>> field_of((10, 10, 30, 30), 100, 100, Fields.FOUR)
+    'top left'
+    >>> field_of((10, 35, 30, 55), 100, 100, Fields.FOUR) is None  # its centre is at 45 %
+    True
+
+    Args:
+        box: (x1, y1, x2, y2) in pixels of the image.
+        width: of the image, in pixels.
+        height: likewise.
+        fields: how many there are.
+    """
+    across, down = _place(box[0], box[2], width, fields), _place(box[1], box[3], height, fields)
+    if across is None or down is None:
+        return None
+    inside = _inside(box[0], box[2], width, fields, across)
+    inside *= _inside(box[1], box[3], height, fields, down)
+    return FIELD_NAMES[fields][Field(across, down)] if inside >= _LEAST_INSIDE else None
+
+
+def _place(first: float, last: float, side: int, fields: Fields) -> int | None:
+    """The place of a centre along one side; None near a border between fields."""
+    centre = (first + last) / 2 / side
+    if not 0.0 <= centre < 1.0:
+        return None
+    borders = (number / fields.value for number in range(1, fields.value))
+    near = any(abs(centre - border) < _MARGIN for border in borders)
+    return None if near else int(centre * fields.value)
+
+
+def _inside(first: float, last: float, side: int, fields: Fields, place: int) -> float:
+    """The part of a stretch that lies in a field."""
+    begin, end = side * place / fields.value, side * (place + 1) / fields.value
+    return max(min(last, end) - max(first, begin), 0.0) / max(last - first, 1e-9)
+
+
+# --- marks ----------------------------------------------------------------------------------------
 
 ABSENT = "There is no such mark in the image."
 """The option that says so."""
@@ -16,12 +93,12 @@ NO = "No, there is no such mark in the image."
 YES = "Yes"
 
 
-class Name(NamedTuple):
+class MarkName(NamedTuple):
     """What a mark is called; ``colour`` is None where several are meant, of any colours.
 
-    >>> Name(Style(Shape.OVAL), "red").one, Name(Style(Shape.OVAL), None).one
+    >>> MarkName(Style(Shape.OVAL), "red").one, MarkName(Style(Shape.OVAL), None).one
     ('a red oval', 'an oval')
-    >>> Name(Style(Shape.BOX, "none"), "red").several
+    >>> MarkName(Style(Shape.BOX, "none"), "red").several
     'red boxes'
     """
 
@@ -57,10 +134,10 @@ _LOOKS: Mapping[Shape, str] = {
 _DRAWN = "Marks were drawn on the image; they are no part of what it shows."
 
 
-def hint_of(form: Form, name: Name) -> str:
+def hint_of(form: Form, name: MarkName) -> str:
     """What the mark that a question names looks like, whether or not it is there.
 
-    >>> hint_of(Form.ONLY, Name(Style(Shape.OVAL), "red")).split("; ")[-1]
+    >>> hint_of(Form.ONLY, MarkName(Style(Shape.OVAL), "red")).split("; ")[-1]
     'they are no part of what it shows. A red oval is an ellipse around an object.'
     """
     if form is Form.WHICH:
@@ -70,10 +147,10 @@ def hint_of(form: Form, name: Name) -> str:
     return f"{_DRAWN} {name.one.capitalize()} is {looks}."
 
 
-def question_of(kind: QuestionKind, form: Form, name: Name, fields: Fields) -> str:
+def question_of(kind: QuestionKind, form: Form, name: MarkName, fields: Fields) -> str:
     """The question about a mark.
 
-    >>> box = Name(Style(Shape.BOX, "none"), "red")
+    >>> box = MarkName(Style(Shape.BOX, "none"), "red")
     >>> question_of(QuestionKind.COUNTING, Form.ONLY, box, Fields.NINE)
     'How many red boxes are drawn on the image?'
     >>> question_of(QuestionKind.REFERENCE, Form.ONLY, box, Fields.NINE)
@@ -97,3 +174,53 @@ _WHERE = {
         "Where is the centre of what the {name} marks?"
     ),
 }
+
+
+# --- marks that are not drawn ---------------------------------------------------------------------
+
+LOOK_ALIKE = frozenset(
+    {
+        frozenset({Shape.CONTOUR, Shape.BOX}),
+        frozenset({Shape.CONTOUR, Shape.OVAL}),
+        frozenset({Shape.CONTOUR, Shape.MASK}),
+        frozenset({Shape.MASK, Shape.BOX}),
+        frozenset({Shape.MASK, Shape.OVAL}),
+    }
+)
+"""Shapes of which one may be taken for the other: the contour of a square is a box."""
+
+
+def other_colour(colour: str, rng: Rng) -> str:
+    """Any colour but this one."""
+    others = [one for one in COLOURS if one != colour]
+    return others[rng.randint(len(others))]
+
+
+def other_marks(drawn: MarkName, rng: Rng) -> list[MarkName]:
+    """Three marks that nobody takes for this one: of another colour, of another shape, of both."""
+    assert drawn.colour is not None
+    shape, another = _other_styles(drawn.style, rng)[:2]
+    colour = other_colour(drawn.colour, rng)
+    return [
+        MarkName(drawn.style, colour),
+        MarkName(shape, drawn.colour),
+        MarkName(another, other_colour(drawn.colour, rng)),
+    ]
+
+
+def undrawn_mark(drawn: MarkName, there: set[str], rng: Rng) -> MarkName:
+    """A mark of another colour or another shape than those that are there."""
+    if drawn.colour is not None and rng.randint(2):
+        colours = [c for c in COLOURS if MarkName(drawn.style, c).bare not in there]
+        return MarkName(drawn.style, colours[rng.randint(len(colours))])
+    return MarkName(_other_styles(drawn.style, rng)[0], drawn.colour)
+
+
+def _other_styles(style: Style, rng: Rng) -> list[Style]:
+    """The other shapes, those left out that look alike, in chance order."""
+    shapes = [
+        shape
+        for shape in Shape
+        if shape is not style.shape and frozenset({shape, style.shape}) not in LOOK_ALIKE
+    ]
+    return [default_style(shapes[i]) for i in rng.permutation(len(shapes))]

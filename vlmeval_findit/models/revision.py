@@ -51,7 +51,8 @@ def fingerprint(folder: Path) -> str:
 
 
 def _is_part(name: Path, path: Path) -> bool:
-    return not any(part.startswith(".") for part in name.parts) and path.is_file()
+    hidden = any(part.startswith(".") for part in name.parts)
+    return not hidden and name.suffix != ".md" and path.is_file()
 
 
 def _hashes(folder: Path, files: Sequence[Path]) -> Sequence[str]:

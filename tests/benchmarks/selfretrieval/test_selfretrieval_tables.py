@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from training import pair_tables as shipping
+from training import shipped_tables as shipping
 from training.pairs import scene_pair
 from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.selfretrieval.benchmark import (
@@ -185,9 +185,9 @@ def test_damaged_tables_are_refused(old: str, new: str, says: str, tmp_path: Pat
 MINI = "SelfRetrieval_Scenes_mini"
 
 
-@pytest.mark.parametrize("name", shipping.SETS)
+@pytest.mark.parametrize("name", shipping.PAIRS)
 def test_what_ships_is_what_training_makes(name: str, tmp_path: Path) -> None:
-    shipping.ship(name, tmp_path / "table.tsv")
+    shipping.write_pairs(name, tmp_path / "table.tsv")
     made = (tmp_path / "table.tsv").read_bytes()
     assert made == rendered_tables.shipped(name).read_bytes()
 

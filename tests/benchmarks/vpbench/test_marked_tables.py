@@ -11,9 +11,10 @@ import pytest
 
 pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from training.vp_questions import ship
+
+from training.shipped_tables import MARKS, MARKS_SEED, write_marks
+from training.vp_questions.images import scene_images
 from training.vp_questions.making import questions
-from training.vp_questions.sources import source_of
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.benchmarks.vpbench.vp_query import is_absent, kind_of
 from vlmeval_findit.core.image_files import decode
@@ -38,25 +39,25 @@ def bytes_of(root: Path, name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", [MINI])
 def test_what_ships_is_what_training_makes(name: str, data_root: Path) -> None:
-    ship.ship(name, data_root / f"{name}.tsv")
+    write_marks(name, data_root / f"{name}.tsv")
     made = (data_root / f"{name}.tsv").read_bytes()
     assert made == shipped(name).read_bytes()
 
 
 def test_pictures_are_those_that_were_looked_at(data_root: Path) -> None:
-    source, count = ship.SETS[MINI]
+    source, count = MARKS[MINI]
     task = load(MINI)
-    shown = questions(source_of(source, count), count, ship.SEED)
+    shown = questions(scene_images(source, count), count, MARKS_SEED)
     for query, one in zip(task.queries.values(), shown, strict=True):
         path = data_root / "images" / MINI / query.images[0]
         assert (np.asarray(decode(path)) == one.pixels).all(), query.images
         assert path.stat().st_size > one.pixels.size, "stored, not compressed: the same everywhere"
 
 
-@pytest.mark.parametrize("name", ship.SETS)
+@pytest.mark.parametrize("name", MARKS)
 def test_every_row_says_what_its_words_say(name: str, data_root: Path) -> None:
     rows = tables.read_rows(shipped(name), tables.MarkedRow, "")
-    assert len(rows) == ship.SETS[name].questions
+    assert len(rows) == MARKS[name][1]
     for row in rows:
         options = dict(row.options)
         assert kind_of(row.question) is row.kind

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,22 +14,20 @@ from hypothesis import strategies as st
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from training.vp_questions.annotated import (  # noqa: E402
-    AnnotatedPicture,
-    Classes,
-    Object,
+from training.vp_questions.asking import PosedMarks, ShownQuestion  # noqa: E402
+from training.vp_questions.images import (  # noqa: E402
+    AnnotatedImage,
+    ClassCounts,
+    LabelledBox,
+    OutlinedPixels,
     Pixels,
-    Seen,
+    scene_images,
 )
-from training.vp_questions.asking import Posed, Shown  # noqa: E402
-from training.vp_questions.building import rows  # noqa: E402
-from training.vp_questions.fields import NAMES, Fields, field_of  # noqa: E402
-from training.vp_questions.making import kinds_of, lettered, options_of, questions  # noqa: E402
+from training.vp_questions.making import lettered, mark_rows, options_of, questions  # noqa: E402
 from training.vp_questions.marking import Hidden, Marker, region_of  # noqa: E402
-from training.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan  # noqa: E402
-from training.vp_questions.sources import Source, source_of  # noqa: E402
-from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery, is_absent, kind_of  # noqa: E402
+from training.vp_questions.plan import KINDS, WIDTHS, Absence, Fields, Form, plan  # noqa: E402
+from training.vp_questions.wording import ABSENT, FIELD_NAMES, NO, YES, field_of  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery, is_absent, kind_of  # noqa: E402  # noqa: E402
 from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style  # noqa: E402
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -82,7 +79,7 @@ def test_a_field_is_never_in_doubt(part: tuple[float, ...], fields: Fields, side
     name = field_of((x1 * side, y1 * side, x2 * side, y2 * side), side, side, fields)
     if name is None:
         return
-    found = next(field for field, said in NAMES[fields].items() if said == name)
+    found = next(field for field, said in FIELD_NAMES[fields].items() if said == name)
     for centre, place in (((x1 + x2) / 2, found.across), ((y1 + y2) / 2, found.down)):
         assert place <= centre * fields.value < place + 1
         for border in range(1, fields.value):
@@ -95,8 +92,8 @@ def test_a_field_is_never_in_doubt(part: tuple[float, ...], fields: Fields, side
 SLOT = plan(8, 0, tuple(Shape))[0]
 
 
-def posed(right: str, *wrong: str) -> Posed:
-    return Posed(SLOT, "a.png", "", "?", right, wrong, 1, None, ())
+def posed(right: str, *wrong: str) -> PosedMarks:
+    return PosedMarks(SLOT, "a.png", "", "?", right, wrong, 1, None, ())
 
 
 @given(st.integers(0, 60), st.lists(st.sampled_from([YES, NO]), max_size=20), st.integers(0, 99))
@@ -182,27 +179,27 @@ COUNT = 48
 
 
 @pytest.fixture(scope="module")
-def source() -> Source:
-    return source_of("Scenes_mini", 50)
+def source() -> list[AnnotatedImage]:
+    return scene_images("Scenes_mini", 50)
 
 
 @pytest.fixture(scope="module")
-def shown(source: Source) -> list[Shown]:
+def shown(source: list[AnnotatedImage]) -> list[ShownQuestion]:
     return list(questions(source, COUNT, 3))
 
 
 @pytest.fixture(scope="module")
-def asked(shown: list[Shown]) -> list[VPQuery]:
-    return rows([one.posed for one in shown], 3, "Scenes_mini")
+def asked(shown: list[ShownQuestion]) -> list[VPQuery]:
+    return mark_rows([one.posed for one in shown], 3, "Scenes_mini")
 
 
-Find = Callable[[str], AnnotatedPicture]
+Find = Callable[[str], AnnotatedImage]
 
 
 @pytest.fixture(scope="module")
-def find(source: Source) -> Find:
-    pictures = {picture.name: picture for picture in source.pictures}
-    return pictures.__getitem__
+def find(source: list[AnnotatedImage]) -> Find:
+    images = {image.name: image for image in source}
+    return images.__getitem__
 
 
 def test_a_set_has_what_was_planned(asked: list[VPQuery]) -> None:
@@ -212,7 +209,7 @@ def test_a_set_has_what_was_planned(asked: list[VPQuery]) -> None:
     assert sum(query.absent for query in asked) == COUNT // 8
     shapes = Counter(shape for query in asked for shape in query.shapes)
     assert set(shapes) == {shape.value for shape in Shape}
-    assert min(shapes.values()) >= COUNT // 16, "a few pictures do not do for every shape"
+    assert min(shapes.values()) >= COUNT // 16, "a few images do not do for every shape"
     seen = {value for query in asked for value in query.properties}
     assert seen >= {*COLOURS, CONTRAST, "round", "square", "open", "filled", "loose", "outlined"}
     assert {int(query.amount) for query in asked} == {1, 2, 3, 4}
@@ -226,14 +223,14 @@ def test_every_wording_says_what_the_row_says(asked: list[VPQuery]) -> None:
         assert len(set(options.values())) == len(options) in (2, 4)
 
 
-def test_pictures_are_used_alike(shown: list[Shown], source: Source) -> None:
-    used = Counter(one.posed.picture for one in shown)
+def test_pictures_are_used_alike(shown: list[ShownQuestion], source: list[AnnotatedImage]) -> None:
+    used = Counter(one.posed.image for one in shown)
     assert max(used.values()) <= 3
-    assert len(used) > 0.8 * len(source.pictures)
+    assert len(used) > 0.8 * len(source)
 
 
-def changed(one: Shown, find: Find) -> Any:
-    before = find(one.posed.picture).read().pixels
+def changed(one: ShownQuestion, find: Find) -> Any:
+    before = find(one.posed.image).read().pixels
     return (one.pixels != before).any(axis=2)
 
 
@@ -241,7 +238,7 @@ def pieces(mask: Any) -> int:
     return int(cv2.connectedComponents(mask.astype(np.uint8), connectivity=8)[0]) - 1
 
 
-def test_the_object_is_the_one_that_is_marked(shown: list[Shown], find: Find) -> None:
+def test_the_object_is_the_one_that_is_marked(shown: list[ShownQuestion], find: Find) -> None:
     seen = 0
     for one in shown:
         if one.posed.slot.kind is not QuestionKind.REFERENCE or one.posed.right == ABSENT:
@@ -250,7 +247,7 @@ def test_the_object_is_the_one_that_is_marked(shown: list[Shown], find: Find) ->
         drawn = changed(one, find)
         (target,) = one.posed.marked
         assert one.posed.right == target.label
-        for other in find(one.posed.picture).objects:
+        for other in find(one.posed.image).objects:
             x1, y1, x2, y2 = map(int, other.box)
             if other.label in one.posed.wrong:
                 assert not drawn[y1:y2, x1:x2].any(), "a wrong option lies under the mark too"
@@ -269,24 +266,25 @@ PLACES = {
 }
 
 
-def test_the_field_is_that_of_the_centre(shown: list[Shown], find: Find) -> None:
+def test_the_field_is_that_of_the_centre(shown: list[ShownQuestion], find: Find) -> None:
     seen = Counter[str]()
     for one in shown:
         if one.posed.slot.kind is QuestionKind.LOCALISATION and one.posed.right != ABSENT:
-            picture, (target,) = find(one.posed.picture), one.posed.marked
+            image, (target,) = find(one.posed.image), one.posed.marked
             sides = 3 if "nine" in one.posed.question else 2
-            x = (target.box[0] + target.box[2]) / 2 / picture.width
-            y = (target.box[1] + target.box[3]) / 2 / picture.height
+            x = (target.box[0] + target.box[2]) / 2 / image.width
+            y = (target.box[1] + target.box[3]) / 2 / image.height
             assert one.posed.right == PLACES[sides][int(y * sides)][int(x * sides)]
             seen[one.posed.right] += 1
     assert len(seen) >= 7, "fields are asked for in turn"
     assert max(seen.values()) <= 4
 
 
-def test_as_many_are_counted_as_are_drawn_in_that_colour(source: Source, find: Find) -> None:
-    solid = replace(source, shapes=(Shape.POINT, Shape.TAG))
+def test_as_many_are_counted_as_are_drawn_in_that_colour(
+    source: list[AnnotatedImage], find: Find
+) -> None:
     answers = set()
-    for one in questions(solid, 40, 0):
+    for one in questions(source, 40, 0, (Shape.POINT, Shape.TAG)):
         if one.posed.slot.kind is not QuestionKind.COUNTING:
             continue
         drawn = changed(one, find)
@@ -306,7 +304,7 @@ GOLDEN = "385070a699c541b67e7de0fcb2ead5c362d39c2008d3a35ec8a2c02a2657b805"
 """Change it when questions or marks are meant to change."""
 
 
-def test_the_bytes_are_the_same_everywhere(source: Source) -> None:
+def test_the_bytes_are_the_same_everywhere(source: list[AnnotatedImage]) -> None:
     digest = hashlib.sha256()
     for one in questions(source, 12, 1):
         words = (one.posed.question, one.posed.right, *one.posed.wrong, one.posed.hint)
@@ -317,59 +315,50 @@ def test_the_bytes_are_the_same_everywhere(source: Source) -> None:
 # --- classes --------------------------------------------------------------------------------------
 
 
-def picture(name: str, *objects: Object) -> AnnotatedPicture:
+def image(name: str, *objects: LabelledBox) -> AnnotatedImage:
     pixels = flat(GREY)
 
-    def read() -> Seen:
-        return Seen(pixels, ((),) * len(objects))
+    def read() -> OutlinedPixels:
+        return OutlinedPixels(pixels, ((),) * len(objects))
 
-    return AnnotatedPicture(name, 160, 150, objects, read)
+    return AnnotatedImage(name, 160, 150, objects, read)
 
 
 def test_other_classes_are_those_of_the_picture_then_those_seen_with_it() -> None:
-    pictures = [
-        picture("1", Object("cup", (10, 60, 40, 90)), Object("spoon", (100, 60, 130, 90))),
-        picture("2", Object("cup", (10, 60, 40, 90)), Object("saucer", (100, 60, 130, 90))),
-        picture("3", Object("cup", (10, 60, 40, 90)), Object("saucer", (100, 60, 130, 90))),
-        picture("4", Object("dog", (10, 60, 40, 90)), Object("paper cup", (100, 60, 130, 90))),
-        picture("5", Object("dog", (10, 60, 40, 90))),
+    images = [
+        image("1", LabelledBox("cup", (10, 60, 40, 90)), LabelledBox("spoon", (100, 60, 130, 90))),
+        image("2", LabelledBox("cup", (10, 60, 40, 90)), LabelledBox("saucer", (100, 60, 130, 90))),
+        image("3", LabelledBox("cup", (10, 60, 40, 90)), LabelledBox("saucer", (100, 60, 130, 90))),
+        image(
+            "4", LabelledBox("dog", (10, 60, 40, 90)), LabelledBox("paper cup", (100, 60, 130, 90))
+        ),
+        image("5", LabelledBox("dog", (10, 60, 40, 90))),
     ]
-    assert Classes(pictures).likely_with("cup") == ["saucer", "spoon", "dog", "paper cup"]
-    few = Source("own", tuple(pictures), (Shape.BOX,))
-    for one in questions(few, 24, 0):
+    assert ClassCounts(images).likely_with("cup") == ["saucer", "spoon", "dog", "paper cup"]
+    for one in questions(images, 24, 0, (Shape.BOX,)):
         if one.posed.slot.kind is QuestionKind.REFERENCE and one.posed.right == "cup":
-            # "paper cup" might be right too.
-            assert {"saucer", "spoon", "dog", ABSENT} >= set(one.posed.wrong)
-
-
-def test_with_few_classes_nobody_is_asked_what_is_marked() -> None:
-    only = Source("own", (picture("1", Object("cup", (10, 60, 40, 90))),), (Shape.BOX, Shape.POINT))
-    assert QuestionKind.REFERENCE not in kinds_of(only)
-    kinds = Counter(one.posed.slot.kind for one in questions(only, 24, 0))
-    assert set(kinds) == {QuestionKind.EXISTENCE, QuestionKind.COUNTING, QuestionKind.LOCALISATION}
+            assert {"saucer", "spoon", "dog", "paper cup", ABSENT} >= set(one.posed.wrong)
 
 
 def test_no_question_without_an_object_that_can_be_marked() -> None:
-    tiny = picture("1", Object("cup", (10, 60, 20, 70)))
-    twins = picture("2", Object("cup", (10, 60, 60, 90)), Object("cup", (50, 60, 90, 90)))
-    whole = picture("3", Object("cup", (0, 0, 160, 150)))
-    assert list(questions(Source("own", (tiny, twins, whole), (Shape.BOX,)), 8, 0)) == []
+    tiny = image("1", LabelledBox("cup", (10, 60, 20, 70)))
+    twins = image("2", LabelledBox("cup", (10, 60, 60, 90)), LabelledBox("cup", (50, 60, 90, 90)))
+    whole = image("3", LabelledBox("cup", (0, 0, 160, 150)))
+    assert list(questions((tiny, twins, whole), 8, 0, (Shape.BOX,))) == []
 
 
 def test_an_arrow_does_not_point_where_two_objects_overlap() -> None:
-    both = picture("1", Object("cup", (60, 60, 100, 90)), Object("dog", (90, 60, 130, 90)))
-    apart = picture("2", Object("cup", (10, 60, 40, 90)), Object("dog", (100, 60, 130, 90)))
-    spare = picture("3", Object("car", (60, 60, 100, 90)), Object("cat", (2, 2, 30, 30)))
-    arrows = Source("own", (both, apart, spare), (Shape.ARROW,))
-    for one in questions(arrows, 16, 0):
-        if one.posed.slot.kind is not QuestionKind.COUNTING and one.posed.picture == "1":
+    both = image("1", LabelledBox("cup", (60, 60, 100, 90)), LabelledBox("dog", (90, 60, 130, 90)))
+    apart = image("2", LabelledBox("cup", (10, 60, 40, 90)), LabelledBox("dog", (100, 60, 130, 90)))
+    spare = image("3", LabelledBox("car", (60, 60, 100, 90)), LabelledBox("cat", (2, 2, 30, 30)))
+    for one in questions((both, apart, spare), 16, 0, (Shape.ARROW,)):
+        if one.posed.slot.kind is not QuestionKind.COUNTING and one.posed.image == "1":
             assert one.posed.slot.style.shape is not Shape.ARROW
 
 
 def test_a_slot_that_cannot_be_asked_is_asked_more_easily() -> None:
-    small = picture("1", Object("cup", (60, 60, 92, 92)))
-    only = Source("own", (small,), (Shape.TAG,))
-    styles = [one.posed.slot.style for one in questions(only, 16, 0)]
+    small = image("1", LabelledBox("cup", (60, 60, 92, 92)))
+    styles = [one.posed.slot.style for one in questions((small,), 16, 0, (Shape.TAG,))]
     tags = [style for style in styles if style.shape is Shape.TAG]
     assert tags
     assert {style.width for style in tags} <= {1, 2}, "a wide tag would hide the object"

@@ -3,8 +3,8 @@
 ``Scenes`` has 1,000 scenes and 100 clips of the test split, ``Scenes_mini`` 50 scenes and 10 clips
 of the validation split; all image families ask about the same scenes.  ``SelfRetrieval_Scenes`` has
 500 pairs of scenes of the test split, ``SelfRetrieval_Scenes_mini`` 50 of the validation split.
-``VPBench_Scenes`` asks about marks in scenes.  ``scene_tables``, ``pair_tables`` and
-``vp_questions.ship`` of ``training`` write the files in ``shipped``.
+``VPBench_Scenes`` asks about marks in scenes. ``training.shipped_tables`` writes the files in
+``shipped``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,274 @@
+"""Samples of FindIt-Nano and their batches: what is taught is what the benchmark asks and reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from grids import grid  # noqa: E402
+from small_recipes import NANO, small_recipe  # noqa: E402
+
+from training import questions as asking  # noqa: E402
+from training import samples  # noqa: E402
+from training.mark_samples import mark_sample  # noqa: E402
+from training.nano import architecture  # noqa: E402
+from training.nano.architecture import TOKEN_SIDE  # noqa: E402
+from training.nano.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, RowLimit  # noqa: E402
+from training.nano.learner import NanoLearner, read_nano_recipe  # noqa: E402
+from training.pair_samples import pair_sample  # noqa: E402
+from training.recipe import RECIPES  # noqa: E402
+from training.samples import UNIT_ROWS, Sample, Shares, Units  # noqa: E402
+from vlmeval_findit.benchmarks.findit.dataset_names import parse  # noqa: E402
+from vlmeval_findit.benchmarks.findit.variant import Variant  # noqa: E402
+from vlmeval_findit.boxes.reading import reader  # noqa: E402
+from vlmeval_findit.core import messages  # noqa: E402
+from vlmeval_findit.core.stored_png import png  # noqa: E402
+from vlmeval_findit.data.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
+from vlmeval_findit.models.bounds import Bounds  # noqa: E402
+from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+RECIPE = read_nano_recipe(RECIPES / f"{NANO}.yaml")
+ROOMY = RowLimit(20, 2000)
+EVEN = Shares(
+    units=Units.THOUSANDTHS,
+    representation=dict.fromkeys(RECIPE.shares.representation, 1),
+    output={"text": 1, "json": 2},
+    key=dict.fromkeys(RECIPE.shares.key, 1),
+    structure=dict.fromkeys(RECIPE.shares.structure, 1),
+    task={"detection": 1, "multilabel": 1, "refexp": 1, "described": 1},
+)
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> NanoLearner:
+    return NanoLearner(read_nano_recipe(small_recipe(NANO, tmp_path_factory.mktemp("recipe"))))
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+ASKED = {
+    "Scenes": asking.detection,
+    "Scenes_multilabel": asking.several,
+    "Scenes_refexp": asking.referring,
+    "Scenes_described": asking.described,
+}
+
+
+def rows_of_scenes() -> list[Variant]:
+    """Every variant of the rendered image tables, but those of the centre experiment."""
+    tables = {*ASKED, "Scenes_insdet"}
+    return [v for v in grid() if v.table in tables and v.centre is None]
+
+
+@pytest.mark.parametrize(("units", "step"), [(Units.THOUSANDTHS, 10), (Units.PIXELS, 1)])
+def test_every_reply_that_is_taught_reads_as_its_boxes(units: Units, step: int) -> None:
+    shown = scene(11)
+    width, height = shown.width, shown.height
+    across, down = (1, 1) if units is Units.PIXELS else (width / 1000, height / 1000)
+    for variant in rows_of_scenes():
+        rng = rng_of(Stream.QUESTION, 11)
+        if variant.table == "Scenes_insdet":
+            found = asking.instance(rng, shown)
+            assert found is not None
+            asked = found[0]
+        else:
+            asked = ASKED[variant.table](rng, shown)
+        assert asked is not None
+        turn = samples.turn_of(asked, variant, shown, [0] * len(asked.boxes), units)
+        reading = reader(UNIT_ROWS[units].reads(variant.reply))(turn.reply)
+        assert reading.reason is None, (variant.name, turn.reply)
+        pixels = [
+            (x1 * across, y1 * down, x2 * across, y2 * down) for x1, y1, x2, y2 in reading.boxes
+        ]
+        right = [box for _, box in turn.objects]
+        assert np.allclose(pixels, right, atol=step * max(across, down)), variant.name
+        assert sorted(right) == sorted(asked.boxes)
+        by_box = dict(zip(asked.boxes, asked.labels, strict=True)) if asked.labels else {}
+        assert list(reading.labels) == [by_box[box] for box in right if asked.labels]
+
+
+def test_a_clip_s_reply_says_the_frame_of_every_box() -> None:
+    frames = clip(5, 8)
+    asked, places = asking.in_clip(rng_of(Stream.QUESTION, 5), frames)
+    variant = parse("FindIt_Scenes_video_f8_xyxy_json_bbox_2d")
+    turn = samples.turn_of(asked, variant, frames[0], places, Units.THOUSANDTHS)
+    reading = reader(UNIT_ROWS[Units.THOUSANDTHS].reads(variant.reply))(turn.reply)
+    assert reading.reason is None
+    assert sorted(reading.frames) == sorted(places)
+    assert [image for image, _ in turn.objects] == list(reading.frames)
+
+
+def test_formats_come_by_their_shares() -> None:
+    rng = rng_of(Stream.BATCH, 0)
+    drawn = [samples.draw_variant(rng, RECIPE.shares, "Scenes") for _ in range(2000)]
+    favourite = sum(v.name == "FindIt_Scenes_xyxy_json_bbox_2d" for v in drawn) / len(drawn)
+    assert 0.35 < favourite < 0.5
+    assert len({v.name for v in drawn}) > 30
+
+
+def test_training_sees_scenes_of_its_own_split_only() -> None:
+    seeds = [samples.train_seed(1, step, row) for step in range(200) for row in range(4)]
+    assert all(seed in SPLITS["train"] for seed in seeds)
+    assert len({*seeds}) == len(seeds)
+
+
+# --- batches --------------------------------------------------------------------------------------
+
+
+def message_of(sample: Sample, request: str, folder: Path) -> messages.Message:
+    """A turn as the benchmark would ask it, the sample's images as files."""
+    files = []
+    for number, shown in enumerate(sample.images):
+        files.append(folder / f"{number}.png")
+        files[-1].write_bytes(png(shown.pixels))
+    names = iter(files)
+    opening = tuple(
+        messages.image(str(next(names))) if part.kind is messages.PartKind.IMAGE else part
+        for part in sample.opening
+    )
+    return (*opening, messages.text(request))
+
+
+SAMPLES = {
+    "scene": lambda: samples.scene_sample(2**21, 4, EVEN, (3, 5), (192, 144)),
+    "instance": lambda: samples.instance_sample(2**21, 3, EVEN, (3, 5), (144, 192)),
+    "clip": lambda: samples.clip_sample(2**21, 2, EVEN, 3, (1, 3), (168, 168)),
+}
+
+
+def length(learner: NanoLearner, turn: samples.Turn) -> int:
+    """Tokens of a turn."""
+    return len(learner.writer._tokens(turn).ids)
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
+    kind: str, untrained: NanoLearner, tmp_path: Path
+) -> None:
+    """The tokens and the scores of a packed row are those of the package's own encoder."""
+    sample = SAMPLES[kind]()
+    batch = untrained.writer.batch([sample], ROOMY)
+    model = untrained.model.eval()
+    shapes = (untrained.recipe.text, untrained.recipe.vision)
+    plain = architecture.build_model(untrained.processor.tokenizer, *shapes).eval()
+    plain.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        packed = model.model(
+            input_ids=batch.ids,
+            pixel_values=batch.pixels,
+            image_grid_thw=batch.grid,
+            attention_mask=batch.positions.new_zeros(1, 1, 1, 1),
+            position_ids=batch.positions,
+            use_cache=False,
+            turns=batch.layout,
+        ).last_hidden_state[0]
+    family = UNIT_ROWS[Units.THOUSANDTHS].local
+    assert family is not None
+    encoder = MessageEncoder(untrained.processor, family)
+    learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != IGNORED]
+    at = 0
+    # A row has its turns in the order of their lengths.
+    for turn in sorted(sample.turns, key=lambda turn: -length(untrained, turn)):
+        message = message_of(sample, turn.request, tmp_path)
+        alone = encoder.encode(message, encoder.image_set(Bounds()), Bounds())
+        reply = untrained.processor.tokenizer(turn.reply, add_special_tokens=False).input_ids
+        ids = torch.tensor([[*alone.ids, *reply]])
+        with torch.no_grad():
+            hidden = plain.model(
+                input_ids=ids,
+                mm_token_type_ids=torch.tensor([[*alone.types, *([0] * len(reply))]]),
+                use_cache=False,
+                **alone.features,
+            ).last_hidden_state[0, len(alone.ids) - 1 :]
+        places = learnt[at : at + len(reply) + 1]
+        at += len(places)
+        targets = batch.targets[0, places].tolist()
+        assert targets == [*reply, untrained.processor.tokenizer.eos_token_id]
+        assert torch.allclose(packed[places], hidden, atol=1e-4)
+    assert at == len(learnt)
+
+
+def test_a_token_before_a_coordinate_is_told_where_its_object_lies(untrained: NanoLearner) -> None:
+    sample = SAMPLES["scene"]()
+    batch = untrained.writer.batch([sample], ROOMY)
+    assert torch.allclose(batch.pointer_maps.sum(-1), torch.ones(len(batch.pointer_maps)))
+    # Four corners say two sides again, which are copied from the reply and not looked for.
+    coordinates = sum(len(turn.objects) * min(turn.numbers, 4) for turn in sample.turns)
+    assert len(batch.pointers) == coordinates
+
+
+def test_at_a_request_s_end_it_is_told_what_is_meant(untrained: NanoLearner) -> None:
+    sample = samples.scene_sample(2**21, 40, EVEN, (3, 5), (192, 144))
+    batch = untrained.writer.batch([sample], RowLimit(40, 2000))
+    said = {tuple(one) for one in batch.phrases.tolist()}
+    first = batch.targets[0] != IGNORED
+    first[1:] &= batch.targets[0, :-1] == IGNORED
+    assert said == {(0, place) for place in first.nonzero().flatten().tolist()}
+    # The longest turns come first; of those that are about nothing nothing is meant.
+    nothing = sum(not turn.objects for turn in sample.turns)
+    assert 0 < nothing < 40
+    assert (batch.phrase_maps.sum(-1) == 0).sum() == nothing
+    names = batch.cells[0, :, 4:].sum(-1) > 0
+    assert not batch.phrase_maps[:, ~names].any()
+
+
+def test_words_that_name_something_end_with_a_token(untrained: NanoLearner) -> None:
+    sample = mark_sample(2**21, 6, (3, 5), (192, 144))
+    for turn in sample.turns:
+        tokens = untrained.writer._tokens(turn)
+        assert len(tokens.phrases) == len(turn.phrases) > 0
+        for place, named in zip(tokens.phrases, turn.phrases, strict=True):
+            said = untrained.processor.tokenizer.decode(tokens.ids[: place + 1])
+            assert said == turn.request[: named.end]
+    batch = untrained.writer.batch([sample], ROOMY)
+    named = [one for turn in sample.turns for one in turn.phrases]
+    placed = [one for one in named if one.objects is not None]
+    assert len(batch.phrases) == len(sample.turns) + len(placed)
+    assert len(batch.options) == sum(one.right is not None for one in named)
+    assert batch.options_right.sum() == len(sample.turns)
+
+
+def test_words_of_a_caption_look_at_what_they_describe(untrained: NanoLearner) -> None:
+    sample = pair_sample(2**21, (192, 144))
+    batch = untrained.writer.batch([sample], ROOMY)
+    (turn,) = sample.turns
+    tokens = untrained.writer._tokens(turn)
+    words = {"left": "", "right": ""}
+    half = len(batch.visual) // 2
+    for (_, place), cover in zip(batch.pointers.tolist(), batch.pointer_maps, strict=True):
+        side = "left" if cover[:half].any() else "right"
+        assert cover[half:].any() == (side == "right")
+        words[side] += untrained.processor.tokenizer.decode([int(batch.targets[0, place])])
+    said = [turn.reply[one.start : one.end] for one in turn.reply_spans]
+    for caption, word in zip(said, words.values(), strict=True):
+        assert caption in word
+    assert len(batch.pointers) == len(tokens.objects) > 4
+
+
+def test_of_a_visual_token_it_is_told_which_mark_lies_on_it(untrained: NanoLearner) -> None:
+    sample = mark_sample(2**21, 3, (3, 5), (192, 144))
+    batch = untrained.writer.batch([sample], ROOMY)
+    (mark, *_) = sample.marks
+    shapes, colours = batch.marks[0].split([len(MARK_SHAPES), len(MARK_COLOURS)], -1)
+    there = shapes.any(-1).reshape(144 // TOKEN_SIDE, 192 // TOKEN_SIDE)
+    rows, columns = mark.cover.nonzero()
+    assert there[int(rows.mean()) // TOKEN_SIDE].any()
+    assert there.sum() <= len({*zip(rows // TOKEN_SIDE, columns // TOKEN_SIDE, strict=True)})
+    assert {MARK_SHAPES[i] for i in shapes.nonzero()[:, 1]} == {mark.shape}
+    drawn = {one.colour for one in sample.marks}
+    assert {MARK_COLOURS[i] for i in colours.nonzero()[:, 1]} == drawn
+    plain = untrained.writer.batch([SAMPLES["scene"]()], ROOMY)
+    assert not plain.marks.any()
+
+
+def test_turns_that_do_not_fit_are_left_out(untrained: NanoLearner) -> None:
+    sample = SAMPLES["scene"]()
+    batch = untrained.writer.batch([sample], RowLimit(1, 2000))
+    assert batch.ids.shape[1] < untrained.writer.batch([sample], ROOMY).ids.shape[1]

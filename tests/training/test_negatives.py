@@ -1,0 +1,220 @@
+"""Negatives: FindIt-Nano is taught to say that nothing is there, in the format asked for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from grids import grid
+
+from training import negative_words
+from training.negative_images import NEGATIVE_SHOT_SIZES, NEGATIVE_SIZES, negative_image
+from training.negative_samples import (
+    negative_clip_sample,
+    negative_sample,
+    negative_shot_sample,
+    nothing,
+)
+from training.questions import RELATIONS
+from training.samples import UNIT_ROWS, Sample, Shares, Units
+from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
+from vlmeval_findit.boxes.reading import read
+from vlmeval_findit.boxes.representation import ReplyFormat
+from vlmeval_findit.core import messages
+from vlmeval_findit.data.demo.photos import SHIPPED as PHOTOGRAPHS
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Rng
+
+SHARES = Shares(
+    units=Units.THOUSANDTHS,
+    representation={"xyxy": 3, "cxcywh": 1, "all": 1, "unconstrained": 1},
+    output={"json": 3, "text": 1},
+    key={"bbox_2d": 2, "class_name": 1},
+    structure={"per_box": 2, "nested": 1, "decomposed": 1},
+    task={"detection": 1},
+)
+TRAIN = 2**21
+VARIANTS = [
+    *grid(
+        DATASETS[name]
+        for name in ("Scenes", "Scenes_refexp", "Scenes_described", "Scenes_insdet", "Scenes_video")
+    )
+]
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+def test_nothing_adheres_in_every_format() -> None:
+    formats = {row.reads(v.reply) for row in UNIT_ROWS.values() for v in VARIANTS}
+    assert {how.frames for how in formats} == set(range(1, 9))
+    for how in formats:
+        assert read(nothing(how), how).reason is None, how
+
+
+def test_nothing_holds_no_box_wherever_a_format_can_say_so() -> None:
+    """Over frames only a nested reply can: any other that adheres has a box."""
+    for how in {row.reads(v.reply) for row in UNIT_ROWS.values() for v in VARIANTS}:
+        boxes = read(nothing(how), how).boxes
+        if how.frames == 1 or how.structure == "nested":
+            assert boxes == ()
+        else:
+            assert boxes == ((0.0, 0.0, 0.0, 0.0),)
+
+
+@pytest.mark.parametrize("structure", ["per_box", "decomposed"])
+def test_over_frames_the_empty_list_does_not_adhere(structure: str) -> None:
+    """Why a box without extent is said there."""
+    assert read("[]", ReplyFormat("json", "xyxy", structure=structure, frames=8)).reason is not None
+    assert read("[]", ReplyFormat("text", "xyxy", frames=8)).reason is not None
+
+
+def test_replies_about_one_picture_hold_what_is_there_and_nothing_else() -> None:
+    mixed = 0
+    for seed in range(TRAIN, TRAIN + 60):
+        sample = negative_sample(seed, 6, SHARES, NEGATIVE_SIZES[seed % len(NEGATIVE_SIZES)])
+        (shown,) = sample.images
+        for turn in sample.turns:
+            assert turn.reply == "[]" or turn.objects
+            if not turn.objects:
+                continue
+            mixed += 1
+            asked = _labels(turn.request)
+            there = [t for t in shown.things if t.look.shape in asked]
+            assert sorted(box for _, box in turn.objects) == sorted(t.box for t in there)
+            assert any(name not in SHAPES for name in asked)
+            assert {t.look.shape for t in there} == {s for s in SHAPES if f'{s}"' in turn.reply} | {
+                s for s in SHAPES if re.search(rf"^{s}: ", turn.reply, re.MULTILINE)
+            }
+            assert not any(f'"{name}"' in turn.reply for name in {*asked} - {*SHAPES})
+    assert mixed > 20
+
+
+def test_what_is_asked_for_and_there_is_never_kept_back() -> None:
+    samples = [negative_sample(TRAIN + s, 6, SHARES, (168, 168)) for s in range(100)]
+    samples += [negative_clip_sample(TRAIN + s, 8, SHARES, 2, (168, 168)) for s in range(60)]
+    known = 0
+    for sample in samples:
+        there = {thing.look.shape for shown in sample.images for thing in shown.things}
+        for turn in sample.turns:
+            if "each of these labels" in turn.request:
+                assert bool(there & {*_labels(turn.request)}) == bool(turn.objects)
+                continue
+            named = turn.request.split('"')[1].split()[-1]
+            known += bool(there) and named in SHAPES
+            assert named not in there
+            assert not turn.objects
+    assert known > 10
+
+
+def test_every_family_is_asked_with_one_label_to_twelve() -> None:
+    turns = [t for s in range(80) for t in negative_sample(TRAIN + s, 6, SHARES, (192, 120)).turns]
+    said = [t.request for t in turns]
+    for begins in ('Find every instance of "', "Find the one object", "Find every object"):
+        assert any(request.startswith(begins) for request in said)
+    counts = {len(_labels(r)) for r in said if "each of these labels" in r}
+    assert counts == {*range(1, 13)}
+
+
+def _labels(request: str) -> list[str]:
+    found = re.search(r"these labels in the image: (.*?)\. Return", request)
+    assert found is not None
+    return found[1].split(", ")
+
+
+# --- clips and shots ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frames", [1, 2, 8])
+def test_clips_have_their_frames_and_their_turns_say_nothing(frames: int) -> None:
+    for seed in range(TRAIN, TRAIN + 8):
+        sample = negative_clip_sample(seed, 2, SHARES, frames, (168, 144))
+        assert [(s.width, s.height) for s in sample.images] == [(168, 144)] * frames
+        assert _shown(sample) == frames
+        assert not any(turn.objects for turn in sample.turns)
+
+
+def test_a_camera_moves_over_a_wild_clip() -> None:
+    clips = [
+        negative_clip_sample(s, 1, SHARES, 8, (144, 96)).images for s in range(TRAIN, TRAIN + 9)
+    ]
+    wild = [c for c in clips if not any(frame.things for frame in c)]
+    assert len(wild) > 3
+    assert all((c[0].pixels != c[-1].pixels).any() for c in wild)
+
+
+@pytest.mark.parametrize("shots", [[(96, 96)], [(96, 48), (168, 48)]])
+def test_reference_shots_are_of_nothing_on_the_picture(shots: list[tuple[int, int]]) -> None:
+    for seed in range(TRAIN, TRAIN + 20):
+        sample = negative_shot_sample(seed, 3, SHARES, (168, 144), shots)
+        *references, shown = sample.images
+        assert [(s.width, s.height) for s in references] == shots
+        assert _shown(sample) == len(shots) + 1
+        looks = {thing.look for thing in shown.things}
+        assert not looks & {thing.look for shot in references for thing in shot.things}
+        assert {turn.reply for turn in sample.turns} == {"[]"}
+
+
+def _shown(sample: Sample) -> int:
+    return sum(part.kind is messages.PartKind.IMAGE for part in sample.opening)
+
+
+# --- images and words ---------------------------------------------------------------------------
+
+
+def test_pictures_are_whole_visual_tokens_within_what_the_processor_leaves() -> None:
+    for width, height in (*NEGATIVE_SIZES, *NEGATIVE_SHOT_SIZES):
+        assert (width % 24, height % 24) == (0, 0)
+        assert 48 * 48 <= width * height <= 168 * 168
+        pixels = negative_image(Rng(1), (width, height))
+        assert pixels.shape == (height, width, 3)
+        assert pixels.dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: negative_sample(seed, 4, SHARES, (216, 120)),
+        lambda seed: negative_clip_sample(seed, 2, SHARES, 4, (168, 144)),
+        lambda seed: negative_shot_sample(seed, 2, SHARES, (168, 144)),
+    ],
+)
+def test_a_seed_is_a_lesson(make: Any) -> None:
+    first, other = make(TRAIN), make(TRAIN + 1)
+    again = make(TRAIN)
+    assert (first.opening, first.turns) == (again.opening, again.turns)
+    for one, same in zip(first.images, again.images, strict=True):
+        assert (one.pixels == same.pixels).all()
+        assert replace(one, pixels=same.pixels) == same
+    assert any(
+        (a.pixels != b.pixels).any() for a, b in zip(first.images, other.images, strict=True)
+    )
+
+
+PLAIN = {"the", "of", "on", "in", "to", "that", "is", "left", "below"}
+"""Words of the photographs' questions that any question may use."""
+
+
+def test_words_of_the_photographs_are_held_out() -> None:
+    labels = {query.label for path in PHOTOGRAPHS.glob("*.tsv") for query in read_table(path)}
+    held_out = {word for label in labels for word in label.replace(",", " ").split()}
+    assert {"face", "helmet", "dog", "ribbons", "tripod"} <= held_out
+    held_out -= PLAIN | {*COLOURS, *SHAPES, *TEXTURES, *" ".join(RELATIONS).split()}
+    lists = (negative_words.NOUNS, negative_words.ADJECTIVES, negative_words.RELATED_BY)
+    for word in " ".join(" ".join(names) for names in lists).split():
+        assert not {word, f"{word}s"} & held_out, word
+
+
+def test_unknown_words_name_no_shape_and_there_are_many() -> None:
+    assert len(set(negative_words.NOUNS)) == len(negative_words.NOUNS) >= 300
+    assert not {*negative_words.NOUNS} & {*SHAPES, "shape"}
+
+
+def test_expressions_have_two_to_twelve_words() -> None:
+    rng = Rng(3)
+    said = [negative_words.expression(rng) for _ in range(500)]
+    assert {len(words.split()) for words in said} == set(range(2, 13))
+    assert not any(set(',:[]"') & set(words) for words in said)

@@ -1,0 +1,83 @@
+"""Samples of FindIt-Nano-SigLIP: pairs of scenes with captions that tell them apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from training.pairs import ATTRIBUTES, CHANGES, scene_pair, values_of  # noqa: E402
+from training.siglip import samples  # noqa: E402
+from training.siglip.model import both_right  # noqa: E402
+from training.siglip.samples import BONDS, NOTHING, VALUES  # noqa: E402
+from vlmeval_findit.data.rendered.drawing import Rng  # noqa: E402
+from vlmeval_findit.data.rendered.scene import SPLITS  # noqa: E402
+
+
+def test_samples_are_of_the_train_split_and_of_their_step() -> None:
+    shares = dict.fromkeys(CHANGES, 1.0)
+    twice = [samples.samples_of(7, 3, 4, 0.5, shares) for _ in range(2)]
+    assert [one.captions for one in twice[0]] == [one.captions for one in twice[1]]
+    assert twice[0][0].captions != samples.samples_of(7, 4, 4, 0.5, shares)[0].captions
+    seeds = [samples._train_seed(np.random.RandomState(i)) for i in range(200)]
+    assert all(seed in SPLITS["train"] for seed in seeds)
+    assert len({*seeds}) == 200
+
+
+def test_pairs_differ_in_what_a_stage_asks_for() -> None:
+    made = samples.samples_of(7, 0, 40, 1.0, {"shape": 3, "size": 1})
+    found = Counter(sample.pair.attribute for sample in made)
+    assert found.keys() == {"shape", "size"}
+    assert found["shape"] > found["size"]
+
+
+def test_a_varied_caption_leaves_out_nothing_that_tells_the_two_apart() -> None:
+    for seed in range(300):
+        sample = samples.varied_sample(Rng(seed), seed)
+        pair = sample.pair
+        assert sample.captions[0] != sample.captions[1]
+        for caption, own, other in (
+            (sample.captions[0], pair.left, pair.right),
+            (sample.captions[1], pair.right, pair.left),
+        ):
+            said = values_of(own.things[0], own)
+            assert said[pair.attribute] in caption
+            # At least what is said of the first object is true of none in the other image.
+            values = [values_of(thing, other) for thing in other.things]
+            kept = [name for name in ATTRIBUTES if said[name] in caption]
+            assert all(any(of[name] != said[name] for name in kept) for of in values)
+
+
+def test_patches_and_facts_are_those_of_the_scene() -> None:
+    scene = scene_pair(2).left
+    cells = samples.cells_of(scene, 10).reshape(10, 10, len(ATTRIBUTES))
+    for thing in scene.things:
+        x, y = thing.centre
+        values = values_of(thing, scene)
+        under = cells[int(y / scene.height * 10), int(x / scene.width * 10)]
+        assert [names[i] for names, i in zip(ATTRIBUTES.values(), under, strict=True)] == [
+            values[name] for name in ATTRIBUTES
+        ]
+    assert (cells[..., 0] == NOTHING).any()
+    facts = samples.facts_of(scene)
+    there = {VALUES[i] for i in np.flatnonzero(facts[: len(VALUES)])}
+    assert there == {item for t in scene.things for item in values_of(t, scene).items()}
+    bonds = {BONDS[i] for i in np.flatnonzero(facts[len(VALUES) :])}
+    striped, green, ring = (
+        VALUES.index(item)
+        for item in (("texture", "striped"), ("colour", "green"), ("shape", "ring"))
+    )
+    assert (striped, green) in bonds
+    assert (green, ring) not in bonds
+
+
+def test_both_captions_must_be_as_near_to_their_own_picture() -> None:
+    x, y = [1.0, 0.0], [0.0, 1.0]
+    images = torch.tensor([x, y] * 3)
+    captions = torch.tensor([x, y, y, x, x, x]) * 5
+    assert both_right(images, captions).tolist() == [True, False, False]
+    assert both_right(images[:2] * 0 + 1, captions[:2]).tolist() == [True], "ties are right"

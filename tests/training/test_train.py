@@ -1,0 +1,201 @@
+"""The trainer: each recipe trains, continues after a kill, and leaves a card that says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from paths import ROOT
+from small_recipes import NANO, NANO_PX, SIGLIP, small_recipe
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from training import train  # noqa: E402
+from training.nano import architecture, learner  # noqa: E402
+from training.optimizers import orthogonal  # noqa: E402
+from training.recipe import RECIPES  # noqa: E402
+from training.siglip import learner as siglip_learner  # noqa: E402
+from training.train import Training, learner_of  # noqa: E402
+from vlmeval_findit.models.dual_encoder.encoder import ENCODERS  # noqa: E402
+from vlmeval_findit.models.model_table import SHIPPED  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def quick_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner.NanoLearner, "validate", lambda self, folder: {"Scenes_mini": 0.0})
+
+
+def training_of(recipe: Path) -> Training:
+    return Training(learner_of(recipe))
+
+
+def weights(training: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    return load_file(training / "checkpoint" / "model.safetensors")
+
+
+def steps_of(training: Path) -> list[int]:
+    lines = (training / "curve.jsonl").read_text().splitlines()
+    return [json.loads(line)["step"] for line in lines]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [NANO, NANO_PX, SIGLIP])
+def test_a_stopped_training_continues_as_if_it_had_not_been(
+    name: str, quick_validation: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, whole, stopped = small_recipe(name, tmp_path), tmp_path / "whole", tmp_path / "stopped"
+    train.train(recipe, whole, report_every=2)
+    training = training_of(recipe)
+    for step in range(2):
+        training.advance(training.learner.batch(step))
+    training.save(stopped)
+    # Lines of steps after the save, as a killed training leaves them.
+    (stopped / "curve.jsonl").write_text('{"step": 2}\n{"step": 3}\n')
+    # A tokenizer learnt again might differ if a prompt was reworded in between.
+    monkeypatch.setattr(architecture, "build_tokenizer", None)
+    monkeypatch.setattr(siglip_learner, "build_tokenizer", None)
+    train.train(recipe, stopped, report_every=2)
+    expected, found = weights(whole), weights(stopped)
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    assert steps_of(stopped) == steps_of(whole) == [2, 4]
+
+
+@pytest.mark.slow
+def test_a_killed_training_continues(tmp_path: Path) -> None:
+    recipe = small_recipe(SIGLIP, tmp_path, save_every=1)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    command = [sys.executable, "-m", "training.train", str(recipe), "--report-every", "1", "--out"]
+    subprocess.run([*command, str(whole)], check=True, cwd=ROOT)
+    with subprocess.Popen([*command, str(killed)], cwd=ROOT) as process:
+        while not (killed / train.STATE).is_file() and process.poll() is None:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+    subprocess.run([*command, str(killed)], check=True, cwd=ROOT)
+    expected, found = weights(whole), weights(killed)
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    assert steps_of(killed) == [1, 2, 3, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [NANO, SIGLIP])
+def test_a_training_leaves_a_checkpoint_with_a_card(
+    name: str, quick_validation: None, tmp_path: Path
+) -> None:
+    recipe, out = small_recipe(name, tmp_path), tmp_path / "out"
+    train.main([str(recipe), "--out", str(out), "--report-every", "2"])
+    assert steps_of(out) == [2, 4]
+    (line,) = (out / "validation.jsonl").read_text().splitlines()
+    assert json.loads(line)["step"] == 4
+    shipped = Path({**ENCODERS, **SHIPPED}[yaml.safe_load(recipe.read_text())["model"]])
+    files = {path.name for path in (out / "checkpoint").iterdir()}
+    assert files == {path.name for path in shipped.iterdir()}
+    card = (out / "checkpoint" / "README.md").read_text()
+    assert recipe.read_text().strip() in card
+    assert "run as it stands" in card
+    recipe.write_text(recipe.read_text().replace("seed: ", "seed: 9"))
+    with pytest.raises(ValueError, match="begun with another recipe"):
+        train.main([str(recipe), "--out", str(out)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [NANO, SIGLIP])
+def test_losses_fall(name: str, tmp_path: Path) -> None:
+    training = training_of(small_recipe(name, tmp_path))
+    batch = training.learner.batch(0)
+    first = training.advance(batch)
+    for _ in range(8):
+        training.step = 1
+        last = training.advance(batch)
+    for part in ("reply", "cells", "pointers", "phrases", "sigmoid"):
+        if part in first:
+            assert last[part] < first[part], part
+
+
+def test_importing_vlmevalkit_does_not_stop_a_training(tmp_path: Path) -> None:
+    """``import vlmeval`` calls ``torch.set_grad_enabled(False)`` for the whole process."""
+    training = training_of(small_recipe(SIGLIP, tmp_path))
+    before = torch.is_grad_enabled()
+    torch.set_grad_enabled(False)
+    try:
+        assert training.advance(training.learner.batch(0))["norm"] > 0
+        assert not torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(before)
+
+
+def test_processes_share_the_samples_of_a_step() -> None:
+    recipe = learner.read_nano_recipe(RECIPES / f"{NANO}.yaml")
+    whole, _ = learner.samples_of(recipe, 300)
+    parts = [learner.samples_of(recipe, 300, rank, 2)[0] for rank in range(2)]
+    shared = [sample for pair in zip(*parts, strict=True) for sample in pair]
+    assert [sample.turns for sample in whole] == [sample.turns for sample in shared]
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "message"),
+    [
+        (NANO, "warmup", "warm_up", "warm_up"),
+        (NANO, "formats: {output", "formats: {out_put", "out_put"),
+        (NANO, "{scenes: 1}", "{scene: 1}", "no kind 'scene' of samples"),
+        (SIGLIP, "sharpness", "sharp_ness", "sharp_ness"),
+    ],
+)
+def test_a_misspelt_recipe_is_refused(
+    name: str, right: str, wrong: str, message: str, tmp_path: Path
+) -> None:
+    path, text = tmp_path / "recipe.yaml", (RECIPES / f"{name}.yaml").read_text()
+    assert right in text
+    path.write_text(text.replace(right, wrong))
+    with pytest.raises(ValueError, match=rf"recipe\.yaml.*{message}"):
+        learner_of(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [NANO, SIGLIP])
+def test_the_shipped_tokenizer_is_learnt_again(name: str) -> None:
+    """The cards say so."""
+    if name == NANO:
+        recipe = learner.read_nano_recipe(RECIPES / f"{name}.yaml")
+        made = architecture.build_tokenizer(learner.corpus(recipe), recipe.vocabulary)
+    else:
+        siglip = siglip_learner.read_siglip_recipe(RECIPES / f"{name}.yaml")
+        captions = siglip_learner.samples.corpus(siglip.seed, siglip.corpus // 10, siglip.plain)
+        made = siglip_learner.build_tokenizer(captions, siglip.vocabulary)
+    folder = Path({NANO: SHIPPED["FindIt-Nano"]}.get(name, ENCODERS["FindIt-Nano-SigLIP"]))
+    shipped = json.loads((folder / "tokenizer.json").read_text())
+    built = json.loads(made.backend_tokenizer.to_str())
+    assert built["model"]["vocab"] == shipped["model"]["vocab"]
+    assert built["model"]["merges"] == shipped["model"]["merges"]
+    added = [[token["content"] for token in of["added_tokens"]] for of in (built, shipped)]
+    assert added[0] == added[1]
+
+
+def test_shipped_cards_hold_the_recipes() -> None:
+    for path in RECIPES.glob("*.yaml"):
+        text = path.read_text()
+        folder = Path({**ENCODERS, **SHIPPED}[yaml.safe_load(text)["model"]])
+        card = (folder / "README.md").read_text()
+        assert f"```yaml\n{text.strip()}\n```" in card
+        for part in ("How these weights were made", "Scores", "Validation while training", "Curve"):
+            assert f"## {part}" in card
+
+
+def test_orthogonal_makes_all_directions_alike() -> None:
+    torch.manual_seed(0)
+    for shape in ((20, 50), (50, 20)):
+        sizes = torch.linalg.svdvals(orthogonal(torch.randn(shape)))
+        assert sizes.min() > 0.5
+        assert sizes.max() < 1.4

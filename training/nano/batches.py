@@ -1,0 +1,322 @@
+"""Samples as tensors: every turn of a sample shares its images, and is hidden from the others.
+
+A row of a batch is the opening (images and what stands between them), then the turns in slots of
+one length.  A turn sees the opening and itself, at the positions that it would have alone; so one
+pass teaches several questions at the price of one image, and the shape alone says who sees whom
+(:mod:`training.nano.attention`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+
+from training.nano.architecture import PATCH, TOKEN_SIDE, coordinates
+from training.samples import Sample, SampleMark, Turn
+from vlmeval_findit.core.messages import Message
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
+from vlmeval_findit.data.rendered.scene import Scene
+from vlmeval_findit.marks import style
+from vlmeval_findit.marks.style import Shape
+from vlmeval_findit.models.local.encoding import MessageEncoder
+from vlmeval_findit.models.model_table import MODELS
+
+IGNORED = -100
+"""The target of what is not to be learnt."""
+
+CELL = 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES)
+"""What is known of a visual token: four sides, then a place for every name (see :func:`cells`)."""
+
+MARK_SHAPES = tuple(Shape)
+MARK_COLOURS = tuple(style.COLOURS)
+MARK = len(MARK_SHAPES) + len(MARK_COLOURS)
+"""What is known of the mark on a visual token: a place for every name (see :func:`mark_cells`)."""
+
+
+class Layout(NamedTuple):
+    """Where the parts of a row are: ``opening`` tokens, then ``slots`` turns of ``length`` each.
+
+    ``patches`` are those of each of its images.
+    """
+
+    opening: int
+    slots: int
+    length: int
+    patches: tuple[int, ...]
+
+
+class Batch(NamedTuple):
+    """Tensors of a step; B rows, T tokens, V visual tokens per row."""
+
+    layout: Layout
+    ids: Any  # (B, T)
+    positions: Any  # (3, B, T)
+    pixels: Any  # this and the next as the processor returns them
+    grid: Any
+    targets: Any  # (B, T): the next token; IGNORED outside replies
+    cells: Any  # (B, V, CELL)
+    marks: Any  # (B, V, MARK)
+    pointers: Any  # (N, 2): row and place of a token before a coordinate of an object
+    pointer_maps: Any  # (N, V): how that object covers the visual tokens; rows sum to 1
+    phrases: Any  # (M, 2): row and place of the last token of a request or of a phrase in it
+    phrase_maps: Any  # (M, V): 1 where a visual token lies on what it means
+    options: Any  # (K, 2): row and place of the last token of an option
+    options_right: Any  # (K,): 1 for right ones
+    visual: Any  # (V,): places of visual tokens
+
+    def to(self, device: Any) -> Batch:
+        return Batch(self.layout, *(tensor.to(device) for tensor in self[1:]))
+
+
+class RowLimit(NamedTuple):
+    """How many turns a row gets, and the tokens that each may have."""
+
+    turns: int
+    length: int
+
+
+_SAID_BEFORE = frozenset({3, 4, 6, 7})
+"""Of four corners' eight numbers, those that repeat one: near it is wrong there, as it makes no
+rectangle, so they are learnt as words are."""
+
+
+class Tokens(NamedTuple):
+    """A turn as tokens."""
+
+    ids: list[int]  # with the end of the reply
+    request: int  # so many of them are the request
+    objects: list[tuple[int, int]]
+    """(place in ``ids`` of a coordinate or of a word, which object of the turn it belongs to)."""
+    phrases: list[int]  # places of the last tokens of the turn's phrases
+
+
+class Writer:
+    """Makes batches with a processor, exactly as the package's own encoder would."""
+
+    def __init__(self, processor: Any, model: Any) -> None:
+        family = MODELS["FindIt-Nano"].local
+        assert family is not None
+        self._encoder = MessageEncoder(processor, family)
+        self._tokenizer = processor.tokenizer
+        self._images = processor.image_processor
+        self._rope = model.model.get_rope_index
+        self._image_id: int = model.config.image_token_id
+        self._numbers = coordinates(processor.tokenizer)
+
+    def batch(self, samples: Sequence[Sample], room: RowLimit) -> Batch:
+        """A batch of samples with the same opening and images of the same sizes.
+
+        Args:
+            samples: one a row.
+            room: turns that are too long for it are left out, the longest others come first.
+        """
+        sizes = tuple((s.width, s.height) for s in samples[0].images)
+        shown = [s.pixels for sample in samples for s in sample.images]
+        images = self._images(images=shown, return_tensors="pt")
+        opening, starts, after = self._opening(samples[0].opening, sizes)
+        turns = [self._fitting(sample.turns, room) for sample in samples]
+        longest = max(len(tokens.ids) for row in turns for _, tokens in row)
+        patches = tuple(w * h // PATCH**2 for w, h in sizes)
+        layout = Layout(len(opening), max(map(len, turns)), longest + -longest % 8, patches)
+        rows, total = len(samples), layout.opening + layout.slots * layout.length
+
+        ids = torch.full((rows, total), self._tokenizer.pad_token_id)
+        ids[:, : layout.opening] = torch.tensor(opening)
+        targets = torch.full((rows, total), IGNORED)
+        positions = (after + torch.arange(layout.length)).repeat(3, rows, layout.slots)
+        positions = torch.cat([starts.expand(3, rows, -1), positions], -1)
+        visual = torch.tensor([i for i, token in enumerate(opening) if token == self._image_id])
+        maps = [_maps(sample.images) for sample in samples]
+        pointers, pointer_maps, phrases, phrase_maps, options, right = [], [], [], [], [], []
+        for row, (sample, said) in enumerate(zip(samples, turns, strict=True)):
+            for slot, (turn, tokens) in enumerate(said):
+                at = layout.opening + slot * layout.length
+                end = at + len(tokens.ids)
+                ids[row, at:end] = torch.tensor(tokens.ids)
+                targets[row, at + tokens.request - 1 : end - 1] = ids[
+                    row, at + tokens.request : end
+                ]
+                under = [_cover(sample.images, *one) for one in turn.objects]
+                phrases.append((row, at + tokens.request - 1))
+                phrase_maps.append(_covers(under, len(visual)))
+                for place, phrase in zip(tokens.phrases, turn.phrases, strict=True):
+                    if phrase.objects is not None:
+                        phrases.append((row, at + place))
+                        there = [_cover(sample.images, *one) for one in phrase.objects]
+                        phrase_maps.append(_covers(there, len(visual)))
+                    if phrase.right is not None:
+                        options.append((row, at + place))
+                        right.append(float(phrase.right))
+                for place, which in tokens.objects:
+                    pointers.append((row, at + place - 1))
+                    pointer_maps.append(under[which])
+        return Batch(
+            layout=layout,
+            ids=ids,
+            positions=positions,
+            pixels=images["pixel_values"],
+            grid=images["image_grid_thw"],
+            targets=targets,
+            cells=torch.stack(maps),
+            marks=torch.stack([_mark_maps(sample) for sample in samples]),
+            pointers=torch.tensor(pointers, dtype=torch.long).reshape(-1, 2),
+            pointer_maps=torch.stack(pointer_maps) if pointer_maps else torch.zeros(0, len(visual)),
+            phrases=torch.tensor(phrases, dtype=torch.long),
+            phrase_maps=torch.stack(phrase_maps),
+            options=torch.tensor(options, dtype=torch.long).reshape(-1, 2),
+            options_right=torch.tensor(right),
+            visual=visual,
+        )
+
+    @lru_cache(maxsize=64)  # noqa: B019 - one writer a run
+    def _opening(
+        self, opening: Message, sizes: tuple[tuple[int, int], ...]
+    ) -> tuple[list[int], Any, int]:
+        """Token ids up to the last image's end, their positions (3, 1, tokens), the next one."""
+        text = self._encoder.chat(opening)
+        head = text[: text.rindex("<|vision_end|>") + len("<|vision_end|>")]
+        grids = [(1, h * 2 // TOKEN_SIDE, w * 2 // TOKEN_SIDE) for w, h in sizes]
+        pieces = head.split("<|image_pad|>")
+        full = pieces[0]
+        for piece, (_, rows, columns) in zip(pieces[1:], grids, strict=True):
+            full += "<|image_pad|>" * (rows * columns // 4) + piece
+        ids = self._tokenizer(full, add_special_tokens=False).input_ids
+        row = torch.tensor([ids])
+        types = (row == self._image_id).int()
+        positions, _ = self._rope(row, types, image_grid_thw=torch.tensor(grids))
+        return ids, positions, int(positions.max()) + 1
+
+    def _fitting(self, turns: Sequence[Turn], room: RowLimit) -> list[tuple[Turn, Tokens]]:
+        """The longest turns that fit; where none does, the shortest."""
+        made = sorted(
+            ((turn, self._tokens(turn)) for turn in turns), key=lambda pair: -len(pair[1].ids)
+        )
+        fitting = [pair for pair in made if len(pair[1].ids) <= room.length]
+        return fitting[: room.turns] or made[-1:]
+
+    def _tokens(self, turn: Turn) -> Tokens:
+        request = self._ids(f"{turn.request}<|im_end|>\n<|im_start|>assistant\n")
+        phrases = [len(self._ids(turn.request[: phrase.end])) - 1 for phrase in turn.phrases]
+        reply = [*self._ids(turn.reply), self._tokenizer.eos_token_id]
+        places = [
+            i
+            for i, token in enumerate(reply)
+            if token in self._numbers and not self._counts_frames(reply[i - 1])
+        ]
+        if len(places) != len(turn.objects) * turn.numbers:
+            places = []
+        objects = [
+            (len(request) + place, i // turn.numbers)
+            for i, place in enumerate(places)
+            if turn.numbers != 8 or i % 8 not in _SAID_BEFORE
+        ]
+        objects += [(len(request) + place, which) for place, which in self._in_words(turn)]
+        return Tokens([*request, *reply], len(request), objects, phrases)
+
+    def _in_words(self, turn: Turn) -> Iterator[tuple[int, int]]:
+        """Places in a reply of the tokens of words, and the object that each is of."""
+        if turn.reply_spans:
+            spans = self._tokenizer(turn.reply, return_offsets_mapping=True).offset_mapping
+            for place, (first, last) in enumerate(spans):
+                for one in turn.reply_spans:
+                    if one.start < last and first < one.end:
+                        yield place, one.which
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - one writer a run
+    def _counts_frames(self, token: int) -> bool:
+        """Whether what follows a token is a frame's number: it looks like a coordinate."""
+        return bool(self._tokenizer.decode([token]).rstrip().endswith('frame_idx":'))
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
+        return ids
+
+
+# --- what lies under a visual token ---------------------------------------------------------------
+
+
+def _maps(images: Sequence[Scene]) -> Any:
+    return torch.cat([cells(shown) for shown in images])
+
+
+def cells(shown: Scene) -> Any:
+    """What is known of every visual token of an image: (tokens, CELL).
+
+    Four distances from the token's middle to the sides of the object in front there, in pixels,
+    left, top, right, bottom; then 1 at its shape, its colour, its texture.  All zero where no
+    object is.
+    """
+    across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+    out = torch.zeros(down, across, CELL)
+    names = [*SHAPES, *COLOURS, *TEXTURES]
+    for thing in shown.things:
+        x1, y1, x2, y2 = thing.box
+        for row, column in _under(thing.box, across, down):
+            x, y = (column + 0.5) * TOKEN_SIDE, (row + 0.5) * TOKEN_SIDE
+            out[row, column] = 0
+            out[row, column, :4] = torch.tensor([x - x1, y - y1, x2 - x, y2 - y])
+            for name in thing.look:
+                out[row, column, 4 + names.index(name)] = 1
+    return out.flatten(0, 1)
+
+
+def _mark_maps(sample: Sample) -> Any:
+    first, *others = sample.images
+    plain = [torch.zeros(s.width * s.height // TOKEN_SIDE**2, MARK) for s in others]
+    return torch.cat([mark_cells(first, sample.marks), *plain])
+
+
+def mark_cells(shown: Scene, marks: Sequence[SampleMark]) -> Any:
+    """What is known of the marks on every visual token of an image: (tokens, MARK).
+
+    1 at the shape and at the colour of a mark that covers some pixels there.
+    """
+    across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+    out = torch.zeros(down, across, MARK)
+    for mark in marks:
+        parts = torch.from_numpy(mark.cover).reshape(down, TOKEN_SIDE, across, TOKEN_SIDE)
+        there = parts.sum((1, 3)) >= _SEEN_FROM
+        out[..., MARK_SHAPES.index(mark.shape)][there] = 1
+        if mark.colour != style.CONTRAST:
+            out[..., len(MARK_SHAPES) + MARK_COLOURS.index(mark.colour)][there] = 1
+    return out.flatten(0, 1)
+
+
+_SEEN_FROM = 8
+"""Pixels of a mark on a visual token, which has 576."""
+
+
+def _under(box: Sequence[float], across: int, down: int) -> list[tuple[int, int]]:
+    """(row, column) of the visual tokens whose middle a box holds, by a margin of three pixels."""
+    x1, y1, x2, y2 = box
+    found = [
+        (row, column)
+        for row in range(down)
+        for column in range(across)
+        if x1 - 3 <= (column + 0.5) * TOKEN_SIDE <= x2 + 3
+        and y1 - 3 <= (row + 0.5) * TOKEN_SIDE <= y2 + 3
+    ]
+    middle = (int((y1 + y2) / 2 / TOKEN_SIDE), int((x1 + x2) / 2 / TOKEN_SIDE))
+    return found or [(min(middle[0], down - 1), min(middle[1], across - 1))]
+
+
+def _covers(parts: Sequence[Any], tokens: int) -> Any:
+    """1 where one of some maps lies over a visual token: (tokens,)."""
+    return (sum(parts, torch.zeros(tokens)) > 0).float()
+
+
+def _cover(images: Sequence[Scene], image: int, box: Sequence[float]) -> Any:
+    """How a box lies over the visual tokens of all images: (V,), adding up to 1."""
+    parts = []
+    for number, shown in enumerate(images):
+        across, down = shown.width // TOKEN_SIDE, shown.height // TOKEN_SIDE
+        part = torch.zeros(down, across)
+        if number == image:
+            places = _under(box, across, down)
+            for row, column in places:
+                part[row, column] = 1 / len(places)
+        parts.append(part.flatten())
+    return torch.cat(parts)

@@ -1,0 +1,202 @@
+"""The losses of FindIt-Nano.
+
+That of the reply's tokens; and auxiliary ones, with heads that are not shipped, that shorten the
+training: which object and which mark lie under each visual token (``cells``); that a token before a
+coordinate points at the object of that coordinate (``pointers``); and, at the end of a request or a
+phrase, which visual tokens it means, and at the end of an option, whether it is right
+(``phrases``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from training.nano import attention
+from training.nano.architecture import coordinate_ids
+from training.nano.batches import IGNORED, MARK, Batch
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES
+
+_LOOK = 64
+_FAR = 72.0
+"""Pixels: distances in the loss are counted in these."""
+_MARKS = 10.0
+"""Weighs marks against objects: most of a map's places have none."""
+_OPTIONS = 0.3
+"""Weighs whether an option is right against which visual tokens are meant: most are not."""
+_SELDOM = 2.0
+"""Before anything is known, one visual token in eight is taken to be meant."""
+_WORDS = 2.0
+"""Weighs what is no coordinate: which objects there are is a word or two of a long reply."""
+
+
+class Heads(nn.Module):  # type: ignore[misc]
+    """Heads of the auxiliary losses: over a language model of ``width`` and its last layers."""
+
+    def __init__(self, width: int, layers: int) -> None:
+        super().__init__()
+        self.cell = nn.Linear(width, 1 + 4 + len(SHAPES) + len(COLOURS) + len(TEXTURES))
+        self.pointer_queries = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.pointer_keys = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.mark = nn.Linear(width, MARK)
+        self.phrase_queries = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.phrase_keys = nn.ModuleList([nn.Linear(width, _LOOK) for _ in range(layers)])
+        self.option_right = nn.ModuleList([nn.Linear(width, 1) for _ in range(layers)])
+        for new in (self.mark, *self.phrase_queries, *self.option_right):
+            # They may come to a model that has learnt: they begin by saying nothing.
+            nn.init.zeros_(new.weight)
+            nn.init.zeros_(new.bias)
+
+
+class Losses(NamedTuple):
+    """The parts of a step's loss, and two numbers that a person can read."""
+
+    reply: Any
+    cells: Any
+    pointers: Any
+    phrases: Any
+    right: float  # share of reply tokens that were predicted
+    off: float  # mean error of coordinates, in their units
+
+    def as_numbers(self) -> dict[str, float]:
+        return {
+            name: float(torch.as_tensor(part).detach()) for name, part in self._asdict().items()
+        }
+
+
+class Grader:
+    """Computes the losses of a batch.
+
+    Args:
+        model: the language model with its vision tower.
+        heads: trained beside it.
+        tokenizer: whose coordinates are ordered.
+        numbers: the coordinates that the model says, in order.
+    """
+
+    def __init__(self, model: Any, heads: Heads, tokenizer: Any, numbers: Sequence[int]) -> None:
+        self._model, self._heads = model, heads
+        device = model.device
+        attention.use(model)
+        self._coordinates = torch.tensor(coordinate_ids(tokenizer, numbers), device=device)
+        self._place = torch.full((len(tokenizer),), -1, device=device)
+        self._style = torch.full((len(tokenizer),), -1, device=device)
+        for style, ids in enumerate(self._coordinates):
+            self._place[ids], self._style[ids] = torch.arange(len(ids), device=device), style
+        self._numbers = torch.tensor([*numbers], dtype=torch.float32, device=device)
+        self._seen: list[Any] = []
+        model.model.visual.merger.register_forward_hook(
+            lambda module, given, out: self._seen.append(out)
+        )
+
+    def grade(self, batch: Batch, softness: float) -> Losses:
+        """The losses of a batch; gradients flow through all of them.
+
+        Args:
+            batch: of the model's own tokenizer.
+            softness: a coordinate's target is a bell of this width, in the coordinate's own units,
+                around the right one: near misses are better than far ones.
+        """
+        self._seen.clear()
+        out = self._model.model(
+            input_ids=batch.ids,
+            pixel_values=batch.pixels,
+            image_grid_thw=batch.grid,
+            # Four dimensions are taken as they are; the layout says who sees whom.
+            attention_mask=batch.positions.new_zeros(1, 1, 1, 1),
+            position_ids=batch.positions,
+            use_cache=False,
+            output_hidden_states=True,
+            turns=batch.layout,
+        )
+        seen = self._seen[0].reshape(len(batch.ids), len(batch.visual), -1)
+        reply, right, off = self._reply(out.last_hidden_state, batch, softness)
+        layers = out.hidden_states[-1 - len(self._heads.pointer_queries) : -1]
+        cells = self._cells(seen.float(), batch.cells)
+        marks = functional.binary_cross_entropy_with_logits(
+            self._heads.mark(seen).float(), batch.marks
+        )
+        phrases = self._phrases(layers, batch) + _OPTIONS * self._options(layers, batch)
+        pointers = self._pointers(layers, batch)
+        return Losses(reply, cells + _MARKS * marks, pointers, phrases, right, off)
+
+    def _reply(self, hidden: Any, batch: Batch, softness: float) -> tuple[Any, float, float]:
+        asked = batch.targets != IGNORED
+        target = batch.targets[asked]
+        scores = functional.log_softmax(self._model.lm_head(hidden[asked]).float(), -1)
+        said = torch.zeros_like(asked)
+        said[batch.pointers[:, 0], batch.pointers[:, 1]] = True
+        numbers = said[asked] & (self._place[target] >= 0)
+        place = self._place[target[numbers]]
+        hard = -scores[~numbers].gather(1, target[~numbers, None]).sum()
+        # Shares among all tokens, not among coordinates: what is no coordinate is wrong here too.
+        among = scores[numbers].gather(1, self._coordinates[self._style[target[numbers]]])
+        apart = (self._numbers[place, None] - self._numbers) / softness
+        soft = -(among * torch.softmax(-apart.square() / 2, -1)).sum()
+        right = (scores.argmax(-1) == target).float().mean().item()
+        wrong = (self._numbers[among.argmax(-1)] - self._numbers[place]).abs()
+        off = wrong.mean().item() if len(wrong) else 0.0
+        return (_WORDS * hard + soft) / len(target), right, off
+
+    def _cells(self, seen: Any, cells: Any) -> Any:
+        """Whether an object is there, its sides, its shape, colour and texture."""
+        guess = self._heads.cell(seen)
+        names = cells[..., 4:]
+        there = names.sum(-1) > 0
+        loss = functional.binary_cross_entropy_with_logits(guess[..., 0], there.float())
+        if not there.any():
+            return loss
+        guess, truth = guess[there], cells[there]
+        loss = loss + 2 * functional.l1_loss(guess[:, 1:5], truth[:, :4] / _FAR)
+        first = 0
+        for size in (len(SHAPES), len(COLOURS), len(TEXTURES)):
+            scores = guess[:, 5 + first : 5 + first + size]
+            which = truth[:, 4 + first : 4 + first + size].argmax(-1)
+            loss = loss + functional.cross_entropy(scores, which)
+            first += size
+        return loss
+
+    def _pointers(self, layers: Any, batch: Batch) -> Any:
+        """Cross-entropy of where a coordinate's token looks, a mean over layers."""
+        if not len(batch.pointers):
+            return batch.pointer_maps.new_zeros(())
+        rows, places = batch.pointers.T
+        total = batch.pointer_maps.new_zeros(())
+        for queries, keys, hidden in zip(
+            self._heads.pointer_queries, self._heads.pointer_keys, layers, strict=True
+        ):
+            query = queries(hidden[rows, places])
+            key = keys(hidden[:, batch.visual])[rows]
+            scores = (key @ query[..., None]).squeeze(-1).float() / _LOOK**0.5
+            total = total - (torch.log_softmax(scores, -1) * batch.pointer_maps).sum(-1).mean()
+        return total / len(layers)
+
+    def _phrases(self, layers: Any, batch: Batch) -> Any:
+        """Cross-entropy of which visual tokens lie on what is meant, a mean over layers."""
+        rows, places = batch.phrases.T
+        total = batch.phrase_maps.new_zeros(())
+        for queries, keys, hidden in zip(
+            self._heads.phrase_queries, self._heads.phrase_keys, layers, strict=True
+        ):
+            even = functional.rms_norm(hidden, hidden.shape[-1:])
+            query = queries(even[rows, places])
+            key = keys(even[:, batch.visual])[rows]
+            scores = (key @ query[..., None]).squeeze(-1).float() / _LOOK**0.5 - _SELDOM
+            total = total + functional.binary_cross_entropy_with_logits(scores, batch.phrase_maps)
+        return total / len(layers)
+
+    def _options(self, layers: Any, batch: Batch) -> Any:
+        """Cross-entropy of whether an option is right, a mean over layers."""
+        total = batch.options_right.new_zeros(())
+        if not len(batch.options_right):
+            return total
+        rows, places = batch.options.T
+        for right, hidden in zip(self._heads.option_right, layers, strict=True):
+            even = functional.rms_norm(hidden[rows, places], hidden.shape[-1:])
+            scores = right(even).squeeze(-1).float()
+            total = total + functional.binary_cross_entropy_with_logits(scores, batch.options_right)
+        return total / len(layers)

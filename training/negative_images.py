@@ -1,0 +1,299 @@
+"""Images of nothing that FindIt-Nano knows: noise, edges and patterns that look like photographs.
+
+They are made from numbers alone, so that no photograph is trained on.  Shapes that the model knows
+are avoided: what is round is longer than wide or has a soft edge, what has corners has five or
+more, or is much longer than wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from vlmeval_findit.data.rendered.drawing import Floats, Pixels, Rng, as_pixels
+
+Size = tuple[int, int]
+"""(width, height) in pixels."""
+
+NEGATIVE_SIZES: tuple[Size, ...] = (
+    (168, 168),
+    (192, 120),
+    (168, 144),
+    (144, 168),
+    (192, 144),
+    (144, 192),
+    (120, 192),
+    (216, 120),
+    (120, 216),
+    (264, 96),
+    (96, 264),
+)
+"""What images are shrunk to: whole visual tokens, at most 168 x 168 pixels' worth."""
+
+NEGATIVE_SHOT_SIZES: tuple[Size, ...] = (
+    (96, 96),
+    (120, 120),
+    (48, 72),
+    (48, 96),
+    (96, 48),
+    (168, 48),
+    (216, 96),
+)
+"""Reference shots are crops of any shape, never less than 48 x 48 pixels' worth."""
+
+
+def negative_image(rng: Rng, size: Size) -> Pixels:
+    """An image of ``size``: a ground, things on it in one of many ways, light and grain."""
+    return _finished(rng, _canvas(rng, size))
+
+
+def negative_frames(rng: Rng, frames: int, size: Size) -> tuple[Pixels, ...]:
+    """Frames of ``size`` in which a camera glides over a wild image, or zooms into it."""
+    width, height = size
+    zooms = rng.randint(3) == 0
+    margin = rng.uniform(0.1, 0.4)
+    wide, high = int(width * (1 + margin)), int(height * (1 + margin))
+    pixels = _finished(rng, _canvas(rng, (wide, high)))
+    start, end = rng.random_sample(2), rng.random_sample(2)
+    out = []
+    for frame in range(frames):
+        done = frame / max(frames - 1, 1)
+        scale = 1 + margin * (1 - done) if zooms else 1.0
+        place = start + (end - start) * done
+        rows = _seen(high, height, scale, place[0])
+        columns = _seen(wide, width, scale, place[1])
+        out.append(pixels[rows[:, None], columns[None, :]])
+    return tuple(out)
+
+
+def _seen(length: int, shown: int, scale: float, place: float) -> np.ndarray[tuple[int], np.dtype]:
+    """The pixels of one axis that a frame of ``shown`` pixels shows."""
+    first = (length - shown * scale) * place
+    return np.clip((first + np.arange(shown) * scale).astype(np.int64), 0, length - 1)
+
+
+# --- colours and noise ----------------------------------------------------------------------------
+
+
+class _Palette(NamedTuple):
+    """Colours (n, 3) from 0 to 255; ``grey`` says that the image has no others."""
+
+    colours: Floats
+    grey: bool
+
+    def pick(self, rng: Rng) -> Floats:
+        """A colour of the palette, a little off, or any at all."""
+        if rng.randint(5) == 0 and not self.grey:
+            return np.asarray(rng.uniform(0.0, 255.0, 3))
+        off = np.asarray(rng.uniform(-40.0, 40.0, 1 if self.grey else 3))
+        near = self.colours[rng.randint(len(self.colours))] + off
+        return np.asarray(np.clip(near, 0.0, 255.0))
+
+
+def _palette(rng: Rng) -> _Palette:
+    grey = rng.randint(5) == 0
+    middle = rng.uniform(20.0, 235.0, (1, 1 if grey else 3))
+    spread = rng.uniform(20.0, 120.0)
+    colours = middle + rng.uniform(-spread, spread, (2 + rng.randint(4), 1))
+    colours = colours + rng.uniform(-40.0, 40.0, (len(colours), 3)) * (0.0 if grey else 1.0)
+    return _Palette(np.clip(np.broadcast_to(colours, (len(colours), 3)), 0.0, 255.0), grey)
+
+
+def _across(length: int, knots: int) -> Floats:
+    """Weights (length, knots) that draw straight lines between evenly spaced knots."""
+    at = np.linspace(0.0, knots - 1.0, length)[:, None]
+    return np.maximum(0.0, 1.0 - np.abs(at - np.arange(knots)[None, :]))
+
+
+def _noise(rng: Rng, width: int, height: int) -> Floats:
+    """Octaves of smooth noise (height, width), 0 to 1; blotchy or long in one direction."""
+    cell = rng.uniform(24.0, 120.0)
+    stretch = (1.0, 1.0, 4.0, 0.25)[rng.randint(4)]
+    rough = rng.uniform(0.3, 0.75)
+    total, weight = np.zeros((height, width)), 1.0
+    for _ in range(2 + rng.randint(3)):
+        down, along = 2 + int(height / cell), 2 + int(width / (cell * stretch))
+        knots = rng.random_sample((min(down, height), min(along, width)))
+        total += weight * (
+            _across(height, knots.shape[0]) @ knots @ _across(width, knots.shape[1]).T
+        )
+        weight *= rough
+        cell /= 2.2
+    low = total.min()
+    return np.asarray((total - low) / max(float(total.max() - low), 1e-9))
+
+
+def _coloured(field: Floats, palette: _Palette) -> Floats:
+    """Field values from 0 to 1 as colours between those of the palette: (height, width, 3)."""
+    stops = np.linspace(0.0, 1.0, len(palette.colours))
+    flat = field.ravel()
+    lines = [np.interp(flat, stops, palette.colours[:, channel]) for channel in range(3)]
+    return np.stack(lines, axis=-1).reshape(*field.shape, 3)
+
+
+# --- grounds --------------------------------------------------------------------------------------
+
+
+def _smooth(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
+    return _coloured(_noise(rng, width, height), palette)
+
+
+def _wall(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
+    """One colour with light from one side and a little noise."""
+    x, y = np.linspace(-0.5, 0.5, width)[None, :], np.linspace(-0.5, 0.5, height)[:, None]
+    light = rng.uniform(-70.0, 70.0) * x + rng.uniform(-70.0, 70.0) * y
+    light = light + (_noise(rng, width, height) - 0.5) * rng.uniform(0.0, 30.0)
+    return palette.pick(rng) + light[..., None]
+
+
+def _horizon(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
+    """A smooth upper part, a rough lower one, and a line between them that is nowhere straight."""
+    line = rng.uniform(0.25, 0.8) * height
+    ridge = _noise(rng, width, 1)[0] * rng.uniform(0.0, 0.4) * height
+    soft = rng.uniform(0.5, 6.0)
+    below = np.clip((np.arange(height)[:, None] - (line - ridge)[None, :]) / soft, 0.0, 1.0)
+    sky, ground = _wall(rng, width, height, palette), _smooth(rng, width, height, palette)
+    return np.asarray(sky + (ground - sky) * below[..., None])
+
+
+def _silhouette(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
+    """Two tones with a hard, winding border."""
+    share = np.clip((_noise(rng, width, height) - rng.uniform(0.35, 0.65)) * 40.0, 0.0, 1.0)
+    one, other = palette.pick(rng), np.full(3, rng.uniform(0.0, 255.0))
+    return np.asarray(one + (other - one) * share[..., None])
+
+
+def _stripes(rng: Rng, width: int, height: int, palette: _Palette) -> Floats:
+    """Planks, fences, fabric: soft lines in any direction, bent a little."""
+    x, y = np.arange(width)[None, :], np.arange(height)[:, None]
+    across, down = rng.uniform(-1.0, 1.0, 2)
+    period = rng.uniform(8.0, 60.0)
+    phase = (across * x + down * y) / period + _noise(rng, width, height) * rng.uniform(0.0, 1.5)
+    wave = np.abs(phase - np.floor(phase) - 0.5) * 2.0
+    sharp = rng.uniform(1.0, 8.0)
+    return _coloured(np.clip((wave - 0.5) * sharp + 0.5, 0.0, 1.0), palette)
+
+
+_Ground = Callable[[Rng, int, int, _Palette], Floats]
+_GROUNDS: tuple[_Ground, ...] = (_smooth, _wall, _wall, _horizon, _silhouette, _stripes)
+
+
+# --- things ---------------------------------------------------------------------------------------
+
+
+class _Patch(NamedTuple):
+    """A part of a canvas: where it begins, and coordinates from the middle of what lies there."""
+
+    top: int
+    left: int
+    x: Floats
+    y: Floats
+
+
+def _patch(canvas: Floats, x: float, y: float, reach: float) -> _Patch:
+    height, width, _ = canvas.shape
+    left, right = max(int(x - reach), 0), min(int(x + reach) + 1, width)
+    top, bottom = max(int(y - reach), 0), min(int(y + reach) + 1, height)
+    columns, rows = np.arange(left, max(right, left)), np.arange(top, max(bottom, top))
+    return _Patch(top, left, columns[None, :] - x, rows[:, None] - y)
+
+
+def _turn(rng: Rng) -> tuple[float, float]:
+    """Any direction, as a vector of length 1."""
+    a, b = rng.uniform(-1.0, 1.0, 2) + 1e-6
+    length = float(np.sqrt(a * a + b * b))
+    return float(a) / length, float(b) / length
+
+
+def _oval(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
+    """Signed distance in pixels, negative inside, to an outline that is longer than wide."""
+    a, b = _turn(rng)
+    along, across = a * x + b * y, (a * y - b * x) * rng.uniform(1.6, 4.0)
+    return np.sqrt(along * along + across * across) - half
+
+
+def _bar(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
+    """The same of a rectangle: a post, a limb, a window."""
+    a, b = ((1.0, 0.0), (0.0, 1.0), _turn(rng))[rng.randint(3)]
+    along, across = np.abs(a * x + b * y), np.abs(a * y - b * x)
+    return np.maximum(along - half, across - half / rng.uniform(1.8, 12.0))
+
+
+_CORNERS = {
+    count: np.stack(
+        [np.cos(2 * np.pi * np.arange(count) / count), np.sin(2 * np.pi * np.arange(count) / count)]
+    )
+    for count in (5, 6, 7)
+}
+
+
+def _stone(rng: Rng, x: Floats, y: Floats, half: float) -> Floats:
+    """The same of a crooked polygon with five corners or more."""
+    normals = _CORNERS[5 + rng.randint(3)]
+    a, b = _turn(rng)
+    along, across = a * x + b * y, (a * y - b * x) * rng.uniform(1.0, 2.0)
+    reach = half * np.asarray(rng.uniform(0.65, 1.0, normals.shape[1]))
+    (nx, ny), sides = normals[:, :, None, None], reach[:, None, None]
+    return np.asarray((nx * along + ny * across - sides).max(axis=0))
+
+
+_OUTLINES = (_oval, _oval, _bar, _bar, _stone)
+
+
+def _put(rng: Rng, canvas: Floats, palette: _Palette) -> None:
+    """One thing, or a row of them, with a shade and a texture of its own, painted in place."""
+    height, width, _ = canvas.shape
+    share = rng.random_sample()
+    half = 5.0 + 0.5 * max(width, height) * share * share
+    soft = rng.uniform(1.0, 4.0) if rng.randint(4) else rng.uniform(4.0, 20.0)
+    x, y = rng.uniform(0.0, width), rng.uniform(0.0, height)
+    patch = _patch(canvas, x, y, half + soft)
+    rows, columns = patch.y.shape[0], patch.x.shape[1]
+    if rows < 2 or columns < 2:
+        return
+    across, down = patch.x, patch.y
+    if rng.randint(5) == 0:
+        # Bricks, windows, a crowd: the same thing again and again.
+        pitch = max(half * rng.uniform(0.3, 0.6), 6.0)
+        across, down = ((n / pitch - np.floor(n / pitch) - 0.5) * pitch for n in (across, down))
+        half = pitch * 0.45
+        soft = min(soft, 2.0)
+    outline = _OUTLINES[rng.randint(len(_OUTLINES))]
+    cover = np.clip(0.5 - outline(rng, across, down, half) / soft, 0.0, 1.0)[..., None]
+    light = rng.uniform(-45.0, 45.0) * patch.x / half + rng.uniform(-45.0, 45.0) * patch.y / half
+    if rng.randint(2):
+        light = light + (_noise(rng, columns, rows) - 0.5) * rng.uniform(10.0, 110.0)
+    under = canvas[patch.top : patch.top + rows, patch.left : patch.left + columns]
+    under += (palette.pick(rng) + light[..., None] - under) * cover
+
+
+# --- the whole ------------------------------------------------------------------------------------
+
+
+def _canvas(rng: Rng, size: Size) -> Floats:
+    width, height = size
+    palette = _palette(rng)
+    canvas = _GROUNDS[rng.randint(len(_GROUNDS))](rng, width, height, palette).copy()
+    for _ in range(rng.randint(0, 15)):
+        _put(rng, canvas, palette)
+    return canvas
+
+
+def _finished(rng: Rng, canvas: Floats) -> Pixels:
+    """Light, contrast, dull colours, dark corners and grain, in the way of a camera."""
+    height, width, _ = canvas.shape
+    canvas = (canvas - 128.0) * rng.uniform(0.5, 1.3) + 128.0 + rng.uniform(-50.0, 50.0)
+    canvas += (canvas.mean(axis=2, keepdims=True) - canvas) * rng.uniform(0.0, 0.9)
+    if rng.randint(4) == 0:
+        x, y = np.linspace(-1.0, 1.0, width)[None, :], np.linspace(-1.0, 1.0, height)[:, None]
+        canvas *= (1.0 - rng.uniform(0.1, 0.35) * (x * x + y * y))[..., None]
+    if rng.randint(3) == 0:
+        # The mean of a pixel and its neighbours: out of focus.
+        canvas[1:-1] = (canvas[:-2] + 2.0 * canvas[1:-1] + canvas[2:]) / 4.0
+        canvas[:, 1:-1] = (canvas[:, :-2] + 2.0 * canvas[:, 1:-1] + canvas[:, 2:]) / 4.0
+    if rng.randint(2):
+        grain = np.frombuffer(rng.bytes(width * height), dtype=np.uint8).reshape(height, width, 1)
+        canvas += (grain / 255.0 - 0.5) * rng.uniform(4.0, 50.0)
+    return as_pixels(canvas)

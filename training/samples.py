@@ -1,0 +1,298 @@
+"""Training samples of FindIt-Nano: scenes of the train split, questions, and right replies.
+
+A sample is what the benchmark would ask and what a perfect model would reply, by the package's own
+prompts and writer, so training and scoring cannot drift apart. Formats have unequal shares: the
+model prefers one, as real models do. Needs no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from training import questions as asking
+from training.questions import PosedQuestion
+from training.vp_questions.marking import Cover
+from vlmeval_findit.benchmarks.findit import box_prompts as prompts
+from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
+from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
+from vlmeval_findit.boxes.records import Truth
+from vlmeval_findit.boxes.representation import Corners
+from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.core import messages
+from vlmeval_findit.data.rendered.drawing import Rng
+from vlmeval_findit.data.rendered.scene import (
+    SIZES,
+    SPLITS,
+    Scene,
+    Stream,
+    clip,
+    rng_of,
+    scene,
+    shot,
+)
+from vlmeval_findit.marks.style import Shape
+from vlmeval_findit.models.model_row import ModelRow
+from vlmeval_findit.models.model_table import MODELS, NANO, NANO_PX
+
+
+class Units(Enum):
+    """What a model's coordinates are counted in."""
+
+    THOUSANDTHS = "thousandths"
+    """Of the image, in steps of 5 (of 10 for centres, so that halves are steps too)."""
+    PIXELS = "pixels"
+    """Of the image as the model sees it; scenes are seen as they are."""
+
+
+UNIT_ROWS: Mapping[Units, ModelRow] = {
+    Units.THOUSANDTHS: MODELS[NANO],
+    Units.PIXELS: MODELS[NANO_PX],
+}
+"""The model that answers in these units, by which replies are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How often each value of an axis of the grid is asked for, as weights."""
+
+    units: Units  # of the answers
+    representation: Mapping[str, float]
+    output: Mapping[str, float]
+    key: Mapping[str, float]
+    structure: Mapping[str, float]
+    task: Mapping[str, float]
+
+
+PlacedBoxes = tuple[tuple[int, Corners], ...]
+"""Of each object its image, counted from 0, and its box in the image's pixels."""
+
+
+class PhraseSpan(NamedTuple):
+    """The meaning of a phrase of a request that ends before character ``end``."""
+
+    end: int
+    objects: PlacedBoxes | None  # None: it has no place in the images
+    right: bool | None = None  # None: it is no option
+
+
+class ReplySpan(NamedTuple):
+    """Characters ``start`` to ``end`` of a reply in words, and the object that they describe."""
+
+    start: int
+    end: int
+    which: int
+
+
+class Turn(NamedTuple):
+    """A request (the text after the images) and its reply."""
+
+    request: str
+    reply: str
+    objects: PlacedBoxes  # that the reply is about
+    numbers: int  # coordinates of each object in the reply; 0: it is in words
+    phrases: tuple[PhraseSpan, ...] = ()
+    reply_spans: tuple[ReplySpan, ...] = ()
+
+
+class SampleMark(NamedTuple):
+    """A mark on a sample's first image."""
+
+    cover: Cover  # (height, width): its pixels
+    shape: Shape
+    colour: str
+
+
+class Sample(NamedTuple):
+    """Images, the message that shows them, and turns that each begin after the images."""
+
+    images: tuple[Scene, ...]
+    opening: messages.Message  # up to and with its last image
+    turns: tuple[Turn, ...]
+    marks: tuple[SampleMark, ...] = ()
+
+
+def draw_variant(
+    rng: Rng, shares: Shares, dataset: str, multilabel: bool = False, frames: int = 1
+) -> Variant:
+    """Draw a variant of a dataset by its shares; one outside the grid is drawn again."""
+    while True:
+        output = draw(rng, shares.output)
+        chosen = Variant(
+            dataset=dataset,
+            representation=draw(rng, shares.representation),
+            output=output,
+            multilabel=multilabel,
+            frames=frames,
+        )
+        if output == "json":
+            structure = draw(rng, shares.structure)
+            key = "bbox" if structure == "decomposed" else draw(rng, shares.key)
+            chosen = replace(chosen, key=key, structure=structure)
+        if format_problem(chosen) is None:
+            return chosen
+
+
+def draw(rng: Rng, weights: Mapping[str, float]) -> str:
+    """Draw a name by its weight."""
+    at = rng.uniform(0.0, sum(weights.values()))
+    for name, weight in weights.items():
+        at -= weight
+        if at < 0:
+            return name
+    return name
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+Ask = Callable[[Rng, Scene], PosedQuestion | None]
+
+TASKS: dict[str, tuple[str, bool, Ask]] = {
+    "detection": ("Scenes", False, asking.detection),
+    "multilabel": ("Scenes", True, asking.several),
+    "refexp": ("Scenes_refexp", False, asking.referring),
+    "described": ("Scenes_described", False, asking.described),
+}
+"""Tasks that share an image: the dataset, whether it has several labels, and what is asked."""
+
+
+def turn_of(
+    question: PosedQuestion,
+    variant: Variant,
+    shown: Scene,
+    frames: Sequence[int],
+    units: Units,
+    first: int = 0,
+) -> Turn:
+    """Return the turn of a question in a variant.
+
+    Args:
+        question: the question.
+        variant: its format.
+        shown: the scene, or any frame of the clip.
+        frames: the frame of every box, counted from 0.
+        units: of the answer.
+        first: the place of the scene, or of the first frame, among the images of the message.
+    """
+    labels = question.labels or ("",) * len(question.boxes)
+    names = question.label.split(", ")
+    order = sorted(
+        range(len(question.boxes)),
+        key=lambda i: (frames[i], names.index(labels[i]) if labels[i] else 0, question.boxes[i]),
+    )
+    size = (shown.width, shown.height)
+    if units is Units.PIXELS:
+        boxes = question.boxes
+    else:
+        step = 10 if variant.representation == "cxcywh" else 5
+        boxes = tuple(_grid(box, *size, step) for box in question.boxes)
+    boxes_written = [Said(boxes[i], labels[i], frames[i]) for i in order]
+    how = UNIT_ROWS[units].reads(variant.reply)
+    query = FindItQuery(0, question.label, *size, ("",) * variant.frames, Truth((), ()))
+    return Turn(
+        prompts.request(query, variant),
+        write(boxes_written, how, digits=0),
+        tuple((first + frames[i], question.boxes[i]) for i in order),
+        how.numbers.width,
+    )
+
+
+def _grid(box: Corners, width: int, height: int, step: int) -> Corners:
+    """Thousandths of the image, in whole steps."""
+    x1, y1, x2, y2 = (
+        float(step * int(np.floor(n / size * 1000 / step + 0.5)))
+        for n, size in zip(box, (width, height, width, height), strict=True)
+    )
+    return x1, y1, x2, y2
+
+
+# --- samples --------------------------------------------------------------------------------------
+
+
+def scene_sample(
+    seed: int, turns: int, shares: Shares, count: tuple[int, int], size: tuple[int, int]
+) -> Sample:
+    """Return several questions of any kind about one scene."""
+    shown = scene(seed, count, size)
+    rng = rng_of(Stream.QUESTION, seed)
+    drawn: list[Turn] = []
+    while len(drawn) < turns:
+        dataset, multilabel, ask = TASKS[draw(rng, shares.task)]
+        question = ask(rng, shown)
+        if question is None:
+            continue
+        variant = draw_variant(rng, shares, dataset, multilabel)
+        drawn.append(turn_of(question, variant, shown, [0] * len(question.boxes), shares.units))
+    return Sample((shown,), opening("Scenes"), tuple(drawn))
+
+
+def instance_sample(
+    seed: int, turns: int, shares: Shares, count: tuple[int, int], size: tuple[int, int]
+) -> Sample:
+    """Return one object of a scene by a reference shot, asked in several formats."""
+    rng = rng_of(Stream.QUESTION, seed)
+    found = None
+    while found is None:
+        shown = scene(seed, count, size)
+        found = asking.instance(rng, shown)
+        seed += 1
+    question, look = found
+    drawn = tuple(
+        turn_of(
+            question,
+            draw_variant(rng, shares, "Scenes_insdet"),
+            shown,
+            [0],
+            shares.units,
+            first=1,
+        )
+        for _ in range(turns)
+    )
+    return Sample((shot(seed, look), shown), opening("Scenes_insdet"), drawn)
+
+
+def clip_sample(
+    seed: int,
+    turns: int,
+    shares: Shares,
+    frames: int,
+    count: tuple[int, int],
+    size: tuple[int, int],
+) -> Sample:
+    """Return questions about shapes in every frame of a clip."""
+    shown = clip(seed, frames, count, size)
+    rng = rng_of(Stream.QUESTION, seed)
+    drawn = []
+    for _ in range(turns):
+        question, places = asking.in_clip(rng, shown)
+        variant = draw_variant(rng, shares, "Scenes_video", frames=frames)
+        drawn.append(turn_of(question, variant, shown[0], places, shares.units))
+    return Sample(shown, opening("Scenes_video", frames), tuple(drawn))
+
+
+def opening(dataset: str, frames: int = 1, references: int = 1) -> messages.Message:
+    """Return a message's parts up to its last image, which no question changes."""
+    names = tuple(map(str, range(frames)))
+    has_shots = DATASETS[dataset].family.has_references
+    support = tuple(map(str, range(references))) if has_shots else ()
+    query = FindItQuery(0, "-", *SIZES[0], names, Truth((), ()), support)
+    return prompts.message(query, Variant(dataset, "xyxy", "json", frames=frames))[:-1]
+
+
+def train_seed(seed: int, step: int, place: int) -> int:
+    """Return a seed of the train split for a place in a step's batch."""
+    split = SPLITS["train"]
+    rng = rng_of(Stream.BATCH, seed, step, place)
+    return split.start + int(rng.random_sample() * len(split))
+
+
+def texts(samples: Iterable[Sample]) -> Iterator[str]:
+    """Yield requests and replies, to learn a tokenizer from."""
+    for sample in samples:
+        yield from (part.value for part in sample.opening if part.kind is messages.PartKind.TEXT)
+        yield from (text for turn in sample.turns for text in (turn.request, turn.reply))

@@ -1,0 +1,1 @@
+"""FindIt-Nano-SigLIP: a dual encoder of the SigLIP architecture."""

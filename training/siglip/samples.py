@@ -1,0 +1,151 @@
+"""What FindIt-Nano-SigLIP is taught: pairs of scenes of the train split, and captions of them.
+
+A caption says of every object all that can be said, as the pairs' own captions do, or less: some
+objects, some attributes, in any order.  What is left out never makes it true of the other scene.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from training.pairs import (
+    ATTRIBUTES,
+    ScenePair,
+    attribute_of,
+    phrase,
+    scene_pair,
+    tells_apart,
+    values_of,
+)
+from training.questions import shuffled
+from training.samples import draw
+from vlmeval_findit.data.rendered.drawing import Rng
+from vlmeval_findit.data.rendered.scene import SPLITS, Scene, Stream, pick, rng_of
+
+OPENINGS = ("", "", "there is ", "a picture of ", "this image shows ")
+SEPARATORS = ("; ", ", ", ", ", " and ", ". ")
+
+_STREAM = 1
+"""Names the random numbers of a step's pairs, beside those of FindIt-Nano's."""
+
+
+class PairSample(NamedTuple):
+    """Two images, a caption of each, and what they differ in."""
+
+    pair: ScenePair
+    captions: tuple[str, str]
+
+
+def plain_sample(seed: int) -> PairSample:
+    """The pair of a seed with its own captions."""
+    pair = scene_pair(seed)
+    return PairSample(pair, (pair.left_caption, pair.right_caption))
+
+
+def varied_sample(rng: Rng, seed: int) -> PairSample:
+    """Return the pair of a seed with captions that omit or reorder something."""
+    pair = scene_pair(seed)
+    left, right = ([values_of(t, scene) for t in scene.things] for scene in (pair.left, pair.right))
+    names = [_some(rng, 0.6) for _ in left]
+    names[0] = sorted({*names[0], pair.attribute}, key=[*ATTRIBUTES].index)
+    if not tells_apart(left, right, names[0]):
+        names[0] = [*ATTRIBUTES]
+    order = [0, *(i for i in range(1, len(names)) if rng.randint(3))]
+    if rng.randint(2):
+        order = shuffled(rng, order)
+    opening, separator = pick(rng, OPENINGS), pick(rng, SEPARATORS)
+    captions = [
+        opening + separator.join(phrase(things[i], names[i]) for i in order)
+        for things in (left, right)
+    ]
+    return PairSample(pair, (captions[0], captions[1]))
+
+
+def _some(rng: Rng, share: float) -> list[str]:
+    return [name for name in ATTRIBUTES if rng.random_sample() < share]
+
+
+def samples_of(
+    seed: int, step: int, pairs: int, plain: float, shares: Mapping[str, float]
+) -> list[PairSample]:
+    """The samples of a step.
+
+    ``plain`` is the share of pairs that keep their own captions, ``shares`` how often pairs differ
+    in each attribute, as weights.
+    """
+    rng = rng_of(Stream.BATCH, seed, step, 1, _STREAM)
+    made = []
+    for _ in range(pairs):
+        attribute, which = draw(rng, shares), _train_seed(rng)
+        while attribute_of(which) != attribute:
+            which = _train_seed(rng)
+        made.append(_lesson(rng, which, plain))
+    return made
+
+
+def corpus(seed: int, tens: int, plain: float) -> list[str]:
+    """Captions to learn a tokenizer from, those of ten pairs at a time."""
+    captions: list[str] = []
+    for ten in range(tens):
+        rng = rng_of(Stream.BATCH, seed, ten, 0, _STREAM)
+        for _ in range(10):
+            captions += _lesson(rng, _train_seed(rng), plain).captions
+    return captions
+
+
+def _train_seed(rng: Rng) -> int:
+    split = SPLITS["train"]
+    return split.start + int(rng.random_sample() * len(split))
+
+
+def _lesson(rng: Rng, seed: int, plain: float) -> PairSample:
+    return plain_sample(seed) if rng.random_sample() < plain else varied_sample(rng, seed)
+
+
+# --- what lies where, and what is there at all ----------------------------------------------------
+
+VALUES = tuple((name, value) for name, values in ATTRIBUTES.items() for value in values)
+"""Every value of every attribute, by its number."""
+
+_NUMBERS = {value: i for i, value in enumerate(VALUES)}
+BONDS = tuple(
+    (a, b)
+    for a in range(len(VALUES))
+    for b in range(a + 1, len(VALUES))
+    if VALUES[a][0] != VALUES[b][0]
+)
+"""Two values that one object may have."""
+_BOND_NUMBERS = {bond: i for i, bond in enumerate(BONDS)}
+
+NOTHING = -1
+
+
+def cells_of(scene: Scene, grid: int) -> Any:
+    """What lies under the middle of each patch: (grid * grid) x 5 values, -1 where nothing does.
+
+    Patches are counted by rows; the image fills the grid, whatever its sides.
+    """
+    cells = np.full((grid, grid, len(ATTRIBUTES)), NOTHING)
+    x = (np.arange(grid) + 0.5) / grid * scene.width
+    y = (np.arange(grid) + 0.5) / grid * scene.height
+    for thing in scene.things:
+        x1, y1, x2, y2 = thing.box
+        values = values_of(thing, scene)
+        inside = np.ix_((y1 <= y) & (y < y2), (x1 <= x) & (x < x2))
+        cells[inside] = [known.index(values[name]) for name, known in ATTRIBUTES.items()]
+    return cells.reshape(-1, len(ATTRIBUTES))
+
+
+def facts_of(scene: Scene) -> Any:
+    """Which values, and which two values of one object, a scene has: zeros and ones."""
+    facts = np.zeros(len(VALUES) + len(BONDS), dtype=np.float32)
+    for thing in scene.things:
+        numbers = [_NUMBERS[item] for item in values_of(thing, scene).items()]
+        facts[numbers] = 1
+        for i, a in enumerate(numbers):
+            for b in numbers[i + 1 :]:
+                facts[len(VALUES) + _BOND_NUMBERS[min(a, b), max(a, b)]] = 1
+    return facts
