@@ -2,7 +2,7 @@
 
     python -m pytest benchmarks/test_probe_named.py --benchmark-enable -s
 
-prints the tables of docs/probe.md.  An examination takes half a second.
+prints the tables of docs/design/coordinate-check.md.  An examination takes half a second.
 """
 
 from __future__ import annotations
