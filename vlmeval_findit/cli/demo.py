@@ -251,7 +251,7 @@ def _tell_space(demo: Demonstration, result: CellResult) -> None:
 
 
 def _agreeing(found: Mapping[str, Any]) -> str:
-    return f"{found['evidence']['agree']} of {found['answered']} answers agree"
+    return f"{found['fit']['agree']} of {found['answered']} answers agree"
 
 
 def _read_as(found: Mapping[str, Any], convention: str) -> float:
