@@ -1,83 +1,83 @@
-"""Where does a multimodal model put its boxes?  Benchmarks of that on VLMEvalKit, FindIt first.
+"""Measure where multimodal models put boxes: FindIt and other benchmarks, on VLMEvalKit.
 
-``import vlmeval_findit as findit`` is for notebooks and training loops (``docs/api.md``): ``read``,
-``score``, ``reward``, ``prompt``, ``load_runs``, ``load_scores``, ``compare``, ``draw``,
-``open_model``.
+``import vlmeval_findit as findit`` is for notebooks and training loops
+(docs/how-to/python.md): ``read``, ``score``, ``reward``, ``prompt``, ``draw``, ``load_runs``,
+``load_scores``, ``compare``, ``open_model``.
 
-Folders are rooms.  A room imports only itself and those above it
+Folders are rooms.  A room imports only itself and those above it in this table
 (``tests/repository/test_rooms.py``):
 
 ===============  ================================================================================
-``core``         what all share: files, locks, images, replies, identity, figures, the seams
-``boxes``        boxes: what their numbers mean, reading, writing, coordinate spaces, matching
-``marks``        a library of its own: visual marks, drawn on pictures
-``models``       who answers: one row a model; on this machine, or over HTTP
-``benchmarks``   one folder a benchmark, found by the prefix of its names
+``core``         shared by all: files, locks, images, replies, identity, metrics, extension points
+``boxes``        boxes: representations, parsing, writing, coordinate spaces, matching
+``marks``        visual marks drawn on images
+``models``       who answers: a row a model; on this machine, or over HTTP
+``benchmarks``   a folder a benchmark, found by the prefix of its names
 ``coords``       in which coordinates a deployment really answers
-``data``         downloads, datasets of one's own, the demonstration, rendered scenes
-``runs``         scoring one run, the files that it leaves, reading them back
+``data``         downloads, custom datasets, the demonstration, rendered scenes
+``runs``         scoring a run, the files that it leaves, reading them back
 ``engine``       who answers calls and when, the journal, the files of a cell
 ``sweeps``       models x tables x formats: settings, stages, races, dry runs
-``leaderboard``  models x datasets, only of runs that can be compared
-``report``       one page with plots and every answer on its picture
-``api``          what other people's code imports
-``publish``      runs to the hub, trackers, FiftyOne and COCO
-``host``         the one place that touches VLMEvalKit
+``leaderboard``  models x datasets, of runs that can be compared
+``report``       a page with plots and every answer on its image
+``api``          the public Python API
+``publish``      runs for the hub, trackers, FiftyOne and COCO
+``host``         the only room that touches VLMEvalKit
 ``cli``          the command line
 ===============  ================================================================================
 
-Importing this package costs nothing: no room is imported before one of its names is asked for.
+Importing this package costs nothing: a room is imported when a name of it is used.
 """
 
 # The start-up hook imports this module in every interpreter: it imports nothing, not even typing.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .api.answer_drawing import draw as draw
+    from .api.custom_questions import Family as Family
+    from .api.custom_questions import prompt as prompt
+    from .api.dataframes import compare as compare
+    from .api.dataframes import load_runs as load_runs
+    from .api.dataframes import load_scores as load_scores
+    from .api.dataframes import open_runs as open_runs
     from .api.detections import from_supervision as from_supervision
     from .api.detections import to_supervision as to_supervision
-    from .api.drawing import draw as draw
-    from .api.frames import compare as compare
-    from .api.frames import load_runs as load_runs
-    from .api.frames import load_scores as load_scores
-    from .api.frames import open_runs as open_runs
-    from .api.given import Ignored as Ignored
-    from .api.given import Truth as Truth
-    from .api.given import truth as truth
-    from .api.models import Answered as Answered
-    from .api.models import Model as Model
-    from .api.models import open_model as open_model
-    from .api.prompts import prompt as prompt
-    from .api.questions import Family as Family
-    from .api.reading import Kind as Kind
-    from .api.reading import Read as Read
-    from .api.reading import read as read
+    from .api.inputs import Ignored as Ignored
+    from .api.inputs import Truth as Truth
+    from .api.inputs import truth as truth
+    from .api.open_models import Model as Model
+    from .api.open_models import ModelAnswer as ModelAnswer
+    from .api.open_models import open_model as open_model
+    from .api.reply_boxes import ReplyBoxes as ReplyBoxes
+    from .api.reply_boxes import ReplyKind as ReplyKind
+    from .api.reply_boxes import read as read
+    from .api.reply_scores import Score as Score
+    from .api.reply_scores import score as score
     from .api.rewards import reward as reward
-    from .api.scoring import Score as Score
-    from .api.scoring import score as score
 
 __version__ = "0.2.0"
 
 _HOMES = {
-    "Family": "api.questions",
-    "Kind": "api.reading",
-    "Model": "api.models",
-    "Answered": "api.models",
-    "Read": "api.reading",
-    "Score": "api.scoring",
-    "Ignored": "api.given",
-    "Truth": "api.given",
-    "compare": "api.frames",
-    "draw": "api.drawing",
+    "Family": "api.custom_questions",
+    "ReplyKind": "api.reply_boxes",
+    "Model": "api.open_models",
+    "ModelAnswer": "api.open_models",
+    "ReplyBoxes": "api.reply_boxes",
+    "Score": "api.reply_scores",
+    "Ignored": "api.inputs",
+    "Truth": "api.inputs",
+    "compare": "api.dataframes",
+    "draw": "api.answer_drawing",
     "from_supervision": "api.detections",
-    "load_runs": "api.frames",
-    "load_scores": "api.frames",
-    "open_model": "api.models",
-    "open_runs": "api.frames",
-    "prompt": "api.prompts",
-    "read": "api.reading",
+    "load_runs": "api.dataframes",
+    "load_scores": "api.dataframes",
+    "open_model": "api.open_models",
+    "open_runs": "api.dataframes",
+    "prompt": "api.custom_questions",
+    "read": "api.reply_boxes",
     "reward": "api.rewards",
-    "score": "api.scoring",
+    "score": "api.reply_scores",
     "to_supervision": "api.detections",
-    "truth": "api.given",
+    "truth": "api.inputs",
 }
 """The module of every public name."""
 
@@ -89,9 +89,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from chat_server import ChatServer, completion, error, in_turn
 from PIL import Image
 
 import vlmeval_findit as findit
-from vlmeval_findit.api import models
+from vlmeval_findit.api import open_models
 from vlmeval_findit.boxes.spaces import SpaceError
 
 PICTURE = Image.new("RGB", (200, 100), (90, 120, 40))
@@ -23,19 +23,19 @@ def test_a_baseline_is_asked(tmp_path: Path) -> None:
     model = findit.open_model("FullImage")
     for image in (PICTURE, tmp_path / "a.png", str(tmp_path / "a.png")):
         answer = model.ask(image, "dog", "cxcywh_text")
-        assert answer.read.boxes == ((0.0, 0.0, 200.0, 100.0),)
+        assert answer.parsed.boxes == ((0.0, 0.0, 200.0, 100.0),)
     both = model.ask([PICTURE, PICTURE], ["cat", "dog"], "xyxy_json")
-    assert (both.read.frames, both.read.labels) == ((0, 1), ("object", "object"))
+    assert (both.parsed.frames, both.parsed.labels) == ((0, 1), ("object", "object"))
     for references in ([PICTURE], PICTURE, str(tmp_path / "a.png"), np.asarray(PICTURE)):
         shown = model.ask(PICTURE, "it", family=findit.Family.INSDET, references=references)
-        assert shown.read.kind is findit.Kind.BOXES
+        assert shown.parsed.kind is findit.ReplyKind.BOXES
 
 
-def test_arrays_are_pictures_too() -> None:
+def test_arrays_are_images_too() -> None:
     model, array = findit.open_model("FullImage"), np.asarray(PICTURE)
     for image in (array, np.asarray(PICTURE.convert("L")), np.asarray(PICTURE.convert("RGBA"))):
-        assert model.ask(image, "dog", "xyxy_text").read.boxes == ((0.0, 0.0, 200.0, 100.0),)
-    assert model.ask(np.stack([array] * 3), "dog", "xyxy_json").read.frames == (0, 1, 2)
+        assert model.ask(image, "dog", "xyxy_text").parsed.boxes == ((0.0, 0.0, 200.0, 100.0),)
+    assert model.ask(np.stack([array] * 3), "dog", "xyxy_json").parsed.frames == (0, 1, 2)
     with pytest.raises(ValueError, match=r"\(3, 100, 200\) of float32 is no picture: .*byte"):
         model.ask(np.zeros((3, 100, 200), np.float32), "dog")
 
@@ -56,7 +56,7 @@ def test_a_checkpoint_is_like_a_row(
     def opens(*asked: Any) -> Any:
         opened.append(asked)
 
-    monkeypatch.setattr(models, "_asks_here", opens)
+    monkeypatch.setattr(open_models, "_asks_here", opens)
     assert repr(findit.open_model(name, like="Qwen3-VL", dtype="float32")) == f"Model({name!r})"
     ((found, row, settings),) = opened
     assert (found, row.name, settings) == (checkpoint, "Qwen3-VL", {"dtype": "float32"})
@@ -65,7 +65,7 @@ def test_a_checkpoint_is_like_a_row(
 def test_a_server_is_like_a_row() -> None:
     with ChatServer(in_turn(completion(HIT))) as server:
         answer = findit.open_model("mine", server.url, like="Qwen3-VL").ask(PICTURE, "dog")
-    assert answer.read.boxes == ((20.0, 10.0, 100.0, 50.0),)
+    assert answer.parsed.boxes == ((20.0, 10.0, 100.0, 50.0),)
 
 
 def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
@@ -73,8 +73,8 @@ def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
         model = findit.open_model("Mine=served", server.url, space="grid1000")
         kinds = [model.ask(PICTURE, "dog") for _ in range(3)]
     assert repr(model) == "Model('Mine')"
-    assert kinds[0].read.boxes == ((20.0, 10.0, 100.0, 50.0),)
-    assert [one.read.kind.value for one in kinds] == ["boxes", "no box", "not readable"]
+    assert kinds[0].parsed.boxes == ((20.0, 10.0, 100.0, 50.0),)
+    assert [one.parsed.kind.value for one in kinds] == ["boxes", "no box", "not readable"]
     body = server.asked[0].body
     assert body["model"] == "served"
     assert 'Find every instance of "dog"' in str(body["messages"])
@@ -91,7 +91,7 @@ def test_a_server_is_asked_and_its_answer_is_in_pixels() -> None:
 def test_a_failed_call_is_an_answer_of_its_own_kind() -> None:
     with ChatServer(in_turn(error(400, "no such model"))) as server:
         answer = findit.open_model("Mine", server.url, space="unit").ask(PICTURE, "dog")
-    assert answer.read.kind is findit.Kind.FAILED
+    assert answer.parsed.kind is findit.ReplyKind.FAILED
     assert "no such model" in answer.reply.recorded.call["error"]
 
 
@@ -103,7 +103,7 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv("OPENROUTER_API_KEY", "sk-test")
         monkeypatch.setenv("OPENROUTER_BASE_URL", server.url)
         answer = findit.open_model("GPT-5.4").ask(PICTURE, "dog", "xyxy_text")
-    assert answer.read.boxes == ((0.0, 0.0, 100.0, 50.0),)
+    assert answer.parsed.boxes == ((0.0, 0.0, 100.0, 50.0),)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +147,6 @@ def test_the_model_that_ships_with_the_package_answers() -> None:
     pytest.importorskip("transformers")
     picture = Image.new("RGB", (128, 96), (200, 60, 60))
     answer = findit.open_model("FindIt-Nano", max_new_tokens=8).ask(picture, "red square")
-    assert answer.read.kind is not findit.Kind.FAILED
+    assert answer.parsed.kind is not findit.ReplyKind.FAILED
     assert answer.reply.recorded.space == {"kind": "grid1000"}
     assert answer.reply.recorded.model["row"] == "FindIt-Nano"

@@ -10,40 +10,33 @@ from typing import Any
 
 import pytest
 from paths import ROOT
-from scored_runs import World, failing, speaking, world
+from scored_runs import failing, scored_outputs
 
-import vlmeval_findit as findit
-
-__all__ = ["world"]
-
-PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "how-to" / "python.md"
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
-JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
-SEVERAL = "FindIt_Pascal_multilabel_xyxy_text"
 
 
-def test_the_examples_of_the_page_say_what_happens() -> None:
-    text = re.sub(r"^```.*$", "", PAGE, flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(text, {"findit": findit}, "api.md", None, 0)
-    assert len(test.examples) > 15
-    said: list[str] = []
-    runner = doctest.DocTestRunner()
-    runner.run(test, out=said.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(said)
-
-
-def test_the_notebook_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_the_page_are_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("pandas")
-    for model, chance in (("Good", 0.9), ("Poor", 0.2)):
-        world.run(model, JSON, speaking(JSON, chance))
-        world.run(model, SEVERAL, speaking(SEVERAL, chance))
-    world.run("Fails", JSON, failing)
-    world.runs.rename(world.folder / "outputs")
-    monkeypatch.chdir(world.folder)
+    scored_outputs(tmp_path, monkeypatch)
+    text = re.sub(r"^```.*$", "", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, None, 0)
+    assert len(test.examples) > 15
+    failures: list[str] = []
+    runner = doctest.DocTestRunner()
+    runner.run(test, out=failures.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(failures)
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    scored_outputs(tmp_path, monkeypatch, Fails=failing)
     values: dict[str, Any] = {}
     for number, source in enumerate(code_of(NOTEBOOK)):
         exec(compile(source, f"notebook.ipynb, cell {number}", "exec"), values)
-    # It got somewhere: the worst answers are misses on their images, and two runs are compared.
+    # The worst answers are misses on their images, and two runs are compared.
     assert len(values["worst"]) == 10
     assert values["worst"].score.max() < values["queries"].score.max()
     assert not values["worst"].failed.any()

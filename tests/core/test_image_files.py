@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image
 
-from vlmeval_findit.api.drawing import draw
+from vlmeval_findit.api.answer_drawing import draw
 from vlmeval_findit.benchmarks.findit.benchmark import full_image
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery

@@ -17,7 +17,7 @@ from boards import JSON, TEXT, runs, world
 from hub_server import Hub, hub_server
 from scored_runs import World, failing, saying, speaking
 
-from vlmeval_findit.api.frames import load_scores, open_runs
+from vlmeval_findit.api.dataframes import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.identity import Answering, Identity

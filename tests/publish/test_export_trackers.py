@@ -13,7 +13,7 @@ from boards import JSON, TEXT, world
 from PIL import Image
 from scored_runs import World, failing, saying, speaking
 
-from vlmeval_findit.api.frames import load_scores, open_runs
+from vlmeval_findit.api.dataframes import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.command import install
 from vlmeval_findit.core.run_files import RunFiles

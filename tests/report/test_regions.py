@@ -14,7 +14,7 @@ from test_report_browser import browser
 from test_report_browser import pytestmark as needs_chromium
 from toy_benchmark import LETTERS, guessing, letters
 
-from vlmeval_findit.api.drawing import LINES, draw_boxes
+from vlmeval_findit.api.answer_drawing import STROKES, draw_boxes
 from vlmeval_findit.core.drawing import (
     Drawing,
     DrawnBox,
@@ -76,7 +76,7 @@ def test_an_answer_is_hatched_on_its_pixels_and_an_object_is_not() -> None:
         draw_boxes(image, [one._replace(label="")])
         pixels = np.asarray(image)
         seen[one.role] = (pixels != (0x12, 0x34, 0x56)).any(axis=2)
-        ground = (pixels == list(bytes.fromhex(LINES[one.role].colour[1:]))).all(axis=2)
+        ground = (pixels == list(bytes.fromhex(STROKES[one.role].colour[1:]))).all(axis=2)
         assert ground.any()
     inside = ring(32, 26, 15, 9)
     assert not seen[Role.TRUTH][ring(26, 24, 16, 12)].any()

@@ -7,9 +7,11 @@ import importlib
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from paths import ROOT
+from scored_runs import scored_outputs
 
 PACKAGE = ROOT / "vlmeval_findit"
 
@@ -32,8 +34,12 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_examples_say_what_happens(name: str) -> None:
+def test_examples_say_what_happens(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = importlib.import_module(name)
+    if name.endswith(".dataframes"):
+        scored_outputs(tmp_path, monkeypatch)
     tests = doctest.DocTestFinder().find(module)
     # An example that is written where doctest does not look would never be run.
     assert sum(len(test.examples) for test in tests) == WITH_EXAMPLES[name]

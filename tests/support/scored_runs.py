@@ -104,6 +104,19 @@ def small_world(folder: Path, patch: pytest.MonkeyPatch) -> World:
     return made
 
 
+def scored_outputs(folder: Path, patch: pytest.MonkeyPatch, **more: Answer) -> World:
+    """Make a small world with runs in ``outputs``, and go into its folder.
+
+    The models are Good, Poor and ``more``.
+    """
+    made, name = small_world(folder, patch), "FindIt_Pascal_xyxy_json_bbox_2d"
+    for model, answer in {"Good": speaking(name, 0.9), "Poor": speaking(name, 0.2), **more}.items():
+        made.run(model, name, answer)
+    made.runs.rename(folder / "outputs")
+    patch.chdir(folder)
+    return made
+
+
 def query(index: int, picture: str = "0.jpg", label: str = "cat", boxes: Boxes = ()) -> FindItQuery:
     place = 10.0 + 5 * index % 60
     truth = tuple(boxes) or ((place, 10.0, place + 40, 60.0), (120.0, 20.0, 180.0, 90.0))

@@ -1,1 +1,1 @@
-"""What other people's code imports: ``import vlmeval_findit as findit`` names it (docs/api.md)."""
+"""The public Python API: ``import vlmeval_findit as findit`` (docs/how-to/python.md)."""

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from ..boxes.records import Truth
-from .given import truth
-from .reading import Read
+from .inputs import truth
+from .reply_boxes import ReplyBoxes
 
 
-def to_supervision(answer: Read) -> Any:
-    """Convert an answer to ``supervision.Detections``.
+def to_supervision(answer: ReplyBoxes) -> Any:
+    """Convert the boxes of a reply to ``supervision.Detections``.
 
-    ``xyxy`` are its boxes in pixels; ``data`` has ``class_name`` where boxes have labels and
-    ``frame`` where they have frames; ``class_id`` numbers the labels in alphabetical order.
+    Returns:
+        ``xyxy`` are (N, 4) 32-bit corners in pixels of the original image.  With labels,
+        ``data["class_name"]`` has them and ``class_id`` numbers them in alphabetical order; with
+        frames, ``data["frame"]`` has them.
 
     Raises:
         ModuleNotFoundError: supervision is not installed.
@@ -40,12 +42,12 @@ def from_supervision(
     """Convert ``supervision.Detections``, of :func:`to_supervision` or a dataset, to a truth.
 
     Args:
-        detections: boxes in pixels; ``data["class_name"]`` are their labels.
-        classes: the names of ``class_id``, where the detections do not have them
-            (``dataset.classes``); ``()`` leaves labels out.
+        detections: ``xyxy`` in pixels of the original image; ``data["class_name"]`` are labels.
+        classes: the names of ``class_id``, if the detections lack them (``dataset.classes``);
+            ``()``: without labels.
 
     Raises:
-        ValueError: a box is none, or the name of a class is not known.
+        ValueError: a box is none, or a class has no name.
     """
     data = detections.data or {}
     labels = [str(name) for name in data.get("class_name", ())]

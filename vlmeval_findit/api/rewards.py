@@ -18,8 +18,15 @@ from ..boxes.spaces import Space, ToPixels, space_from, to_pixels
 from ..core.formatting import nearest
 from ..core.metric import Metric
 from ..core.replies import Reply
-from .given import Boxes, Size, Sizes, check_count, sizes_of, truths_of
-from .questions import ReplyLike, SpaceLike, is_single, replies_of, variant_of
+from .custom_questions import (
+    NOTHING_TO_FIND,
+    ReplyLike,
+    SpaceLike,
+    is_single,
+    replies_of,
+    variant_of,
+)
+from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 Rewards = NDArray[np.float64]
 
@@ -32,13 +39,13 @@ _KEYS: Mapping[str, str] = {
     "adherence": "adherence",
     "pointing": "pointing",
 }
-"""The metrics of FindIt that rewards are."""
+"""The keys of FindIt's metrics, by the names of rewards."""
 
 
 @overload
 def reward(
     replies: ReplyLike,
-    truths: Truth | Boxes,
+    truths: Truth | BoxesLike,
     format: str,
     *,
     sizes: Size,
@@ -52,7 +59,7 @@ def reward(
 @overload
 def reward(
     replies: Sequence[ReplyLike],
-    truths: Sequence[Truth | Boxes],
+    truths: Sequence[Truth | BoxesLike],
     format: str,
     *,
     sizes: Sizes,
@@ -74,41 +81,40 @@ def reward(
     multilabel: bool = False,
     by: By = "f1",
 ) -> Any:
-    """Compute the reward of replies, 0 to 1 each: the score of the query alone.
+    """Compute the rewards of replies, 0 to 1: the score of each query alone.
 
-    Batches are what is quick: a single reply costs as much as twenty in one.
+    Use batches: a single reply costs as much as twenty in a batch.
 
     >>> box = [[0, 0, 320, 240]]
-    >>> how = {"sizes": (640, 480), "space": "grid1000"}
-    >>> reward(["[0, 0, 500, 500]", "[0, 0, 500, 100]", "hm"], [box] * 3, "xyxy_text", **how)
+    >>> options = {"sizes": (640, 480), "space": "grid1000"}
+    >>> reward(["[0, 0, 500, 500]", "[0, 0, 500, 100]", "hm"], [box] * 3, "xyxy_text", **options)
     array([1., 0., 0.])
-    >>> reward("[0, 0, 500, 300]", box, "xyxy_text", by="iou", **how)
+    >>> reward("[0, 0, 500, 300]", box, "xyxy_text", by="iou", **options)
     0.6000000238418579
 
-    Where nothing is to be found, saying so in the form that was asked for is 1, as is finding
-    ignored objects alone, and all else is 0: silence and words are no answer.  A failed call (None)
-    is NaN: there is nothing to reward.
+    Where there is nothing to find, saying so in the requested format is 1, as is finding ignored
+    objects alone; everything else is 0, silence too.  A failed call (None) is NaN.
 
     Args:
-        replies: one text, or many; or completions of a chat, as trainers give them: each the list
-            of its messages.
-        truths: as of :func:`.score`: of the one, or one a reply.
-        format: as in a FindIt name.
-        sizes: (width, height) in pixels of the original picture.
-        space: in which coordinates the model answers.
+        replies: a text, or (N,) texts; or completions of a chat, as trainers have them: each the
+            list of its messages.
+        truths: as for :func:`.score`: one, or (N,) truths.
+        format: the end of a FindIt name.
+        sizes: (width, height) in pixels of the original image: for all, or (N,) sizes.
+        space: the coordinate space of the answers.
         frames: how many frames every query has.
-        multilabel: whether boxes have labels of their own.
-        by: what is measured: ``"f1"`` (2 x found / (said + expected), at an IoU of 0.5), ``"iou"``
-            (the mean over objects of the IoU with their box), ``"adherence"`` (whether the reply is
-            as its format prescribes); of points ``"pointing"`` (found / the more of said and
-            expected).
+        multilabel: whether every box has a label.
+        by: ``"f1"``: 2 x hits / (boxes + objects), at an IoU of 0.5; ``"iou"``: the mean over
+            objects of the IoU with their box; ``"adherence"``: whether the reply is in its
+            format; for points ``"pointing"``: hits / the larger number of points and objects.
 
     Returns:
         A number for one reply; (N,) 64-bit floats for many.
 
     Raises:
-        ValueError: there is not one truth a reply, a box is none, or ``by`` is nothing to measure.
-        VariantError, SpaceError: there is no such format or space.
+        ValueError: the number of truths or sizes is not N, a box is none, or ``by`` is unknown.
+        VariantError: the format does not exist.
+        SpaceError: the space does not exist.
     """
     variant = variant_of(format, frames, multilabel)
     metric = _metric(by, variant)
@@ -119,43 +125,45 @@ def reward(
 
 
 def _rewards(
-    said: Sequence[ReplyLike],
-    truths: Sequence[Truth | Boxes],
+    values: Sequence[ReplyLike],
+    truths: Sequence[Truth | BoxesLike],
     sizes: Sequence[Size],
     space: Space,
     variant: Variant,
     metric: Metric,
 ) -> Rewards:
-    replies = replies_of(said)
+    replies = replies_of(values)
     check_count(truths, len(replies), "truths")
     true = truths_of(truths, variant)
-    read = reader(variant.reply)
-    readings = [read_reply(reply, read) for reply in replies]
-    matched = match(readings, true, [to_pixels(space, *size) for size in sizes], variant.match_rule)
-    counted = list(map(RULES[variant.match_rule].sums, readings, matched, true))
-    found = metric.values(_columns(metric, counted))
+    parse = reader(variant.reply)
+    parsed = [read_reply(reply, parse) for reply in replies]
+    matched = match(parsed, true, [to_pixels(space, *size) for size in sizes], variant.match_rule)
+    sums = list(map(RULES[variant.match_rule].sums, parsed, matched, true))
+    names = {**metric.part, **metric.whole}
+    columns = {key: np.array([row.get(key, 0) for row in sums], dtype=float) for key in names}
+    percent = metric.values(columns)
     if metric.key != _KEYS["adherence"]:
         empty = [at for at, truth in enumerate(true) if not truth.boxes]
-        found[empty] = _rejected(
-            [replies[at] for at in empty], [readings[at] for at in empty], variant
+        percent[empty] = _rejected(
+            [replies[at] for at in empty], [parsed[at] for at in empty], variant
         )
-        # Whoever finds only what is to be ignored is not wrong.
-        found[[at for at in empty if matched[at].boxes and not matched[at].counted]] = 100.0
-    found[[reply.failed for reply in replies]] = np.nan
-    rewards: Rewards = found / 100
+        # Finding only ignored objects is not wrong.
+        percent[[at for at in empty if matched[at].boxes and not matched[at].counted]] = 100.0
+    percent[[reply.failed for reply in replies]] = np.nan
+    rewards: Rewards = percent / 100
     return rewards
 
 
 def _rejected(
     replies: Sequence[Reply], readings: Sequence[ParsedReply], variant: Variant
 ) -> Rewards:
-    """Tell for each reply whether it says that there is nothing, in percent."""
+    """Return 100 for replies that say that there is nothing, else 0."""
     count = len(replies)
     lenient = lenient_matches(
         [reply.answer for reply in replies],
         [variant.reply] * count,
         readings,
-        [_NOTHING] * count,
+        [NOTHING_TO_FIND] * count,
         [ToPixels()] * count,
     )
     found = [
@@ -165,21 +173,11 @@ def _rejected(
     return np.array([100.0 * (one is NegativeOutcome.REJECTED) for one in found])
 
 
-_NOTHING = Truth((), ())
-
-
-def _columns(metric: Metric, rows: Sequence[Mapping[str, float]]) -> dict[str, Rewards]:
-    """Return the sums that a metric is made of, one entry a row."""
-    names = {**metric.part, **metric.whole}
-    return {name: np.array([row.get(name, 0) for row in rows], dtype=float) for name in names}
-
-
 def _metric(by: str, variant: Variant) -> Metric:
-    """Return the metric that is the reward."""
-    there = {metric.key: metric for metric in RULES[variant.match_rule].metrics}
+    known = {metric.key: metric for metric in RULES[variant.match_rule].metrics}
     if by not in _KEYS:
         raise ValueError(f"by: no reward {by!r}{nearest(by, _KEYS)}")
-    if _KEYS[by] not in there:
-        others = ", ".join(name for name, key in _KEYS.items() if key in there)
+    if _KEYS[by] not in known:
+        others = ", ".join(name for name, key in _KEYS.items() if key in known)
         raise ValueError(f"by: {variant.representation} has no {by} (it has: {others})")
-    return there[_KEYS[by]]
+    return known[_KEYS[by]]

@@ -1,7 +1,7 @@
 """The two tables of a published dataset, as Parquet: one row a query, one row a run.
 
-They are the rows of :mod:`..api.frames`, with the short name of the run.  What has no one type in
-all rows of a column stands there as JSON.
+They are the rows of :mod:`..api.dataframes`, with the short name of the run.  Columns whose rows
+have several types are JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..api.frames import query_rows, run_row
+from ..api.dataframes import query_rows, run_row
 from ..core.files import replacing
 from ..core.redaction import of_whole_characters
 from ..runs.scored_run import Run

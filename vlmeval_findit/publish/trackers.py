@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL.Image import Image
 
-from ..api.drawing import draw_boxes
+from ..api.answer_drawing import draw_boxes
 from ..core.files import sha256_of
 from ..core.formatting import counted
 from ..core.image_files import decode

@@ -23,24 +23,23 @@ from ..core.replies import Reply, recorded
 from ..models.http.providers.table import OPENROUTER
 from ..models.model_row import ModelRow
 from ..models.model_table import MODELS, find_model, local_names
-from .given import Picture, in_memory, is_file, several
-from .prompts import custom_query
-from .questions import SpaceLike
-from .reading import Read, read
+from .custom_questions import SpaceLike, custom_query
+from .inputs import ImageLike, as_list, in_memory, is_file
+from .reply_boxes import ReplyBoxes, read
 
 if TYPE_CHECKING:
     from ..models.http.endpoints import Endpoints
 
 Ask = Callable[[Message, Question], Reply]
-"""From a message, its images files, to what came of it."""
+"""Answers a message whose images are files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What a model answered: the reply with all that was recorded, and what was read from it."""
+class ModelAnswer:
+    """The answer of a model: ``reply`` with its record, and the boxes ``parsed`` from it."""
 
     reply: Reply
-    read: Read
+    parsed: ReplyBoxes
 
 
 class Model:
@@ -55,35 +54,43 @@ class Model:
 
     def ask(
         self,
-        image: Picture | Sequence[Picture],
+        image: ImageLike | Sequence[ImageLike],
         label: str | Sequence[str],
         format: str = "xyxy_json_bbox_2d",
         *,
         family: Family | str = Family.OBJDET,
-        references: Picture | Sequence[Picture] = (),
+        references: ImageLike | Sequence[ImageLike] = (),
         caption: str = "",
-    ) -> Answered:
+    ) -> ModelAnswer:
         """Ask for boxes.
 
-        A call that failed is an answer of the kind ``failed call``, whatever failed of it.
+        A failed call raises nothing: ``parsed.kind`` is ``ReplyKind.FAILED``.
+
+        >>> import numpy as np
+        >>> answer = open_model("FullImage").ask(np.zeros((480, 640, 3), np.uint8), "dog")
+        >>> answer.parsed.boxes
+        ((0.0, 0.0, 640.0, 480.0),)
 
         Args:
-            image: the picture, or the frames in their order: files, PIL images or arrays
-                (height, width, 3) of 8 bits.
-            label: what to find, as of :func:`.prompt`.
-            format: how boxes are to be written, as in a FindIt name.
-            family: as of :func:`.prompt`.
-            references: as of :func:`.prompt`.
-            caption: as of :func:`.prompt`.
+            image: the image, or the frames in their order: files, PIL images or arrays
+                (height, width, 3) of uint8.
+            label: what to find, as for :func:`.prompt`.
+            format: how boxes are to be written: the end of a FindIt name.
+            family: as for :func:`.prompt`.
+            references: images of the object, for ``insdet``.
+            caption: a text about the image that is shown before the question.
+
+        Returns:
+            Boxes (x1, y1, x2, y2) in pixels of the image.
 
         Raises:
-            VariantError: there is no such format or family.
-            ImageFileError: a file is no picture.
-            ValueError: an array is none.
+            VariantError: the format or the family does not exist.
+            ImageFileError: a file is no image.
+            ValueError: an array is no image.
         """
-        given = several(image)
-        with _files([*given, *several(references)]) as paths:
-            shown, shots = paths[: len(given)], paths[len(given) :]
+        images = as_list(image)
+        with _files([*images, *as_list(references)]) as paths:
+            shown, shots = paths[: len(images)], paths[len(images) :]
             size = header(shown[0]).size
             query, variant = custom_query(
                 label,
@@ -95,21 +102,23 @@ class Model:
                 size=size,
             )
             reply = self._ask(BENCHMARK.prompts()[0].message(query, variant), variant)
-        found = read(reply, format, size=size, frames=variant.frames, multilabel=variant.multilabel)
-        return Answered(reply, found)
+        parsed = read(
+            reply, format, size=size, frames=variant.frames, multilabel=variant.multilabel
+        )
+        return ModelAnswer(reply, parsed)
 
 
 @contextmanager
-def _files(images: Sequence[Picture]) -> Iterator[list[Path]]:
-    """Yield images as files; those that are none lie in a temporary folder meanwhile."""
+def _files(images: Sequence[ImageLike]) -> Iterator[list[Path]]:
+    """Yield images as files; those in memory are written to a temporary folder."""
     with TemporaryDirectory(prefix="findit-") as folder:
         paths = []
-        for at, one in enumerate(images):
+        for at, image in enumerate(images):
             path = Path(folder, f"{at}.png")
-            if is_file(one):
-                path = Path(one).absolute()
+            if is_file(image):
+                path = Path(image).absolute()
             else:
-                in_memory(one).save(path)
+                in_memory(image).save(path)
             paths.append(path)
         yield paths
 
@@ -125,67 +134,61 @@ def open_model(
     temperature: float | None = None,
     **settings: Any,
 ) -> Model:
-    """Open a model by its name; one of this machine is loaded now.
+    """Open a model by its name; a model on this machine is loaded now.
 
     >>> open_model("FullImage")
     Model('FullImage')
 
     Args:
-        name: a model of ``run_findit.py models``; ``NAME=CHECKPOINT`` for one of another folder or
-            identifier, or the checkpoint alone with ``like``. With ``base_url`` the server's name
-            for it, or ``NAME=THE_SERVERS_NAME``.
+        name: a model of ``run_findit.py models``; ``NAME=CHECKPOINT`` for another folder or
+            identifier, or the checkpoint alone with ``like``; with ``base_url`` the server's name
+            for it, or ``NAME=SERVED``.
         base_url: an OpenAI-compatible server up to and with ``/v1``, or several.
-        provider: who is asked in its own protocol with a key of one's own: ``"openai"``,
-            ``"anthropic"``, ``"google"``; a model that the table does not have there is
-            ``NAME=THE_PROVIDERS_NAME``.
-        space: in which coordinates it answers, where the model table does not say it.
+        provider: the model's maker, asked in its own protocol with your key: ``"openai"``,
+            ``"anthropic"``, ``"google"``; ``NAME=SERVED`` for a model that the table lacks.
+        space: the coordinate space of its answers, if the model table does not know it.
         key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: its own variable);
             OpenRouter's is in OPENROUTER_API_KEY.
-        like: the model of the table that it is like, where its name is none of it.
+        like: known model whose prompts and space this one shares.
         temperature: of sampling (None: greedy, or as the model's row says).
         settings: of a model on this machine, fields of
             :class:`..models.local.run_settings.RunSettings`: ``batch_size``, ``dtype``,
             ``device`` and so on.
 
     Raises:
-        ValueError: there is no such model or setting, or a URL or key cannot be used.
-        OSError: the checkpoint is not there.
+        ValueError: the model or a setting does not exist, or a URL or key cannot be used.
+        OSError: the checkpoint does not exist.
     """
-    said = space.as_dict() if isinstance(space, Space) else space
+    space = space.as_dict() if isinstance(space, Space) else space
     short, _, checkpoint = name.partition("=")
-    named = find_model(short)
+    known = find_model(short)
     if provider is not None or base_url is not None:
         _refuse(settings, f"{provider or 'a server'} has its own")
-        return _over_http(name, provider, base_url, said, key, like, temperature)
-    own = {"space": said, "temperature": temperature}
-    here = {**settings, **{key: value for key, value in own.items() if value is not None}}
+        return _over_http(name, provider, base_url, space, key, like, temperature)
+    options = {"space": space, "temperature": temperature}
+    here = {**settings, **{key: value for key, value in options.items() if value is not None}}
     if like is None and short in baselines():
         _refuse(here, f"{short} has none")
         return Model(name, _asks_baseline(baselines()[short]))
-    row = named if like is None else find_model(like)
+    row = known if like is None else find_model(like)
     if row is not None and row.local is not None:
-        checkpoint = checkpoint or _own_checkpoint(short, named) or name
-        return Model(name, _asks_here(checkpoint, row, here))
+        checkpoints = known.local.checkpoints if known is not None and known.local else {}
+        default = checkpoints.get(short) or next(iter(checkpoints.values()), name)
+        return Model(name, _asks_here(checkpoint or default, row, here))
     if like is not None:
         raise ValueError(
             f"like: no model {like!r} runs on this machine{nearest(like, list(local_names()))}"
         )
-    if named is None:
-        names = [*local_names(), *baselines(), *(one.entry for one in MODELS.values() if one.api)]
+    if known is None:
+        names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
         raise ValueError(
             f"no model {short!r}{nearest(short, names)}; base_url=… asks a server; a checkpoint "
-            "needs like=…, the model that it is like"
+            "needs like=…, the known model that it is like"
         )
-    if named.api is None:
+    if known.api is None:
         raise ValueError(f"{short} is asked at a server: base_url=…")
     _refuse(settings, "OpenRouter has its own")
-    return _over_http(name, OPENROUTER, None, said, key, None, temperature)
-
-
-def _own_checkpoint(name: str, row: ModelRow | None) -> str:
-    """Return the checkpoint of a model of the table; nothing where it has none."""
-    known = row.local.checkpoints if row is not None and row.local is not None else {}
-    return known.get(name) or next(iter(known.values()), "")
+    return _over_http(name, OPENROUTER, None, space, key, None, temperature)
 
 
 def _refuse(settings: dict[str, Any], why: str) -> None:
@@ -202,15 +205,15 @@ def _asks_baseline(baseline: Baseline) -> Ask:
 
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
-    # torch: only where a model is really opened.
+    # torch is imported only where a model is loaded.
     from ..models.local.run_settings import RunSettings
     from ..models.local.runner import load_local
 
     runner = load_local(checkpoint, row, config_from(RunSettings, settings))
 
     def ask(message: Message, question: Question) -> Reply:
-        (one,) = runner.answer_batch([message], question)
-        return Reply(0, one.text, one.recorded)
+        (answer,) = runner.answer_batch([message], question)
+        return Reply(0, answer.text, answer.recorded)
 
     return ask
 
@@ -228,11 +231,11 @@ def _over_http(
     from ..models.http.chat import chat_model, server_name
     from ..models.http.endpoints import endpoints, provider_endpoints
 
-    own, _, served = name.partition("=")
+    short, _, served = name.partition("=")
     if provider is None:
-        own, served = server_name(name)
+        short, served = server_name(name)
     fields = {} if temperature is None else {"temperature": temperature}
-    model = chat_model(own, provider, served, space, fields, like=like)
+    model = chat_model(short, provider, served, space, fields, like=like)
     servers: Endpoints = (
         endpoints(base_url or (), key)
         if provider is None
@@ -241,7 +244,7 @@ def _over_http(
     backend = HttpBackend(lambda: HttpService(model, servers))
 
     def ask(message: Message, question: Question) -> Reply:
-        # A space that nothing says is an error of the caller, not a failed call.
+        # An unknown space is an error of the caller, not a failed call.
         model.space(question)
         answer = backend.ask(message, question)
         return Reply(0, answer.text, recorded(answer.extra))

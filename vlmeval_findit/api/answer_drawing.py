@@ -1,0 +1,196 @@
+"""An answer on its image, in the colours of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import dist
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..benchmarks.findit import box_drawing
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..benchmarks.findit.reply_scoring import MatchedReply, scored_row
+from ..boxes.matching import match
+from ..boxes.records import ParsedReply, Truth
+from ..boxes.representation import MatchRule
+from ..core.drawing import DrawnBox, Role
+from ..core.formatting import printable
+from ..core.image_files import decode
+from ..core.replies import Reply
+from .inputs import BoxesLike, ImageLike, in_memory, is_file
+from .inputs import truth as truth_from
+from .reply_boxes import ReplyBoxes
+
+if TYPE_CHECKING:
+    from PIL import Image, ImageDraw
+
+
+Point = tuple[float, float]
+
+
+class Stroke(NamedTuple):
+    """How a role is drawn: colour, width in pixels, and the lengths of dash and gap (0: none)."""
+
+    colour: str
+    width: int
+    dash: int = 0
+    gap: int = 0
+
+
+STROKES: Mapping[Role, Stroke] = {
+    Role.TRUTH: Stroke("#ffffff", 3),
+    Role.HIT: Stroke("#35d07f", 3, 14, 5),
+    Role.MISS: Stroke("#ff5a4d", 3, 5, 4),
+    Role.WRONG_LABEL: Stroke("#ffb52e", 3, 2, 4),
+    Role.IGNORED: Stroke("#c9ced6", 3, 1, 6),
+    Role.UNCOUNTED: Stroke("#c9ced6", 2, 9, 6),
+}
+"""As in ``report/templates/gallery.css``: told apart without colours, too."""
+
+_SHADE = "#000000"
+
+_HATCH = 8
+"""Pixels between the lines across a region."""
+
+_ARM = 9
+"""Pixels from the middle of a point's cross to its ends."""
+
+
+def draw(
+    image: ImageLike, truth: Truth | BoxesLike, answer: ReplyBoxes | BoxesLike, *, frame: int = 0
+) -> Image.Image:
+    """Draw the ground truth and an answer onto a copy of an image, as the report does.
+
+    Objects are white; boxes that hit are green with long dashes, boxes that miss red with short
+    dashes, boxes with a wrong label orange and dotted.  Ignored objects are grey and dotted, and
+    boxes that do not count because of one are grey and dashed.  Points are crosses.
+
+    >>> import numpy as np
+    >>> image = np.zeros((480, 640, 3), np.uint8)
+    >>> draw(image, [[60, 50, 320, 240]], [[64, 48, 320, 240]]).size
+    (640, 480)
+
+    Args:
+        image: the original image: a file, a PIL image, or an array (height, width, 3) of uint8.
+        truth: (N, 4) corners (x1, y1, x2, y2) in pixels of the original image, or what
+            :func:`.truth` returns.
+        answer: what :func:`.read` returns, or (M, 4) corners in pixels.
+        frame: the frame that the image is, counted from 0.
+
+    Returns:
+        A new RGB image of the same size.
+
+    Raises:
+        ImageFileError: the file is no image.
+        ValueError: the array is no image, or a box of the truth is none.
+    """
+    copy = decode(str(image)) if is_file(image) else in_memory(image)
+    draw_boxes(copy, _boxes(copy.size, truth, answer, frame))
+    return copy
+
+
+def draw_boxes(
+    image: Image.Image, boxes: Iterable[DrawnBox], size: tuple[int, int] | None = None
+) -> None:
+    """Draw boxes onto an image; a role without a stroke is left out.
+
+    Args:
+        image: is changed.
+        boxes: in pixels of the original image.
+        size: (width, height) of the original, if the image is a smaller copy.
+    """
+    from PIL import ImageDraw
+
+    pen = ImageDraw.Draw(image)
+    width, height = size or image.size
+    scale = (image.width / width, image.height / height)
+    for box in boxes:
+        if box.role in STROKES:
+            _draw_box(pen, box, image.size, scale)
+
+
+def _boxes(
+    size: tuple[int, int], truth: Truth | BoxesLike, answer: ReplyBoxes | BoxesLike, frame: int
+) -> tuple[DrawnBox, ...]:
+    """Return the boxes of a frame with their roles, as the report has them."""
+    true = truth if isinstance(truth, Truth) else truth_from(truth)
+    match_rule = MatchRule.BOX_OVERLAP
+    if isinstance(answer, ReplyBoxes):
+        match_rule = answer.match_rule
+        parsed = ParsedReply(answer.boxes, answer.labels, answer.frames, answer.reason)
+    else:
+        parsed = ParsedReply(truth_from(answer).boxes, (), (), None)
+    (matches,) = match([parsed], [true], match_rule=match_rule)
+    count = max((frame, *true.frames, *parsed.frames)) + 1
+    query = FindItQuery(0, "", *size, ("",) * count, true)
+    row = scored_row(MatchedReply(query, Reply(0, ""), parsed, matches, match_rule=match_rule))
+    return box_drawing.draw(query, row).pictures[frame].boxes
+
+
+def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], scale: Point) -> None:
+    stroke = STROKES[box.role]
+    (x1, y1), (x2, y2) = _points(box.box, size, scale)
+    rings = [_points(outline, size, scale) for outline in box.outlines]
+    rings = rings or [[(x1, y1), (x2, y1), (x2, y2), (x1, y2)]]
+    sides = [side for ring in rings for side in pairwise([*ring, ring[0]])]
+    if (x1, y1) == (x2, y2):
+        sides = [((x1 - _ARM, y1), (x1 + _ARM, y1)), ((x1, y1 - _ARM), (x1, y1 + _ARM))]
+    if box.outlines and box.role not in (Role.TRUTH, Role.IGNORED):
+        _hatch(pen, rings, stroke.colour, size, rising=box.role is Role.HIT)
+    if box.role is Role.TRUTH:
+        for side in sides:
+            pen.line(side, fill=_SHADE, width=stroke.width + 2)
+    for start, end in sides:
+        for dash in _dashes(start, end, stroke):
+            pen.line(dash, fill=stroke.colour, width=stroke.width)
+    if box.label:
+        name, corner = printable(box.label), (x1 + 4, y1 + 2)
+        pen.text(corner, name, fill=stroke.colour, stroke_width=1, stroke_fill=_SHADE)
+
+
+def _points(numbers: Sequence[float], size: tuple[int, int], scale: Point) -> list[Point]:
+    """Scale corners to the image that is drawn on; far outside of it is as good as outside."""
+    width, height = size
+    return [
+        (min(max(x * scale[0], -width), 2 * width), min(max(y * scale[1], -height), 2 * height))
+        for x, y in zip(numbers[::2], numbers[1::2], strict=True)
+    ]
+
+
+def _hatch(
+    pen: ImageDraw.ImageDraw,
+    rings: Sequence[Sequence[Point]],
+    colour: str,
+    size: tuple[int, int],
+    rising: bool,
+) -> None:
+    """Draw lines across a region, so that an answer is told from an object without colours."""
+    from PIL import Image, ImageChops, ImageDraw
+
+    inside = Image.new("1", size)
+    for ring in rings:
+        area = Image.new("1", size)
+        ImageDraw.Draw(area).polygon(ring, fill=1)
+        inside = ImageChops.logical_xor(inside, area)
+    lines = Image.new("1", size)
+    width, height = size
+    for x in range(-height, width + height, _HATCH):
+        ends = (x, height, x + height, 0) if rising else (x, 0, x + height, height)
+        ImageDraw.Draw(lines).line(ends, fill=1, width=1)
+    pen.bitmap((0, 0), ImageChops.logical_and(inside, lines), fill=colour)
+
+
+def _dashes(start: Point, end: Point, stroke: Stroke) -> Iterator[tuple[Point, Point]]:
+    if not stroke.gap:
+        yield start, end
+        return
+    length = dist(start, end)
+
+    def point(distance: float) -> Point:
+        share = min(distance, length) / length
+        return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
+
+    at = 0.0
+    while at < length:
+        yield point(at), point(at + stroke.dash)
+        at += stroke.dash + stroke.gap

@@ -1,0 +1,279 @@
+"""Custom questions, which no table has: their prompts and formats, and replies to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from ..benchmarks.findit.annotation_tables import FindItTask
+from ..benchmarks.findit.benchmark import BENCHMARK
+from ..benchmarks.findit.dataset_names import parse_format
+from ..benchmarks.findit.findit_datasets import Dataset
+from ..benchmarks.findit.findit_datasets import Family as Family
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..benchmarks.findit.variant import Variant, VariantError
+from ..boxes.records import Truth
+from ..boxes.spaces import Space, SpaceError, spaces_help
+from ..core.formatting import nearest
+from ..core.messages import Message
+from ..core.question import Task
+from ..core.replies import Recorded, Reply
+from ..core.settings import Settings
+
+SpaceLike = str | Mapping[str, Any] | Space
+"""A coordinate space: its name, the fields of a :class:`.Space`, or a :class:`.Space`."""
+
+Chat = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""Messages ``{"role": …, "content": …}`` of a chat, or one message."""
+
+ReplyLike = str | Reply | Chat | None
+"""A reply: its text; a :class:`.Reply` with its record; a chat, whose last message of the assistant
+is the reply; None where the call failed."""
+
+ImagePath = str | PathLike[str]
+
+NOTHING_TO_FIND = Truth((), ())
+
+_MOST_FRAMES = 9999
+
+_CUSTOM = {
+    family.value: Dataset(
+        family.value,
+        family,
+        images="custom",
+        has_multilabel=family in (Family.OBJDET, Family.OBJDET_VIDEO),
+        has_caption=True,
+        has_negatives=family is Family.REFEXP_ALL,
+        frames=_MOST_FRAMES if family.is_video else 1,
+    )
+    for family in Family
+}
+"""Custom questions as FindIt describes datasets: one row a family."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomVariant(Variant):
+    """How a custom question is asked; ``dataset`` is the name of a family."""
+
+    @property
+    def data(self) -> Dataset:
+        return _CUSTOM[self.dataset]
+
+
+@lru_cache(maxsize=1024)
+def variant_of(
+    format: str,
+    frames: int = 1,
+    multilabel: bool = False,
+    family: Family | str = Family.OBJDET,
+    caption: bool = False,
+) -> Variant:
+    """Return the variant of a custom question.
+
+    >>> variant_of("xyxy_json_bbox_2d", frames=8).reply.key
+    'bbox_2d'
+    >>> variant_of("xyxy_jsn")
+    Traceback (most recent call last):
+    vlmeval_findit.benchmarks.findit.variant.VariantError: xyxy_jsn: no output format 'jsn': \
+did you mean json?
+
+    Args:
+        format: ``<representation>_<text|json>[_<key>][_<structure>]…``, the end of a FindIt name.
+        frames: how many frames of a video are shown; 1: an image.
+        multilabel: whether every box has a label.
+        family: what is asked for.
+        caption: whether a caption is shown.
+
+    Raises:
+        VariantError: the format does not exist; the message names the part and the nearest one.
+    """
+    if not isinstance(frames, int) or not 1 <= frames <= _MOST_FRAMES:
+        raise VariantError(f"frames: {frames!r} should be a whole number, 1 to {_MOST_FRAMES}")
+    row = _CUSTOM[_over_frames(_family(family), frames).value]
+    parts = ["multilabel"] * multilabel + ["caption"] * caption
+    parts += [f"f{frames}"] * row.family.is_video
+    made, why = parse_format("_".join([*parts, format]), row, CustomVariant)
+    if made is None:
+        raise VariantError(f"{format}: {why}")
+    if (made.multilabel, made.caption, made.frames) != (multilabel, caption, frames):
+        raise VariantError(
+            f"{format}: frames, labels and captions are arguments of their own "
+            "(frames=8, multilabel=True), and no part of a format"
+        )
+    return made
+
+
+def _family(value: Family | str) -> Family:
+    known = {family.value: family for family in Family}
+    if isinstance(value, str) and value not in known:
+        raise VariantError(f"no family {value!r}{nearest(value, known)}")
+    return Family(value)
+
+
+def _over_frames(family: Family, frames: int) -> Family:
+    if frames == 1:
+        return family
+    known = {each.value: each for each in Family}
+    video = known.get(f"{family.value.removesuffix('_video')}_video")
+    if video is None:
+        raise VariantError(f"{family.value} is asked about one image, not {frames} frames")
+    return video
+
+
+# --- prompts --------------------------------------------------------------------------------------
+
+
+def prompt(
+    label: str | Sequence[str],
+    format: str,
+    images: ImagePath | Sequence[ImagePath],
+    *,
+    family: Family | str = Family.OBJDET,
+    references: Sequence[ImagePath] = (),
+    caption: str = "",
+) -> Message:
+    """Return the message that asks for boxes, in the words of FindIt's runs.
+
+    >>> for kind, value in prompt("dog", "xyxy_json_bbox_2d", "park.jpg"):
+    ...     print(kind.value, value, sep=": ")
+    image: park.jpg
+    text: Find every instance of "dog" in the image. Return one bounding box for each, as a JSON \
+list in this form: [{"bbox_2d": [x_min, y_min, x_max, y_max]}, ...]. Answer with nothing else.
+
+    Args:
+        label: what to find: a label, an expression, or several labels.
+        format: how boxes are to be written: the end of a FindIt name, such as ``xyxy_json``.
+        images: path of the image, or paths of the frames in their order.
+        family: ``objdet`` (every instance of the labels), ``refexp`` (the one object that an
+            expression describes), ``refexp_all`` (every object that it describes, perhaps none),
+            ``insdet`` (the object of the references).
+        references: paths of images of the object, for ``insdet``.
+        caption: a text about the image that is shown before the question.
+
+    Returns:
+        The parts in the order in which a model sees them: (kind, text or path) each.
+
+    Raises:
+        VariantError: the format or the family does not exist, or does not go with the arguments.
+    """
+    return BENCHMARK.prompts()[0].message(
+        *custom_query(label, format, images, family=family, references=references, caption=caption)
+    )
+
+
+def custom_query(
+    label: str | Sequence[str],
+    format: str,
+    images: ImagePath | Sequence[ImagePath],
+    *,
+    family: Family | str = Family.OBJDET,
+    references: Sequence[ImagePath] = (),
+    caption: str = "",
+    size: tuple[int, int] = (0, 0),
+) -> tuple[FindItQuery, Variant]:
+    """Return the query of a custom question, and its variant."""
+    paths = (images,) if isinstance(images, (str, PathLike)) else tuple(images)
+    labels = (label,) if isinstance(label, str) else tuple(label)
+    if not paths or not labels:
+        raise VariantError(f"no {'label' if paths else 'image'} was given")
+    several = not isinstance(label, str)
+    variant = variant_of(format, len(paths), several, family, bool(caption))
+    if variant.has_references != bool(references):
+        raise VariantError(
+            f"{variant.family_name} is asked {'with' if variant.has_references else 'without'} "
+            "references (images of the object)"
+        )
+    query = FindItQuery(
+        0,
+        ", ".join(labels),
+        *size,
+        tuple(fspath(path) for path in paths),
+        NOTHING_TO_FIND,
+        support=tuple(fspath(path) for path in references),
+        caption=caption,
+    )
+    return query, variant
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+
+def replies_of(values: Iterable[ReplyLike]) -> list[Reply]:
+    """Return replies with their places as their indices."""
+    return [_reply(at, value) for at, value in enumerate(values)]
+
+
+_NO_ANSWER = Recorded(call={"error": "no reply"})
+_PLAIN = Recorded()
+_UNSTATED: Mapping[str, Any] = {}
+
+
+def _reply(at: int, value: ReplyLike) -> Reply:
+    if value is None:
+        return Reply(at, "", _NO_ANSWER, _UNSTATED)
+    if isinstance(value, str):
+        return Reply(at, value, _PLAIN, _UNSTATED)
+    if isinstance(value, Reply):
+        return Reply(at, value.text, value.recorded, _UNSTATED)
+    if messages := _messages(value):
+        return Reply(at, _assistant_text(at, messages), _PLAIN, _UNSTATED)
+    raise TypeError(
+        f"reply {at}: {type(value).__name__} is neither a text nor messages "
+        '{"role": "assistant", "content": …} (None: the call failed)'
+    )
+
+
+def is_single(value: object) -> bool:
+    """Tell one reply from many; messages of the assistant alone are many."""
+    if value is None or isinstance(value, (str, Reply)):
+        return True
+    messages = _messages(value)
+    return len(messages) == 1 or any(not _is_assistant(message) for message in messages)
+
+
+def _messages(value: object) -> list[Mapping[str, Any]]:
+    """Return the messages of a chat, as trainers give completions; none of anything else."""
+    messages = [value] if isinstance(value, Mapping) else value
+    if not isinstance(messages, Sequence) or isinstance(messages, str):
+        return []
+    is_chat = all(isinstance(each, Mapping) and "content" in each for each in messages)
+    return list(messages) if is_chat else []
+
+
+def _is_assistant(message: Mapping[str, Any]) -> bool:
+    return bool(message.get("role", "assistant") == "assistant")
+
+
+def _assistant_text(at: int, messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of the assistant's last message."""
+    for message in filter(_is_assistant, reversed(messages)):
+        content = message["content"]
+        if content is None or isinstance(content, str):
+            return content or ""
+        return "".join(str(part.get("text") or "") for part in content)
+    raise TypeError(f"reply {at}: no message of the assistant among {len(messages)}")
+
+
+def task_of(variant: Variant, queries: Iterable[FindItQuery]) -> FindItTask:
+    """Make a task without a table."""
+    return Task("custom", variant, Path(), {query.index: query for query in queries})
+
+
+def settings_of(space: SpaceLike | None, replies: Iterable[Reply]) -> Settings:
+    """Return the settings of a score in a space.
+
+    Raises:
+        SpaceError: neither the argument nor the replies say it; it is never guessed.
+    """
+    if space is None and not all(reply.failed or reply.recorded.space for reply in replies):
+        raise SpaceError(
+            f"the coordinate space of the replies is not known, and it is not guessed. "
+            f"Say space=… :\n{spaces_help()}"
+        )
+    if space is None:
+        space = next((r.recorded.space for r in replies if r.recorded.space), "grid1000")
+    return Settings(space=space.as_dict() if isinstance(space, Space) else space)

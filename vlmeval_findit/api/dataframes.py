@@ -1,0 +1,250 @@
+"""Scored runs as data frames, and two of them held against each other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.drawing import Role
+from ..core.formatting import nearest
+from ..core.predictions import read_predictions
+from ..core.replies import Reply
+from ..core.scored_row import ScoredRow
+from ..runs import scored_run
+from ..runs.scored_run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..report.transcripts import Transcript
+
+PathLikeStr = str | PathLike[str]
+Paths = PathLikeStr | Iterable[PathLikeStr]
+"""Prediction files, or folders that are searched to any depth."""
+
+OUTPUTS = "outputs"
+"""The folder of runs by default."""
+
+_FIRST = ("model", "dataset", "format", "index", "image", "prompt", "reply", "truth", "score")
+
+
+def load_runs(paths: Paths = OUTPUTS) -> pd.DataFrame:
+    """Return a row a query of scored runs: what was asked and answered, and its score.
+
+    >>> queries = load_runs("outputs")
+    >>> queries.groupby("model").score.mean().round().to_dict()
+    {'Good': 94.0, 'Poor': 17.0}
+
+    Args:
+        paths: prediction files, or folders of them.
+
+    Returns:
+        ``image`` is the absolute path of the image (a list of several), ``truth`` the ground truth
+        ((N, 4) corners in pixels of the original image, or texts), ``boxes`` the answered corners
+        in the same pixels, ``hits`` and ``ious`` a value an object, ``errors`` the error types,
+        ``score`` the value of the query alone in percent.  Then come further details, sums and
+        slices; a slice with the name of an earlier column has ``(part)`` behind its name.
+        Image, prompt and truth are None, with a warning, if the table, the folder of images or
+        the words of the prompts no longer exist.
+
+    Raises:
+        FileNotFoundError: a path does not exist.
+        RunError: there is no scored run; the message says what to type.
+    """
+    # They import scipy and the drawing of benchmarks.
+    import pandas as pd
+
+    from ..report.transcripts import gather
+
+    runs = open_runs(paths)
+    transcripts, missing = gather(runs)
+    for each in missing:
+        warnings.warn(f"{each.run!r}: no images, prompts, truths: {each.reason}", stacklevel=2)
+    by_path = {each.run.path: each for each in transcripts}
+    rows = [
+        {**known, **_question(by_path.get(run.path), row)}
+        for run in runs
+        for row, known in _scored(run)
+    ]
+    frame = pd.DataFrame(rows)
+    return frame[[*_FIRST, *frame.columns.difference(list(_FIRST), sort=False)]] if rows else frame
+
+
+def load_scores(paths: Paths = OUTPUTS) -> pd.DataFrame:
+    """Return a row a scored run: metrics in percent, 95 % intervals, and their provenance.
+
+    >>> scores = load_scores("outputs")
+    >>> scores[["model", "F1@0.5", "F1@0.5 low", "F1@0.5 high", "failed calls"]].round(0)
+      model  F1@0.5  F1@0.5 low  F1@0.5 high  failed calls
+    0  Good    96.0        52.0        100.0             0
+    1  Poor    22.0         4.0         64.0             0
+
+    Raises:
+        FileNotFoundError: a path does not exist.
+        RunError: there is no scored run.
+    """
+    import pandas as pd
+
+    return pd.DataFrame([run_row(run) for run in open_runs(paths)])
+
+
+def open_runs(paths: Paths = OUTPUTS) -> list[Run]:
+    """Return scored runs, each once, by model and dataset.
+
+    >>> open_runs("outputs")[0]
+    Run(Good on FindIt_Pascal_xyxy_json_bbox_2d, 12 queries)
+
+    Raises:
+        FileNotFoundError: a path does not exist.
+        RunError: there is no scored run.
+    """
+    paths = [paths] if isinstance(paths, (str, PathLike)) else paths
+    return scored_run.load_runs(map(Path, paths))
+
+
+def compare(
+    run: Run | PathLikeStr, other: Run | PathLikeStr, within: PathLikeStr = OUTPUTS
+) -> pd.DataFrame:
+    """Subtract the metrics of a run from those of another: two models, or two formats of one.
+
+    >>> table = compare("Good", "Poor")
+    >>> table.loc["F1@0.5", ["A", "B", "A - B"]].round().tolist(), table.columns.name
+    ([96.0, 22.0, 73.0], 'Good minus Poor')
+
+    Args:
+        run: A: a run of :func:`open_runs`; the path of its predictions or folder; or a name, of a
+            model with one run or of a prediction file without its suffix.
+        other: B: the run that is subtracted.
+        within: the folder in which names are looked up.
+
+    Returns:
+        A row a metric that both have: A and B, in percent; A - B with its 95 % interval, paired
+        over images; and p.  The name of the columns says what is subtracted from what.
+
+    Raises:
+        ValueError: an argument is not exactly one run; or (a StatisticsError) the runs have
+            different rows, none, or other versions of the benchmark.
+    """
+    # They import scipy.
+    from ..leaderboard.run_tables import comparison_table
+    from ..runs import run_statistics
+
+    pair = _single_run(run, within), _single_run(other, within)
+    names = [each.model for each in pair]
+    if names[0] == names[1]:
+        names = [each.question.name for each in pair]
+    frame: pd.DataFrame = comparison_table(*pair, run_statistics.compare(*pair)).frame()
+    return frame.set_index("metric").rename_axis(columns=" minus ".join(names))
+
+
+def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
+    if isinstance(value, Run):
+        return value
+    if not isinstance(value, (str, PathLike)):
+        raise ValueError(
+            f"{type(value).__name__} is no run: use a run of open_runs(…), the path of its "
+            "predictions, or its name"
+        )
+    runs = open_runs(value) if Path(value).exists() else _runs_named(str(value), within)
+    if len(runs) != 1:
+        several = ", ".join(str(run.path) for run in runs[:3]) + ", …" * (len(runs) > 3)
+        raise ValueError(f"{value}: {len(runs)} runs where one is compared: {several}")
+    return runs[0]
+
+
+def _runs_named(name: str, within: PathLikeStr) -> list[Run]:
+    runs = open_runs(within) if Path(within).exists() else []
+    named = [run for run in runs if name in (run.model, run.path.stem)]
+    if not named:
+        names = dict.fromkeys(name for run in runs for name in (run.model, run.path.stem))
+        raise ValueError(
+            f"{name!r} is no file or folder here, and no run in {within}{nearest(name, names)}"
+        )
+    return named
+
+
+def run_row(run: Run) -> dict[str, Any]:
+    """Return a row of :func:`load_scores`."""
+    # It imports scipy.
+    from ..leaderboard.run_tables import runs_table
+
+    provenance = run.provenance
+    return runs_table([run]).records()[0] | {
+        "space": "; ".join(provenance.spaces),
+        "prompts": provenance.prompts,
+        "prompts hash": provenance.prompt_hash,
+        "table": provenance.table,
+        "table sha256": provenance.table_sha256,
+        "rows missing": len(provenance.missing),
+        "forced": list(provenance.forced),
+        "coords doubt": provenance.coords_doubt,
+        "versions": dict(provenance.versions),
+        "scored with": dict(provenance.scored_with),
+    }
+
+
+def query_rows(run: Run) -> Iterator[dict[str, Any]]:
+    """Yield reply, score and details of every query of a run, which need no table."""
+    return (known for _, known in _scored(run))
+
+
+def _scored(run: Run) -> Iterator[tuple[ScoredRow, dict[str, Any]]]:
+    from ..runs.run_errors import error_types_of
+
+    replies: dict[int, Reply] = {}
+    if run.path.is_file():
+        replies = {reply.index: reply for reply in read_predictions(run.path)}
+    columns = {*_FIRST} | {name for row in run.rows for name in (*row.details, *row.sums)}
+    for row, errors in zip(run.rows, error_types_of(run), strict=True):
+        known = {
+            "model": run.model,
+            "dataset": run.question.name,
+            "format": run.question.format,
+            "index": row.index,
+            **_call(replies.get(row.index)),
+            "score": run.benchmark.query_score(row),
+            "failed": row.failed,
+            "reason": row.reason,
+            "errors": list(errors),
+            "source": row.source,
+        }
+        # Sums override details of their names: they count nothing of a failed call.
+        rest = {**row.details, **row.sums}
+        # A custom slice may have any name.
+        for kind, value in row.slices.items():
+            is_column = kind in columns or kind in known
+            rest[f"{kind} (part)" if is_column else kind] = value
+        yield row, {**known, **{name: value for name, value in rest.items() if name not in known}}
+
+
+def _call(reply: Reply | None) -> dict[str, Any]:
+    """Return the reply, and what was recorded of its call."""
+    if reply is None:
+        return {"reply": None}
+    call, tokens = reply.recorded.call, reply.recorded.tokens
+    return {
+        "reply": None if reply.failed else reply.text,
+        "error": call.get("error") or (reply.text if reply.failed else None),
+        "cost in USD": call.get("cost"),
+        "tokens in": tokens.get("prompt"),
+        "tokens out": tokens.get("completion", tokens.get("reply")),
+    }
+
+
+def _question(transcript: Transcript | None, row: ScoredRow) -> dict[str, Any]:
+    """Return image, prompt and truth of a query."""
+    if transcript is None:
+        return dict.fromkeys(("image", "prompt", "truth"))
+    drawing = transcript.draw(row)
+    images = [str((transcript.pictures / each.path).absolute()) for each in drawing.pictures]
+    drawn = [box for image in drawing.pictures for box in image.boxes]
+    boxes = [list(box.box) for box in drawn if box.role is Role.TRUTH]
+    texts = [line.text for line in drawing.lines if line.role is Role.TRUTH]
+    return {
+        "image": images[0] if len(images) == 1 else images,
+        "prompt": transcript.prompt(row.index) if transcript.words else None,
+        "truth": texts if texts and not boxes else boxes,
+    }

@@ -1,0 +1,215 @@
+"""Arguments of users: images, their sizes and ground truth, in the types that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+from numbers import Real
+from os import PathLike
+from typing import TYPE_CHECKING, Any, cast
+
+from ..benchmarks.findit.variant import Variant
+from ..boxes.records import Ignored as Ignored
+from ..boxes.records import Truth as Truth
+from ..boxes.representation import Corners
+from ..core.image_files import rgb
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+ImageLike = Any
+"""The path of a file, a PIL image, or an array (height, width, 3) of 8 bits."""
+
+
+def as_list(images: ImageLike | Sequence[ImageLike]) -> list[ImageLike]:
+    """Return an image or many as a list; an array with four dimensions is many."""
+    if isinstance(images, (list, tuple)) or getattr(images, "ndim", 0) == 4:
+        return list(images)
+    return [images]
+
+
+def is_file(image: ImageLike) -> bool:
+    """Tell whether an image is the path of a file."""
+    return isinstance(image, (str, PathLike))
+
+
+def in_memory(image: ImageLike) -> Image.Image:
+    """Return a PIL image or an array as an RGB image.
+
+    Raises:
+        ValueError: it is neither; the message says what it is.
+    """
+    import numpy as np
+    from PIL import Image
+
+    if isinstance(image, Image.Image):
+        return rgb(image)
+    if not hasattr(image, "__array__"):
+        raise ValueError(f"{type(image).__name__} is no image: use a path, a PIL image or an array")
+    values = np.asarray(image)
+    if values.dtype != np.uint8 or values.shape[2:] not in ((), (3,), (4,)) or values.ndim < 2:
+        raise ValueError(
+            f"an array {values.shape} of {values.dtype} is no image: it should be "
+            "(height, width, 3) of uint8. A tensor (3, height, width) from 0 to 1: "
+            "(255 * tensor).byte().permute(1, 2, 0)"
+        )
+    return rgb(Image.fromarray(values))
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+Size = tuple[int, int]
+"""(width, height) in pixels of the original image."""
+
+Sizes = Size | Sequence[Size]
+"""The size of all images, or one a reply; arrays and tensors are taken, too."""
+
+
+def sizes_of(sizes: Sizes, count: int) -> list[Size]:
+    """Return the size of each of ``count`` replies.
+
+    >>> sizes_of((640, 480), 2), sizes_of([(640, 480), (32, 32)], 2)
+    ([(640, 480), (640, 480)], [(640, 480), (32, 32)])
+
+    Raises:
+        ValueError: the number of sizes is wrong, or a size is not in whole pixels.
+    """
+    values = [plain(size) for size in plain(sizes)]
+    if len(values) == 2 and all(isinstance(edge, Real) for edge in values):
+        return [_size(tuple(values))] * count
+    check_count(values, count, "sizes")
+    keys = [tuple(map(plain, v)) if isinstance(v, Sequence) else (v,) for v in values]
+    known = {key: _size(key) for key in {*keys}}
+    return [known[key] for key in keys]
+
+
+def _size(edges: tuple[Any, ...]) -> Size:
+    if len(edges) != 2 or not all(
+        isinstance(edge, Real) and float(edge) >= 1 and float(edge).is_integer() for edge in edges
+    ):
+        raise ValueError(f"size {edges}: should be (width, height) in whole pixels")
+    return int(edges[0]), int(edges[1])
+
+
+def plain(value: Any) -> Any:
+    """Turn an array, a tensor or a number of either into lists and numbers of Python."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def check_count(values: Sequence[object], count: int, what: str) -> None:
+    """Raise ValueError unless there is a value for every reply."""
+    if len(values) != count:
+        raise ValueError(f"{len(values)} {what} for {count} replies: there should be {count}")
+
+
+# --- truths ---------------------------------------------------------------------------------------
+
+BoxesLike = Any
+"""A list of (x1, y1, x2, y2) in pixels of the original image, or an array (N, 4) of them.
+
+Not narrower, because arrays of every library are taken.
+"""
+
+
+def truth(
+    boxes: BoxesLike,
+    labels: Iterable[str] = (),
+    frames: Iterable[int] = (),
+    *,
+    ignored: Iterable[Ignored | Corners] = (),
+) -> Truth:
+    """Make the ground truth of a query.
+
+    >>> truth([[60, 10, 90, 40], [10, 10, 40, 40]], frames=[2, 0]).boxes
+    ((10, 10, 40, 40), (60, 10, 90, 40))
+
+    Args:
+        boxes: (N, 4) corners (x1, y1, x2, y2) in pixels of the original image; empty: there is
+            nothing to find.
+        labels: (N,) labels, if the query has several.
+        frames: (N,) frames counted from 0, if the query has several.
+        ignored: objects that count neither as hits nor as misses, matched last: boxes, or
+            :class:`.Ignored`, which has a frame, a label, and whether it is a crowd (an answer
+            need only lie inside).
+
+    Returns:
+        The boxes in the order of their frames.
+
+    Raises:
+        ValueError: a box is none, or the number of labels or frames is not N.
+    """
+    corners = _corners(boxes)
+    names, places = tuple(labels), tuple(frames) or (0,) * len(corners)
+    for what, values in (("labels", names or corners), ("frames", places)):
+        if len(values) != len(corners):
+            raise ValueError(f"{len(values)} {what} for {len(corners)} boxes")
+    order = sorted(range(len(corners)), key=places.__getitem__)
+    return Truth(
+        tuple(corners[at] for at in order),
+        tuple(places[at] for at in order),
+        tuple(names[at] for at in order) if names else (),
+        ignored=tuple(map(_to_ignore, ignored)),
+    )
+
+
+def _to_ignore(value: Ignored | Corners) -> Ignored:
+    ignored = value if isinstance(value, Ignored) else Ignored(value)
+    return ignored._replace(box=_corners([ignored.box])[0])
+
+
+def truths_of(values: Sequence[Truth | BoxesLike], variant: Variant) -> list[Truth]:
+    """Return the truths of queries of a variant.
+
+    Raises:
+        ValueError: a box is none, or labels or frames do not fit the variant; the message names
+            the query.
+    """
+    truths: list[Truth] = []
+    last: object = None
+    for at, value in enumerate(values):
+        # In training the replies to a prompt share its truth: it is checked once.
+        if truths and value is last:
+            truths.append(truths[-1])
+            continue
+        try:
+            truths.append(_checked(value, variant))
+        except ValueError as error:
+            raise ValueError(f"truth {at}: {error}") from None
+        last = value
+    return truths
+
+
+def _checked(value: Truth | BoxesLike, variant: Variant) -> Truth:
+    true = value
+    if not isinstance(value, Truth):
+        corners = _corners(value)
+        true = Truth(corners, (0,) * len(corners))
+    if true.boxes and bool(true.labels) != variant.multilabel:
+        has = "has labels" if true.labels else "has no labels"
+        raise ValueError(f"it {has}, but multilabel={variant.multilabel}")
+    if true.frames and not (true.frames[0] >= 0 and true.frames[-1] < variant.frames):
+        raise ValueError(f"it is in frames {set(true.frames)}, but frames={variant.frames}")
+    for ignored in true.ignored:
+        if not 0 <= ignored.frame < variant.frames:
+            raise ValueError(
+                f"an ignored box is in frame {ignored.frame}, but frames={variant.frames}"
+            )
+        if variant.multilabel is not bool(ignored.label):
+            has = "has a label" if ignored.label else "has no label"
+            raise ValueError(f"an ignored box {has}, but multilabel={variant.multilabel}")
+    return cast(Truth, true)
+
+
+def _corners(boxes: BoxesLike) -> tuple[Corners, ...]:
+    rows = plain(boxes)
+    try:
+        corners = tuple([tuple(plain(row)) for row in rows])
+        for x1, y1, x2, y2 in corners:
+            if not (-inf < x1 <= x2 < inf and -inf < y1 <= y2 < inf):
+                raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"boxes should be [[x1, y1, x2, y2], …] in pixels with x1 <= x2 and y1 <= y2, "
+            f"not {rows!r:.80}"
+        ) from None
+    return corners

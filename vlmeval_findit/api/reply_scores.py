@@ -1,0 +1,133 @@
+"""Scores of replies: metrics, intervals and queries, the numbers of ``run_findit.py score``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..benchmarks.findit.benchmark import BENCHMARK, FindIt
+from ..benchmarks.findit.findit_query import FindItQuery
+from ..boxes.records import Truth
+from ..core.metric import Metric, metric_values
+from ..core.scored_row import ScoredRow
+from ..runs.open_predictions import check_replies
+from ..runs.score import check_coordinates, score_rows
+from .custom_questions import ReplyLike, SpaceLike, replies_of, settings_of, task_of, variant_of
+from .inputs import BoxesLike, Sizes, check_count, sizes_of, truths_of
+
+if TYPE_CHECKING:
+    from ..core.statistics import Interval
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of replies."""
+
+    queries: tuple[ScoredRow, ...]
+    """In the order of the replies: sums, reason, and details such as boxes, IoUs and hits."""
+    sums: Mapping[str, float]
+    coords_doubt: str | None
+    """A sentence, if the boxes fit another coordinate space."""
+    benchmark: FindIt = BENCHMARK
+    """Has the metrics: of boxes, or of points."""
+
+    def __repr__(self) -> str:
+        """Return the metrics: the queries may be thousands."""
+        known = [f"{k} {v:.1f}" for k, v in self.metric_values.items() if v is not None]
+        return f"Score({len(self.queries)} replies, {self.failed} failed: {', '.join(known)})"
+
+    @property
+    def _metrics(self) -> tuple[Metric, ...]:
+        return (*self.benchmark.metrics, self.benchmark.with_failures)
+
+    @property
+    def metric_values(self) -> Mapping[str, float | None]:
+        """Values by the names of metrics, in percent.
+
+        Only the metric "… (failed calls as misses)" counts failed calls.
+        """
+        return metric_values(self._metrics, self.sums)
+
+    @cached_property
+    def intervals(self) -> Mapping[str, Interval | None]:
+        """95 % intervals by the names of metrics, in percent; None: too few images."""
+        # scipy is imported only where intervals are wanted.
+        from ..core.estimate import clustered_sums, estimate_metrics
+        from ..core.statistics import metric_intervals
+
+        if not self.queries:
+            return {}
+        return metric_intervals(
+            estimate_metrics(self._metrics, clustered_sums(self.queries, "custom"))
+        )
+
+    @property
+    def failed(self) -> int:
+        """The number of failed calls."""
+        return sum(row.failed for row in self.queries)
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """Why replies are not in their format: counts by reason."""
+        return Counter(row.reason for row in self.queries if row.reason is not None)
+
+
+def score(
+    replies: Sequence[ReplyLike],
+    truths: Sequence[Truth | BoxesLike],
+    format: str,
+    *,
+    sizes: Sizes,
+    space: SpaceLike | None = None,
+    frames: int = 1,
+    multilabel: bool = False,
+    images: Sequence[str] | None = None,
+) -> Score:
+    """Score replies against their ground truth, as ``run_findit.py score`` does.
+
+    >>> replies = ["[[0, 0, 500, 500]]", "[]", "no idea", None]
+    >>> scored = score(replies, [[[0, 0, 320, 240]]] * 4, "xyxy_text", sizes=(640, 480),
+    ...                space="grid1000")
+    >>> scored.metric_values["F1@0.5"], scored.metric_values["Adherence"], scored.failed
+    (50.0, 66.66666666666667, 1)
+    >>> scored.queries[0].details["ious"], scored.reasons["no box"]
+    ([1.0], 1)
+
+    Args:
+        replies: (N,) texts, replies with their record, or chats; None: the call failed.
+        truths: (N,) truths: each (M, 4) corners (x1, y1, x2, y2) in pixels of the original image,
+            empty where there is nothing to find, or what :func:`.truth` returns.
+        format: the end of a FindIt name.
+        sizes: (width, height) in pixels of the original image: for all, or (N,) sizes.
+        space: the coordinate space of the answers; None: the one that the replies recorded.
+        frames: how many frames every query has.
+        multilabel: whether every box has a label.
+        images: (N,) names of the images, if some are shared: intervals are over images.
+
+    Returns:
+        Metrics in percent, their intervals, and a row a reply.
+
+    Raises:
+        ValueError: the number of truths, sizes or images is not N, or a box is none.
+        VariantError: the format does not exist.
+        SpaceError: the coordinate space is unknown.
+        IdentityError: a reply recorded another space.
+    """
+    variant = variant_of(format, frames, multilabel)
+    values = replies_of(replies)
+    count = len(values)
+    names = [str(at) for at in range(count)] if images is None else images
+    check_count(names, count, "images")
+    check_count(truths, count, "truths")
+    of_queries = zip(sizes_of(sizes, count), names, truths_of(truths, variant), strict=True)
+    queries = [
+        FindItQuery(at, "", *size, (name,) * variant.frames, true)
+        for at, (size, name, true) in enumerate(of_queries)
+    ]
+    task = task_of(variant, queries)
+    checked = check_replies("", task, values, settings_of(space, values))
+    scored = check_coordinates(score_rows(checked))
+    return Score(scored.rows, scored.sums, scored.coords_doubt, BENCHMARK.of(variant))
