@@ -15,10 +15,10 @@ from vlmeval_findit.benchmarks.findit.box_metrics import sums
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES, F1Errors, event_sums, size_of
 from vlmeval_findit.boxes import error_types
 from vlmeval_findit.boxes.error_types import (
-    Answered,
+    BoxError,
     CountsAs,
-    Event,
-    Kind,
+    ErrorEvent,
+    MatchedQuery,
     classify_errors,
     prices,
 )
@@ -41,7 +41,7 @@ def answered(
     reason: FormatFailure | None = None,
     cut: bool = False,
     recoverable: Sequence[int] = (),
-) -> Answered:
+) -> MatchedQuery:
     """A query of boxes: (box), (label, box) or, of a video, (label, box, frame)."""
 
     def parts(one: Any) -> tuple[str, Box, int]:
@@ -66,10 +66,10 @@ def answered(
     )
     (matched,) = match([reading], [truth])
     rejected = not said and not true and reason is None
-    return Answered(matched, reading, truth, cut, recoverable, rejected)
+    return MatchedQuery(matched, reading, truth, cut, recoverable, rejected)
 
 
-def total(queries: Sequence[Answered]) -> dict[str, float]:
+def total(queries: Sequence[MatchedQuery]) -> dict[str, float]:
     """The sums of queries and of their events."""
     return add_up(
         sums(one.reading, one.matched) | event_sums(events)
@@ -90,7 +90,7 @@ FLAT: Box = (0, 0, 0, 0)
 TURNED: Box = (10, 10, 0, 0)
 HUGE: Box = (0, 0, INF, 1e300)
 
-CASES: dict[str, tuple[Answered, list[tuple[str, int | None, int | None]]]] = {
+CASES: dict[str, tuple[MatchedQuery, list[tuple[str, int | None, int | None]]]] = {
     "every box a hit": (answered([A, FAR], [A, FAR]), []),
     "every box a hit, in a reply not as asked": (answered([A], [A], FormatFailure.WRONG_KEY), []),
     "another box": (answered([FAR], [A]), [("background", 0, None), ("missed", None, 0)]),
@@ -239,7 +239,7 @@ def test_pairs_are_compared_in_parts_of_any_size(
 def test_two_thousand_boxes_that_find_the_same_again_are_told_at_once() -> None:
     box = (0.0, 0.0, 10.0, 10.0)
     (events,) = classify_errors([answered([box] * 2000, [box] * 200)])
-    assert Counter(event.kind for event in events) == {Kind.DUPLICATE: 1800}
+    assert Counter(event.kind for event in events) == {BoxError.DUPLICATE: 1800}
 
 
 def test_flat_boxes_stand_for_objects_of_their_frame_and_label_in_order() -> None:
@@ -255,7 +255,7 @@ def test_flat_boxes_stand_for_objects_of_their_frame_and_label_in_order() -> Non
 
 def test_every_kind_has_a_case() -> None:
     there = {kind for _, events in CASES.values() for kind, _, _ in events}
-    assert there == {kind.value for kind in Kind} == {one.name for one in ERROR_TYPES.values()}
+    assert there == {kind.value for kind in BoxError} == {one.name for one in ERROR_TYPES.values()}
 
 
 # --- prices ---------------------------------------------------------------------------------------
@@ -382,9 +382,19 @@ def test_whatever_is_said_the_counts_add_up(
 
 
 def test_what_an_event_leaves_out() -> None:
-    assert Event(Kind.LOCALISATION, 0, 0).counts_as is Kind.LOCALISATION.usually is CountsAs.PAIR
-    assert Event(Kind.NO_RECTANGLE, 0).counts_as is CountsAs.BOX is not Kind.NO_RECTANGLE.usually
-    assert event_sums([Event(Kind.NO_RECTANGLE, 0), Event(Kind.NO_RECTANGLE, 1, 0)]) == {
+    assert (
+        ErrorEvent(BoxError.LOCALISATION, 0, 0).counts_as
+        is BoxError.LOCALISATION.usually
+        is CountsAs.PAIR
+    )
+    assert (
+        ErrorEvent(BoxError.NO_RECTANGLE, 0).counts_as
+        is CountsAs.BOX
+        is not BoxError.NO_RECTANGLE.usually
+    )
+    assert event_sums(
+        [ErrorEvent(BoxError.NO_RECTANGLE, 0), ErrorEvent(BoxError.NO_RECTANGLE, 1, 0)]
+    ) == {
         "lost: no rectangle": 2,
         "lost: no rectangle (box)": 1,
     }

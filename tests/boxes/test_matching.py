@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 
 from vlmeval_findit.boxes import matching
-from vlmeval_findit.boxes.assignment import assign
-from vlmeval_findit.boxes.matching import _Pairs, iou, match, plain_label
+from vlmeval_findit.boxes.matching import iou, match, plain_label
 from vlmeval_findit.boxes.records import NO_BOX, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.boxes.spaces import ToPixels
@@ -101,49 +99,6 @@ def test_iou_of_anything_is_finite(a: Corners, b: Corners) -> None:
 
 
 # --- assignment -----------------------------------------------------------------------------------
-
-
-def tables(rows: st.SearchStrategy[int], columns: st.SearchStrategy[int]):
-    """Cost tables with many ties."""
-    value = st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]) | st.floats(-1, 1, width=32)
-    return st.tuples(rows, columns).flatmap(
-        lambda shape: st.lists(
-            st.lists(value, min_size=shape[1], max_size=shape[1]),
-            min_size=shape[0],
-            max_size=shape[0],
-        ).map(lambda table: np.array(table, np.float32))
-    )
-
-
-def cheapest(cost: np.ndarray) -> float:
-    """The cost of the cheapest assignment, by trying all."""
-    if cost.shape[0] > cost.shape[1]:
-        cost = cost.T
-    rows, columns = cost.shape
-    return min(
-        sum(float(cost[row, column]) for row, column in enumerate(chosen))
-        for chosen in itertools.permutations(range(columns), rows)
-    )
-
-
-upto5 = st.integers(1, 5)
-
-
-@given(tables(upto5, upto5))
-def test_the_assignment_is_the_cheapest(cost: np.ndarray) -> None:
-    rows, columns = assign(cost)
-    assert len(rows) == len(columns) == min(cost.shape)
-    assert len(set(rows)) == len(set(columns)) == len(rows)
-    total = sum(float(cost[row, column]) for row, column in zip(rows, columns, strict=True))
-    assert total == pytest.approx(cheapest(cost), abs=1e-6)
-
-
-@given(st.one_of(tables(st.just(1), st.integers(1, 9)), tables(st.integers(1, 9), st.just(1))))
-def test_one_row_or_column_is_what_scipy_chooses(cost: np.ndarray) -> None:
-    owners, targets = (np.zeros(size, dtype=np.intp) for size in cost.shape)
-    pairs = _Pairs(owners, targets, lambda left, right: cost[left, right])
-    chosen = divmod(np.array(pairs.assigned(cost.ravel())), cost.shape[1])
-    assert np.array_equal(chosen, linear_sum_assignment(cost))
 
 
 # --- matching -------------------------------------------------------------------------------------
@@ -237,11 +192,6 @@ def test_frames_are_matched_one_by_one() -> None:
     assert one(reading(FAR, A, frames=[2, 0]), true) == Matched(
         (FAR, A), (1.0, 0.0, 1.0), (True, False, True), (1, NO_BOX, 0), ()
     )
-
-
-def test_an_empty_batch() -> None:
-    assert match([], [], []) == []
-    assert match([reading()], [truth()]) == [Matched((), (), (), (), ())]
 
 
 @st.composite

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +17,13 @@ from scored_runs import HEIGHT, WIDTH, World, query, saying, speaking, two_label
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of, parse
-from vlmeval_findit.benchmarks.findit import dataset_names as names
 from vlmeval_findit.benchmarks.findit.annotation_tables import (
     TableError,
     load_task,
     read_table,
     write_table,
 )
-from vlmeval_findit.benchmarks.findit.box_metrics import METRICS, POINTING, RANKING
+from vlmeval_findit.benchmarks.findit.box_metrics import RANKING
 from vlmeval_findit.benchmarks.findit.findit_query import thin, thinned
 from vlmeval_findit.benchmarks.findit.grid import (
     FormatAxes,
@@ -35,8 +32,7 @@ from vlmeval_findit.benchmarks.findit.grid import (
     formats,
     variants,
 )
-from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
-from vlmeval_findit.benchmarks.findit.variant import Variant, VariantError, format_problem
+from vlmeval_findit.benchmarks.findit.variant import VariantError
 from vlmeval_findit.boxes import matching
 from vlmeval_findit.boxes.confidences import confidences
 from vlmeval_findit.boxes.lenient import parse_leniently
@@ -54,7 +50,6 @@ from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.marks.region import RLEError, packed_mask
 from vlmeval_findit.publish.fiftyone import to_fiftyone
 from vlmeval_findit.publish.targets import NotExportableError
-from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.best_format import rule
 from vlmeval_findit.runs.coco_boxes import CocoBoxes
 from vlmeval_findit.runs.score import score_file
@@ -401,19 +396,6 @@ def test_the_lenient_figure_is_that_of_the_same_points_as_asked() -> None:
     assert strict["Pointing accuracy"] == pytest.approx(100 / 3)
 
 
-def test_no_figure_of_boxes_is_one_of_points_and_the_other_way_round() -> None:
-    shared = {"Adherence", "Rejection accuracy", "False-alarm rate"}
-    assert {one.name for one in METRICS} & {one.name for one in POINTING} == shared
-    assert "F1@0.5" not in metric_values(["[5, 5]"], [TARGET])
-    assert "Pointing accuracy" not in metric_values(["[0, 0, 9, 9]"], [TARGET], format="xyxy_text")
-    score = findit.score(["[5, 5]"], [TARGET], "point_text", sizes=(WIDTH, HEIGHT), space="pixels")
-    (row,) = score.queries
-    assert not {"ious", "tp", "n_gt", "losses"} & row.details.keys()
-    assert not {"tp", "n_gt", "iou_sum"} & row.sums.keys()
-    assert row.details["boxes"] == [[5, 5, 5, 5]]
-    assert score.intervals.keys() == {n for n, v in score.metric_values.items() if v is not None}
-
-
 def test_the_reward_of_points_is_their_own() -> None:
     how = {"sizes": (WIDTH, HEIGHT), "space": "pixels", "by": "pointing"}
     replies = ["[5, 5]", "[5, 5] [150, 90]", "[]", None]
@@ -424,17 +406,6 @@ def test_the_reward_of_points_is_their_own() -> None:
         findit.reward("[5, 5]", TARGET, "point_text", sizes=(9, 9), space="pixels")
     with pytest.raises(ValueError, match="xyxy has no pointing"):
         findit.reward("[5, 5]", TARGET, "xyxy_text", **how)  # type: ignore[call-overload]
-
-
-def test_a_point_is_drawn_as_a_cross() -> None:
-    from PIL import Image
-
-    answer = findit.read("[50, 25]", "point_text", size=(WIDTH, HEIGHT), space="pixels")
-    blank = Image.new("RGB", (WIDTH, HEIGHT))
-    hit = np.array(findit.draw(blank, TARGET, answer))
-    assert hit[25, 45].tolist() == hit[20, 50].tolist() == [0x35, 0xD0, 0x7F]
-    miss = np.array(findit.draw(blank, [[0, 0, 9, 9]], answer))
-    assert miss[25, 42].tolist() == [0xFF, 0x5A, 0x4D]
 
 
 # --- names and the grid ---------------------------------------------------------------------------
@@ -456,22 +427,6 @@ def test_what_cannot_be_asked_is_refused_with_a_reason(name: str, why: str) -> N
     with pytest.raises(VariantError) as error:
         parse(name)
     assert why in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("Pascal_point_text", "Pascal_point_json", "Pascal_point_json_point_2d_nested"),
-        *("Pascal_multilabel_point_json_class_name", "Pascal_point_json_decomposed"),
-        *("iGround_f3_point_json", "Flickr30k_caption_point_json_constrained"),
-        "HRInsDet_easy_point_json_vp-box",
-    ],
-)
-def test_a_name_says_its_key_where_it_is_not_the_default(name: str) -> None:
-    variant = names.parse(f"FindIt_{name}")
-    assert variant.name == f"FindIt_{name}"
-    assert format_problem(variant) is None
-    assert variant.match_rule is MatchRule.POINT_IN_OBJECT
 
 
 def test_all_representations_are_those_of_the_paper() -> None:
@@ -504,21 +459,6 @@ def test_a_sweep_never_compares_boxes_with_points() -> None:
     for key in ("bbox", "bbox_2d"):
         with pytest.raises(ConfigError, match=f"line 4: keys: {key} fits no cell"):
             parse_sweep(start + f"representations: point\nkeys: [point, {key}]\noutputs: json")
-
-
-def test_the_release_has_no_words_for_points(tmp_path: Path, monkeypatch: Any) -> None:
-    clone = tmp_path / "findit"
-    clone.mkdir()
-    (clone / "__init__.py").write_text("")
-    (clone / "doc_utils.py").write_text("def doc_to_text(doc, kwargs):\n    return 'Find it.'\n")
-    monkeypatch.setenv("FINDIT_PROMPTS", str(tmp_path))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    message = prompt_set()[1]
-    with pytest.raises(PromptError, match=r"no prompt for .point"):
-        message(query(0), names.parse(POINT))
-    # Not by monkeypatch, which would bring them back.
-    for name in ("findit", "findit.doc_utils"):
-        sys.modules.pop(name, None)
 
 
 # --- masks in tables ------------------------------------------------------------------------------
@@ -662,27 +602,3 @@ def test_what_is_of_boxes_alone_says_so(world: World) -> None:
     with pytest.raises(NotExportableError, match="no run's answers are boxes for FiftyOne"):
         list(to_fiftyone([run], world.folder / "fiftyone"))
     assert not (world.folder / "fiftyone").exists()
-
-
-def test_the_report_draws_points(world: World) -> None:
-    from datetime import UTC, datetime
-
-    run = world.run("Good", POINT, speaking(POINT, 0.7))
-    (board,) = boards([run])
-    page = make_page(board, datetime.now(UTC))
-    values = json.loads(re.split('<script[^>]*id="data"[^>]*>', page)[1].split("</script>")[0])
-    boxes = [box for card in values["cards"] for frame in card["frames"] for box in frame["boxes"]]
-    hits = [box for box in boxes if box[0] == "hit"]
-    assert hits
-    assert all(x1 == x2 and y1 == y2 and iou is None for _, x1, y1, x2, y2, _, iou in hits)
-    assert {box[0] for box in boxes} <= {"truth", "hit", "miss"}
-
-
-def test_a_variant_of_points_states_its_format() -> None:
-    variant = Variant("Pascal", "point", "json", "point_2d")
-    assert variant.format_cell == ("point", "json point_2d")
-    assert variant.reply_schema is None
-    held = replace(variant, decoding="constrained")
-    assert held.reply_schema is not None
-    items = held.reply_schema["items"]["properties"]["point_2d"]
-    assert (items["minItems"], items["maxItems"]) == (2, 2)

@@ -21,7 +21,6 @@ from vlmeval_findit.boxes.representation import (
     Corners,
     ReplyFormat,
 )
-from vlmeval_findit.boxes.spaces import Space, reference_size
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.models.model_table import MODELS
 
@@ -577,42 +576,6 @@ def assert_said(
 def test_what_is_written_is_read(how: ReplyFormat, data: st.DataObject) -> None:
     boxes = data.draw(said(how))
     assert_said(read(write(boxes, how, digits=6), how), boxes, how, 1e-5)
-
-
-SPACES = [
-    Space("grid1000"),
-    Space("unit"),
-    Space("pixels"),
-    Space("pixels", scene_max_size=1824),
-    Space("openai_high", scene_max_size=4096),
-    Space("claude_standard"),
-    Space("claude_highres"),
-    Space("smart_resize", min_pixels=200_704, max_pixels=1_605_632, two_step=True),
-    Space("smart_resize", min_pixels=200_704, max_pixels=12_845_056),
-]
-
-
-@pytest.mark.parametrize(
-    "space", SPACES, ids=lambda space: " ".join(map(str, space.as_dict().values()))
-)
-@pytest.mark.parametrize("how", [TEXT, ALL_TEXT, LABELS, VIDEO, JSON, NAMED, NESTED], ids=spelt)
-@settings(max_examples=10)
-@given(st.data())
-def test_pixels_come_back_through_every_space(
-    how: ReplyFormat, space: Space, data: st.DataObject
-) -> None:
-    width = data.draw(st.integers(28, 9000))
-    height = data.draw(st.integers(28, 9000))
-    boxes = data.draw(said(how))
-    w, h = reference_size(space, width, height)
-    x, y = width / w, height / h
-    in_units = [
-        one._replace(box=(one.box[0] / x, one.box[1] / y, one.box[2] / x, one.box[3] / y))
-        for one in boxes
-    ]
-    reading = read(write(in_units, how, digits=9), how)
-    in_pixels = [(a * x, b * y, c * x, d * y) for a, b, c, d in reading.boxes]
-    assert_said(reading._replace(boxes=in_pixels), boxes, how, 1e-3)
 
 
 def test_nothing_is_written_as_an_empty_list() -> None:

@@ -13,7 +13,6 @@ from paths import ROOT
 from vlmeval_findit.benchmarks.findit.benchmark import HOST_CLASSES
 from vlmeval_findit.benchmarks.findit.grid import all_tables, benchmark, formats, variants
 from vlmeval_findit.boxes.representation import BOX_KEYS, KEYS
-from vlmeval_findit.cli import main
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.server_backends import ServerBackends
@@ -128,11 +127,6 @@ def test_a_race_is_said_in_a_word_or_with_its_seed(said: str, race: Race | None)
     assert parse_sweep(GOOD + f"race: {said}\nmax_usd:").race == race
 
 
-def test_both_decodings_are_asked() -> None:
-    sweep = parse_sweep(GOOD + "decodings: [none, constrained]\noutputs: json")
-    assert sweep.stages[0].decodings == ("none", "constrained")
-
-
 def test_values_alone_are_lists_of_one_and_all_is_all() -> None:
     sweep = parse_sweep("models: FullImage\ndatasets: all\nkeys: all\nlimit: 5\nwork_dir: w")
     assert sweep.models == (ModelEntry("FullImage", line=1),)
@@ -223,49 +217,11 @@ def test_the_shipped_search_is_the_command() -> None:
 # --- the command line -----------------------------------------------------------------------------
 
 
-def test_a_dry_run_needs_neither_torch_nor_vlmeval(tmp_path: Path) -> None:
-    blocked = "import sys; sys.modules.update(torch=None, vlmeval=None, ray=None);"
-    code = f"{blocked} from vlmeval_findit.cli import main; sys.exit(main())"
-    command = ["sweep", str(CONFIGS / "smoke.yaml"), "--dry-run", "--limit", "2"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command],
-        cwd=ROOT,
-        env=environment(tmp_path / "lmu"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "20 cells, 40 queries, " in done.stdout
-    assert "40 model calls, 40 of them to be made" in done.stdout
-
-
 def test_where_nothing_is_read_nothing_is_checked(tmp_path: Path) -> None:
     code = "import sys; sys.modules['pydantic'] = None;"
     code += "from vlmeval_findit.cli import main; sys.exit(main(['models']))"
     command, lmu = [sys.executable, "-c", code], environment(tmp_path / "lmu")
     subprocess.run(command, cwd=ROOT, env=lmu, capture_output=True, check=True)
-
-
-def test_the_command_says_line_and_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("models: FullImage\ndatasets: [Dmo]\n")
-    for command, said in (
-        (["sweep", str(path)], f"error: {path}, line 2: no dataset 'Dmo': did you mean Demo?"),
-        (["search", "--model", "FulImage"], "did you mean FullImage?"),
-        (["search", "--model", "FullImage", "--data", "Pascl"], "did you mean Pascal?"),
-    ):
-        assert main(command) == 2
-        assert said in capsys.readouterr().err
-
-
-def test_a_search_is_counted_without_a_model(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--data", "Demo", "--limit", "5", "--dry-run"]
-    assert main(["search", "--model", "FullImage", *arguments]) == 0
-    counted = "19 cells, 95 queries, 2 images, 95 model calls, 95 of them to be made"
-    assert counted in capsys.readouterr().out
 
 
 @pytest.mark.host

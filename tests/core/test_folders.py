@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_table, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, write_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, own_datasets
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import folders
 from vlmeval_findit.core.folders import DatasetFileError, is_table_folder, table_folders
 from vlmeval_findit.core.table_files import made_of
-from vlmeval_findit.data.demo.photos import demo_tables
-from vlmeval_findit.data.demo.photos import ensure as ensure_demo
 from vlmeval_findit.data.rendered import tables as rendered
 
 
@@ -125,14 +123,6 @@ def test_a_table_that_another_one_hides_is_said_when_it_is_made(
     assert "two tables SVG: datasets_tsv/SVG.tsv is taken" in caplog.messages[0]
 
 
-def test_the_help_says_where_tables_are_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "get", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Folder for tables (LMUData)" in said
-    assert "FINDIT_TABLES" in said
-    assert "datasets_tsv" in said
-
-
 # --- tables that are made when they are asked for -------------------------------------------------
 
 
@@ -160,37 +150,6 @@ def test_a_rendered_table_that_is_gone_or_changed_is_made_again(
         assert made_of(table) != rendered.recipe_sha256("Scenes_refexp")
         rendered.ensure(dataset)
     assert made == ["table"] * 6
-
-
-@pytest.mark.parametrize("content", [None, "damaged", "[]", '{"source_sha256": "of others"}'])
-def test_the_demonstration_is_made_again(
-    world: Path, monkeypatch: pytest.MonkeyPatch, content: str | None
-) -> None:
-    from vlmeval_findit.data.demo import photos as tables
-
-    made: list[str] = []
-    monkeypatch.setattr(tables, "prepare_demo", lambda: made.append("demo"))
-    origin = {"source_sha256": tables.recipe_sha256()}
-    for row, multilabel in demo_tables():
-        write_table(world / "lmu", row.table_name(multilabel), [], origin)
-    ensure_demo(DATASETS["Demo"])
-    assert made == []
-    last = world / "lmu" / "Demo_video.tsv"
-    if content is None:
-        last.unlink()
-    else:
-        last.with_suffix(".meta.json").write_text(content)
-    ensure_demo(DATASETS["Demo"])
-    assert made == ["demo"]
-
-
-def test_a_rendered_table_that_was_edited_is_refused(world: Path) -> None:
-    origin = {"source_sha256": rendered.recipe_sha256("Scenes_refexp")}
-    path = write_table(world / "lmu", "Scenes_refexp", [], origin).path
-    path.write_text(path.read_text() + "\n")
-    rendered.ensure(DATASETS["Scenes_refexp"])
-    with pytest.raises(ValueError, match="the table was changed after it was made"):
-        read_table(path)
 
 
 # --- names of datasets become files ---------------------------------------------------------------

@@ -189,13 +189,6 @@ def test_a_lock_that_somebody_looks_at_is_held_still(
     lock.release()
 
 
-def test_the_lock_of_an_older_version_is_no_lock(quick_leases: float, tmp_path: Path) -> None:
-    path = tmp_path / "lock"
-    path.write_text("process 77 on elsewhere\n")
-    Lock(path, WHY).release()
-    assert not path.exists()
-
-
 def test_a_process_id_that_is_anothers_now_holds_nothing(tmp_path: Path) -> None:
     """Whoever only looks and whoever takes the lock see the same."""
     path = tmp_path / "lock"

@@ -134,22 +134,3 @@ def test_the_command_that_scores_again_scores(
     words = shlex.split(line.replace("SPACE", "grid1000"))
     assert words[:2] == ["python", "run_findit.py"]
     assert main(words[2:]) == 0
-
-
-def test_a_search_that_is_refused_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    server = ["--base-url", "http://127.0.0.1:9/v1"]
-    assert main(["search", "--model", "Qwen3-VL", "--data", "Pascal", *server]) == 2
-    assert "no table Pascal.tsv" in capsys.readouterr().err
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-@pytest.mark.parametrize("space", ["unit", '{"kind": "unit"}'])
-def test_a_space_of_a_search_may_be_json(
-    space: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    search = ["search", "--model", "mine", "--data", "Scenes_mini", "--limit", "1"]
-    assert main([*search, "--space", space, "--base-url", "http://a/v1", "--dry-run"]) == 0

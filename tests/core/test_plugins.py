@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion, in_turn
-from grids import grid
 from host_runs import RUN_FINDIT, environment, metric_values, predictions, require_host, run
 from perfect_answers import content, perfect_answers
 from plugin_package import ROOT, install, known_here, path_with
@@ -29,7 +27,6 @@ from vlmeval_findit.benchmarks import (
     load,
     parse,
 )
-from vlmeval_findit.benchmarks.findit.grid import AXIS_VALUES, FormatAxes
 from vlmeval_findit.boxes.representation import REPRESENTATIONS
 from vlmeval_findit.boxes.spaces import (
     KINDS,
@@ -123,13 +120,6 @@ def test_the_file_of_the_page_adds_its_rows(mine: Path) -> None:
     assert find_model("cornered-7b") is None
     with pytest.raises(SpaceError):
         space_from("grid512")
-
-
-def test_all_representations_are_still_the_papers_eight(mine: Path) -> None:
-    with known_here(files=(mine,)):
-        assert "xxyy" in REPRESENTATIONS
-        assert len(FormatAxes().representations) == len(AXIS_VALUES["representations"]) == 8
-        assert not any(variant.representation == "xxyy" for variant in grid())
 
 
 def test_rows_of_ours_ask_no_plugin() -> None:
@@ -314,17 +304,6 @@ def test_of_two_of_one_name_the_first_counts_whatever_it_is(
         assert re.search(rf"broken: Cornered\n +{second.name} sha256", out)
 
 
-def test_every_command_takes_files_and_twice_is_once(
-    tmp_path: Path, mine: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    second = written(tmp_path / "second.py", "SPACES = ()\n")
-    words = [f"--plugin={mine}", "--plugin", str(second)]
-    for line in (["models", *words], ["models", *words, *words]):
-        assert main(line) == 0
-        assert "Cornered [mine.py sha256:" in capsys.readouterr().out
-        assert plugins.named_files() == (str(mine), str(second))
-
-
 def test_a_file_is_one_however_it_is_written(
     mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -332,11 +311,6 @@ def test_a_file_is_one_however_it_is_written(
     monkeypatch.setenv(plugins.FILES_VARIABLE, os.pathsep.join((mine.name, f"./{mine.name}")))
     assert main(["plugins", "--plugin", str(mine)]) == 0
     assert capsys.readouterr().out.count("Cornered") == 1
-
-
-def test_a_flag_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plugins", "--plugin"]) == 2
-    assert "'--plugin' requires an argument" in capsys.readouterr().err
 
 
 def test_the_list_fits_a_terminal(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,16 +324,6 @@ def test_the_list_fits_a_terminal(mine: Path, capsys: pytest.CaptureFixture[str]
         ["models", "Cornered"], ["spaces", "grid512"], ["representations", "xxyy"],
     ]  # fmt: skip
     assert all(len(line) <= 80 or str(mine) in line for line in lines)
-
-
-def test_the_list_imports_neither_torch_nor_vlmeval(mine: Path) -> None:
-    code = (
-        "import sys; from vlmeval_findit.cli import main\n"
-        "assert main(['plugins']) == 0\n"
-        "assert not {'torch', 'vlmeval', 'vl_convert'} & set(sys.modules)\n"
-    )
-    env = {**os.environ, plugins.FILES_VARIABLE: str(mine)}
-    subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True)
 
 
 @pytest.mark.parametrize(
@@ -417,44 +381,6 @@ def test_its_set_is_imported(
     assert len(load(question.name).queries) == 4
 
 
-def asked_right(names: list[str]) -> ChatServer:
-    """A server that names every box of the questions in the space of the package's model."""
-    answers: dict[str, str] = {}
-    for name in names:
-        answers |= perfect_answers("PlateReader", [name])
-    return ChatServer(lambda asked, number: completion(answers.get(content(asked.body), "ABC")))
-
-
-@pytest.mark.slow
-def test_search_and_sweep_ask_its_model_in_its_space(
-    site: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    sweep = "models: [PlateReader]\ndatasets: [Demo]\nlimit: 2\noutputs: [json]\n"
-    written(Path("sweep.yaml"), sweep + "representations: [xyxy, xxyy]\n")
-    formats = [
-        f"{one}_{how}" for one in FormatAxes().representations for how in ("text", "json_bbox_2d")
-    ]
-    formats += [f"xyxy_json{key}" for key in ("", "_coordinates", "_bounding_box")]
-    names = [f"FindIt_Demo_{one}" for one in (*formats, "xxyy_json")]
-    with known_here(site, files=(mine,)), asked_right(names) as server:
-        asked = ["--base-url", server.url]
-        words = "search --model PlateReader --data Demo --limit 2 --work-dir search"
-        assert main([*words.split(), *asked]) == 0
-        for _ in range(2):
-            assert main(["sweep", "sweep.yaml", *asked]) == 0
-        version = REPRESENTATIONS.added()["xxyy"].plugin.version
-        for name, more in (("xyxy_json", {}), ("xxyy_json", {"mine.py": version})):
-            path = Path(f"outputs/PlateReader/PlateReader_FindIt_Demo_{name}.json")
-            assert metric_values(path)["f1"] == 100
-            used = {"findit-plates": "0.1.0", **more}
-            assert identity(path).plugins == used
-            assert identity(path).space == {"kind": "longer1000"}
-            assert provenance(path)["plugins"] == used
-            assert provenance(path)["coords_doubt"] is None
-            assert main(["coords", str(path)]) == 0
-
-
 def test_its_provider_is_asked_in_its_protocol(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -508,52 +434,6 @@ def test_with_a_plugin_and_without_it_are_two_runs() -> None:
     assert "plugins" not in as_values(without)
     for one_of_them in (without, with_it):
         assert from_values(json.loads(json.dumps(as_values(one_of_them)))) == one_of_them
-
-
-@pytest.mark.slow
-def test_runs_of_another_version_are_refused_with_both(
-    site: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Going on, scoring and comparing; and scoring where the package is not."""
-    monkeypatch.chdir(tmp_path)
-    newer = of_version(site, tmp_path / "newer", "0.2.0")
-    name = "FindIt_Demo_xyxy_json"
-    for model in ("PlateReader", "PlateReader-7B", "Qwen3-VL"):
-        written(Path(f"{model}.yaml"), f"models: [{model}]\ndatasets: [{name}]\nlimit: 2\n")
-    path = Path(f"outputs/PlateReader/PlateReader_{name}.json")
-
-    def swept(model: str, *flags: str) -> int:
-        return main(["sweep", f"{model}.yaml", "--base-url", server.url, *flags])
-
-    both = "plug-in findit-plates: recorded 0.1.0, now 0.2.0"
-    with known_here(site), asked_right([name]) as server:
-        assert swept("PlateReader") == 0
-        assert swept("Qwen3-VL") == 0
-    assert identity(Path(f"outputs/Qwen3-VL/Qwen3-VL_{name}.json")).plugins == {}
-    capsys.readouterr()
-    assert main(["score", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert "recorded 0.1.0, now not here: pip install findit-plates" in said
-    with known_here(newer), asked_right([name]) as server:
-        for command in (lambda: swept("PlateReader"), lambda: main(["score", str(path)])):
-            assert command() == 2
-            assert both in capsys.readouterr().err
-        assert swept("PlateReader-7B") == 0
-        assert main(["leaderboard", "outputs", "--out", "board"]) == 0
-        assert "plug-in findit-plates is 0." in capsys.readouterr().out
-        assert main(["score", str(path), "--force"]) == 0
-        assert any(both in one for one in provenance(path)["forced"])
-
-
-def of_version(site: Path, folder: Path, version: str) -> Path:
-    """The installed package as if it were of another version."""
-    shutil.copytree(site, folder)
-    (metadata,) = folder.glob("*.dist-info/METADATA")
-    metadata.write_text(metadata.read_text().replace("Version: 0.1.0", f"Version: {version}"))
-    return folder
 
 
 @pytest.mark.slow

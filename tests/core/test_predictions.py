@@ -78,18 +78,6 @@ def test_a_reply_is_read_as_it_stands(tmp_path: Path, suffix: str, text: str) ->
     assert read_predictions(file(tmp_path, suffix, rows)) == [Reply(3, text), Reply(1, "[]")]
 
 
-@pytest.mark.parametrize("suffix", ["json", "tsv"])
-def test_a_reply_of_any_length(tmp_path: Path, suffix: str) -> None:
-    text = "[1, 2, 3, 4]\n" * 30_000
-    path = file(tmp_path, suffix, [{"index": 0, "prediction": text}])
-    assert read_predictions(path)[0].text == text
-
-
-def test_null_is_an_empty_reply(tmp_path: Path) -> None:
-    path = file(tmp_path, "json", [{"index": 0, "prediction": None}])
-    assert read_predictions(path) == [Reply(0, "")]
-
-
 @formats
 def test_records_come_with_their_reply(tmp_path: Path, suffix: str) -> None:
     record = Recorded(
@@ -193,14 +181,6 @@ def test_a_missing_column_is_named(tmp_path: Path, suffix: str, column: str) -> 
     assert str(path) in str(error.value)
 
 
-@formats
-@pytest.mark.parametrize("index", ["one", "", "1.5"])
-def test_an_index_is_a_number(tmp_path: Path, suffix: str, index: str) -> None:
-    path = file(tmp_path, suffix, [{"index": index, "prediction": "a"}])
-    with pytest.raises(PredictionError, match=r"row 1, column index: .* is not a whole number"):
-        read_predictions(path)
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -219,14 +199,6 @@ def test_bad_json_files(tmp_path: Path, content: str, says: str) -> None:
     with pytest.raises(PredictionError, match=says) as error:
         read_predictions(path)
     assert str(path) in str(error.value)
-
-
-@formats
-@pytest.mark.parametrize("index", ["-1", "-3"])
-def test_an_index_is_not_below_0(tmp_path: Path, suffix: str, index: str) -> None:
-    path = file(tmp_path, suffix, [{"index": index, "prediction": "a"}])
-    with pytest.raises(PredictionError, match=r"p\S*, row 1, column index: '?-.* they begin at 0"):
-        read_predictions(path)
 
 
 @pytest.mark.parametrize("index", ["-1", "-1.0", "-1e300", "1" + 18 * "0"])
@@ -255,13 +227,6 @@ def test_what_is_an_index(tmp_path: Path, said: str, index: int | None) -> None:
     assert str(error.value).startswith(f"{path}, row 1, column index: ")
     assert str(error.value).endswith(" is not a whole number")
     assert len(str(error.value)) < len(str(path)) + 150
-
-
-def test_indices_that_are_written_differently_are_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "p.json"
-    path.write_text(json.dumps([{"index": i, "prediction": "a"} for i in (1, "1")]))
-    with pytest.raises(PredictionError, match="row 2: index 1 stands twice"):
-        read_predictions(path)
 
 
 @pytest.mark.parametrize(
@@ -327,11 +292,6 @@ def test_a_model_name_that_no_file_can_have(name: str) -> None:
         check_model_name(name)
 
 
-@pytest.mark.parametrize("name", ["Qwen3-VL", "..x", "a b", "é" * 50, "a$foo{$"])
-def test_other_model_names_are_taken(name: str) -> None:
-    assert check_model_name(name) == name
-
-
 # --- what was recorded ----------------------------------------------------------------------------
 
 RECORD = Recorded({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
@@ -356,10 +316,6 @@ RECORD = Recorded({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 
 )  # fmt: skip
 def test_what_is_recorded_is_read_back(value: object, expected: Recorded) -> None:
     assert recorded(value) == expected
-
-
-def test_nothing_recorded_is_an_empty_record() -> None:
-    assert json.loads(Recorded().as_json()) == {"findit": {}}
 
 
 def test_a_reply_that_looks_like_a_formula_is_a_reply(tmp_path: Path) -> None:

@@ -14,14 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.core.predictions import PredictionError, read_predictions
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply, recorded
-from vlmeval_findit.runs.open_predictions import check_replies
-from vlmeval_findit.runs.score import score_rows
-from vlmeval_findit.runs.score_files import write_score
 
 ROWS = [{"index": i, "prediction": f"[{i}, 2, 3, 4]\n", "extra_records": "{}"} for i in range(50)]
 
@@ -123,14 +117,6 @@ def test_a_file_that_is_cut_off_anywhere_has_no_shortened_reply(tmp_path: Path, 
     except PredictionError:
         return
     assert read == [Reply(row["index"], row["prediction"]) for row in ROWS[: len(read)]]
-
-
-def test_the_whole_files_are_read(tmp_path: Path) -> None:
-    expected = [Reply(row["index"], row["prediction"]) for row in ROWS]
-    for name, content in (("p.xlsx", xlsx()), ("p.tsv", tsv()), ("p.json", json.dumps(ROWS))):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        assert read_predictions(path) == expected
 
 
 def test_what_files_may_have(tmp_path: Path) -> None:
@@ -259,34 +245,3 @@ def test_a_space_that_is_none_is_never_dropped_in_silence(tmp_path: Path, space:
     assert str(error.value).startswith(f"{path}, row 1, column extra_records: ")
     assert str(error.value).endswith(" are no settings of a coordinate space")
     assert recorded(extra).space is None
-
-
-@pytest.mark.parametrize("space", [None, {}])
-def test_no_space_is_none(tmp_path: Path, space: Any) -> None:
-    path = tmp_path / "p.json"
-    extra = {"findit": {"space": space}}
-    path.write_text(json.dumps([{"index": 3, "prediction": "a", "extra_records": extra}]))
-    assert read_predictions(path) == [Reply(3, "a")]
-
-
-@pytest.fixture
-def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    query = FindItQuery(0, "dog", 100, 80, ("a.jpg",), Truth(((1.0, 2.0, 30.0, 40.0),), (0,)))
-    write_table(tmp_path / "tables", "SVG", [query], {})
-    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path / "tables"))
-    return load_task("FindIt_SVG_xyxy_text")
-
-
-@pytest.mark.parametrize("field", FIELDS)
-def test_scores_of_odd_records_are_valid_json(tmp_path: Path, task: Any, field: str) -> None:
-    path = tmp_path / "m_FindIt_SVG_xyxy_text.json"
-    for value in ODD_VALUES:
-        record = {"space": {"kind": "pixels"}, field: value}
-        row = {"index": 0, "prediction": "[1, 2, 30, 40]", "extra_records": {"findit": record}}
-        path.write_text(json.dumps([row]))
-        run = score_rows(check_replies("m", task, read_predictions(path)))
-        assert run.sums["tp"] == 1
-        write_score(run, path)
-        strict(path.with_name(f"{path.stem}_provenance.json").read_text())
-        for line in path.with_name(f"{path.stem}_details.jsonl").read_text().splitlines():
-            strict(line)

@@ -6,7 +6,6 @@ import base64
 import html
 import json
 import re
-import time
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -158,12 +157,3 @@ def test_without_secrets_a_text_is_as_it_was(text: str) -> None:
     redaction._remembered.clear()
     if not list(redaction._of_environment()):
         assert scrub(text) is text
-
-
-def test_ten_megabytes_are_fast() -> None:
-    remember(*(f"sk-{n}-0123456789abcdef" for n in range(5)))
-    text = "[1, 2, 3, 4], " * 700_000 + "sk-3-0123456789abcdef, " + "sk-3-01234 " * 1000 + "end"
-    began = time.process_time()
-    got = scrub(text)
-    assert time.process_time() - began < 5, "a guard against a square law"
-    assert got.count("***") == 1

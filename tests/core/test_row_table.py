@@ -15,13 +15,11 @@ from openpyxl import load_workbook
 from scored_runs import World, failing, query, saying, speaking, world
 from toy_benchmark import guessing, letters
 
-from vlmeval_findit.cli import main
 from vlmeval_findit.core.error_analysis import AnswerErrors, with_events
 from vlmeval_findit.core.estimate import ClusteredSums, clustered_sums, estimate_metrics
 from vlmeval_findit.core.metric import Metric
 from vlmeval_findit.core.run_files import run_of
 from vlmeval_findit.core.scored_row import (
-    RowTable,
     ScoredRow,
     column,
     failures,
@@ -33,7 +31,7 @@ from vlmeval_findit.core.scored_row import (
 from vlmeval_findit.leaderboard.board import boards
 from vlmeval_findit.leaderboard.board_files import board_folder, write_board
 from vlmeval_findit.runs.score_files import details_line, read_details_line
-from vlmeval_findit.runs.scored_run import RowData, Run, RunError, load_run, load_runs
+from vlmeval_findit.runs.scored_run import RowData, RunError, load_run, load_runs
 
 __all__ = ["letters", "world"]
 
@@ -223,33 +221,6 @@ def test_boards_of_sums_are_those_of_whole_rows(runs: World, tmp_path: Path) -> 
     found, expected = (contents(tmp_path / keep.name) for keep in (RowData.SUMS, RowData.DETAILS))
     assert found == expected
     assert {"leaderboard.tex", "slices.csv", "Letters/leaderboard.xlsx"} <= set(found)
-
-
-def test_the_leaderboard_keeps_no_details(
-    runs: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    met: list[Run] = []
-    from vlmeval_findit.cli import leaderboard
-
-    def noting(given: list[Run], *how: Any) -> Any:
-        met.extend(given)
-        return boards(given, *how)
-
-    monkeypatch.setattr(leaderboard, "boards", noting)
-    assert main(["leaderboard", str(runs.runs), "--out", str(tmp_path / "out")]) == 0
-    assert met
-    assert all(isinstance(run.rows, RowTable) for run in met)
-    # The others need them.
-    assert all(row.details for run in load_runs([runs.runs]) for row in run.rows)
-
-
-def test_runs_over_the_same_rows_share_what_they_say_of_them(world: World) -> None:
-    for model, rows in (("A", None), ("B", None), ("Short", 5)):
-        world.predict(model, PASCAL, saying("[]"), rows=rows)
-    bases = [run.provenance for run in load_runs([world.runs])]
-    assert len({id(basis.rows) for basis in bases}) == 2
-    assert len({id(basis.identity and basis.identity.rows) for basis in bases}) == 2
-    assert [len(basis.rows) for basis in bases] == [12, 12, 5]
 
 
 @pytest.mark.parametrize("keep", RowData)

@@ -263,12 +263,6 @@ def test_a_picture_lies_below_its_folder(tmp_path: Path, column: str, name: str,
     )
 
 
-def test_names_that_only_look_like_it_are_taken(tmp_path: Path) -> None:
-    names = ("..a/b..c/d...jpg", "a b/é 猫.jpg", "...", "a:b.jpg".replace("a", "ab"), "x~.jpg")
-    path = write_table(tmp_path, "T", [query(images=("a.jpg",), support=names)], {}).path
-    assert read_table(path)[0].support == names
-
-
 # --- the table and what is known of it ------------------------------------------------------------
 
 
@@ -283,21 +277,6 @@ def test_a_table_that_was_changed_after_it_was_made_is_refused(tmp_path: Path) -
         "table was changed after it was made; make it again with: python run_findit.py data get "
         "Pascal [--from DIR]"
     )
-
-
-@pytest.mark.parametrize(
-    ("table", "how"),
-    [
-        ("Demo_refexp", "data get Demo"),
-        ("Scenes_mini_multilabel", "deleting Scenes_mini_multilabel.tsv"),
-        ("Pascal_multilabel", "data get Pascal_multilabel"),
-    ],
-)
-def test_how_a_table_is_made_anew(tmp_path: Path, table: str, how: str) -> None:
-    path = write_table(tmp_path, table, [query()], {}).path
-    path.write_text(path.read_text() + "\n")
-    with pytest.raises(TableError, match=f"make it again with: .*{how}"):
-        read_table(path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"table_sha', "[" * 100_000, "7"])
@@ -324,20 +303,6 @@ def test_a_kill_between_the_two_files_leaves_no_contradiction(
     assert read_table(path) == [query(3)]
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"\xff\xfei\0n\0", "can't decode"),
-        (b"\x89PNG\r\n", "can't decode"),
-    ],
-)
-def test_a_file_that_is_no_text(tmp_path: Path, content: bytes, why: str) -> None:
-    path = tmp_path / "T.tsv"
-    path.write_bytes(content)
-    with pytest.raises(TableError, match=rf"T\.tsv: .*{why}.*make it again"):
-        read_table(path)
-
-
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     path = write_table(tmp_path, "T", [query()], {}).path
     meta_path(path).unlink()
@@ -345,13 +310,6 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"T\.tsv: columns are .*\(missing: boxes\); make it") as e:
         read_table(path)
     assert "data get" in str(e.value)
-
-
-@pytest.mark.parametrize("content", ["", "\n", "index\tquestion\tanswer\n0\tA?\tB\n"])
-def test_another_header_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "T.tsv").write_text(content)
-    with pytest.raises(TableError, match="columns are"):
-        read_table(tmp_path / "T.tsv")
 
 
 @pytest.mark.parametrize(("cells", "count"), [([""], 16), (["5"], 1)])
@@ -365,13 +323,6 @@ def test_a_row_of_another_length_than_its_header(
     path.write_text("\n".join([*whole, "\t".join(line)]) + "\n")
     with pytest.raises(TableError, match=rf"T\.tsv, line 4: {count} cells for 15 columns: "):
         read_table(path)
-
-
-def test_an_empty_line_is_no_row(tmp_path: Path) -> None:
-    path = write_table(tmp_path, "T", [query(1)], {}).path
-    meta_path(path).unlink()
-    path.write_text(path.read_text() + "\n\n")
-    assert [q.index for q in read_table(path)] == [1]
 
 
 def test_an_index_stands_once(tmp_path: Path) -> None:
@@ -409,12 +360,6 @@ def test_rows_become_queries() -> None:
         frame_indices=(0, 9),
         truth=Truth(((1.0, 2.0, 3.0, 4.0),), (0,), ("dog",)),
     )
-
-
-def test_a_picture_of_one_pixel_is_a_picture() -> None:
-    row = {**IMAGE_ROW, "width": 1, "height": 1}
-    made = query_from_row(0, row, PASCAL, False, "f")
-    assert (made.width, made.height) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -516,11 +461,6 @@ def test_a_file_that_is_not_the_releases_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"pascal_multilabel\.parquet is missing"):
-        prepare_subset(tmp_path, tmp_path, PASCAL, True)
-
-
 @pytest.mark.parametrize(
     ("names", "tables"),
     [
@@ -533,23 +473,7 @@ def test_tables_of_datasets(names: list[str], tables: list[str]) -> None:
     assert [row.table_name(multilabel) for row, multilabel in tables_of(names)] == tables
 
 
-@pytest.mark.parametrize("name", ["Pascall", "RefCoco"])
-def test_no_table_of_an_unknown_dataset(name: str) -> None:
-    with pytest.raises(TableError, match=f"no dataset '{name}'"):
-        list(tables_of([name]))
-
-
 # --- the release's own subsets --------------------------------------------------------------------
-
-
-@pytest.mark.shared
-def test_all_subsets_are_prepared(subsets: Path, tmp_path: Path) -> None:
-    """How long it takes is for benchmarks/test_speed.py to say."""
-    made = [prepare_subset(subsets, tmp_path, row, multilabel) for row, multilabel in ALL_TABLES]
-    assert sum(p.queries for p in made) == 19 * 1000 + 963 + 161 - 1000
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        f"{p.table}{suffix}" for p in made for suffix in (".tsv", ".meta.json")
-    )
 
 
 @pytest.mark.shared

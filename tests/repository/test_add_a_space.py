@@ -12,15 +12,10 @@ from pathlib import Path
 import pytest
 from pages import file_on_page
 from paths import ROOT
-from perfect_answers import perfect_answer
 
-import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.boxes.spaces import space_from
-from vlmeval_findit.core.settings import settings_from
-from vlmeval_findit.runs.score import score_file
 
 CANVAS = file_on_page("docs/how-to/benchmarks.md", "canvas.py")
 
@@ -65,22 +60,3 @@ def test_the_recipe_scores_boxes_of_a_padded_canvas(folder: Path) -> None:
     assert json.loads(next(folder.glob("*_provenance.json")).read_text())["spaces"] == [
         {"kind": "canvas", "source": "setting"}
     ]
-
-
-@pytest.mark.parametrize("side", [1, 640, 1000])
-def test_perfect_boxes_of_a_letterbox_score_100(folder: Path, side: int) -> None:
-    space = {"kind": "letterbox", "side": side}
-    task = load_task(NAME)
-    path = predicted(
-        folder, [perfect_answer(task, q, space_from(space), 9) for q in task.queries.values()]
-    )
-    found = score_file(path, settings_from({"space": json.dumps(space)}))
-    assert found.metric_values["mIoU"] == pytest.approx(100)
-    assert found.spaces[0] == {**space, "source": "setting"}
-    # Without the padding half of each box is elsewhere.
-    assert score_file(path, settings_from({"space": "grid1000"})).metric_values["mIoU"] < 50
-
-
-def test_a_letterbox_is_a_space_of_the_python_interface(folder: Path) -> None:
-    read = findit.read("[160, 272, 480, 336]", "xyxy_text", size=(400, 100), space=LETTERBOX)
-    assert read.boxes == ((100, 20, 300, 60),)

@@ -188,45 +188,6 @@ def test_data_of_ones_own_go_from_annotations_to_a_report(light: FreshVenv) -> N
     assert "Qwen3-VL" in (here / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_sweep_of_the_pages_is_found_from_any_folder(light: FreshVenv) -> None:
-    """The pages name it by its path in a clone, and no clone is here."""
-    assert "20 cells" in ok(light, "sweep", "configs/smoke.yaml", "--dry-run")
-    done = light.findit("sweep", "configs/smoek.yaml")
-    assert done.returncode == 2
-    assert "no file configs/smoek.yaml; with the package come configs/" in done.stderr
-    own = light.here / "configs" / "smoke.yaml"
-    own.parent.mkdir()
-    own.write_text("models: [Nobody]\ndatasets: [Nothing]\n")
-    assert "'Nothing'" in light.findit("sweep", "configs/smoke.yaml", "--dry-run").stderr
-
-
-def test_folders_beside_an_installation_are_not_ours(light: FreshVenv) -> None:
-    """Other packages' ``configs`` in site-packages; and a folder that nobody made is not named."""
-    (site,) = light.venv.glob("lib/python*/site-packages")
-    others = site / "configs" / "datasets.yaml"
-    others.parent.mkdir()
-    others.write_text("- not ours\n")
-    done = light.findit("data", "show", "FindIt_Pascal_xyxy_json", "--index", "0")
-    assert done.returncode == 2
-    assert "no table Pascal.tsv in " in done.stderr
-    assert "make it with: findit data get Pascal" in done.stderr
-    assert "site-packages" not in done.stderr
-
-
-def test_a_home_that_cannot_be_written_to(light: FreshVenv) -> None:
-    """/dev/null is a folder for nobody, not even for root."""
-    here = light.home / "elsewhere"
-    make_images(here / "pictures")
-    write_coco(here)
-    command = ["data", "import", str(here / "instances.json"), "--name", "Other"]
-    command += ["--image-root", str(here / "pictures")]
-    done = light.findit(*command, HOME="/dev/null", LMUData="")
-    assert done.returncode == 2
-    assert "/dev/null/LMUData'. Set LMUData to a folder that can be written to" in done.stderr
-    done = light.findit(*command, HOME="/dev/null")
-    assert done.returncode == 0, done.stderr
-
-
 ABSENT = {
     "--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1": "run",
     "search --model FindIt-Nano --data Scenes_mini --limit 1": "run",

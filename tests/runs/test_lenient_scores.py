@@ -13,7 +13,7 @@ from scored_runs import World, query, two_labels, world
 from vlmeval_findit.benchmarks.findit.box_metrics import LenientMatch, NegativeOutcome, outcome
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
 from vlmeval_findit.benchmarks.findit.reply_scoring import MatchedReply, events_of, scored_row
-from vlmeval_findit.boxes.error_types import Kind
+from vlmeval_findit.boxes.error_types import BoxError
 from vlmeval_findit.boxes.lenient import parse_leniently
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import Matched, Truth
@@ -264,7 +264,7 @@ def test_only_an_answer_that_says_so_is_a_right_rejection(rejecting: Run) -> Non
     """By the figures, by what is lost, and where answers are put in an order alike."""
     for row in rejecting.rows[:8]:
         rejected = row.sums.get(NegativeOutcome.REJECTED.sum, 0)
-        assert row.sums.get(ERROR_TYPES[Kind.REJECTED].key, 0) == rejected
+        assert row.sums.get(ERROR_TYPES[BoxError.REJECTED].key, 0) == rejected
         assert rejecting.benchmark.query_score(row) == 100 * rejected
 
 
@@ -281,7 +281,7 @@ def test_an_empty_list_over_frames_is_a_right_rejection_everywhere(video: ReplyF
         lenient=found and LenientMatch(found, nothing),
     )
     ((event,),) = events_of([one])
-    assert event.kind is Kind.REJECTED
+    assert event.kind is BoxError.REJECTED
     assert scored_row(one).sums[NegativeOutcome.REJECTED.sum] == 1
 
 

@@ -1,4 +1,4 @@
-"""Classify the errors of a query: each surplus box and each missed object has one kind.
+"""Classify the errors of a query: each surplus box and each missed object has one type.
 
 Boxes and objects that are no hits are paired again, as many and as well as possible, frame by
 frame, then across a video's frames. What is left is surplus or missed.
@@ -18,7 +18,7 @@ from .assignment import assign
 from .matching import HIT, in_parts, iou, label_numbers, plain_label
 from .records import FormatFailure, Matched, ParsedReply, Truth
 
-# --- kinds of errors ------------------------------------------------------------------------------
+# --- error types ------------------------------------------------------------------------------
 
 NEAR = 0.1  # IoU from which a box that is no hit may be meant for an object
 
@@ -32,16 +32,18 @@ class CountsAs(Enum):
     NOTHING = "nothing"
 
 
-class Kind(Enum):
-    """Kinds of errors in display order; the value is the name shown."""
+class BoxError(Enum):
+    """Types of errors in display order; the value is the name shown."""
 
     usually: CountsAs  # For most of its events
     meaning: str
 
-    def __new__(cls, value: str, usually: CountsAs = CountsAs.NOTHING, meaning: str = "") -> Kind:
-        one = object.__new__(cls)
-        one._value_, one.usually, one.meaning = value, usually, meaning
-        return one
+    def __new__(
+        cls, value: str, usually: CountsAs = CountsAs.NOTHING, meaning: str = ""
+    ) -> BoxError:
+        member = object.__new__(cls)
+        member._value_, member.usually, member.meaning = value, usually, meaning
+        return member
 
     FAILED_CALL = "failed call", CountsAs.OBJECT, "the call failed: there is no reply"
     TRUNCATED = (
@@ -57,12 +59,12 @@ class Kind(Enum):
     NOT_READABLE = (
         "not readable",
         CountsAs.OBJECT,
-        "the reply is empty or not as asked, and holds no such box",
+        "the reply is empty or malformed, and holds no such box",
     )
     NO_RECTANGLE = (
         "no rectangle",
         CountsAs.PAIR,
-        "a box was said, but its numbers make none, or it has no area",
+        "a box whose numbers make none, or that has no area",
     )
     WRONG_FRAME = (
         "wrong frame",
@@ -76,10 +78,10 @@ class Kind(Enum):
         f"IoU {HIT} or more, another label",
     )
     BOTH = "both", CountsAs.PAIR, f"another label, and IoU from {NEAR} to below {HIT}"
-    DUPLICATE = "duplicate", CountsAs.BOX, "one more box of an object that is found"
-    BACKGROUND = "background", CountsAs.BOX, "a box where nothing asked for is"
-    MISSED = "missed", CountsAs.OBJECT, "other boxes were said, none of this object"
-    REFUSED = "refused", CountsAs.OBJECT, "no box was said, though there are objects"
+    DUPLICATE = "duplicate", CountsAs.BOX, "another box of an object that is hit"
+    BACKGROUND = "background", CountsAs.BOX, "a box where no such object is"
+    MISSED = "missed", CountsAs.OBJECT, "the answer has other boxes, none of this object"
+    REFUSED = "refused", CountsAs.OBJECT, "the answer has no box, though there are objects"
     FALSE_ALARM = "false alarm", CountsAs.BOX, "a box, though there is nothing to find"
     REJECTED = (
         "rejected rightly",
@@ -88,10 +90,10 @@ class Kind(Enum):
     )
 
 
-class Event(NamedTuple):
+class ErrorEvent(NamedTuple):
     """One error, with the places of its box and its object in their query (None: has none)."""
 
-    kind: Kind
+    kind: BoxError
     box: int | None = None
     object: int | None = None
 
@@ -99,8 +101,8 @@ class Event(NamedTuple):
     def counts_as(self) -> CountsAs:
         """Return what it takes from the score.
 
-        >>> Event(Kind.NO_RECTANGLE, None, 0).counts_as
-        <Lacks.OBJECT: 'object'>
+        >>> ErrorEvent(BoxError.NO_RECTANGLE, None, 0).counts_as
+        <CountsAs.OBJECT: 'object'>
         """
         if self.box is None:
             return CountsAs.NOTHING if self.object is None else CountsAs.OBJECT
@@ -115,18 +117,18 @@ Indices = NDArray[np.intp]
 Same = Callable[[Indices, Indices], NDArray[np.bool_]]
 
 # Kind of a missed object, by the reply's reason; for other reasons: not readable
-_OF_REASON: Mapping[FormatFailure | None, Kind] = {
-    FormatFailure.FAILED_CALL: Kind.FAILED_CALL,
-    FormatFailure.TRUNCATED: Kind.TRUNCATED,
-    FormatFailure.TRUNCATED_THINKING: Kind.TRUNCATED,
-    FormatFailure.WRONG_SHAPE: Kind.NO_RECTANGLE,
-    FormatFailure.NOT_A_NUMBER: Kind.NO_RECTANGLE,
-    FormatFailure.NOT_FINITE: Kind.NO_RECTANGLE,
-    FormatFailure.FRAME_OUT_OF_RANGE: Kind.WRONG_FRAME,
+_OF_REASON: Mapping[FormatFailure | None, BoxError] = {
+    FormatFailure.FAILED_CALL: BoxError.FAILED_CALL,
+    FormatFailure.TRUNCATED: BoxError.TRUNCATED,
+    FormatFailure.TRUNCATED_THINKING: BoxError.TRUNCATED,
+    FormatFailure.WRONG_SHAPE: BoxError.NO_RECTANGLE,
+    FormatFailure.NOT_A_NUMBER: BoxError.NO_RECTANGLE,
+    FormatFailure.NOT_FINITE: BoxError.NO_RECTANGLE,
+    FormatFailure.FRAME_OUT_OF_RANGE: BoxError.WRONG_FRAME,
 }
 
 
-class Answered(NamedTuple):
+class MatchedQuery(NamedTuple):
     """One query with its answer."""
 
     matched: Matched
@@ -134,24 +136,26 @@ class Answered(NamedTuple):
     truth: Truth
     cut: bool = False  # Adheres, but was cut at its token limit: boxes may be missing
     recoverable: Collection[int] = ()  # Places of objects that lenient parsing finds
-    rejected: bool = False  # Nothing to find, and the reply says so as asked
+    rejected: bool = False  # Nothing to find, and the reply says so in the requested format
 
 
-def classify_errors(queries: Sequence[Answered]) -> list[list[Event]]:
+def classify_errors(queries: Sequence[MatchedQuery]) -> list[list[ErrorEvent]]:
     """Return the errors of each query."""
-    events = [_without_loss(one) for one in queries]
-    open_ = [_Open(one) for one, done in zip(queries, events, strict=True) if done is None]
-    _compare(open_)
-    rest = iter(open_)
+    events = [_events_if_perfect(query) for query in queries]
+    imperfect = [
+        _Errors(query) for query, done in zip(queries, events, strict=True) if done is None
+    ]
+    _compare(imperfect)
+    rest = iter(imperfect)
     return [next(rest).events() if done is None else done for done in events]
 
 
-def _without_loss(one: Answered) -> list[Event] | None:
+def _events_if_perfect(query: MatchedQuery) -> list[ErrorEvent] | None:
     """Return the events of a query without errors; None for one with errors."""
-    boxes, hits = one.matched.counted, one.matched.hits
+    boxes, hits = query.matched.counted, query.matched.hits
     if boxes != len(hits) or not all(hits):
         return None
-    return [Event(Kind.REJECTED)] if one.rejected else []
+    return [ErrorEvent(BoxError.REJECTED)] if query.rejected else []
 
 
 class _Near(NamedTuple):
@@ -162,101 +166,105 @@ class _Near(NamedTuple):
     in_frame: bool
 
 
-class _Open:
-    def __init__(self, one: Answered) -> None:
-        matched, reading = one.matched, one.reading
-        self.one = one
+class _Errors:
+    def __init__(self, query: MatchedQuery) -> None:
+        matched, reading = query.matched, query.reading
+        self.query = query
         self.hits = {box for box, hit in zip(matched.assigned, matched.hits, strict=True) if hit}
         counted_for = {*self.hits, *matched.ignored}
         self.boxes = [at for at in range(len(matched.boxes)) if at not in counted_for]
         self.objects = [at for at, hit in enumerate(matched.hits) if not hit]
         self.frames: Sequence[int] = reading.frames or [0] * len(matched.boxes)
         self.near: list[_Near] = []
-        self.again: set[int] = set()  # Boxes of objects that another box hits
+        self.duplicates: set[int] = set()  # Boxes of objects that another box hits
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[ErrorEvent]:
         paired = self._pairs() if self.boxes and self.objects else []
         boxes = {event.box for event in paired}
         objects = {event.object for event in paired}
         return [
             *paired,
-            *(self._too_many(box) for box in self.boxes if box not in boxes),
-            *(self._too_few(at) for at in self.objects if at not in objects),
+            *(self._surplus(box) for box in self.boxes if box not in boxes),
+            *(self._missed(at) for at in self.objects if at not in objects),
         ]
 
-    def _pairs(self) -> list[Event]:
-        near, found = self.near, []
+    def _pairs(self) -> list[ErrorEvent]:
+        near, events = self.near, []
         if near:
             inside = _best([n for n in near if n.in_frame])
-            found = [Event(_pair_kind(n), n.box, n.object) for n in inside]
-        if self.one.reading.frames and near:
-            boxes, objects = self._left(found)
-            beside = [n for n in near if n.iou >= HIT and n.agree]
-            best = _best([n for n in beside if n.box in boxes and n.object in objects])
-            found += [Event(Kind.WRONG_FRAME, n.box, n.object) for n in best]
+            events = [ErrorEvent(_pair_error(n), n.box, n.object) for n in inside]
+        if self.query.reading.frames and near:
+            boxes, objects = self._left(events)
+            elsewhere = [n for n in near if n.iou >= HIT and n.agree]
+            best = _best([n for n in elsewhere if n.box in boxes and n.object in objects])
+            events += [ErrorEvent(BoxError.WRONG_FRAME, n.box, n.object) for n in best]
         flat = [box for box in self.boxes if self._has_no_area(box)]
         if flat:
-            _, objects = self._left(found)
-            found += self._flat(flat, objects)
-        return found
+            _, objects = self._left(events)
+            events += self._flat(flat, objects)
+        return events
 
-    def _left(self, found: Sequence[Event]) -> tuple[list[int], list[int]]:
-        boxes, objects = {one.box for one in found}, {one.object for one in found}
+    def _left(self, events: Sequence[ErrorEvent]) -> tuple[list[int], list[int]]:
+        boxes, objects = {event.box for event in events}, {event.object for event in events}
         return (
             [at for at in self.boxes if at not in boxes],
             [at for at in self.objects if at not in objects],
         )
 
-    def _flat(self, boxes: Iterable[int], objects: Sequence[int]) -> Iterator[Event]:
+    def _flat(self, boxes: Iterable[int], objects: Sequence[int]) -> Iterator[ErrorEvent]:
         """Pair boxes without an area with missed objects of their frame and label."""
-        said, true = self.one.reading.labels, self.one.truth.labels
+        predicted, true = self.query.reading.labels, self.query.truth.labels
         waiting: dict[tuple[int, str], list[int]] = {}
         for at in reversed(objects):
-            key = self.one.truth.frames[at], plain_label(true[at]) if true else ""
+            key = self.query.truth.frames[at], plain_label(true[at]) if true else ""
             waiting.setdefault(key, []).append(at)
         for box in boxes:
-            key = self.frames[box], plain_label(said[box]) if said else ""
+            key = self.frames[box], plain_label(predicted[box]) if predicted else ""
             if waiting.get(key):
-                yield Event(Kind.NO_RECTANGLE, box, waiting[key].pop())
+                yield ErrorEvent(BoxError.NO_RECTANGLE, box, waiting[key].pop())
 
     def _has_no_area(self, box: int) -> bool:
-        x1, y1, x2, y2 = self.one.matched.boxes[box]
+        x1, y1, x2, y2 = self.query.matched.boxes[box]
         return not (x1 < x2 and y1 < y2)
 
-    def _too_many(self, box: int) -> Event:
-        if not self.one.truth.boxes:
-            return Event(Kind.FALSE_ALARM, box)
+    def _surplus(self, box: int) -> ErrorEvent:
+        if not self.query.truth.boxes:
+            return ErrorEvent(BoxError.FALSE_ALARM, box)
         if self._has_no_area(box):
-            return Event(Kind.NO_RECTANGLE, box)
-        return Event(Kind.DUPLICATE if box in self.again else Kind.BACKGROUND, box)
+            return ErrorEvent(BoxError.NO_RECTANGLE, box)
+        return ErrorEvent(
+            BoxError.DUPLICATE if box in self.duplicates else BoxError.BACKGROUND, box
+        )
 
-    def _too_few(self, object_: int) -> Event:
-        reason = self.one.reading.reason
-        if reason is not FormatFailure.FAILED_CALL and object_ in self.one.recoverable:
-            return Event(Kind.RECOVERABLE, None, object_)
+    def _missed(self, object_: int) -> ErrorEvent:
+        reason = self.query.reading.reason
+        if reason is not FormatFailure.FAILED_CALL and object_ in self.query.recoverable:
+            return ErrorEvent(BoxError.RECOVERABLE, None, object_)
         if reason not in (None, FormatFailure.NO_BOX):
-            return Event(_OF_REASON.get(reason, Kind.NOT_READABLE), None, object_)
-        if self.one.cut:
-            return Event(Kind.TRUNCATED, None, object_)
-        return Event(Kind.MISSED if self.one.matched.boxes else Kind.REFUSED, None, object_)
+            return ErrorEvent(_OF_REASON.get(reason, BoxError.NOT_READABLE), None, object_)
+        if self.query.cut:
+            return ErrorEvent(BoxError.TRUNCATED, None, object_)
+        return ErrorEvent(
+            BoxError.MISSED if self.query.matched.boxes else BoxError.REFUSED, None, object_
+        )
 
 
-def _pair_kind(n: _Near) -> Kind:
+def _pair_error(n: _Near) -> BoxError:
     if n.agree:
-        return Kind.LOCALISATION
-    return Kind.WRONG_LABEL if n.iou >= HIT else Kind.BOTH
+        return BoxError.LOCALISATION
+    return BoxError.WRONG_LABEL if n.iou >= HIT else BoxError.BOTH
 
 
-def _compare(queries: Sequence[_Open]) -> None:
-    boxes = [[one.one.matched.boxes[at] for at in one.boxes] for one in queries]
-    truths = [one.one.truth.boxes for one in queries]
+def _compare(queries: Sequence[_Errors]) -> None:
+    boxes = [[each.query.matched.boxes[at] for at in each.boxes] for each in queries]
+    truths = [each.query.truth.boxes for each in queries]
     widths = np.fromiter(map(len, truths), dtype=np.intp, count=len(queries))
     counts = np.fromiter(map(len, boxes), dtype=np.intp, count=len(queries))
-    with np.errstate(over="ignore"):  # models can say 1e300
-        said, true = (_array(chain.from_iterable(each)) for each in (boxes, truths))
+    with np.errstate(over="ignore"):  # models can answer 1e300
+        predicted, true = (_array(chain.from_iterable(each)) for each in (boxes, truths))
     agree, in_frame = _agreement(queries)
-    found = np.array([*chain.from_iterable(one.one.matched.hits for one in queries)], dtype=bool)
-    owners = list(chain.from_iterable(zip(repeat(one), one.boxes) for one in queries))
+    hits = np.array([*chain.from_iterable(each.query.matched.hits for each in queries)], dtype=bool)
+    owners = list(chain.from_iterable(zip(repeat(each), each.boxes) for each in queries))
     # All rows of the queries' (boxes x objects) tables, in parts.
     width, begin = np.repeat(widths, counts), np.repeat(np.cumsum(widths) - widths, counts)
     for part in in_parts(width, _CELLS):
@@ -265,32 +273,35 @@ def _compare(queries: Sequence[_Open]) -> None:
         cells = np.cumsum(width[rows])
         inside = np.arange(len(left)) - np.repeat(cells - width[rows], width[rows])
         right = begin[left] + inside
-        values = iou(said[left], true[right])
+        values = iou(predicted[left], true[right])
         near = np.flatnonzero(values >= NEAR)
         left, right, inside, values = left[near], right[near], inside[near], values[near]
-        same, here, hit = agree(left, right), in_frame(left, right), found[right]
+        same, here, hit = agree(left, right), in_frame(left, right), hits[right]
         for row in np.unique(left[hit & same & here & (values >= HIT)]).tolist():
-            one, box = owners[row]
-            one.again.add(box)
+            query, box = owners[row]
+            query.duplicates.add(box)
         columns = (each[~hit].tolist() for each in (left, inside, values, same, here))
         for row, *rest in zip(*columns, strict=True):
-            one, box = owners[row]
-            one.near.append(_Near(box, *rest))
+            query, box = owners[row]
+            query.near.append(_Near(box, *rest))
 
 
-def _agreement(queries: Sequence[_Open]) -> tuple[Same, Same]:
-    readings, truths = [one.one.reading for one in queries], [one.one.truth for one in queries]
-    sizes = [len(one.frames) for one in queries]
-    begins = np.repeat(np.cumsum([0, *sizes])[:-1], [len(one.boxes) for one in queries])
-    place = begins + np.array([*chain.from_iterable(one.boxes for one in queries)], dtype=np.intp)
+def _agreement(queries: Sequence[_Errors]) -> tuple[Same, Same]:
+    readings, truths = (
+        [each.query.reading for each in queries],
+        [each.query.truth for each in queries],
+    )
+    sizes = [len(each.frames) for each in queries]
+    begins = np.repeat(np.cumsum([0, *sizes])[:-1], [len(each.boxes) for each in queries])
+    place = begins + np.array([*chain.from_iterable(each.boxes for each in queries)], dtype=np.intp)
     frames = tuple(
-        np.array([*chain.from_iterable(one.frames for one in side)], dtype=np.intp)
+        np.array([*chain.from_iterable(each.frames for each in side)], dtype=np.intp)
         for side in (queries, truths)
     )
 
     def same(numbers: Sequence[Indices]) -> Same:
-        said, true = numbers[0][place], numbers[1]
-        return lambda left, right: said[left] == true[right]
+        predicted, true = numbers[0][place], numbers[1]
+        return lambda left, right: predicted[left] == true[right]
 
     # Without labels all agree.
     none = tuple(np.zeros_like(each) for each in frames)
@@ -302,22 +313,22 @@ def _array(boxes: Iterable[Sequence[float]]) -> np.ndarray[tuple[int, ...], np.d
     return flat.astype(np.float32).reshape(-1, 4)
 
 
-def _best(found: list[_Near]) -> list[_Near]:
+def _best(pairs: list[_Near]) -> list[_Near]:
     """Choose as many pairs as possible, then those that overlap and agree best."""
-    if len(found) < 2:
-        return found
-    boxes = {box: at for at, box in enumerate(dict.fromkeys(n.box for n in found))}
-    objects = {one: at for at, one in enumerate(dict.fromkeys(n.object for n in found))}
-    if len(boxes) == len(found) == len(objects):  # no conflicts
-        return found
+    if len(pairs) < 2:
+        return pairs
+    boxes = {box: at for at, box in enumerate(dict.fromkeys(n.box for n in pairs))}
+    objects = {thing: at for at, thing in enumerate(dict.fromkeys(n.object for n in pairs))}
+    if len(boxes) == len(pairs) == len(objects):  # no conflicts
+        return pairs
     cost = np.zeros((len(boxes), len(objects)), dtype=np.float32)
     # One more pair outweighs any better ones.
-    one_more = 2 * (min(cost.shape) + 1)
+    another_pair = 2 * (min(cost.shape) + 1)
     table: dict[tuple[int, int], _Near] = {}
-    for n in found:
+    for n in pairs:
         place = boxes[n.box], objects[n.object]
         table[place] = n
-        cost[place] = -(one_more + n.iou + n.agree)
+        cost[place] = -(another_pair + n.iou + n.agree)
     return [table[place] for place in zip(*assign(cost), strict=True) if place in table]
 
 
@@ -339,15 +350,15 @@ class Prices(NamedTuple):
     object: Floats
 
 
-def prices(found: ArrayLike, said: ArrayLike, true: ArrayLike) -> Prices:
+def prices(hits: ArrayLike, boxes: ArrayLike, objects: ArrayLike) -> Prices:
     """Return the prices of a run's errors; all are 0 without boxes and objects.
 
-    ``found``: T, hits; ``said``: P, all boxes; ``true``: G, all objects.
+    ``hits``: T; ``boxes``: P, all predicted; ``objects``: G, all in the truth.
 
     >>> [round(100 * float(price), 2) for price in prices(2, 7, 6)]
     [16.01, 5.2, 10.81]
     """
-    t, p, g = (np.asarray(n, dtype=float) for n in (found, said, true))
+    t, p, g = (np.asarray(n, dtype=float) for n in (hits, boxes, objects))
     both = p + g
     with np.errstate(divide="ignore", invalid="ignore"):
         # With a share s of all errors fixed, F1 is 2 (t + s (g - t)) / (both (1 + s x)).

@@ -17,7 +17,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, read_
 from vlmeval_findit.benchmarks.findit.box_drawing import draw, roles
 from vlmeval_findit.benchmarks.findit.error_costs import ERROR_TYPES
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery, thinned
-from vlmeval_findit.boxes.error_types import Answered, Kind, classify_errors
+from vlmeval_findit.boxes.error_types import BoxError, MatchedQuery, classify_errors
 from vlmeval_findit.boxes.matching import match
 from vlmeval_findit.boxes.records import Ignored, Matched, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import MatchRule
@@ -106,10 +106,13 @@ def test_they_are_no_errors() -> None:
     truth = Truth((REAL, ELSEWHERE), (0, 0), ignored=(CROWD,))
     boxes = [REAL, IN_CROWD, (70.0, 0.0, 75.0, 5.0)]
     reading = ParsedReply(boxes, [], [], None)
-    (events,) = classify_errors([Answered(matched(boxes, truth), reading, truth)])
-    assert [(one.kind, one.box) for one in events] == [(Kind.BACKGROUND, 2), (Kind.MISSED, None)]
+    (events,) = classify_errors([MatchedQuery(matched(boxes, truth), reading, truth)])
+    assert [(one.kind, one.box) for one in events] == [
+        (BoxError.BACKGROUND, 2),
+        (BoxError.MISSED, None),
+    ]
     whole = [REAL, ELSEWHERE, IN_CROWD]
-    right = Answered(matched(whole, truth), ParsedReply(whole, [], [], None), truth)
+    right = MatchedQuery(matched(whole, truth), ParsedReply(whole, [], [], None), truth)
     assert classify_errors([right]) == [[]]
 
 
@@ -174,7 +177,7 @@ def test_a_run_counts_no_box_in_a_crowd(world: World) -> None:
     name = "FindIt_Pascal_xyxy_text"
     run = world.run("Boxes", name, saying(f"[{list(inside)}, {list(outside)}]"))
     assert [row.sums["n_pred"] for row in run.rows] == [1, 2]
-    assert [row.sums.get(ERROR_TYPES[Kind.BACKGROUND].key, 0) for row in run.rows] == [1, 2]
+    assert [row.sums.get(ERROR_TYPES[BoxError.BACKGROUND].key, 0) for row in run.rows] == [1, 2]
 
 
 def test_calibration_leaves_their_boxes_out() -> None:

@@ -9,7 +9,7 @@ from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK, FindIt
 from vlmeval_findit.benchmarks.findit.box_metrics import NegativeOutcome
 from vlmeval_findit.benchmarks.findit.error_costs import event_sums
-from vlmeval_findit.boxes.error_types import Event, Kind
+from vlmeval_findit.boxes.error_types import BoxError, ErrorEvent
 from vlmeval_findit.core.scored_row import ScoredRow
 
 PLAIN = {"asked": 1, "answered": 1, "readable": 1}
@@ -54,9 +54,9 @@ def test_all_outcomes_of_a_query_without_objects_are_known(
     of.check_sums([ScoredRow(0, "a.png", {outcome.sum: 1}, failed=outcome.name == "FAILED")])
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", BoxError)
 @pytest.mark.parametrize(("box", "thing"), [(None, None), (0, None), (None, 0), (0, 0)])
 def test_events_of_boxes_have_known_sums_whatever_they_lack(
-    kind: Kind, box: int | None, thing: int | None
+    kind: BoxError, box: int | None, thing: int | None
 ) -> None:
-    assert event_sums([Event(kind, box, thing)]).keys() <= set(BENCHMARK.errors.keys)
+    assert event_sums([ErrorEvent(kind, box, thing)]).keys() <= set(BENCHMARK.errors.keys)

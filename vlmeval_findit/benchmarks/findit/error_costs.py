@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...boxes.error_types import CountsAs, Event, Kind, prices
+from ...boxes.error_types import BoxError, CountsAs, ErrorEvent, prices
 from ...boxes.records import Matched, ParsedReply, Truth
 from ...core.error_analysis import LABEL, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, error_type
 from ...core.metric import Sums
@@ -19,7 +19,7 @@ LOSSES = "losses"  # key of the events in a row's details
 _SMALL, _LARGE = 32.0**2, 96.0**2  # COCO's areas: small is below, large from
 
 
-ERROR_TYPES = {kind: error_type(kind.value, kind.meaning) for kind in Kind}
+ERROR_TYPES = {kind: error_type(kind.value, kind.meaning) for kind in BoxError}
 
 
 class F1Errors(ErrorAnalysis):
@@ -44,7 +44,7 @@ class F1Errors(ErrorAnalysis):
         return {
             ERROR_TYPES[kind].key: 100
             * sum(_count(sums, kind, as_) * cost for as_, cost in each.items())
-            for kind in Kind
+            for kind in BoxError
         }
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
@@ -53,7 +53,7 @@ class F1Errors(ErrorAnalysis):
         elif by in row.slices or by not in (SIZE, LABEL):
             yield from super().parts(row, by)
         else:
-            parts: dict[str, list[Event]] = {}
+            parts: dict[str, list[ErrorEvent]] = {}
             for one in row.details.get(LOSSES, ()):
                 part = one.get(by, row.details[LABEL] if by == LABEL else None)
                 if part is not None:
@@ -62,7 +62,7 @@ class F1Errors(ErrorAnalysis):
                 yield part, event_sums(events)
 
 
-def event_sums(events: Iterable[Event]) -> dict[str, float]:
+def event_sums(events: Iterable[ErrorEvent]) -> dict[str, float]:
     """Count a row's events by kind, without kinds that have none."""
     total: dict[str, float] = {}
     for event in events:
@@ -74,12 +74,12 @@ def event_sums(events: Iterable[Event]) -> dict[str, float]:
     return total
 
 
-def _unusual(kind: Kind, counts_as: CountsAs) -> str:
+def _unusual(kind: BoxError, counts_as: CountsAs) -> str:
     """Name the sum of a kind's events that lack something else than usual."""
     return f"{ERROR_TYPES[kind].key} ({counts_as.value})"
 
 
-def _count(sums: Sums, kind: Kind, counts_as: CountsAs) -> Any:
+def _count(sums: Sums, kind: BoxError, counts_as: CountsAs) -> Any:
     if counts_as is not kind.usually:
         return sums.get(_unusual(kind, counts_as), 0)
     others = sum(sums.get(_unusual(kind, other), 0) for other in CountsAs if other is not counts_as)
@@ -88,12 +88,12 @@ def _count(sums: Sums, kind: Kind, counts_as: CountsAs) -> Any:
 
 _KEYS = {
     *(one.key for one in ERROR_TYPES.values()),
-    *(_unusual(kind, counts_as) for kind in Kind for counts_as in CountsAs),
+    *(_unusual(kind, counts_as) for kind in BoxError for counts_as in CountsAs),
 }
 
 
 def details_of(
-    events: Sequence[Event], matched: Matched, reading: ParsedReply, truth: Truth
+    events: Sequence[ErrorEvent], matched: Matched, reading: ParsedReply, truth: Truth
 ) -> list[dict[str, Any]]:
     """List events for a row's details; size and label are the object's, else the box's."""
     made = []
@@ -113,8 +113,8 @@ def details_of(
     return made
 
 
-def _event(values: Mapping[str, Any]) -> Event:
-    return Event(Kind(values["kind"]), values["box"], values["object"])
+def _event(values: Mapping[str, Any]) -> ErrorEvent:
+    return ErrorEvent(BoxError(values["kind"]), values["box"], values["object"])
 
 
 def size_of(box: Sequence[float]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...boxes.confidences import Confidences, confidences
-from ...boxes.error_types import Answered, Event, classify_errors
+from ...boxes.error_types import ErrorEvent, MatchedQuery, classify_errors
 from ...boxes.matching import match
 from ...boxes.reading import Reader, reader
 from ...boxes.records import NO_BOX, FormatFailure, Matched, ParsedReply
@@ -127,7 +127,7 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confid
     return confidences(reply.answer, how, reading, logprobs.behind(before))
 
 
-def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
+def events_of(found: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:
     """Classify the errors in each query's boxes; points have none."""
     events = iter(
         classify_errors(
@@ -137,8 +137,8 @@ def events_of(found: Sequence[MatchedReply]) -> list[list[Event]]:
     return [next(events) if one.match_rule is MatchRule.BOX_OVERLAP else [] for one in found]
 
 
-def _answered(one: MatchedReply) -> Answered:
-    return Answered(
+def _answered(one: MatchedReply) -> MatchedQuery:
+    return MatchedQuery(
         one.matched,
         one.reading,
         one.query.truth,
@@ -148,7 +148,7 @@ def _answered(one: MatchedReply) -> Answered:
     )
 
 
-def scored_row(one: MatchedReply, events: Sequence[Event] = ()) -> ScoredRow:
+def scored_row(one: MatchedReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:
     """Convert a scored query to a row of sums with its details."""
     reason = one.reading.reason
     rule = RULES[one.match_rule]
@@ -168,7 +168,7 @@ def scored_row(one: MatchedReply, events: Sequence[Event] = ()) -> ScoredRow:
     )
 
 
-def _details(one: MatchedReply, events: Sequence[Event]) -> Mapping[str, Any]:
+def _details(one: MatchedReply, events: Sequence[ErrorEvent]) -> Mapping[str, Any]:
     """Return a row's details: boxes in pixels of the original image, points without extent."""
     reading, matched = one.reading, one.matched
     found: dict[str, Any] = {
