@@ -15,9 +15,7 @@ from engine_fakes import demo_sweep, go
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import http_backend
-from vlmeval_findit.engine.answering import StoppedError
 from vlmeval_findit.engine.backend import CallOptions
-from vlmeval_findit.engine.cancel import CancelToken
 from vlmeval_findit.engine.http_backend import HttpService
 from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.http.endpoint import Endpoint
@@ -45,14 +43,6 @@ def test_it_is_followed(tmp_path: Path) -> None:
     assert names(followed) == ["http://d:4/v1"]
 
 
-def test_it_is_read_when_it_changed_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "servers"
-    path.write_text("http://a:1/v1\n")
-    followed = AddressFile(path, Endpoint)
-    monkeypatch.setattr(Path, "read_text", lambda *a, **k: pytest.fail("read again"))
-    assert names(followed) == names(followed) == ["http://a:1/v1"]
-
-
 def test_a_line_that_is_no_address(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "servers"
     path.write_text("http://a:1/v1\nnode7:8000\n")
@@ -68,11 +58,6 @@ def test_a_line_that_is_no_address(tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert len(names(followed)) == 2
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--base-url @.*: no such folder"):
-        AddressFile(tmp_path / "servrs" / "file", Endpoint)
-
-
 # --- while a sweep asks ---------------------------------------------------------------------------
 
 
@@ -82,6 +67,7 @@ datasets: [FindIt_Demo_xyxy_json, FindIt_Demo_refexp_xyxy_json]
 """
 
 
+@pytest.mark.slow
 def test_servers_come_and_go_while_they_are_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,16 +110,6 @@ def test_servers_come_and_go_while_they_are_asked(
     stored = results[0].path
     identity = json.loads(stored.with_name(f"{stored.stem}_identity.json").read_text())
     assert identity["answering"]["endpoint"] is None, "they are others in the next run"
-
-
-def test_a_run_without_servers_stops_at_once(tmp_path: Path) -> None:
-    cancel = CancelToken()
-    threading.Timer(1.0, cancel.request).start()
-    host = ServerBackends([f"@{tmp_path / 'servers'}"], CallOptions())
-    before = time.monotonic()
-    with pytest.raises(StoppedError):
-        go(demo_sweep(tmp_path, CONFIG, limit=2), host, stop=cancel)
-    assert time.monotonic() - before < 60
 
 
 @pytest.mark.parametrize(

@@ -224,19 +224,7 @@ def test_whatever_a_service_does_its_batch_is_made_once_and_found(
         assert_paid_once(server)
 
 
-def test_a_service_that_fell_over_is_asked_by_the_next_run(tmp_path: Path) -> None:
-    class FallsOver(BatchServer):
-        def _post(self, *request: Any) -> dict[str, Any]:
-            if len(self.paths) == 1:
-                raise ConnectionError
-            return super()._post(*request)
-
-    with FallsOver() as server:
-        assert main(batched(tmp_path, server, "openai")) == 4
-        assert main(batched(tmp_path, server, "openai")) == 0
-        assert_paid_once(server)
-
-
+@pytest.mark.slow
 def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -> None:
     with BatchServer(looks=0) as server:
         # Somebody else's, of as many requests, at the same time.
@@ -252,6 +240,7 @@ def test_an_anthropic_batch_is_told_from_others_by_its_results(tmp_path: Path) -
         assert len(server.batches) == 3
 
 
+@pytest.mark.slow
 def test_while_a_batch_may_be_ours_nothing_is_submitted(tmp_path: Path) -> None:
     with BatchServer(looks=10**6) as server:
         given = batched(tmp_path, server, "anthropic")
@@ -293,27 +282,6 @@ def test_a_refused_batch_says_why_and_is_submitted_anew_by_the_next_run(
         assert len(server.batches) == 2
 
 
-def test_a_call_that_failed_does_not_stand_for_one_without_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A refused batch ends the run with a failed call of its own: none is counted twice."""
-
-    class Second(BatchServer):
-        def _openai(self, batch: Any) -> dict[str, Any]:
-            self.manners.refused = "too many" if batch.id == "batch_1" else ""
-            return super()._openai(batch)
-
-    monkeypatch.setattr(BatchService, "requests", 8)
-    with Second(fates={0: "expired"}) as server:
-        given = batched(tmp_path, server, "openai")
-        assert main(given) == 1
-        made = [one["key"] for one in records(tmp_path / "calls.jsonl")]
-        assert len(made) == len(set(made)) == 9
-        server.manners = Manners()
-        assert main(given) == 0
-    assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS
-
-
 def hanging(given: list[str], server: BatchServer) -> subprocess.Popen[bytes]:
     """A run that waits for the reply to a request."""
     waiting = subprocess.Popen([sys.executable, "-m", "vlmeval_findit", *given])
@@ -321,6 +289,7 @@ def hanging(given: list[str], server: BatchServer) -> subprocess.Popen[bytes]:
     return waiting
 
 
+@pytest.mark.slow
 def test_stopped_while_it_waits_the_next_run_goes_on(tmp_path: Path, capsys: Capsys) -> None:
     with BatchServer(hangs="GET /v1/batches/") as server:
         given = batched(tmp_path, server, "openai")
@@ -461,20 +430,6 @@ def test_a_batch_that_is_not_known_three_times_in_a_row_ends_the_run(tmp_path: P
         assert_paid_once(server)
 
 
-def test_a_submission_is_given_up_with_the_second_signal_and_found(tmp_path: Path) -> None:
-    with BatchServer(hangs="POST /v1/messages/batches") as server:
-        given = batched(tmp_path, server, "anthropic")
-        waiting = hanging(given, server)
-        waiting.send_signal(signal.SIGINT)
-        with pytest.raises(subprocess.TimeoutExpired):
-            waiting.wait(1)
-        waiting.send_signal(signal.SIGINT)
-        assert waiting.wait(30) == 130
-        server.manners = Manners(looks=1)
-        assert main(given) == 0
-        assert_paid_once(server)
-
-
 def test_a_refused_key_ends_the_run_and_submits_nothing(tmp_path: Path, capsys: Capsys) -> None:
     with BatchServer(denies=True) as server:
         given = batched(tmp_path, server, "anthropic")
@@ -483,20 +438,6 @@ def test_a_refused_key_ends_the_run_and_submits_nothing(tmp_path: Path, capsys: 
         server.manners = Manners()
         assert main(given) == 0
         assert_paid_once(server)
-
-
-def test_a_race_in_batches_goes_round_by_round(tmp_path: Path) -> None:
-    names = "representations: [xyxy, cxcywh]"
-    several = "representations: [xyxy, xywh, cxcywh]"
-    with BatchServer() as server:
-        text = SWEEP.replace(names, several).replace("limit: 6", "race: true")
-        given = batched(tmp_path, server, "openai", text=text)
-        assert main(given) == 0
-        assert len(server.batches) > 1
-        assert set(server.asked.values()) == {1}
-        asked = len(server.paths)
-        assert main(given) == 0
-        assert len(server.paths) == asked
 
 
 def test_all_models_are_submitted_before_one_is_waited_for(tmp_path: Path) -> None:
@@ -528,14 +469,6 @@ def test_log_probabilities_are_asked_for_in_batches_too(tmp_path: Path, caplog: 
         assert main(given) == 0
         assert main(batched(tmp_path, server, "openai")) == 0
         assert len(server.paths) == asked
-
-
-def test_a_sweeps_file_says_batch_too(tmp_path: Path, capsys: Capsys) -> None:
-    with BatchServer() as server:
-        assert main(command(tmp_path, "--base-url", server.url, text=SWEEP + "batch: openai")) == 0
-        assert_paid_once(server)
-    assert main(command(tmp_path, text=SWEEP + "batch: opneai\n")) == 2
-    assert "line 8: no batch interface 'opneai': did you mean openai?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ AT_ONCE = 60.0
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "number"), [("threads", signal.SIGINT), ("http", signal.SIGTERM)])
 def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
     number: int, kind: str, tmp_path: Path
@@ -33,6 +34,7 @@ def test_once_what_is_on_its_way_is_kept_and_nothing_else_begins(
     assert "run again to go on" in one_line(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "number"),
     [("threads", signal.SIGTERM), ("http", signal.SIGINT), *[("local", one) for one in SIGNALS]],

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.cli import main
 from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.core.question import Task
 from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
@@ -29,7 +26,6 @@ from vlmeval_findit.models.http.chat import (
     ChatModel,
     chat_model,
 )
-from vlmeval_findit.models.http.images import for_provider
 from vlmeval_findit.models.http.spending import Load, load_of
 from vlmeval_findit.models.prices import OPUS_5_5
 from vlmeval_findit.sweeps.dry_run import Count, Group, count
@@ -210,41 +206,3 @@ def test_a_message_is_made_once_for_all_models(
     monkeypatch.setattr(cell.prompts, "_make", make)
     count([Group(chat.name, (replace(cell, model=chat.name),), chat) for chat in CHATS])
     assert len(made) == len(cell.rows) > 0
-
-
-def test_an_image_is_encoded_once_for_all_that_send_it_alike(
-    pictures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cell = cell_of("", "FindIt_Demo_xyxy_json", pictures, random.Random(3))
-    encoded: list[Path] = []
-
-    def rule(path: Path, limit: int | None) -> Any:
-        encoded.append(path)
-        return for_provider(path, limit)
-
-    monkeypatch.setattr("vlmeval_findit.models.http.chat.for_provider", rule)
-    model = chat_model("GPT-5.4", "openrouter")
-    count([Group(name, (replace(cell, model=name),), model) for name in ("M", "N")])
-    shown = {p for at in range(len(cell.rows)) for p in Call("", cell, at).images}
-    assert sorted(encoded) == sorted(shown)
-
-
-class Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_bar_on_a_terminal_and_silence_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["search", "--model", "GPT-5.4", "--data", "Demo", "--limit", "1", "--dry-run"]
-    monkeypatch.chdir(tmp_path)
-    assert main(command) == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    assert main(command) == 0
-    assert "cells read" in terminal.getvalue()
-    assert capsys.readouterr().out == said.out

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-import math
-import socket
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from asking import KEY, QUESTION, QUICK, WORDS, ask, call_of, one, service
+from asking import KEY, QUICK, ask, call_of, one, service
 from chat_server import (
     GARBAGE,
     NEVER,
@@ -80,13 +77,6 @@ def test_429_waits_as_long_as_the_server_asks() -> None:
     with ChatServer(script) as server:
         assert one(service(server.url)).text == "ok"
     assert times[1] - times[0] >= 0.4
-
-
-def test_a_connection_that_is_dropped_is_tried_again() -> None:
-    half = replace(completion("lost"), drops=True)
-    with ChatServer(in_turn(half, completion("ok"))) as server:
-        answer = one(service(server.url))
-    assert (answer.text, call_of(answer)["attempts"]) == ("ok", 2)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
@@ -219,15 +209,6 @@ def test_whatever_a_server_says_becomes_an_answer_that_can_be_stored(
         assert "\n" not in (got.error or "")
 
 
-def test_names_that_are_none_are_not_recorded() -> None:
-    odd = completion("x", finish_reason=["a"], id=[1], model={"a": 1}, provider=5)
-    with ChatServer(in_turn(odd)) as server:
-        answer = one(service(server.url))
-    assert answer.record["model"] == {"row": "Qwen3-VL"}
-    assert "id" not in call_of(answer)
-    assert "finish_reason" not in answer.record
-
-
 def test_what_a_server_calls_a_cost_ends_no_limit() -> None:
     odd = [completion("x", usage={"cost": cost}) for cost in (float("nan"), float("inf"), -5, "1")]
     for answer in odd:
@@ -281,17 +262,6 @@ def test_a_picture_that_cannot_be_read_is_a_failed_call(tmp_path: Any) -> None:
     assert call_of(answer)["error"] == answer.error
 
 
-def test_nobody_there_for_long_ends_the_run() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    quick = replace(QUICK, attempts=3, rest=(math.inf, math.inf))
-    answers = ask(service(f"http://127.0.0.1:{port}/v1", policy=quick), 200)
-    assert "ConnectionRefused" in (answers[0].error or "")
-    assert answers[-1].stop is StopReason.HOPELESS
-    assert len(answers) < 200, "what was not tried did not fail"
-    assert "status" not in call_of(answers[0]), "no reply has none"
-
-
 def test_the_key_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     quoting = [error(status, f"the key {KEY} is no good") for status in (400, 401, 500)]
@@ -331,14 +301,6 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
         assert '{"key": "***", "bbox": [1, 2, 3, 4]}' in caplog.text
 
 
-def test_names_that_quote_a_key_do_not_cost_the_reply() -> None:
-    more = {"id": f"gen-{KEY}", "model": KEY, "provider": f"by {KEY}", "finish_reason": KEY}
-    with ChatServer(in_turn(completion("[]", **more))) as s:
-        answer = one(service(s.url))
-    assert (answer.text, answer.error) == ("[]", None)
-    assert KEY not in repr(answer)
-
-
 def test_every_call_gets_its_own_answer() -> None:
     def script(asked: Asked, number: int) -> Answer:
         if number % 3 == 0:
@@ -350,14 +312,6 @@ def test_every_call_gets_its_own_answer() -> None:
         messages = [(text(str(n)),) for n in range(40)]
         answers = ask(service(server.url, policy=patient), message=messages, at_once=8)
     assert [answer.text for answer in answers] == [f"answer to {n}" for n in range(40)]
-
-
-def test_any_thread_may_ask_one_message() -> None:
-    with ChatServer(lambda asked, number: completion(str(number))) as server:
-        backend = HttpBackend(lambda: service(server.url))
-        with ThreadPoolExecutor(8) as pool:
-            answers = list(pool.map(lambda _: backend.ask(WORDS, QUESTION).text, range(16)))
-    assert sorted(map(int, answers)) == list(range(16))
 
 
 # --- several servers ------------------------------------------------------------------------------
@@ -379,14 +333,6 @@ def test_the_next_attempt_goes_to_another_server_at_once() -> None:
     assert time.monotonic() - began < 30
 
 
-def test_where_all_servers_fail_the_attempts_are_those_of_the_policy() -> None:
-    bad, worse = two(in_turn(error(500, "no")), in_turn(error(502, "no")))
-    with bad, worse:
-        answer = one(service([bad.url, worse.url]))
-        assert len(bad.asked) == len(worse.asked) == 2
-    assert call_of(answer)["attempts"] == 4
-
-
 def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
     refusing, good = two(in_turn(error(401, "who?")), in_turn(completion("ok"), error(402, "pay")))
     with refusing, good:
@@ -396,13 +342,6 @@ def test_a_hopeless_server_is_left_out_and_only_all_of_them_end_a_run() -> None:
     assert [answer.text for answer in answers if not answer.error] == ["ok"]
     # Two calls are on their way at a time: either refusal may be the one that comes home last.
     assert StopReason.HOPELESS in [answer.stop for answer in answers]
-
-
-def test_what_one_server_does_not_take_is_not_sent_to_the_others() -> None:
-    picky, good = two(in_turn(error(400, "bad picture")), in_turn(completion("ok")))
-    with picky, good:
-        assert one(service([picky.url, good.url])).error == "HTTP 400: bad picture"
-        assert len(picky.asked) + len(good.asked) == 1
 
 
 # --- the end of a run -----------------------------------------------------------------------------
@@ -471,16 +410,6 @@ def test_what_is_sent_comes_home_and_nothing_begins() -> None:
         assert len(server.asked) == 3
 
 
-def test_a_stopped_call_says_nothing_of_the_servers_it_did_not_ask() -> None:
-    with ChatServer(held := Held(error(402, "pay"))) as refusing:
-        running = Running(service(refusing.url), 5)
-        until(lambda: refusing.asked)
-        running.cancel.request()
-        held.let_go.set()
-        (answer,) = running.answers()
-    assert (answer.error, answer.stop) == ("HTTP 402: pay", None)
-
-
 def test_calls_on_their_way_are_given_up_and_did_not_fail() -> None:
     with ChatServer(in_turn(NEVER)) as server:
         running = Running(service(server.url), 20, at_once=3)
@@ -488,15 +417,6 @@ def test_calls_on_their_way_are_given_up_and_did_not_fail() -> None:
         running.interrupt()
         assert running.answers() == []
         assert len(server.asked) == 3, "nothing begins afterwards"
-
-
-def test_calls_that_wait_for_the_budget_end_with_the_run() -> None:
-    with ChatServer(in_turn(NEVER)) as server:
-        running = Running(service(server.url, budget=Budget(1.0)), 3, at_once=3)
-        until(lambda: server.asked)
-        running.interrupt()
-        assert running.answers() == []
-        assert len(server.asked) == 1, "no cost is known yet"
 
 
 def test_a_limit_in_dollars_is_an_answer_that_ends_the_run() -> None:
@@ -537,28 +457,11 @@ def test_the_other_field_for_the_limit_is_found_out_once() -> None:
     assert asked == [{**limit, "temperature": 0.0} for limit in limits]
 
 
-def test_a_server_that_takes_neither_field_is_asked_as_before() -> None:
-    with ChatServer(in_turn(error(400, UNSUPPORTED))) as server:
-        assert all("HTTP 400" in (one_.error or "") for one_ in ask(service(server.url), 2))
-        asked = [set(one_.body) & {"max_tokens", "max_completion_tokens"} for one_ in server.asked]
-    assert asked == [{"max_tokens"}, {"max_completion_tokens"}] * 2
-
-
 def test_a_limit_that_is_too_large_is_no_unknown_field() -> None:
     large = error(400, "max_tokens is too large: 768. This model supports at most 512")
     with ChatServer(in_turn(large)) as server:
         assert "too large" in (one(service(server.url)).error or "")
         assert len(server.asked) == 1
-
-
-def test_some_models_take_no_temperature() -> None:
-    with ChatServer(in_turn(completion())) as server:
-        assert one(service(server.url, {"temperature": None})).error is None
-        astra = HttpService(chat_model("GPT-6-Astra"), [Endpoint(server.url)])
-        assert one(astra).error is None
-        none, row = map(fields, server.asked)
-    assert none == {"max_tokens": 768}
-    assert row == {"max_tokens": 8000}, "as its row of the model table says"
 
 
 @pytest.mark.parametrize("name", ["max_new_tokens", "max_tokens", "max_completion_tokens"])

@@ -191,14 +191,6 @@ def test_opening_holds_one_line_at_a_time(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_what_json_does_not_know_is_kept_as_words(tmp_path: Path) -> None:
-    with Journal(tmp_path / "calls.jsonl") as journal:
-        journal.append([record("a", extra_records={"when": Path("x")}, settings={"p": Path("y")})])
-        assert answer_of(journal, key("a", {"p": Path("y")}))["extra_records"] == {"when": "x"}
-    with Journal(tmp_path / "calls.jsonl") as journal:
-        assert answered(journal) == 1
-
-
 # --- what is no journal ---------------------------------------------------------------------------
 
 FOREIGN = {
@@ -241,14 +233,6 @@ def test_what_is_no_regular_file_is_refused(kind: str, tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="is no regular file"):
         Journal(path)
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_journal_whose_first_line_is_spoilt_is_one_still(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    path.write_bytes(encode(record("a")).replace(b'"reply"', b'"rep\0y"') + encode(record("b")))
-    with Journal(path) as journal:
-        assert key("b") in journal
-        assert key("a") not in journal
 
 
 # --- one process at a time ------------------------------------------------------------------------
@@ -338,27 +322,7 @@ def test_nothing_is_written_over_and_nothing_is_lost(
     assert [one.name for one in tmp_path.iterdir()] == ["calls.jsonl"]
 
 
-def test_who_is_passed_by_in_the_middle_of_a_write_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on a disk without locks, where it is not alone."""
-    journal, real = Journal(tmp_path / "calls.jsonl"), os.write
-
-    def write(file: int, data: bytes) -> int:
-        monkeypatch.undo()
-        somebody_appends(journal)
-        return real(file, data)
-
-    monkeypatch.setattr(os, "write", write)
-    journal.append([record("a"), record("b", "second")])
-    assert answer_of(journal, key("b"))["reply"] == "second"
-    assert key("theirs") in journal
-    journal.append([record("c")])
-    journal.close()
-    names = [r["prompt_sha256"] for r in records(journal.path)]
-    assert names == ["theirs", "a", "b", "c"]
-
-
+@pytest.mark.slow
 def test_processes_of_a_run_append_to_one_journal(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     with Journal(path) as journal:
@@ -469,22 +433,6 @@ def test_a_disk_that_fails_otherwise_is_no_full_disk(
         monkeypatch.undo()
         journal.append([record("c")])
     assert [r["prompt_sha256"] for r in records(path)] == ["a", "c"]
-
-
-def test_a_disk_without_room_for_the_reserve_is_found_out_by_a_reply(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    real = Path.open
-
-    def opened(path: Path, *how: Any, **more: Any) -> Any:
-        if path.name.endswith(".reserve"):
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(path, *how, **more)
-
-    monkeypatch.setattr(Path, "open", opened)
-    with Journal(tmp_path / "calls.jsonl") as journal:
-        journal.append([record("a")])
-    assert "no reserve for a full disk" in caplog.text
 
 
 @pytest.mark.parametrize(("seconds", "syncs"), [(0.0, 3), (1e9, 0)])

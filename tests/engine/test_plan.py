@@ -12,22 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from grids import grid
 
 from vlmeval_findit.benchmarks.findit.box_prompts import message
-from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS
 from vlmeval_findit.benchmarks.findit.grid import (
-    AXIS_VALUES,
     AnnotationTable,
     AnswerFormat,
     FormatAxes,
     Views,
     all_tables,
-    benchmark,
     formats,
     variants,
 )
-from vlmeval_findit.benchmarks.findit.variant import DECODINGS, MARKS, format_problem
 from vlmeval_findit.core.benchmark import PromptSet
 from vlmeval_findit.core.folders import Folder
 from vlmeval_findit.core.messages import image, text
@@ -78,19 +73,6 @@ def test_the_second_stage_has_the_winner_in_every_key() -> None:
     )
     with pytest.raises(ValueError, match="winner needs a stage before"):
         STAGES[1].after(None)
-
-
-def test_all_axes_over_tables_are_their_part_of_the_whole_grid() -> None:
-    """Of every kind one: labels and expressions, references, videos."""
-    some = {"Pascal", "RefCOCO", "HRInsDet_easy", "iGround"}
-    axes = FormatAxes(**AXIS_VALUES)
-    views = Views(frames=tuple(range(1, 10)), captions=(False, True))
-    tables = [table for table in benchmark() if table.dataset in some]
-    made = variants(tables, formats(axes), views)
-    assert len(made) == len(set(made))
-    rows = [DATASETS[name] for name in some]
-    assert set(made) == set(grid(rows, (None, *MARKS), (None, *DECODINGS)))
-    assert all(format_problem(v) is None for v in made)
 
 
 def test_frames_that_a_table_does_not_have_are_left_out() -> None:

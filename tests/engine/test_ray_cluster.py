@@ -20,12 +20,10 @@ from engine_fakes import FakeBackends, FakeModel, Silent, answered_keys, demo_sw
 from fake_program import is_alive
 from paths import ROOT, SUPPORT
 
-from vlmeval_findit.engine import ray_backend
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.ray_backend import RayBackend
 from vlmeval_findit.engine.ray_cluster import _LOOPBACK
 from vlmeval_findit.models.model_client import GenerateClient
-from vlmeval_findit.sweeps.run import UnfinishedError
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install '.[cluster]'")
 
@@ -260,26 +258,6 @@ def test_replicas_that_are_sick_slow_or_late_hold_up_nobody(
     environment = (run.marks / "environment").read_text()
     assert "'FINDIT_SCENES_MB': '77'" in environment
     assert "a-key-of-a-server" not in environment
-
-
-@pytest.mark.parametrize(
-    ("kind", "why"),
-    [
-        ("does not load", "OSError: no such checkpoint"),
-        ("has another version", "has another version of this package"),
-    ],
-)
-def test_where_no_replica_is_left_the_end_is_clear(
-    kind: str, why: str, machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (one,) = machines.add()
-    run = Run(tmp_path, {one: kind}, CallOptions(replicas=1))
-    if kind == "has another version":
-        monkeypatch.setattr(ray_backend, "code_sha256", lambda: "another")
-    with pytest.raises(UnfinishedError, match=f"it cannot be loaded: .*{why}"):
-        run.go()
-    keys = answered_keys(tmp_path / "calls.jsonl")
-    assert not keys
 
 
 def test_gpus_are_used_and_those_of_one_replica_are_on_one_machine(

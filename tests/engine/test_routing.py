@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from chat_server import (
-    IMAGE_TOKENS,
     Answer,
     Asked,
-    CachingServer,
     ChatServer,
     beginning,
     completion,
 )
-from engine_fakes import FakeBackends, Silent, demo_sweep, go
+from engine_fakes import FakeBackends, demo_sweep, go
 
-from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.http_backend import HttpBackend, HttpService
-from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.endpoint import Endpoint
-
-# --- searches over servers ------------------------------------------------------------------------
-
-GRID = "models: Qwen3-VL\ndatasets: Demo\nrepresentations: all\noutputs: json\nlimit: 12"
-
-
-def test_each_picture_is_read_once(tmp_path: Path) -> None:
-    with CachingServer() as a, CachingServer() as b:
-        watcher, host = Silent(), ServerBackends([a.url, b.url], CallOptions(threads=4))
-        go(demo_sweep(tmp_path, GRID), host, watcher=watcher)
-        pictures = a.pictures | b.pictures
-        assert len(pictures) <= a.read + b.read <= len(pictures) + 2, "two at the end at most"
-        tokens: Counter[str] = Counter()
-        for answer in watcher.answers:
-            assert not answer.error
-            tokens.update(answer.record["tokens"])
-    assert tokens["cached"] == IMAGE_TOKENS * (a.cached + b.cached)
-    assert tokens["cached"] > 0.8 * tokens["prompt"] * 0.8
-    assert set(watcher.at_once) == {a.url, b.url}
-    assert max(watcher.at_once.values()) <= 4
-
 
 # --- providers ------------------------------------------------------------------------------------
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from functools import partial
-from itertools import groupby
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -29,7 +26,7 @@ from simulated_servers import (
 )
 
 from vlmeval_findit.engine.scheduler import Assignment, Scheduler
-from vlmeval_findit.engine.server import OPEN_IMAGES, CallOutcome, ServerPolicy
+from vlmeval_findit.engine.server import CallOutcome, ServerPolicy
 
 GOOD = answers(0.5)
 NEVER_AGAIN = ServerPolicy(rest=(math.inf, math.inf))
@@ -141,50 +138,6 @@ def test_caching_servers_read_every_image_once_and_do_not_wait_for_it() -> None:
         assert pictures * (1.0 + 39 * 0.2) / (8 * 64) / run.last_home > share
 
 
-def test_few_images_are_open_at_a_time() -> None:
-    """Caches are bounded: 50 images of 19 prompts at two servers that keep eight of them."""
-    policy, most = ServerPolicy(), Counter[str]()
-    scheduler = Scheduler(iter(images(50, 19)), {"a": 8, "b": 8}, policy)
-    now = 0.0
-    while not scheduler.done:
-        flying = all_that_begins(scheduler, now)
-        for server in scheduler.servers.values():
-            most[server.name] = max(most[server.name], len(server.ready) + len(server.reading))
-        now += 1.0
-        for begun in flying:
-            scheduler.ended(begun, CallOutcome.ANSWERED, now)
-    assert max(most.values()) <= OPEN_IMAGES * 8 + 1
-
-
-def operations(servers: int, limit: int, pictures: int) -> float:
-    """Lines of ours that run for a call."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, arg: object) -> Any:
-        nonlocal lines
-        if "/engine/" not in frame.f_code.co_filename:
-            return None
-        lines += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        Simulation(
-            {f"s{at}": (limit, answers()) for at in range(servers)}, images(pictures, 40)
-        ).run()
-    finally:
-        sys.settrace(before)
-    return lines / (pictures * 40)
-
-
-def test_a_decision_costs_as_much_whatever_is_open() -> None:
-    usual = operations(2, 8, 10)
-    assert operations(2, 8, 80) < 1.3 * usual, "more images"
-    assert operations(2, 256, 80) < 1.3 * usual, "more calls in flight"
-    assert operations(16, 8, 80) < 4 * usual, "more servers"
-
-
 # --- servers that are ill -------------------------------------------------------------------------
 
 
@@ -249,15 +202,6 @@ def test_an_account_with_a_rate_is_used_up_to_it() -> None:
     run = Simulation({"a": (64, behaviour)}, images(25, 40)).run()
     assert run.outcomes == {CallOutcome.ANSWERED: 1000}
     assert run.last_home < 1.2 * 1000 / 12
-
-
-def test_the_last_items_go_to_the_only_server_however_long_it_took_of_late() -> None:
-    scheduler = Scheduler(iter(images(1, 5)), {"a": 64})
-    for now, home in ((0.0, 0.2), (0.2, 60.0)):
-        begun = scheduler.next(now)
-        assert begun is not None
-        scheduler.ended(begun, CallOutcome.ANSWERED, home)
-    assert len(all_that_begins(scheduler, 60.0)) == 3
 
 
 def test_retry_after_is_for_the_call_that_was_refused() -> None:
@@ -360,14 +304,6 @@ def test_a_hopeless_call_ends_a_server_at_once_and_a_run_with_the_last() -> None
     assert [one.outcome for one in tried] == [CallOutcome.ANSWERED, CallOutcome.HOPELESS]
 
 
-def test_a_denied_item_that_nobody_else_can_answer_fails() -> None:
-    scheduler = one_server()
-    ask(scheduler, CallOutcome.DENIED, 0.0, "not this model")
-    assert [(one.outcome, one.reason) for one in scheduler.finished] == [
-        (CallOutcome.DENIED, "not this model")
-    ]
-
-
 @pytest.mark.parametrize("said", [False, True])
 def test_a_run_gives_up_where_all_servers_are_down_for_too_long(said: bool) -> None:
     """One that never said a word has a wrong address; one that did may load a large model."""
@@ -422,23 +358,6 @@ def test_the_first_server_begins_while_others_are_to_come() -> None:
     assert run.last_home < 50
 
 
-def test_without_a_server_it_is_over() -> None:
-    scheduler = Scheduler(iter(images(3, 2)), {})
-    assert scheduler.next(0.0) is None
-    assert scheduler.given_up == "no server is left"
-    assert scheduler.done
-
-
-def test_what_nobody_is_there_for_waits_for_the_next_server() -> None:
-    events: dict[float, Any] = {
-        2.0: lambda run, now: run.remove_server("a", now),
-        5.0: lambda run, now: run.add_server("later", 4),
-    }
-    servers = {"a": (4, answers()), "later": (4, answers())}
-    run = Simulation(servers, images(20, 10), events=events, servers_may_come=True).run()
-    assert run.outcomes == {CallOutcome.ANSWERED: 200}
-
-
 def test_one_that_is_not_tried_again_is_retired_after_so_many_failures() -> None:
     run = Simulation({"a": (2, fails()), "b": (2, answers())}, images(20, 5), NEVER_AGAIN).run()
     assert run.outcomes == {CallOutcome.ANSWERED: 100}
@@ -479,19 +398,6 @@ def test_the_first_over_an_image_goes_alone_and_its_siblings_when_it_is_home() -
     scheduler.ended(again, CallOutcome.ANSWERED, 2.0)
     rest = all_that_begins(scheduler, 3.0)
     assert [one.first for one in rest] == [False] * 4
-
-
-def test_siblings_need_not_wait_where_servers_keep_nothing() -> None:
-    scheduler = Scheduler(iter(images(1, 5)), {"a": 8}, ServerPolicy(hold_siblings=False))
-    assert [one.first for one in all_that_begins(scheduler)] == [False] * 5
-
-
-def test_items_over_an_image_follow_each_other() -> None:
-    scheduler = Scheduler(iter(images(9, 4)), {"a": 1})
-    order = []
-    for at in range(36):
-        order.append(ask(scheduler, CallOutcome.ANSWERED, float(at)).item.image)
-    assert [image for image, _ in groupby(order)] == [f"image {at}" for at in range(9)]
 
 
 def test_what_is_left_of_an_item_goes_on() -> None:

@@ -124,22 +124,6 @@ def test_answers_of_another_program_are_not_taken_for_its_own(machine: Machine) 
     assert "mm_processor_kwargs" not in machine.calls[-1], "sglang takes no bounds with a request"
 
 
-@pytest.mark.host
-def test_a_model_after_the_other(machine: Machine) -> None:
-    both = [
-        f"{{name: {name}, checkpoint: {machine.checkpoint}}}" for name in ("Qwen3-VL", "Gemma4")
-    ]
-    text = SWEEP.format(models=", ".join([*both, "FullImage"]))
-    (machine.folder / "sweep.yaml").write_text(text)
-    pytest.importorskip("vlmeval")
-    assert (
-        main(machine.sweep("--serve", "vllm", "--gpus", "2", "--serve-args", "--dtype half")) == 0
-    )
-    assert [one["argv"][3] for one in machine.started] == [*["Qwen3-VL"] * 2, *["Gemma4"] * 2]
-    assert {tuple(one["argv"][-2:]) for one in machine.started} == {("--dtype", "half")}
-    assert machine.ends(0.1)
-
-
 def test_a_server_that_does_not_start_ends_its_model(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +136,7 @@ def test_a_server_that_does_not_start_ends_its_model(
     assert machine.ends()
 
 
+@pytest.mark.slow
 def test_servers_that_die_are_failed_calls_and_are_started_again(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +147,7 @@ def test_servers_that_die_are_failed_calls_and_are_started_again(
     assert len(machine.started) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_sweep_that_is_ended_leaves_no_server_and_goes_on(
     number: signal.Signals, machine: Machine
@@ -279,6 +265,7 @@ def test_the_same_files_elsewhere_are_the_same_model(machine: Machine, tmp_path:
 # --- single runs, probes, searches ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.host
 @pytest.mark.parametrize("flags", [("--serve", "vllm", "--gpus", "2"), ("--use-vllm",)])
 def test_a_run_of_the_host(flags: Sequence[str], machine: Machine, tmp_path: Path) -> None:
@@ -299,16 +286,7 @@ def test_a_run_of_the_host(flags: Sequence[str], machine: Machine, tmp_path: Pat
     assert len(machine.calls) == 3
 
 
-def test_a_probe_and_a_search(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(machine.folder)
-    model = ["--model", f"Qwen3-VL={machine.checkpoint}", "--serve", "vllm", "--gpus", "1"]
-    assert main(["probe", *model, "--limit", "20"]) == 2, "no boxes were answered"
-    assert len(machine.calls) == 20
-    assert main(["search", *model, "--data", "Scenes_mini", "--limit", "2"]) in (0, 1)
-    assert len(machine.started) == 2, "the servers of a search serve both of its stages"
-    assert machine.ends(0.1)
-
-
+@pytest.mark.slow
 @pytest.mark.host
 def test_transformers_serve_itself(
     one_thread: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ from fake_program import Machine, ends
 
 from vlmeval_findit.serving import guard
 from vlmeval_findit.serving.processes import LocalServer, LocalServers, ServingError
-from vlmeval_findit.serving.programs import PROGRAMS, ServeOptions
+from vlmeval_findit.serving.programs import ServeOptions
 
 
 @pytest.fixture
@@ -73,14 +73,6 @@ def test_a_server_that_answers_no_call_is_not_taken_for_ready(
     with pytest.raises(ServingError, match=r"answers with HTTP 500: .*the engine is broken"):
         living(running, 1)
     assert machine.ends()
-
-
-def test_starting_can_be_given_up(machine: Machine) -> None:
-    running = servers(machine, ServeOptions("vllm", 1))
-    until(lambda: machine.started)
-    running.close()
-    assert machine.ends(0.1)
-    assert running.living() == []
 
 
 @pytest.mark.slow
@@ -144,9 +136,3 @@ def test_a_program_that_is_not_there_is_refused_with_what_to_type(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(ValueError, match=r"fastapi, uvicorn .* pip install 'transformers\[serving"):
         ServeOptions("transformers").check()
-
-
-def test_what_requests_call_a_model() -> None:
-    """A program that has no flag for the revision takes it with the checkpoint's name."""
-    assert PROGRAMS["vllm"].served_name("Mine", "org/model", "abc") == "Mine"
-    assert PROGRAMS["transformers"].served_name("Mine", "org/model", "abc") == "org/model@abc"

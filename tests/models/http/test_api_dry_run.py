@@ -11,12 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from paths import ROOT
-from rich.console import Console
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.boxes.spaces import Space
-from vlmeval_findit.cli import main
 from vlmeval_findit.core.messages import image, text
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.images import ChatRequest, SentImage
@@ -64,6 +61,7 @@ def dry_runs(lmu: Path, *commands: list[str], folder: Path | None = None) -> lis
     return [(one, int(status)) for one, status in said]
 
 
+@pytest.mark.slow
 def test_what_a_run_would_send_is_counted(lmu: Path) -> None:
     data = ["--data", "FindIt_Demo_xyxy_json", "FindIt_Demo_insdet_xyxy_json"]
     ((said, status),) = dry_runs(lmu, [*data, "--model", "GPT-5.4", "Claude-Opus-5.5"])
@@ -72,20 +70,6 @@ def test_what_a_run_would_send_is_counted(lmu: Path) -> None:
     assert counted == [("19", "19"), ("7", "15"), ("19", "19"), ("7", "15"), ("52", "68")]
     assert "openai/gpt-5.4, {'kind': 'openai_high'}" in said
     assert f"at most {19 * 8000:,} out" in said
-
-
-def test_whose_prices_is_said_only_where_something_is_priced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def said(command: str, *more: str) -> str:
-        model = ["--model", "Mine=tiny", "--base-url", "http://127.0.0.1:9/v1", "--dry-run", *more]
-        assert main([*command.split(), *model]) == 0
-        return capsys.readouterr().out
-
-    probe = f"probe --limit 20 --work-dir {tmp_path}"
-    assert "Tokens are estimates.\n" in said(probe)
-    assert "prices" not in said(probe)
-    assert f"Tokens are estimates; prices are those of {AS_OF}" in said(probe, "--prices", "1,2")
 
 
 def test_limits_servers_and_unknown_models(lmu: Path) -> None:
@@ -102,22 +86,6 @@ def test_limits_servers_and_unknown_models(lmu: Path) -> None:
     assert "no name of openrouter's for Qwen3-VL: say it" in unnamed[0]
     assert "no model 'my-own'" in unknown[0]
     assert [one[1] for one in (limited, served, unnamed, unknown)] == [0, 0, 2, 2]
-
-
-def test_show_and_models_say_how_a_model_is_asked(
-    lmu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("LMUData", str(lmu))
-    query = ["FindIt_Demo_insdet_xyxy_json", "--index", "1", "--model", "GPT-6-Astra"]
-    assert main(["data", "show", *query]) == 0
-    shown = capsys.readouterr().out
-    assert 'model: "openai/gpt-6-astra"' in shown
-    assert "max_tokens: 8000" in shown
-    assert "image: 741 x 500, sent as 741 x 500, image/png" in shown
-    assert "base64" not in shown
-    assert main(["models", "GPT-6-Astra"]) == 0
-    listed = capsys.readouterr().out
-    assert "--model GPT-6-Astra: openai/gpt-6-astra through OpenRouter" in listed
 
 
 def test_what_a_cache_reads_is_priced_apart() -> None:
@@ -195,25 +163,3 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
     assert [cell.logprobs for cell in (*groups[0].cells, *with_them[0].cells)] == [
         *[False] * 2, *[True] * 2
     ]  # fmt: skip
-
-
-def test_on_a_terminal_it_fits_and_is_folded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    terminal = Console(width=80, force_terminal=True, color_system=None)
-    monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
-    path = tmp_path / "sweep.yaml"
-    path.write_text(SWEEP)
-    run = ["run", "--data", "FindIt_Demo_xyxy_json", "--model", "GPT-5.4"]
-    for command in (["sweep", str(path)], run):
-        assert main([*command, "--dry-run"]) == 0
-        out = capsys.readouterr().out
-        assert "at most" in " ".join(out.split())
-        assert max(map(len, out.splitlines())) <= 80
-
-
-def test_examples_of_help_name_files_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sweep", "--help"]) == 0
-    named = re.findall(r"configs/\S+", capsys.readouterr().out)
-    assert named
-    assert all((ROOT / name).is_file() for name in named)

@@ -9,18 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit import box_prompts as prompts
-from vlmeval_findit.benchmarks.findit.benchmark import full_image
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.reading import read
-from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.spaces import Space, SpaceError, reference_size
-from vlmeval_findit.core.messages import Part, image, located, reference, text
-from vlmeval_findit.engine.calls import Images
+from vlmeval_findit.core.messages import Part, image, reference, text
 from vlmeval_findit.models.http.chat import chat_model, server_name, server_space
-from vlmeval_findit.models.http.images import as_they_are, for_provider, wanted_images
-from vlmeval_findit.models.model_client import from_host_message, to_host_message
+from vlmeval_findit.models.http.images import as_they_are, for_provider
 from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.models.scene_cache import JPEG_QUALITY
 
@@ -92,13 +85,6 @@ def test_png_keeps_pixels_and_jpeg_has_quality_95(tmp_path: Path) -> None:
     assert JPEG_QUALITY == 95
 
 
-def test_shrinking_is_lanczos(tmp_path: Path) -> None:
-    path = picture(tmp_path, "a.png", (1000, 600))
-    with Image.open(path) as original:
-        expected = original.resize((100, 60), Image.Resampling.LANCZOS).tobytes()
-    assert decoded(for_provider(path, 100).url).tobytes() == expected
-
-
 def test_pixels_are_those_of_the_file_without_its_orientation(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # "turn by 90 degrees"
@@ -143,27 +129,6 @@ def test_the_scene_limit_is_not_for_support_shots(tmp_path: Path) -> None:
     # A row of the hard set without a support shot: the one image is the scene.
     alone = model.request((image(str(scene)), text("find")), SCENES)
     assert [one.sent for one in alone.images] == [(1824, 137)]
-
-
-@pytest.mark.parametrize("frames", [1, 2, 4], ids="{} of 4 frames".format)
-@pytest.mark.parametrize("shots", [0, 1, 3])
-def test_reference_images_are_known_whatever_the_number_of_frames(
-    tmp_path: Path, frames: int, shots: int
-) -> None:
-    """Only they are sent without the scene's limit, and no box is asked for in them."""
-    support = tuple(f"shot{n}.png" for n in range(shots))
-    images = tuple(f"{n}.png" for n in range(frames))
-    for name in support + images:
-        picture(tmp_path, name, (300, 30))
-    query = FindItQuery(0, "cup", 300, 30, images, Truth((), ()), support=support)
-    message = from_host_message(to_host_message(located(prompts.message(query, VIDEO), tmp_path)))
-    wanted = wanted_images(message, Space("grid1000", scene_max_size=100), as_they_are)
-    assert [image.encoded().sent for image in wanted] == [(300, 30)] * shots + [(100, 10)] * frames
-    found = read(full_image(message, VIDEO)[0], VIDEO.reply)
-    assert found.frames == tuple(range(frames))
-    numbered = Images()
-    at = numbered.number("", [image.path for image in wanted], [True] * shots + [False] * frames)
-    assert numbered.references[at] == (True,) * shots + (False,) * frames
 
 
 # --- requests -------------------------------------------------------------------------------------
@@ -259,12 +224,6 @@ def test_spaces_of_pixels_as_sent_are_sent_by_the_providers_rule() -> None:
 )
 def test_names_of_served_models(given: str, expected: tuple[str, str]) -> None:
     assert server_name(given) == expected
-
-
-@pytest.mark.parametrize("given", ["=x", "a/b=c", "/", "a="])
-def test_names_that_no_file_can_have(given: str) -> None:
-    with pytest.raises(ValueError, match="NAME"):
-        server_name(given)
 
 
 def test_the_space_of_a_served_model_is_known_or_refused() -> None:

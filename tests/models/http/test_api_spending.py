@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from asking import QUESTION, QUICK, ask, call_of, one, service
+from asking import QUESTION, QUICK, call_of, one, service
 from chat_server import NEVER, ChatServer, completion, in_turn
 
 from vlmeval_findit.cli import main
@@ -101,22 +101,6 @@ def test_batches_may_cost_the_limit_together_and_no_more() -> None:
     with pytest.raises(SpendingError, match="not known beforehand"):
         Budget(1.0).commit(None)
     Budget().commit(None)
-
-
-def test_the_message_says_limit_and_spent() -> None:
-    budget = Budget(0.5)
-    spend(budget, 0.4)
-    with pytest.raises(SpendingError, match=r"\$0\.5 \(\$0\.4000 spent\)"):
-        budget.begin()
-
-
-def test_a_limit_holds_with_many_calls_at_once() -> None:
-    budget = Budget(0.1)
-    with ChatServer(in_turn(completion())) as server:
-        answers = ask(service(server.url, budget=budget), 30, at_once=8)
-        assert len(server.asked) == 10
-    assert budget.spent == pytest.approx(0.1)
-    assert sum(answer.error is None for answer in answers) == 10
 
 
 def test_an_attempt_that_timed_out_is_paid_at_its_most() -> None:

@@ -11,19 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import ask, service
-from chat_server import ChatServer, completion, in_turn
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.models.http import chat
 from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.images import (
     EncodedImages,
     SentImage,
     WantedImage,
-    as_they_are,
     pieces,
 )
 
@@ -117,20 +113,3 @@ def test_a_body_in_pieces_is_the_whole_body_and_copies_no_image(scene: Path) -> 
     assert parts[1] is marked.images[0].base64
     assert parts[3] is marked.images[1].base64
     assert sum(map(len, parts[::2])) < 2000, "what is written anew is small"
-
-
-def test_a_run_encodes_each_image_once(scene: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def rule(path: Path, limit: int | None = None) -> SentImage:
-        seen.append(path)
-        return as_they_are(path, limit)
-
-    monkeypatch.setattr(chat, "as_they_are", rule)
-    message = (image(str(scene)), text("where?"))
-    with ChatServer(in_turn(completion())) as server:
-        answers = ask(service(server.url), 40, message, images=["scene"] * 40, at_once=8)
-        urls = {one.body["messages"][0]["content"][0]["image_url"]["url"] for one in server.asked}
-    assert not any(answer.error for answer in answers)
-    assert len(seen) == 1
-    assert urls == {as_they_are(scene).url}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -166,29 +165,6 @@ def test_an_answer_after_a_thought_and_one_cut_off() -> None:
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
-
-EMPTY: list[tuple[Protocol, Answer, str]] = [
-    (OPENAI, openai_reply(None, message={"refusal": "I will not."}), "stop"),
-    (OPENAI, openai_reply("", finish_reason="content_filter"), "content_filter"),
-    (OPENAI, openai_reply(None, finish_reason="length"), "length"),
-    (ANTHROPIC, anthropic_reply(None, stop_reason="refusal"), "refusal"),
-    (ANTHROPIC, anthropic_reply(""), "stop"),
-    (ANTHROPIC, anthropic_reply(None, stop_reason="max_tokens"), "length"),
-    (GOOGLE, google_reply(None), "stop"),
-    (GOOGLE, google_reply(None, candidate={"finishReason": "SAFETY"}), "content_filter"),
-    (GOOGLE, google_reply(None, candidate={"finishReason": "MAX_TOKENS"}), "length"),
-    (GOOGLE, google_reply(None, candidate={"finishReason": "OTHER"}), "other"),
-]
-
-
-@pytest.mark.parametrize(("protocol", "reply", "reason"), EMPTY)
-def test_an_empty_reply_is_an_answer(protocol: Protocol, reply: Answer, reason: str) -> None:
-    with ChatServer(in_turn(reply)) as server:
-        answer = ask(asked_at(protocol, server))
-        assert len(server.asked) == 1
-    assert (answer.text, answer.error) == ("", None)
-    assert recorded(answer.extra).finish_reason == reason
-    assert call_of(answer)["cost"] > 0, "It is paid for."
 
 
 UNREADABLE: list[tuple[Answer, str]] = [
@@ -361,13 +337,6 @@ def test_whatever_it_raises_or_returns_is_a_failed_call(mine: Any) -> None:
     assert gone.stop is StopReason.HOPELESS
 
 
-def test_one_that_never_returns_holds_nobody_up(mine: Any) -> None:
-    forever = threading.Event()
-    answer = ask(mine(lambda *_: forever.wait(), timeout=0.01))
-    forever.set()
-    assert "no reply within 0.01 s" in (answer.error or "")
-
-
 def test_one_that_holds_to_no_format_is_not_asked_for_one(mine: Any) -> None:
     who = mine(lambda *_: reply_of())
     with pytest.raises(ValueError, match="holds no reply to a format"):
@@ -401,17 +370,6 @@ def test_addresses(
     if given is not None:
         monkeypatch.setenv(table.PROVIDERS[name].address_variable, given)
         assert provider_endpoints(name, needs_key=False)[0].name == path
-
-
-def test_the_first_key_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="GEMINI_API_KEY or GOOGLE_API_KEY is not set"):
-        provider_endpoints("google")
-    assert provider_endpoints("google", "http://a")[0].key == "", "One's own server may want none."
-    monkeypatch.setenv("GOOGLE_API_KEY", "second-key-of-mine")
-    assert provider_endpoints("google")[0].key == "second-key-of-mine"
-    monkeypatch.setenv("GEMINI_API_KEY", "first-key-of-mine")
-    assert provider_endpoints("google")[0].key == "first-key-of-mine"
-    assert provider_endpoints("google", key="a-third-key")[0].key == "a-third-key"
 
 
 def test_headers_for_servers_do_not_go_to_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_server import BatchServer
 from chat_server import ChatServer, Script, completion
 from host_runs import environment, metric_values, predictions, require_host, run
 from perfect_answers import content, perfect_answers
-from PIL import Image
 from provider_servers import (
     ANTHROPIC,
     GOOGLE,
@@ -24,11 +22,7 @@ from provider_servers import (
     Said,
     address,
 )
-from test_providers import every_provider
 
-import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
-from vlmeval_findit.boxes.spaces import reference_size
 from vlmeval_findit.cli import main
 from vlmeval_findit.models.http.providers import table
 from vlmeval_findit.models.model_table import find_model
@@ -49,20 +43,6 @@ def one_box(parts: list[dict[str, Any]]) -> str:
     """The same answer to the same words."""
     words = " ".join(part["text"] for part in parts if part["type"] == "text")
     return f'[{{"bbox_2d": [20, 30, {500 + 37 * len(words) % 500}, 900], "label": "cat"}}]'
-
-
-def first_boxes(model: str) -> Said:
-    """What is right of the first row, in a format that is right of some questions."""
-    row, task = find_model(model), load_task(DATA)
-    assert row is not None
-    query = next(iter(task.queries.values()))
-    width, height = reference_size(row.space(task.question), query.width, query.height)
-    scale = [width / query.width, height / query.height] * 2
-    truth = query.truth
-    boxes = [[x * by for x, by in zip(box, scale, strict=True)] for box in truth.boxes]
-    labels = truth.labels or ["it"] * len(boxes)
-    reply = [{"bbox_2d": box, "label": label} for box, label in zip(boxes, labels, strict=True)]
-    return lambda parts: json.dumps(reply)
 
 
 def plain(said: Said) -> Script:
@@ -89,29 +69,6 @@ def scores(folder: Path) -> dict[str, Any]:
         path.name: json.loads(path.read_text())["figures"]
         for path in folder.rglob("*_provenance.json")
     }
-
-
-@every_provider
-def test_a_search_scores_as_over_an_openai_compatible_server(
-    protocol: Protocol, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own, other, model = tmp_path / "own", tmp_path / "other", ["--model", protocol.model]
-    said = first_boxes(protocol.model)
-    with ChatServer(protocol.answering(said)) as server:
-        flags = ["--provider", protocol.provider, "--base-url", address(server, protocol)]
-        assert main(search(own, *model, *flags)) == 0
-        if protocol is OPENAI:
-            asked = len(server.asked)
-            assert main(search(own, *model, *flags)) == 0, "Twice."
-            assert len(server.asked) == asked, "Nothing is paid again."
-    with ChatServer(plain(said)) as server:
-        assert main(search(other, *model, "--base-url", server.url)) == 0
-    assert scores(own) == scores(other) != {}
-    assert any(one["f1"] > 0 for one in scores(own).values())
-    assert (own / "best.yaml").read_text() == (other / "best.yaml").read_text()
-    no_secret(tmp_path)
-    shown = capsys.readouterr()
-    assert "SECRET" not in shown.out + shown.err
 
 
 def test_going_on_with_another_provider_is_refused(
@@ -217,64 +174,6 @@ def test_what_contradicts_is_refused_before_the_first_call(
         require_host()
     assert main(command.split()) == 2
     assert why in capsys.readouterr().err
-
-
-def test_a_dry_run_needs_neither_key_nor_package(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    flags = ["--model", "Claude-Sonnet-4.5", "--provider", "anthropic", "--dry-run"]
-    assert main(["--data", DATA, *flags]) == 0
-    assert "as claude-sonnet-4-5" in capsys.readouterr().out
-    assert main(["search", "--data", "Demo", *flags]) == 0
-    assert main(["search", "--data", "Demo", *flags[:-1]]) == 2
-    assert "ANTHROPIC_API_KEY is not set" in capsys.readouterr().err
-
-
-def test_a_batch_is_taken_by_the_models_provider(tmp_path: Path) -> None:
-    for protocol in (OPENAI, ANTHROPIC):
-        folder, name = tmp_path / protocol.provider, protocol.provider
-        with BatchServer() as server:
-            flags = ["--provider", name, "--base-url", server.url, "--batch", name]
-            assert main(search(folder, "--model", protocol.model, *flags)) == 0
-            (batch, *_) = server.batches.values()
-            body = next(iter(batch.requests.values()))
-            assert body["model"] == protocol.called
-            if protocol is ANTHROPIC:
-                assert body["thinking"] == {"type": "disabled"}
-                assert server.headers[0]["x-api-key"] == KEY
-            single, made = server.single, sum(server.asked.values())
-            assert main(search(folder, "--model", protocol.model, *flags[:4])) == 0
-            assert (server.single, sum(server.asked.values())) == (single, made), "All are there."
-        record = json.loads((folder / "calls.jsonl").read_text().splitlines()[-2])
-        assert "prices of" in json.dumps(record)
-    no_secret(tmp_path)
-
-
-@every_provider
-def test_open_model(protocol: Protocol) -> None:
-    with ChatServer(protocol.answering(lambda parts: '[{"bbox_2d": [1, 2, 3, 4]}]')) as server:
-        model = findit.open_model(
-            protocol.model, address(server, protocol), provider=protocol.provider
-        )
-        answered = model.ask(Image.new("RGB", (64, 64)), "cat")
-    assert len(answered.read.boxes) == 1
-    assert answered.reply.recorded.model["provider"] == protocol.provider
-    with pytest.raises(ValueError, match="has its own"):
-        findit.open_model(protocol.model, provider=protocol.provider, batch_size=3)
-
-
-def test_a_probe_asks_a_provider(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    saved = tmp_path / "mine.yaml"
-    with ChatServer(GOOGLE.answering(lambda parts: "no boxes")) as server:
-        flags = ["--provider", "google", "--base-url", address(server, GOOGLE)]
-        model = ["--model", "Mine=gemini-2.5-flash", "--like", "Gemini 2.5 Flash"]
-        more = ["--limit", "20", "--work-dir", str(tmp_path / "probes"), "--save", str(saved)]
-        status = main(["probe", *model, *flags, *more])
-        assert len(server.asked) == 20
-    assert status == 2, "Undecided: no boxes."
-    assert not saved.exists()
-    no_secret(tmp_path)
 
 
 # --- VLMEvalKit -----------------------------------------------------------------------------------

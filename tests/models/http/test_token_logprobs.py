@@ -20,7 +20,7 @@ from vlmeval_findit.core.replies import (
 )
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.http.logprobs import LogprobsError, refuses_logprobs, reply_logprobs
-from vlmeval_findit.models.reply_tokens import answer_span, byte_ends, id_ends
+from vlmeval_findit.models.reply_tokens import answer_span, byte_ends
 
 # --- the record -----------------------------------------------------------------------------------
 
@@ -79,16 +79,6 @@ def test_pieces_of_bytes_end_at_characters(text: str, data: st.DataObject) -> No
     assert said == whole.decode()
     assert ends[-1] == len(said)
     assert list(ends) == [len(whole[:at].decode("utf-8", "ignore")) for at in (*cuts, len(whole))]
-
-
-def test_tokens_that_are_written_otherwise_at_the_beginning() -> None:
-    """As decoders do that take the first blank of a text away."""
-    words = [" a", " box", " é", ":"]
-
-    def decode(ids: Any) -> str:
-        return "".join(words[i] for i in ids).removeprefix(" ")
-
-    assert id_ends([0, 1, 2, 3], decode, lambda i: decode([i])) == (1, 5, 7, 8)
 
 
 # --- what services send ---------------------------------------------------------------------------
@@ -175,11 +165,6 @@ def test_a_reply_is_kept_whatever_its_logprobs_are() -> None:
     assert odd.no_logprobs
     unasked = read_completion(body("[1]", [entry("[1]")]))
     assert (unasked.token_logprobs, unasked.no_logprobs) == (None, "")
-
-
-def test_of_what_was_all_thought_no_token_is_kept() -> None:
-    cut = read_completion(body("so [1", [entry("so [1")], "length"), logprobs=True)
-    assert cut.begun_in_thought().token_logprobs == TokenLogprobs((), ())
 
 
 @pytest.mark.parametrize(
