@@ -54,7 +54,7 @@ from vlmeval_findit.runs.best_format import rule
 from vlmeval_findit.runs.coco_boxes import CocoBoxes
 from vlmeval_findit.runs.score import score_file
 from vlmeval_findit.runs.scored_run import load_runs
-from vlmeval_findit.sweeps.config import parse_sweep, questions_in
+from vlmeval_findit.sweeps.sweep_file import parse_sweep, stage_questions
 
 __all__ = ["world"]
 
@@ -443,7 +443,7 @@ def test_all_representations_are_those_of_the_paper() -> None:
 def test_a_sweep_never_compares_boxes_with_points() -> None:
     start = "models: FullImage\ndatasets: Demo\n"
     sweep = parse_sweep(start + "representations: point\nkeys: [point, point_2d]")
-    assert [one.format for one in questions_in(sweep, "FullImage", 0)] == [
+    assert [one.format for one in stage_questions(sweep, "FullImage", 0)] == [
         "point_text", "point_json", "point_json_point_2d"
     ]  # fmt: skip
     stages = "stages:\n- {representations: point, keys: [point]}\n- {representations: winner, "

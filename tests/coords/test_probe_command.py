@@ -17,7 +17,7 @@ from simulated_deployments import Fault, convention
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.cli import main
-from vlmeval_findit.sweeps.config import read_sweep
+from vlmeval_findit.sweeps.sweep_file import read_sweep
 
 SMART = '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'
 

@@ -18,7 +18,7 @@ from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.server_backends import ServerBackends
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_table import find_model
-from vlmeval_findit.sweeps.config import STAGES, Race, parse_sweep, questions_in, read_sweep
+from vlmeval_findit.sweeps.sweep_file import STAGES, Race, parse_sweep, read_sweep, stage_questions
 
 CONFIGS = ROOT / "configs"
 GOOD = "models: FullImage\ndatasets: Demo\n"
@@ -240,7 +240,7 @@ def test_complete_names_are_asked_as_they_are() -> None:
     text = "models: FullImage\ndatasets: [Demo, NAMED]\nrepresentations: xyxy\noutputs: json"
     sweep = parse_sweep(text.replace("NAMED", named))
     assert [table.name for table in sweep.tables] == ["Demo"]
-    asked = questions_in(sweep, "FullImage", 0)
+    asked = stage_questions(sweep, "FullImage", 0)
     assert [question.name for question in asked] == ["FindIt_Demo_xyxy_json", named]
 
 

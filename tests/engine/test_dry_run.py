@@ -28,7 +28,7 @@ from vlmeval_findit.models.http.chat import (
 )
 from vlmeval_findit.models.http.spending import Load, load_of
 from vlmeval_findit.models.prices import OPUS_5_5
-from vlmeval_findit.sweeps.dry_run import Count, Group, count
+from vlmeval_findit.sweeps.call_counts import CallGroup, GroupCounts, count_calls
 
 QUESTIONS = [
     "FindIt_Demo_xyxy_json",
@@ -88,7 +88,7 @@ def cell_of(
     return Cell(model, prompts, tuple(queries), ())
 
 
-def groups_of(folder: Path, draw: random.Random) -> list[Group]:
+def groups_of(folder: Path, draw: random.Random) -> list[CallGroup]:
     """Models over cells that some of them share, some with settings of their own."""
     images = Images()
     shared = [cell_of("", draw.choice(QUESTIONS), folder, draw, images) for _ in range(4)]
@@ -98,16 +98,16 @@ def groups_of(folder: Path, draw: random.Random) -> list[Group]:
             replace(one, model=f"M{at}", settings={"seed": draw.choice([0, 0, 1])})
             for one in draw.choices(shared, k=draw.randint(0, 5))
         ]
-        groups.append(Group(f"M{at}", tuple(cells), chat, share=draw.choice([1.0, 0.5])))
+        groups.append(CallGroup(f"M{at}", tuple(cells), chat, share=draw.choice([1.0, 0.5])))
     return groups
 
 
-def all_calls(group: Group) -> list[Call]:
+def all_calls(group: CallGroup) -> list[Call]:
     """Those of every row."""
     return [Call("", cell, at) for cell in group.cells for at in range(len(cell.rows))]
 
 
-def counted_slowly(group: Group, finished: JournalView | None) -> Count:
+def counted_slowly(group: CallGroup, finished: JournalView | None) -> GroupCounts:
     """The same by making every call and every request."""
     calls = list(Plan(group.cells).calls())
     left = [
@@ -119,7 +119,7 @@ def counted_slowly(group: Group, finished: JournalView | None) -> Count:
     done = len(calls) - len(left)
     queries = sum(len(cell.rows) for cell in group.cells)
     images = len({path for call in all_calls(group) for path in call.images})
-    return Count(group.name, len(group.cells), queries, images, len(calls), done, load)
+    return GroupCounts(group.name, len(group.cells), queries, images, len(calls), done, load)
 
 
 def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:
@@ -146,7 +146,7 @@ def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:
     return total
 
 
-def rounded(counts: Sequence[Count]) -> list[Count]:
+def rounded(counts: Sequence[GroupCounts]) -> list[GroupCounts]:
     """Dollars are added up in another order."""
     loads = [one.load and Load(*(round(n, 9) for n in astuple(one.load))) for one in counts]
     return [replace(one, load=load) for one, load in zip(counts, loads, strict=True)]
@@ -158,7 +158,7 @@ def test_the_count_is_that_of_every_call(
 ) -> None:
     draw = random.Random(seed)
     groups = groups_of(pictures, draw)
-    found = count(groups, tmp_path / "none" / "calls.jsonl")
+    found = count_calls(groups, tmp_path / "none" / "calls.jsonl")
     assert rounded(found.counts) == rounded([counted_slowly(one, None) for one in groups])
     files = {path for one in groups for call in all_calls(one) for path in call.images}
     assert found.images == len(files)
@@ -175,7 +175,7 @@ def test_the_count_is_that_of_every_call(
         slow = [counted_slowly(one, view) for one in groups]
     with monkeypatch.context() as patch:
         patch.setattr(JournalView, "get", None)  # no reply is read
-        assert rounded(count(groups, journal).counts) == rounded(slow)
+        assert rounded(count_calls(groups, journal).counts) == rounded(slow)
     assert seed or any(0 < one.finished < one.calls for one in slow)
 
 
@@ -204,5 +204,5 @@ def test_a_message_is_made_once_for_all_models(
         return message(*asked)
 
     monkeypatch.setattr(cell.prompts, "_make", make)
-    count([Group(chat.name, (replace(cell, model=chat.name),), chat) for chat in CHATS])
+    count_calls([CallGroup(chat.name, (replace(cell, model=chat.name),), chat) for chat in CHATS])
     assert len(made) == len(cell.rows) > 0

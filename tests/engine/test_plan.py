@@ -30,7 +30,7 @@ from vlmeval_findit.engine.calls import Call, Cell, Images, Prompts
 from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.engine.journal.writer import Journal
 from vlmeval_findit.engine.plan import ItemSizes, Plan, calls_left, unanswered, work_items
-from vlmeval_findit.sweeps.config import STAGES
+from vlmeval_findit.sweeps.sweep_file import STAGES
 
 Settings = Mapping[str, Any]
 

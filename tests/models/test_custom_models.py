@@ -23,7 +23,7 @@ from vlmeval_findit.models.custom_models import add
 from vlmeval_findit.models.http.chat import server_name
 from vlmeval_findit.models.local.layout import Grid
 from vlmeval_findit.models.model_table import MODELS, find_model, local_names
-from vlmeval_findit.sweeps.config import parse_sweep
+from vlmeval_findit.sweeps.sweep_file import parse_sweep
 
 QUESTION = parse("FindIt_Demo_xyxy_json")
 SAVED = """\

@@ -36,7 +36,7 @@ from vlmeval_findit.core.replies import FAILED, Recorded, recorded
 from vlmeval_findit.engine.backend import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_client import answer_from
-from vlmeval_findit.sweeps.run import UnfinishedError
+from vlmeval_findit.sweeps.sweep_run import UnfinishedError
 
 
 class Asking:

@@ -17,8 +17,8 @@ from vlmeval_findit.core.predictions import XLSX_CELL_LIMIT, read_predictions, w
 from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.engine.backend import CallOptions
 from vlmeval_findit.engine.server_backends import ServerBackends
-from vlmeval_findit.sweeps.config import Sweep, parse_sweep
-from vlmeval_findit.sweeps.run import UnfinishedError
+from vlmeval_findit.sweeps.sweep_file import Sweep, parse_sweep
+from vlmeval_findit.sweeps.sweep_run import UnfinishedError
 
 CONFIG = """
 models: Qwen3-VL

@@ -32,7 +32,7 @@ from vlmeval_findit.runs.cell_results import CellResult, SearchError
 from vlmeval_findit.runs.format_file import averages, best_format, race_calls
 from vlmeval_findit.runs.race import ROUNDS, allowance, rounds_of
 from vlmeval_findit.runs.scored_run import load_runs
-from vlmeval_findit.sweeps.config import Race, Sweep, grid_tables, parse_sweep, search_sweep
+from vlmeval_findit.sweeps.sweep_file import Race, Sweep, grid_tables, parse_sweep, search_sweep
 
 QUERIES = 40
 

@@ -20,8 +20,8 @@ from vlmeval_findit.engine.sink import PlannedCalls
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.models.model_client import GenerateClient
 from vlmeval_findit.runs.cell_results import CellResult
-from vlmeval_findit.sweeps.config import Sweep, parse_sweep
-from vlmeval_findit.sweeps.run import run_sweep
+from vlmeval_findit.sweeps.sweep_file import Sweep, parse_sweep
+from vlmeval_findit.sweeps.sweep_run import run_sweep
 
 Message = list[dict[str, str]]
 

@@ -17,7 +17,7 @@ from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.runs.best_format import ranked, rule
 from vlmeval_findit.runs.format_file import BestFormats, best_format
-from vlmeval_findit.sweeps.config import Race, Sweep, search_sweep, searched
+from vlmeval_findit.sweeps.sweep_file import Race, Sweep, search_sweep, search_target
 
 __all__ = ["letters", "world"]
 
@@ -38,7 +38,7 @@ class OnlyJson(FakeModel):
 
 def letters_sweep(folder: Path, race: Race | None = None) -> Sweep:
     places = folder / "out", folder / "calls.jsonl"
-    return search_sweep(ModelEntry("M"), searched("Letters_Zoo_quoted"), 50, places, race=race)
+    return search_sweep(ModelEntry("M"), search_target("Letters_Zoo_quoted"), 50, places, race=race)
 
 
 def test_all_formats_are_asked_once_and_the_best_is_written(
@@ -165,8 +165,8 @@ def test_a_winner_that_is_no_format_is_refused_with_its_line(
 
 
 def test_a_complete_name_of_the_grid_stands_for_its_table() -> None:
-    assert searched("FindIt_Pascal_xywh_text") == searched("Pascal")
-    assert searched("FindIt_RefL4Full_val_xywh_text") == searched("RefL4Full_val")
+    assert search_target("FindIt_Pascal_xywh_text") == search_target("Pascal")
+    assert search_target("FindIt_RefL4Full_val_xywh_text") == search_target("RefL4Full_val")
 
 
 def test_where_lower_is_better_the_lowest_wins_and_no_answer_is_the_worst() -> None:

@@ -33,8 +33,8 @@ from ..models.options import ModelOptions
 from ..runs.cell_results import CellResult
 from ..runs.format_file import BestFormats, averages
 from ..runs.scored_run import RowData
-from ..sweeps.config import STAGES, Sweep, grid_tables, in_best_formats
-from ..sweeps.run import run_sweep
+from ..sweeps.sweep_file import STAGES, Sweep, grid_tables, in_best_formats
+from ..sweeps.sweep_run import run_sweep
 from . import main
 from .leaderboard import boards_from
 from .options import PATH, Command

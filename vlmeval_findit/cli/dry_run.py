@@ -25,9 +25,15 @@ from ..models.http.spending import Load
 from ..models.model_table import find_model, local_names
 from ..models.prices import AS_OF
 from ..models.revision import known_revision
-from ..sweeps.config import Sweep
-from ..sweeps.counting import Track
-from ..sweeps.dry_run import DryRun, Group, count, least_of_a_race, sweep_groups
+from ..sweeps.call_counts import (
+    CallGroup,
+    DryRun,
+    Track,
+    count_calls,
+    fewest_race_calls,
+    sweep_groups,
+)
+from ..sweeps.sweep_file import Sweep
 from .access import Access, access_of
 from .printing import print_folded, print_lines, print_table
 
@@ -38,7 +44,7 @@ _REST = "the whole output (… | cat)"
 
 
 def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | None) -> int:
-    """Count what the models of ``run`` would be sent for these datasets.
+    """GroupCounts what the models of ``run`` would be sent for these datasets.
 
     Raises:
         ValueError: a model is not over HTTP.
@@ -49,9 +55,9 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | No
         chat = chat_of(entry) if _is_http(entry) else chat_model(entry.name, OPENROUTER)
         for name in names:
             cell = tables.cell(chat.name, parse(name), limit, {})
-            groups.append(Group(f"{entry.name}  {name}", (cell,), chat))
+            groups.append(CallGroup(f"{entry.name}  {name}", (cell,), chat))
     with _bars() as track:
-        counts = count(groups, track=track).counts
+        counts = count_calls(groups, track=track).counts
     for group, counted in zip(groups, counts, strict=True):
         assert group.chat is not None
         space = group.chat.space(group.cells[0].question)
@@ -64,12 +70,12 @@ def of_data(names: Sequence[str], entries: Sequence[ModelEntry], limit: int | No
 
 
 def of_sweep(sweep: Sweep) -> int:
-    """Count what a sweep would do."""
+    """GroupCounts what a sweep would do."""
     keys = {entry.name: _key(entry, sweep) for entry in sweep.models}
     chats = {entry.name: chat for entry in sweep.models if (chat := _chat(entry, sweep))}
     groups = sweep_groups(sweep, keys, chats)
     with _bars() as track:
-        dry = count(groups, sweep.journal, track)
+        dry = count_calls(groups, sweep.journal, track)
     numbers = ("cells", "queries", "images", "calls", "finished")
     rows = [[each.name, *(getattr(each, number) for number in numbers)] for each in dry.counts]
     print_table(Table("Calls", [Field("model"), *map(number_of, numbers)], rows), _REST)
@@ -77,7 +83,7 @@ def of_sweep(sweep: Sweep) -> int:
     print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], _REST)
     _print_sums(dry, sweep.batch is not None)
     if sweep.race is not None:
-        least = sum(least_of_a_race(sweep, sweep.race, group.cells) for group in groups)
+        least = sum(fewest_race_calls(sweep, sweep.race, group.cells) for group in groups)
         print(f"the race makes at least {least:,} of these calls, at most all")
     return 0
 

@@ -39,7 +39,7 @@ from ..models.model_table import (
 from ..models.options import ModelOptions
 from ..models.revision import refuse_missing
 from ..runs.prediction_names import recorded_file, replay_source
-from ..sweeps.config import Sweep, all_questions
+from ..sweeps.sweep_file import Sweep, all_questions
 from .access import REPLAY, Access, flag_name
 
 MODEL_COMMAND = "(names: run_findit.py models)"

@@ -28,7 +28,7 @@ from ..models.http.chat import server_space
 from ..models.model_table import MODELS, find_model, known_model
 from ..models.options import ModelOptions
 from ..runs.open_predictions import open_predictions
-from ..sweeps.config import Sweep, read_sweep
+from ..sweeps.sweep_file import Sweep, read_sweep
 from .early_checks import check_amounts
 from .model_options import DRY_RUN, EXECUTOR, MODEL, REPLICAS, model_options
 from .options import PATH, Command, complete_models, is_quiet, json_option

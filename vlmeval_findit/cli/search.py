@@ -13,7 +13,7 @@ from ..core.formatting import nearest
 from ..models.model_table import MODELS, find_model
 from ..models.options import ModelOptions
 from ..runs.best_format import rule
-from ..sweeps.config import Race, search_sweep, searched
+from ..sweeps.sweep_file import Race, search_sweep, search_target
 from .early_checks import check_amounts
 from .model_options import (
     BATCH,
@@ -91,7 +91,7 @@ def command(
     Stage 1 asks all representations in text and JSON, stage 2 the keys at the winner. A benchmark
     that is not of FindIt's grid is asked in all its formats at once.
     """
-    table = searched(data)
+    table = search_target(data)
     check_amounts(options, limit=limit)
     entry = options.entry(model)
     name = entry.like or entry.name

@@ -44,8 +44,8 @@ from ..runs.format_file import (
 )
 from ..serving.processes import end
 from ..serving.programs import PROGRAMS
-from ..sweeps.config import Race, Sweep, in_best_formats, read_sweep
-from ..sweeps.run import UnfinishedError, run_sweep
+from ..sweeps.sweep_file import Race, Sweep, in_best_formats, read_sweep
+from ..sweeps.sweep_run import UnfinishedError, run_sweep
 from .access import USED_BY_EACH, Access, access_of, refuse_unused
 from .early_checks import check_amounts, check_sweep
 from .model_options import (

@@ -14,7 +14,7 @@ from ..core.formatting import counted
 from ..engine.cell_builder import CellBuilder
 from ..report.followed import JOURNAL, CellView, Followed, Place, Snapshot, State, planned_rows
 from ..report.live_page import make_live_page
-from ..sweeps.config import Sweep, questions_in, read_sweep
+from ..sweeps.sweep_file import Sweep, read_sweep, stage_questions
 
 
 def watch(paths: Sequence[Path], out: Path, every: float) -> int:
@@ -87,6 +87,6 @@ def _first_cells(sweep: Sweep) -> Iterator[CellView]:
     """Yield the cells of a sweep's first stage; later stages depend on its results."""
     tables = CellBuilder(skip_missing=None)
     for entry in sweep.models:
-        for question in questions_in(sweep, entry.name, 0):
+        for question in stage_questions(sweep, entry.name, 0):
             rows = planned_rows(tables, question, sweep.limit)
             yield CellView(entry.name, question, rows, begun=False)

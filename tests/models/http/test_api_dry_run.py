@@ -19,8 +19,8 @@ from vlmeval_findit.models.http.chat import chat_model
 from vlmeval_findit.models.http.images import ChatRequest, SentImage
 from vlmeval_findit.models.http.spending import Load, image_tokens
 from vlmeval_findit.models.prices import AS_OF
-from vlmeval_findit.sweeps.config import parse_sweep
-from vlmeval_findit.sweeps.dry_run import count, sweep_groups
+from vlmeval_findit.sweeps.call_counts import count_calls, sweep_groups
+from vlmeval_findit.sweeps.sweep_file import parse_sweep
 
 OFFLINE = """
 import json, socket, sys
@@ -157,7 +157,7 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
     sweep, settings = parse_sweep(SWEEP), {"GPT-5.4": {}, "FullImage": {}}
     groups = sweep_groups(sweep, settings, {"GPT-5.4": chat_model("GPT-5.4", "openrouter")})
-    dry = count(groups)
+    dry = count_calls(groups)
     assert (dry.counts[0].calls, dry.counts[0].load, dry.missing) == (6, Load(), 1)
     with_them = sweep_groups(replace(sweep, logprobs=True), settings, {})
     assert [cell.logprobs for cell in (*groups[0].cells, *with_them[0].cells)] == [

@@ -23,11 +23,11 @@ from ..models.entry import ModelEntry
 from ..runs.cell_results import CellResult, DroppedFormat, refuse_unanswered, result_of
 from ..runs.race import ROUNDS, Elimination, allowance, rank_round, rounds_of
 from ..runs.score import RunScore
-from .config import Race
+from .sweep_file import Race
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class RaceCell:
     """One cell of a format in the race."""
 
     whole: Output  # over all its rows
@@ -39,11 +39,11 @@ class Lane:
         return self.rounds[self.done - 1] if self.done else ()
 
 
-Runners = dict[str, tuple[Lane, ...]]  # the cells of every format, one per table
+Formats = dict[str, tuple[RaceCell, ...]]  # the cells of every format, one per table
 
 
 @dataclass
-class Racing:
+class FormatRace:
     """The race of one model's formats."""
 
     engine: Engine
@@ -52,12 +52,12 @@ class Racing:
     stages: int
     _done: int = field(default=0, init=False)  # stages
     _spent: float = field(default=0.0, init=False)
-    _front: tuple[Lane, ...] = field(default=(), init=False)
+    _front: tuple[RaceCell, ...] = field(default=(), init=False)
 
     @property
     def front(self) -> tuple[Question, ...]:
         """The questions of the leading format, whose results come with the last stage."""
-        return tuple(lane.whole.cell.question for lane in self._front)
+        return tuple(cell.whole.cell.question for cell in self._front)
 
     def stage(self, outputs: Sequence[Output]) -> list[CellResult]:
         """Race the formats of a stage against each other and the leading one.
@@ -72,37 +72,37 @@ class Racing:
             JournalError: replies cannot be written any more.
         """
         new = [
-            Lane(one, tuple(rounds_of(one.cell.task, one.cell.rows, self.race.seed)))
+            RaceCell(one, tuple(rounds_of(one.cell.task, one.cell.rows, self.race.seed)))
             for one in outputs
         ]
-        runners, uneven = _by_format([*self._front, *new])
+        formats, uneven = _by_format([*self._front, *new])
         results = self.engine.run_model(self.entry, uneven)
         backend = self.engine.factories[self.entry.name].backend(self.entry)
         for number in range(1, 1 + len(ROUNDS)):
-            if len(runners) == 1:
+            if len(formats) == 1:
                 break
-            runners = self._asked(runners, number, backend, results)
-            runners, dropped = self._decided(runners, number)
+            formats = self._ask(formats, number, backend, results)
+            formats, dropped = self._decide(formats, number)
             results += dropped
-        self._front, *others = runners.values()
+        self._front, *others = formats.values()
         self._done += 1
-        for of in others:
-            results += self._written(of, None)
+        for cells in others:
+            results += self._write(cells, None)
         if self._done == self.stages:
-            whole = self._asked({"": self._front}, len(ROUNDS), backend, results)
-            results += self._written(whole[""], None)
+            whole = self._ask({"": self._front}, len(ROUNDS), backend, results)
+            results += self._write(whole[""], None)
         return results
 
-    def _decided(self, runners: Runners, number: int) -> tuple[Runners, list[CellResult]]:
+    def _decide(self, formats: Formats, number: int) -> tuple[Formats, list[CellResult]]:
         """Return the formats that stay after a round, best first, and the others' results."""
-        scores = {name: [self._score(lane) for lane in of] for name, of in runners.items()}
-        for lane, score in zip(_lanes(runners), chain(*scores.values()), strict=True):
+        scores = {name: [self._score(cell) for cell in of] for name, of in formats.items()}
+        for cell, score in zip(_race_cells(formats), chain(*scores.values()), strict=True):
             if score.failed == len(score.rows):
-                self._written([lane], None)
-                refuse_unanswered([result_of(score, lane.whole.path)])
-        share = _share(runners)
+                self._write([cell], None)
+                refuse_unanswered([result_of(score, cell.whole.path)])
+        share = _share_done(formats)
         now = rank_round(
-            benchmark_of(next(_lanes(runners)).whole.cell.question),
+            benchmark_of(next(_race_cells(formats)).whole.cell.question),
             {name: {s.task.question: s.rows for s in of} for name, of in scores.items()},
             share,
             allowance(self._done, self.stages, share, self._spent),
@@ -110,43 +110,43 @@ class Racing:
         dropped = []
         for out in now.out:
             self._spent += out.chance
-            why = _why(out, number, runners[out.format], now.going[0].question)
-            dropped += self._written(runners[out.format], why)
-        return {one.format: runners[one.format] for one in now.going}, dropped
+            why = _why(out, number, formats[out.format], now.going[0].question)
+            dropped += self._write(formats[out.format], why)
+        return {one.format: formats[one.format] for one in now.going}, dropped
 
-    def _asked(
-        self, runners: Runners, number: int, backend: Backend, results: list[CellResult]
-    ) -> Runners:
+    def _ask(
+        self, formats: Formats, number: int, backend: Backend, results: list[CellResult]
+    ) -> Formats:
         """Ask the formats the further rows of a round; failed calls are left to the next run."""
         asking: list[Output] = []
-        for lane in _lanes(runners):
-            rows = set(lane.rounds[number - 1]) - set(lane.rows)
+        for cell in _race_cells(formats):
+            rows = set(cell.rounds[number - 1]) - set(cell.rows)
             if rows:
-                asking.append(_narrowed(lane.whole, rows, {*rows, *lane.rows, *_recorded(lane)}))
+                asking.append(_narrowed(cell.whole, rows, {*rows, *cell.rows, *_recorded(cell)}))
         begun: dict[Path, Output] = {}
         if asking:
-            found = self.engine.answer(self.entry, asking, backend)
-            if found.last is not None:
-                raise ModelStoppedError(self.entry.name, found.last, results)
-            begun = {output.path: output for output in found.outputs.values()}
+            answered = self.engine.answer(self.entry, asking, backend)
+            if answered.last is not None:
+                raise ModelStoppedError(self.entry.name, answered.last, results)
+            begun = {output.path: output for output in answered.outputs.values()}
         return {
-            name: tuple(_after(lane, number, begun.get(lane.whole.path)) for lane in of)
-            for name, of in runners.items()
+            name: tuple(_after(cell, number, begun.get(cell.whole.path)) for cell in of)
+            for name, of in formats.items()
         }
 
-    def _score(self, lane: Lane) -> RunScore:
+    def _score(self, cell: RaceCell) -> RunScore:
         """Score the rows that the race has asked, whatever else was answered."""
-        output = _narrowed(lane.whole, lane.rows, lane.whole.cell.rows)
+        output = _narrowed(cell.whole, cell.rows, cell.whole.cell.rows)
         return in_memory(output, self.engine.journal)
 
-    def _written(self, lanes: Iterable[Lane], why: DroppedFormat | None) -> list[CellResult]:
+    def _write(self, cells: Iterable[RaceCell], why: DroppedFormat | None) -> list[CellResult]:
         """Write and return the results of a format, with all it was ever asked."""
         results, journal = [], self.engine.journal
-        for lane in lanes:
-            output = lane.whole
+        for cell in cells:
+            output = cell.whole
             known = zip(output.cell.rows, output.cell.call_keys(), strict=True)
             answered = {row for row, key in known if journal.get(key) is not None}
-            rows = {*lane.rows, *(answered & _recorded(lane))}
+            rows = {*cell.rows, *(answered & _recorded(cell))}
             output = begin(_narrowed(output, rows, rows), None, (), journal, [output.path])
             result = self.engine.finish(output)
             self.engine.watcher.scored(result)
@@ -154,40 +154,40 @@ class Racing:
         return results
 
 
-def _by_format(lanes: Sequence[Lane]) -> tuple[Runners, list[Output]]:
+def _by_format(cells: Sequence[RaceCell]) -> tuple[Formats, list[Output]]:
     """Split cells into formats asked on every table, and others, which cannot win."""
-    found: dict[str, list[Lane]] = {}
-    for lane in lanes:
-        found.setdefault(lane.whole.cell.question.format, []).append(lane)
-    columns = {lane.whole.cell.question.column for lane in lanes}
-    whole = {name: tuple(of) for name, of in found.items() if len(of) == len(columns)}
-    return whole, [lane.whole for name, of in found.items() if name not in whole for lane in of]
+    by_name: dict[str, list[RaceCell]] = {}
+    for cell in cells:
+        by_name.setdefault(cell.whole.cell.question.format, []).append(cell)
+    tables = {cell.whole.cell.question.column for cell in cells}
+    whole = {name: tuple(of) for name, of in by_name.items() if len(of) == len(tables)}
+    return whole, [cell.whole for name, of in by_name.items() if name not in whole for cell in of]
 
 
-def _lanes(runners: Runners) -> Iterator[Lane]:
-    return chain.from_iterable(runners.values())
+def _race_cells(formats: Formats) -> Iterator[RaceCell]:
+    return chain.from_iterable(formats.values())
 
 
-def _after(lane: Lane, number: int, begun: Output | None) -> Lane:
-    whole = lane.whole
+def _after(cell: RaceCell, number: int, begun: Output | None) -> RaceCell:
+    whole = cell.whole
     if begun is not None:
         whole = replace(whole, identity=replace(begun.identity, rows=whole.identity.rows))
-    return replace(lane, whole=whole, done=max(lane.done, number))
+    return replace(cell, whole=whole, done=max(cell.done, number))
 
 
-def _share(runners: Runners) -> float:
-    of = next(iter(runners.values()))
-    return sum(len(lane.rows) for lane in of) / sum(len(lane.rounds[-1]) for lane in of)
+def _share_done(formats: Formats) -> float:
+    of = next(iter(formats.values()))
+    return sum(len(cell.rows) for cell in of) / sum(len(cell.rounds[-1]) for cell in of)
 
 
-def _why(out: Elimination, number: int, of: Sequence[Lane], front: Question) -> DroppedFormat:
-    queries = sum(len(lane.rows) for lane in of)
-    of_all = sum(len(lane.rounds[-1]) for lane in of)
-    return DroppedFormat(number, queries, of_all, front.format, out.points, out.chance)
+def _why(out: Elimination, number: int, of: Sequence[RaceCell], front: Question) -> DroppedFormat:
+    queries = sum(len(cell.rows) for cell in of)
+    all_queries = sum(len(cell.rounds[-1]) for cell in of)
+    return DroppedFormat(number, queries, all_queries, front.format, out.points, out.chance)
 
 
-def _recorded(lane: Lane) -> set[int]:
-    recorded = read_identity(lane.whole.path)
+def _recorded(cell: RaceCell) -> set[int]:
+    recorded = read_identity(cell.whole.path)
     return set((recorded and recorded.rows) or ())
 
 

@@ -1,14 +1,15 @@
-"""Count and weigh calls by what they share, without building them one by one.
+"""GroupCounts the calls of a run and weigh what they send, without a model, a network or a key.
 
 Every message is built once for all models, and reduced to numbers in arrays. An image is read and
-encoded once.
+encoded once. Missing images are told apart by name, and calls over them weigh nothing.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -21,11 +22,16 @@ from ..boxes.spaces import Space
 from ..core.messages import Part, PartKind, image, reference
 from ..core.question import Question
 from ..engine.calls import Cell, Images, Prompts, shared_key, unread
+from ..engine.cell_builder import CellBuilder
 from ..engine.journal.view import JournalView
+from ..models.entry import ModelEntry
+from ..models.http.batch.records import HALF
 from ..models.http.chat import ChatModel
 from ..models.http.images import ImageRule, SentImage, WantedImage, pieces, wanted_images
 from ..models.http.spending import CHARACTERS_A_TOKEN, Load, image_tokens, words_of
 from ..models.prices import TokenPrices
+from ..runs.race import rounds_of
+from .sweep_file import Race, Sweep, all_questions
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +51,7 @@ MESSAGE = np.dtype(
 """One message."""
 
 
-class Messages:
+class MessageIndex:
     """The messages of cells, each built once."""
 
     def __init__(self) -> None:
@@ -79,7 +85,7 @@ def read_images(images: Images, track: Track) -> tuple[Array, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedCalls:
     """The calls of cells; arrays are by row, cell after cell."""
 
     images: int  # files
@@ -104,15 +110,15 @@ class CallCounter:
     """
 
     def __init__(
-        self, messages: Messages, images: Images, contents: Array, finished: JournalView | None
+        self, messages: MessageIndex, images: Images, contents: Array, finished: JournalView | None
     ) -> None:
         self._messages = messages
         self._images = images
         self._contents = contents
         self._finished = finished
-        self._known: dict[tuple[object, ...], Counted] = {}
+        self._known: dict[tuple[object, ...], CountedCalls] = {}
 
-    def count(self, cells: Sequence[Cell]) -> Counted:
+    def count(self, cells: Sequence[Cell]) -> CountedCalls:
         shared = [shared_key(cell) for cell in cells]
         numbers = {text: at for at, text in enumerate(dict.fromkeys(shared))}
         settings = [numbers[one] for one in shared]
@@ -124,7 +130,7 @@ class CallCounter:
             self._known[same] = self._count(cells, settings)
         return self._known[same]
 
-    def _count(self, cells: Sequence[Cell], settings: Sequence[int]) -> Counted:
+    def _count(self, cells: Sequence[Cell], settings: Sequence[int]) -> CountedCalls:
         lengths = [len(cell.rows) for cell in cells]
         read = np.concatenate([np.empty(0, MESSAGE), *map(self._messages.of, cells)])
         asked = np.empty(len(read), [("settings", "i8"), ("images", "i8"), ("prompt", "V32")])
@@ -148,12 +154,12 @@ class CallCounter:
         later[places[first]] = False
         several[places] = each[over] > 1
         shown = {path for at in np.unique(read["shown"]) for path in self._images.files[at]}
-        return Counted(len(shown), calls, calls - len(places), left, later, several)
+        return CountedCalls(len(shown), calls, calls - len(places), left, later, several)
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
-    """Messages whose images are sent alike; arrays are by number of images."""
+class _SentAlike:
+    """MessageIndex whose images are sent alike; arrays are by number of images."""
 
     space: Space
     rule: ImageRule
@@ -171,16 +177,16 @@ class _Alike:
         return wanted_images(message, self.space, self.rule)
 
 
-class Weighing:
+class CallWeights:
     """Weighs the calls of many cells, encoding each image once per way of sending it."""
 
-    def __init__(self, messages: Messages, images: Images) -> None:
+    def __init__(self, messages: MessageIndex, images: Images) -> None:
         self._messages = messages
         self._shown = tuple(zip(images.files, images.references, strict=True))
         self._kinds = tuple(messages.kinds)
-        self._alike: dict[tuple[object, ...], _Alike] = {}
+        self._alike: dict[tuple[object, ...], _SentAlike] = {}
 
-    def note(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> None:
+    def note(self, cells: Sequence[Cell], counted: CountedCalls, chat: ChatModel) -> None:
         for cell, left, *_ in counted.parts(cells):
             alike = self._sent_alike(cell.question, chat)
             alike.wanted[self._messages.of(cell)["shown"][left]] = True
@@ -201,7 +207,7 @@ class Weighing:
                 tokens = sum(image_tokens(one, alike.space) for one, _ in readable)
                 alike.weights[at] = len(images), sum(size for _, size in readable), tokens
 
-    def load(self, cells: Sequence[Cell], counted: Counted, chat: ChatModel) -> Load:
+    def load(self, cells: Sequence[Cell], counted: CountedCalls, chat: ChatModel) -> Load:
         """Sum what calls send; those over unreadable images fail and send nothing."""
         total = Load()
         for cell, left, later, several in counted.parts(cells):
@@ -231,13 +237,13 @@ class Weighing:
             total += load
         return total
 
-    def _sent_alike(self, question: Question, chat: ChatModel) -> _Alike:
+    def _sent_alike(self, question: Question, chat: ChatModel) -> _SentAlike:
         space = chat.space(question)
         rule, count = chat.image_rule(space), len(self._shown)
         key = rule, space
         if key not in self._alike:
             arrays = np.zeros(count, bool), np.full((count, 3), -1)
-            self._alike[key] = _Alike(space, rule, *arrays)
+            self._alike[key] = _SentAlike(space, rule, *arrays)
         return self._alike[key]
 
     def _bare_size(self, kinds: int, question: Question, chat: ChatModel) -> int:
@@ -269,3 +275,121 @@ def _encoded(wanted: WantedImage) -> tuple[SentImage, int] | None:
     except OSError:
         return None
     return replace(found, base64=b""), len(found.mime) + len(found.base64)
+
+
+# --- runs and sweeps ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CallGroup:
+    """Cells of one model that are counted together."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    chat: ChatModel | None = None  # how it is asked, if over HTTP
+    share: float = 1.0  # of the price of single calls
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """What one group would be asked."""
+
+    name: str
+    cells: int
+    queries: int  # rows of all cells
+    images: int  # distinct files
+    calls: int  # distinct calls
+    finished: int  # with a suitable answer in the journal
+    load: Load | None = None  # what the others send (None: not over HTTP)
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The counts of every group, and of distinct and missing images."""
+
+    counts: tuple[GroupCounts, ...]
+    images: int
+    missing: int
+
+
+def count_calls(
+    groups: Sequence[CallGroup], journal: Path | None = None, track: Track = lambda items, *_: items
+) -> DryRun:
+    """GroupCounts cells, queries, images, calls, finished calls, and what calls over HTTP send."""
+    messages = MessageIndex()
+    cells = [cell for group in groups for cell in group.cells]
+    for cell in track(cells, len(cells), "cells read"):
+        messages.of(cell)
+    images = cells[0].prompts.images if cells else Images()
+    contents, missing = read_images(images, track)
+    with ExitStack() as stack:
+        finished = None
+        if journal is not None:
+            # Without a journal, nothing is finished.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                finished = stack.enter_context(JournalView(journal))
+        counter = CallCounter(messages, images, contents, finished)
+        asked = [
+            (one, counter.count(one.cells)) for one in track(groups, len(groups), "models counted")
+        ]
+    weights = CallWeights(messages, images)
+    for group, counted in asked:
+        if group.chat is not None:
+            weights.note(group.cells, counted, group.chat)
+    weights.encode(track)
+    counts = []
+    for group, counted in asked:
+        load = group.chat and weights.load(group.cells, counted, group.chat).paid(group.share)
+        queries = sum(len(cell.rows) for cell in group.cells)
+        found = counted.images, counted.calls, counted.finished
+        counts.append(GroupCounts(group.name, len(group.cells), queries, *found, load))
+    files = len({path for shown in images.files for path in shown})
+    return DryRun(tuple(counts), files, missing)
+
+
+def sweep_groups(
+    sweep: Sweep,
+    settings: Mapping[str, Mapping[str, Any]],
+    chats: Mapping[str, ChatModel],
+) -> list[CallGroup]:
+    """Return the cells of a sweep, one group per model.
+
+    Later stages are counted as if the first format won: as many calls.
+
+    Args:
+        settings: by model, :meth:`.BackendFactory.settings`.
+        chats: by model, how it is asked over HTTP.
+
+    Raises:
+        FileNotFoundError: a table is missing; the message says how to make it.
+    """
+    tables = CellBuilder(skip_missing=None)
+
+    def cells(entry: ModelEntry) -> tuple[Cell, ...]:
+        found = all_questions(sweep, entry.name)
+        given = settings[entry.name]
+        return tuple(
+            tables.cell(entry.name, one, sweep.limit, given, logprobs=sweep.logprobs)
+            for one in found
+        )
+
+    share = 1.0 if sweep.batch is None else HALF
+    return [
+        CallGroup(entry.name, cells(entry), chats.get(entry.name), share) for entry in sweep.models
+    ]
+
+
+def fewest_race_calls(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
+    """GroupCounts a model's queries if one format is left after the first round of a race.
+
+    Questions named beside tables are asked in full.
+    """
+    least, rest = 0, {}
+    for cell in cells:
+        if sweep.tables and cell.question in sweep.questions:
+            least += len(cell.rows)
+            continue
+        asked = len(rounds_of(cell.task, cell.rows, race.seed)[0])
+        least += asked
+        rest[cell.question.column] = len(cell.rows) - asked
+    return least + sum(rest.values())

@@ -1,4 +1,4 @@
-"""A whole sweep: stage by stage, model by model, from its file to scores."""
+"""Run a sweep: stage by stage, model by model, from its file to scores."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from ..engine.sink import Watcher
 from ..models.entry import ModelEntry
 from ..runs.cell_results import CellResult
 from ..runs.format_file import best_format
-from .config import Sweep, beside_tables, questions_in
-from .racing import Racing
+from .format_race import FormatRace
+from .sweep_file import Sweep, extra_questions, stage_questions
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ def run_sweep(
         StoppedError: a stop was requested.
         KeyboardInterrupt: a stop was requested twice.
     """
-    own = sweep.work_dir / ".sweep.lock"
-    watch = Watch(own, lock_path(sweep.journal))
+    sweep_lock = sweep.work_dir / ".sweep.lock"
+    watch = Watch(sweep_lock, lock_path(sweep.journal))
     with ExitStack() as stack:
 
         def open_journal() -> Journal:
@@ -61,7 +61,7 @@ def run_sweep(
         sizes = ItemSizes(sweep.inference.variants, sweep.inference.batch_size)
         engine = Engine(sweep.models, factories, sizes, watcher, cancel, open_journal)
         engine.check()
-        stack.enter_context(Lock(own, ONE_WRITER, watch))
+        stack.enter_context(Lock(sweep_lock, ONE_WRITER, watch))
         for entry in sweep.models:
             clean_up(sweep.work_dir / entry.name)
         return _stages(sweep, engine, CellBuilder(sweep.skip_missing))
@@ -69,25 +69,25 @@ def run_sweep(
 
 def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResult]:
     race, count = sweep.race, len(sweep.stages)
-    races = {one.name: Racing(engine, one, race, count) for one in sweep.models} if race else {}
+    races = {one.name: FormatRace(engine, one, race, count) for one in sweep.models} if race else {}
     results: list[CellResult] = []
     stopped: dict[str, ModelStoppedError] = {}
-    beside = beside_tables(sweep)
+    extra = extra_questions(sweep)
     for stage in range(count):
         prepared = []
         for entry in sweep.models:
             if entry.name in stopped:
                 continue
             racing = races.get(entry.name)
-            winner = _winner(entry, results, beside, racing) if stage else None
+            winner = _winner(entry, results, extra, racing) if stage else None
             done = {one.question for one in results if one.model == entry.name}
             done.update(racing.front if racing else ())
             cells = [
                 tables.cell(entry.name, one, sweep.limit, logprobs=sweep.logprobs)
-                for one in questions_in(sweep, entry.name, stage, winner)
+                for one in stage_questions(sweep, entry.name, stage, winner)
                 if one not in done
             ]
-            work = _prepared(sweep, engine, entry, cells)
+            work = _prepare(sweep, engine, entry, cells)
             prepared.append((entry, work))
         for _, work in prepared:
             for output in work:
@@ -97,11 +97,11 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
                 engine.submit(entry, work)
         for entry, work in prepared:
             try:
-                found = _answered(engine, entry, work, beside, races.get(entry.name))
+                found = _answer(engine, entry, work, extra, races.get(entry.name))
             except ModelStoppedError as error:
                 log.error("%s", error)
                 stopped[entry.name], found = error, error.results
-            results += [replace(one, compared=beside.get(one.question, True)) for one in found]
+            results += [replace(one, compared=extra.get(one.question, True)) for one in found]
     if stopped:
         raise UnfinishedError(results, list(stopped.values()))
     return results
@@ -110,32 +110,32 @@ def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResul
 def _winner(
     entry: ModelEntry,
     results: Iterable[CellResult],
-    beside: Container[Question],
-    racing: Racing | None,
+    extra: Container[Question],
+    racing: FormatRace | None,
 ) -> Question:
     """Return a cell in the format that leads after a model's finished stages."""
     if racing is not None:
         return racing.front[0]
     return best_format(
-        [one for one in results if one.model == entry.name and one.question not in beside]
+        [one for one in results if one.model == entry.name and one.question not in extra]
     )
 
 
-def _answered(
+def _answer(
     engine: Engine,
     entry: ModelEntry,
     work: Sequence[Output],
-    beside: Container[Question],
-    racing: Racing | None,
+    extra: Container[Question],
+    racing: FormatRace | None,
 ) -> list[CellResult]:
     if racing is None:
         return engine.run_model(entry, work)
-    others = [one for one in work if one.cell.question in beside]
-    raced = [one for one in work if one.cell.question not in beside]
+    others = [output for output in work if output.cell.question in extra]
+    raced = [output for output in work if output.cell.question not in extra]
     return engine.run_model(entry, others) + racing.stage(raced)
 
 
-def _prepared(
+def _prepare(
     sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Sequence[Cell]
 ) -> list[Output]:
     given = {"space": entry.space, "reads_like": entry.reads_like, "force": sweep.force}

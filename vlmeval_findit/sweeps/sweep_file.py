@@ -1,4 +1,4 @@
-"""What a sweep is, and its YAML file; errors have line and reason, before anything runs."""
+"""A sweep and its YAML file: errors name line and reason, before anything runs."""
 
 from __future__ import annotations
 
@@ -56,23 +56,23 @@ class Race(Config):
     seed: Whole = 0  # orders the images
 
 
-def _serving(said: Any) -> Any:
-    return {"program": said} if isinstance(said, str) else said
+def _serving(value: Any) -> Any:
+    return {"program": value} if isinstance(value, str) else value
 
 
-def _race(said: Any) -> Any:
-    if said is None or isinstance(said, dict):
-        return said
-    if not isinstance(said, bool):
-        raise ValueError(f"race: {said!r} should be true or false, or have a seed")
-    return {} if said else None
+def _race(value: Any) -> Any:
+    if value is None or isinstance(value, dict):
+        return value
+    if not isinstance(value, bool):
+        raise ValueError(f"race: {value!r} should be true or false, or have a seed")
+    return {} if value else None
 
 
-def _batch(said: Any) -> Any:
+def _batch(value: Any) -> Any:
     kinds = [kind.value for kind in BatchKind]
-    if said is not None and said not in kinds:
-        raise ValueError(f"no batch interface {said!r}{nearest(str(said), kinds)}")
-    return said
+    if value is not None and value not in kinds:
+        raise ValueError(f"no batch interface {value!r}{nearest(str(value), kinds)}")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +97,9 @@ class Sweep(SweepOptions):
 
     models: tuple[ModelEntry, ...]
     tables: tuple[AnnotationTable, ...] = ()
-    questions: tuple[Question, ...] = ()  # asked as they are, beside the tables
-    chosen: Mapping[str, Sequence[Question]] = field(default_factory=dict)
-    """By model, its questions in its best format; empty: tables and questions."""
+    questions: tuple[Question, ...] = ()  # asked as they are, besides the tables
+    questions_by_model: Mapping[str, Sequence[Question]] = field(default_factory=dict)
+    """In place of tables and questions, each model's in its best format."""
     stages: tuple[FormatAxes, ...] = (FormatAxes(),)
     views: Views = field(default_factory=Views)
     work_dir: Path = Path("outputs")
@@ -108,10 +108,10 @@ class Sweep(SweepOptions):
     force: bool = False  # override what runs recorded
 
 
-def questions_in(sweep: Sweep, model: str, stage: int, winner: Any = None) -> list[Question]:
+def stage_questions(sweep: Sweep, model: str, stage: int, winner: Any = None) -> list[Question]:
     """Return a model's questions in a stage; ``winner`` is in the best format of the one before."""
-    if sweep.chosen:
-        return list(sweep.chosen[model])
+    if sweep.questions_by_model:
+        return list(sweep.questions_by_model[model])
     cells = cells_of(sweep.tables, formats(sweep.stages[stage].after(winner)), sweep.views)
     return list(dict.fromkeys([*cells, *sweep.questions]))
 
@@ -121,15 +121,15 @@ def all_questions(sweep: Sweep, model: str) -> list[Question]:
     found: dict[Question, None] = {}
     winner = None
     for stage in range(len(sweep.stages)):
-        asked = questions_in(sweep, model, stage, winner)
+        asked = stage_questions(sweep, model, stage, winner)
         found.update(dict.fromkeys(asked))
         winner = next(iter(asked), None)
     return list(found)
 
 
-def beside_tables(sweep: Sweep) -> dict[Question, bool]:
-    """Return the questions named beside tables, and whether their formats are compared: those of
-    another benchmark than the tables.
+def extra_questions(sweep: Sweep) -> dict[Question, bool]:
+    """Return the questions named besides tables, and whether their formats are compared, as those
+    of another benchmark than the tables' are.
     """
     cells = cells_of(sweep.tables, formats(sweep.stages[0]), sweep.views)
     of_tables = {benchmark_of(cell).name for cell in cells}
@@ -139,15 +139,16 @@ def beside_tables(sweep: Sweep) -> dict[Question, bool]:
 
 def in_best_formats(sweep: Sweep, found: BestFormats) -> Sweep:
     """Ask every model in its own best format; ValueError if one has none, or it fits no table."""
-    chosen = {
+    by_model = {
         entry.name: tuple(
             dict.fromkeys(
-                found.question(entry.name, one) for one in questions_in(sweep, entry.name, 0)
+                found.question(entry.name, question)
+                for question in stage_questions(sweep, entry.name, 0)
             )
         )
         for entry in sweep.models
     }
-    return replace(sweep, chosen=chosen, stages=sweep.stages[:1])
+    return replace(sweep, questions_by_model=by_model, stages=sweep.stages[:1])
 
 
 STAGES = (
@@ -189,7 +190,7 @@ def search_sweep(
     return sweep
 
 
-def searched(name: str) -> AnnotationTable | Question:
+def search_target(name: str) -> AnnotationTable | Question:
     """Return the grid table or the question that a search names, or raise ValueError."""
     known = grid_tables()
     if name not in known and not begins_with_prefix(name):
