@@ -56,8 +56,8 @@ class BackendFactory(Protocol):
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         """Return who answers, and in which space, as far as known before loading."""
 
-    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
-        """Complete ``found`` before calls are made, with what this machine and the hub know."""
+    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
+        """Complete ``answering`` before calls are made, with what this machine and the hub know."""
 
     @property
     def version(self) -> Mapping[str, str]:

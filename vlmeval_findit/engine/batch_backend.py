@@ -231,9 +231,9 @@ class _BatchRun:
             return False
         while not batch.id:
             why = f"{batch} cannot be looked for"
-            found, perhaps = await self._asked(why, service.find, batch, self.ledger.ids)
-            if found:
-                batch = self.ledger.note(batch, id=found)
+            id, perhaps = await self._asked(why, service.find, batch, self.ledger.ids)
+            if id:
+                batch = self.ledger.note(batch, id=id)
                 break
             if perhaps:
                 self.tell(

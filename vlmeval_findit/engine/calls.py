@@ -111,9 +111,9 @@ class Prompts:
                 '["image",""]' if kind is PartKind.IMAGE else f'["text",{_quoted(value)}]'
                 for kind, value in parts
             ]
-            said = f"[{','.join(words)}]".encode()
+            encoded = f"[{','.join(words)}]".encode()
             references = [isinstance(part, Reference) for part in images]
-            yield number(folder, names, references), hashlib.sha256(said).digest(), parts
+            yield number(folder, names, references), hashlib.sha256(encoded).digest(), parts
 
     def hashes(self, rows: tuple[int, ...]) -> PromptHashes:
         if rows not in self._hashes:

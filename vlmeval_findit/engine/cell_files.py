@@ -126,8 +126,8 @@ def _row(cell: Cell, index: int, record: Mapping[str, Any] | None) -> dict[str, 
     record = record or {"error": "never asked", "extra_records": None}
     extra = record["extra_records"]
     if why := record["error"]:
-        said = with_error(extra, why)
-        return {**row, "prediction": f"{FAILED_CALL} {why}", "extra_records": said}
+        record_with_error = with_error(extra, why)
+        return {**row, "prediction": f"{FAILED_CALL} {why}", "extra_records": record_with_error}
     more = {} if extra is None else {"extra_records": extra}
     return {**row, "prediction": record["reply"], **more}
 

@@ -66,10 +66,10 @@ class HttpService:
 
     def look(self) -> list[str]:
         """Return the names of the current servers; what is known of others is kept."""
-        found = self.endpoints() if callable(self.endpoints) else self.endpoints
-        named = model_servers(found)
-        self.servers = {**named, **self.servers}
-        return list(named)
+        endpoints = self.endpoints() if callable(self.endpoints) else self.endpoints
+        by_name = model_servers(endpoints)
+        self.servers = {**by_name, **self.servers}
+        return list(by_name)
 
     def say(self, call: ChatCall) -> None:
         for message in call.warnings:
@@ -150,8 +150,8 @@ def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple
         # Calls over the same images are neighbours: providers are told to cache those.
         shared = image != "" and image in (before, after)
         before = image
-        said = (call.message, call.cell.question, call.cell.logprobs, shared)
-        yield image, (call, ChatCall(service.model, service.budget, *said))
+        arguments = (call.message, call.cell.question, call.cell.logprobs, shared)
+        yield image, (call, ChatCall(service.model, service.budget, *arguments))
 
 
 class _HttpRun(ScheduledRun[tuple[Any, Answer]]):

@@ -49,7 +49,7 @@ def prepare_output(
     path: Path,
     cell: Cell,
     settings: Settings,
-    found: Described,
+    described: Described,
     host: Mapping[str, str],
 ) -> Output:
     """Return a cell's output after checking that it can be scored and replaces nothing.
@@ -66,15 +66,15 @@ def prepare_output(
     question = cell.question
     benchmark = benchmark_of(question)
     benchmark.check(question, settings)
-    space = benchmark.space(cell.model, question, settings, found)
+    space = benchmark.space(cell.model, question, settings, described)
     # Hashing builds all messages once, for keys too; not where a model has messages of its own.
     known = cell.prompts.hash if cell.rows and cell.task.base_task is None else None
-    now = run_identity(cell.task, cell.model, found.answering, cell.rows, space, known)
-    now = replace(now, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
+    identity = run_identity(cell.task, cell.model, described.answering, cell.rows, space, known)
+    identity = replace(identity, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     if (recorded := read_identity(path)) is not None:
-        against = [one for one in identity_conflicts(recorded, now) if one.is_space]
+        against = [one for one in identity_conflicts(recorded, identity) if one.is_space]
         refuse_variable(settings, against, f"{path}")
-    return Output(path, cell, settings, merge_for_resume(recorded, now, settings.force, path))
+    return Output(path, cell, settings, merge_for_resume(recorded, identity, settings.force, path))
 
 
 def begin(
@@ -117,13 +117,13 @@ def begin(
 def _made_otherwise(
     run: Identity, keys: Iterable[str], journal: JournalView
 ) -> list[IdentityConflict]:
-    found: dict[str, IdentityConflict] = {}
+    conflicts: dict[str, IdentityConflict] = {}
     for record in map(journal.get, filter(journal.__contains__, keys)):
         for what, before in ((record or {}).get("made_by") or {}).items():
             now = run.made_by.get(what)
             if None not in (before, now) and before != now:
-                found.setdefault(what, IdentityConflict(f"{what} of answers", before, now))
-    return list(found.values())
+                conflicts.setdefault(what, IdentityConflict(f"{what} of answers", before, now))
+    return list(conflicts.values())
 
 
 def record_of(call: Call, answer: Answer, run: Identity, logprobs: bool) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) 
     An answered call is left if log-probabilities are wanted and missing.
     """
     calls = again = count = 0
-    waits, known, found = [0] * len(plan.cells), set[int](), set[str]()
+    waits, known, noted_here = [0] * len(plan.cells), set[int](), set[str]()
     for call in plan.calls():
         calls += 1
         is_known, is_left = call.key in journal, plan.is_left(call.key)
@@ -139,11 +139,11 @@ def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) 
             count += 1
             again += is_known
             if call.key in noted:
-                found.add(call.key)
+                noted_here.add(call.key)
             for at in call.wanted_by:
                 waits[at] += 1
     if again:
         log.warning(
             "%s: %d answers have no log-probabilities and are asked for again", journal.path, again
         )
-    return PlanCounts(calls, count, tuple(waits), frozenset(known), frozenset(found))
+    return PlanCounts(calls, count, tuple(waits), frozenset(known), frozenset(noted_here))

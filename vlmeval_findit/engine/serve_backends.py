@@ -96,10 +96,10 @@ class ServedModel:
     def _processor(self, question: Question) -> Mapping[str, Any]:
         bounds, counted = self._bounds(question), self._family.pixels_counted
         if bounds.patches is not None:
-            said: dict[str, Any] = {"crop_to_patches": True, "max_patches": bounds.patches}
+            arguments: dict[str, Any] = {"crop_to_patches": True, "max_patches": bounds.patches}
         else:
-            said = {name: area * counted for name, area in bounds.as_dict().items()}
-        return {"mm_processor_kwargs": said} if said else {}
+            arguments = {name: area * counted for name, area in bounds.as_dict().items()}
+        return {"mm_processor_kwargs": arguments} if arguments else {}
 
     def _space(self, usual: Callable[[Question], Space], question: Question) -> Space:
         """Return the row's space within the bounds in force; ``usual`` if none are known."""
@@ -115,23 +115,25 @@ class ServedModel:
         return known_revision(self.checkpoint, self.settings.revision)
 
     def describe(self, question: Question) -> Described:
-        found, space = self.chat().describe(question, [])
+        answering, space = self.chat().describe(question, [])
         more = {"server arguments": list(self.serving.arguments), "dtype": self.settings.dtype}
-        settings = {**found.settings, **{k: v for k, v in more.items() if v}}
+        settings = {**answering.settings, **{k: v for k, v in more.items() if v}}
         who: Any = {"checkpoint": self.checkpoint, "revision": self._known_revision()}
         return Described(
-            replace(found, **who, settings=settings, server=self.program.described), space
+            replace(answering, **who, settings=settings, server=self.program.described), space
         )
 
-    def on_this_machine(self, found: Answering) -> Answering:
+    def on_this_machine(self, answering: Answering) -> Answering:
         """Add the commit from the hub, if its client is installed."""
-        if found.revision is not None:
-            return found
-        return replace(found, revision=_revision_at_hub(self.checkpoint, self.settings.revision))
+        if answering.revision is not None:
+            return answering
+        return replace(
+            answering, revision=_revision_at_hub(self.checkpoint, self.settings.revision)
+        )
 
     def key(self) -> dict[str, Any]:
-        said = {name: value for name, value in asdict(self.settings).items() if value}
-        key = given_key(said, self._known_revision() or self.checkpoint)
+        values = {name: value for name, value in asdict(self.settings).items() if value}
+        key = given_key(values, self._known_revision() or self.checkpoint)
         return {**key, "server": self.serving.program}
 
     def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
@@ -161,11 +163,11 @@ def _revision_at_hub(checkpoint: str, wanted: str | None) -> str | None:
 def _bounds_of_files(checkpoint: Path) -> Bounds:
     for name in ("preprocessor_config.json", "processor_config.json"):
         with suppress(OSError, ValueError, AttributeError):
-            said = json.loads((checkpoint / name).read_text(encoding="utf-8"))
-            said = said.get("image_processor", said)
-            size = said.get("size") or {}
-            least = said.get("min_pixels") or size.get("shortest_edge")
-            return Bounds(least, said.get("max_pixels") or size.get("longest_edge"))
+            processor = json.loads((checkpoint / name).read_text(encoding="utf-8"))
+            processor = processor.get("image_processor", processor)
+            size = processor.get("size") or {}
+            least = processor.get("min_pixels") or size.get("shortest_edge")
+            return Bounds(least, processor.get("max_pixels") or size.get("longest_edge"))
     return Bounds()
 
 
@@ -209,8 +211,8 @@ class ServeBackends(ServerBackends):
     def describe(self, entry: ModelEntry, question: Question) -> Described:
         return self._model(entry).describe(question)
 
-    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
-        return self._model(entry).on_this_machine(found)
+    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
+        return self._model(entry).on_this_machine(answering)
 
     def _service(self, entry: ModelEntry) -> HttpService:
         return self._model(entry).service(self._log_folder, timeout=self._inference.timeout)

@@ -107,8 +107,8 @@ class ServerBackends:
             servers = self._endpoints(entry, needs_key=False)
             return chat_of(entry).describe(question, lasting(servers))
 
-    def on_this_machine(self, entry: ModelEntry, found: Answering) -> Answering:
-        return found
+    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
+        return answering
 
     def backend(self, entry: ModelEntry) -> Backend:
         if self._batch is not None:

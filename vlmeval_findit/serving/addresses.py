@@ -38,8 +38,8 @@ class AddressFile(Generic[T]):
 
     def _read(self) -> None:
         try:
-            said = self._path.stat()
-            stamp = (said.st_mtime_ns, said.st_size, said.st_ino)
+            stat = self._path.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if stamp == self._stamp:
                 return
             text = self._path.read_text(encoding="utf-8")
@@ -47,13 +47,13 @@ class AddressFile(Generic[T]):
             self._stamp, self._found = (), []
             return
         self._stamp = stamp  # a bad line is reported once
-        found: dict[str, T] = {}
+        by_url: dict[str, T] = {}
         for number, line in enumerate(text.splitlines(keepends=True), start=1):
             url = line.partition("#")[0].strip()
             if not url or not line.endswith("\n"):
                 continue
             try:
-                found.setdefault(url, self._endpoint(url))
+                by_url.setdefault(url, self._endpoint(url))
             except ValueError as error:
                 raise ValueError(f"{self._path}, line {number}: {error}") from None
-        self._found = list(found.values())
+        self._found = list(by_url.values())

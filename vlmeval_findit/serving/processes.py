@@ -149,8 +149,8 @@ class LocalServers:
         for number, (port, own) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
             words = {"checkpoint": self.checkpoint, "name": served, "port": port}
             words["parallel"] = self.serving.tensor_parallel
-            said = [word.format(**words) for word in program.arguments.split()]
-            command = [program.executable, "serve", *said, *more, *self.serving.arguments]
+            arguments = [word.format(**words) for word in program.arguments.split()]
+            command = [program.executable, "serve", *arguments, *more, *self.serving.arguments]
             log_file = self.log_folder / f"{self.name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
             name, url = f"{program.name} {number}", f"http://127.0.0.1:{port}/v1"
@@ -161,8 +161,8 @@ class LocalServers:
     def living(self) -> list[LocalServer]:
         """Return the servers that answer; ServingError if none does, and none will."""
         if not self._closed.is_set() and all(server.failed for server in self._servers):
-            said = f"--serve {self.serving.program}: the server of {self.name}"
-            raise ServingError(f"{said} {self._servers[-1].failed}")
+            what = f"--serve {self.serving.program}: the server of {self.name}"
+            raise ServingError(f"{what} {self._servers[-1].failed}")
         return [server for server in self._servers if server.answers and server.is_alive]
 
     def close(self, wait: bool = True) -> None:

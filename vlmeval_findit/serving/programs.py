@@ -34,13 +34,13 @@ class ServerProgram:
         """Path beside this interpreter, else on PATH; ValueError if it is not installed."""
         beside = os.path.dirname(sys.executable)
         path = os.pathsep.join((beside, os.environ.get("PATH", os.defpath)))
-        found = shutil.which(self.name, path=path)
-        if found is None:
+        path_found = shutil.which(self.name, path=path)
+        if path_found is None:
             why = f"there is no program {self.name} on the PATH"
-        elif missing := [one for one in self.needs if _version(found, one) is None]:
-            why = f"{', '.join(missing)} is not installed beside {found}"
+        elif missing := [one for one in self.needs if _version(path_found, one) is None]:
+            why = f"{', '.join(missing)} is not installed beside {path_found}"
         else:
-            return found
+            return path_found
         raise ValueError(f"--serve {self.name}: {why}: {self.install}")
 
     def served_name(self, name: str, checkpoint: str, revision: str | None) -> str:
@@ -57,8 +57,8 @@ def _version(executable: str, package: str) -> str | None:
     """Return a package's version from the executable's environment, without running it."""
     folder = Path(executable).resolve().parent.parent
     stem = package.replace("-", "_")
-    found = sorted(folder.glob(f"lib*/python3*/site-packages/{stem}-*.dist-info"))
-    return found[-1].name.removesuffix(".dist-info").rpartition("-")[2] if found else None
+    folders = sorted(folder.glob(f"lib*/python3*/site-packages/{stem}-*.dist-info"))
+    return folders[-1].name.removesuffix(".dist-info").rpartition("-")[2] if folders else None
 
 
 PROGRAMS: Mapping[str, ServerProgram] = {
@@ -101,8 +101,8 @@ def _known_program(name: str) -> str:
     return name
 
 
-def _split(said: Any) -> Any:
-    return tuple(shlex.split(said)) if isinstance(said, str) else said
+def _split(text: Any) -> Any:
+    return tuple(shlex.split(text)) if isinstance(text, str) else text
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,14 +97,14 @@ class JournalView:
     def _read(self) -> None:
         damaged = []
         for start, line in self._lines_from(self._end):
-            found = key_and_state(line)
-            if found is None and not line.endswith(b"\n"):
+            head = key_and_state(line)
+            if head is None and not line.endswith(b"\n"):
                 break  # torn
             self._end = start + len(line)
-            if found is None:
+            if head is None:
                 damaged.append(start)
                 continue
-            key, state = found
+            key, state = head
             if not key:
                 self._events.append((decode(line) or {})["event"])
             elif state > (before := self._state(key)) or state == before == RecordState.FAILED:

@@ -143,14 +143,14 @@ class ChatModel:
 
     def describe(self, question: Question, servers: Sequence[Endpoint]) -> Described:
         space = self.space(question)
-        said = {
+        settings = {
             **self.fields,
             **self._fields_for(question),
             "max_new_tokens": self.max_tokens(question),
             "images": self.image_rule(space).__name__,
         }
         if self.facts is not None and self.facts.image_detail is not None:
-            said["image_detail"] = self.facts.image_detail
+            settings["image_detail"] = self.facts.image_detail
         direct = self.provider and not find_provider(self.provider).relays
         return Described(
             Answering(
@@ -158,7 +158,7 @@ class ChatModel:
                 row=self.row.name if self.row else None,
                 checkpoint=self.served,
                 endpoint=", ".join(sorted({server.name for server in servers})) or None,
-                settings=said,
+                settings=settings,
             ),
             _recorded(space, question),
         )
@@ -166,10 +166,10 @@ class ChatModel:
     def read(self, completion: Completion, question: Question) -> Completion:
         """Separate thought and text, and unwrap a reply to a schema."""
         opens = self.row is not None and self.row.opens_thought
-        said = completion.begun_in_thought() if opens else completion
+        parsed = completion.begun_in_thought() if opens else completion
         if question.reply_schema is None:
-            return said
-        return replace(said, text=unwrapped(said.text, self.schema_root))
+            return parsed
+        return replace(parsed, text=unwrapped(parsed.text, self.schema_root))
 
     def recorded(
         self,
@@ -178,17 +178,17 @@ class ChatModel:
         completion: Completion | None,
         call: Mapping[str, Any],
     ) -> Recorded:
-        found = completion or Completion("", model={"identifier": self.served})
+        reply = completion or Completion("", model={"identifier": self.served})
         return Recorded(
             space=_recorded(self.space(question), question),
             images=tuple(image.as_record() for image in asked.images) if asked else (),
-            finish_reason=found.finish_reason,
-            thought=found.thought,
-            ends_in_thought=found.ends_in_thought,
-            tokens=found.tokens,
-            model={**found.model, **({"row": self.row.name} if self.row else {})},
+            finish_reason=reply.finish_reason,
+            thought=reply.thought,
+            ends_in_thought=reply.ends_in_thought,
+            tokens=reply.tokens,
+            model={**reply.model, **({"row": self.row.name} if self.row else {})},
             call=call,
-            token_logprobs=found.token_logprobs,
+            token_logprobs=reply.token_logprobs,
         )
 
 
@@ -251,8 +251,8 @@ def chat_model(
     facts = known.api if known else None
     takes_list = facts is None or facts.schema_of_list
     root: SchemaRoot | None = SchemaRoot.LIST if takes_list else SchemaRoot.OBJECT
-    said = settings_from({"space": space}).space
-    rule = server_space(like or name, said)
+    stated = settings_from({"space": space}).space
+    rule = server_space(like or name, stated)
     reasoning = facts.reasoning if facts else None
     sent: dict[str, Any] = {"temperature": 0.0 if facts is None else facts.temperature}
     no_temperature = facts is not None and facts.temperature is None
@@ -269,7 +269,7 @@ def chat_model(
         else:
             sent["reasoning_effort"] = (reasoning or {}).get("effort")
             root = asked.schema_root
-        if known is not None and facts is not None and not said:
+        if known is not None and facts is not None and not stated:
             rule = known.space
     return ChatModel(
         name=name,
@@ -302,8 +302,8 @@ def model_key(
 def own_name(provider: str, name: str, served: str | None) -> str:
     """Return a provider's name for a model: ``served``, else its row's, else ValueError."""
     known = find_model(name)
-    if said := served or (known and known.served):
-        return said
+    if stated := served or (known and known.served):
+        return stated
     names = _names_at(known.api if known else None)
     if provider not in names:
         theirs = [row.entry for row in MODELS.values() if provider in _names_at(row.api)]
@@ -334,13 +334,13 @@ def server_name(model: str) -> tuple[str, str]:
     return name, served
 
 
-def server_space(model: str, said: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
+def server_space(model: str, stated: str | Mapping[str, Any] | None) -> Callable[[Question], Space]:
     """Return the space of a served model by question: the user's, else its row's.
 
     It raises SpaceError for boxes if neither is known, or if only the server knows its bounds.
     """
-    if said:
-        space = space_from(said)
+    if stated:
+        space = space_from(stated)
         return lambda question: space
     row = find_model(model)
 

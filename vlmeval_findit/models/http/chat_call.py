@@ -59,21 +59,21 @@ class ChatCall:
             if self.is_held:
                 await self._check_holding(server, client, request)
             more = FIELDS if self.logprobs else {}
-            found = await self._sent(server, client, {**request.body, **more}, self.logprobs)
+            completion = await self._sent(server, client, {**request.body, **more}, self.logprobs)
         except CallError as error:
             self._pay(error.cost)
             if error.worked_on:
                 self._guess()
             self.error = error
             raise
-        if found.cost is None:
+        if completion.cost is None:
             # Without a stated cost, assume the greatest.
             at_most = self.at_most()
             self.guessed += at_most or 0.0
             self.cost = ((self.cost or 0.0) + (at_most or 0.0)) or at_most
         else:
-            self._pay(found.cost)
-        self.completion = found
+            self._pay(completion.cost)
+        self.completion = completion
 
     async def made_request(self, images: EncodedImages) -> ChatRequest:
         """Build its request, with marks for the images; a broken one may raise anything."""
@@ -95,7 +95,7 @@ class ChatCall:
             if (known := await asyncio.shield(server.holding)) is not None:
                 raise known.of_another()
             return
-        came = server.holding = asyncio.get_running_loop().create_future()
+        held = server.holding = asyncio.get_running_loop().create_future()
         attempts = self.attempts
         try:
             try:
@@ -112,9 +112,9 @@ class ChatCall:
             error = failure if isinstance(failure, CallError) else None
             if error is None or not error.hopeless:
                 server.holding = None  # ask again
-            came.set_result(error)
+            held.set_result(error)
             raise
-        came.set_result(None)
+        held.set_result(None)
 
     async def _sent(
         self,
@@ -132,7 +132,7 @@ class ChatCall:
                 reply = await server.reply(
                     client, sent, self.request.images if self.request else ()
                 )
-                found = read_completion(reply, logprobs=logprobs)
+                completion = read_completion(reply, logprobs=logprobs)
             except CallError as error:
                 if field == usual and is_unknown(field, error):
                     field = next(name for name in LIMIT_FIELDS if name != usual)
@@ -143,7 +143,7 @@ class ChatCall:
                 message = f"it gives no log-probabilities: run without --logprobs ({error})"
                 raise CallError(message, error.status, cost=error.cost, hopeless=True) from None
             server.limit_field = field
-            return found.priced(self.model.prices)
+            return completion.priced(self.model.prices)
 
     def _pay(self, cost: float) -> None:
         self.cost = (self.cost or 0.0) + cost
@@ -163,8 +163,8 @@ class ChatCall:
         """Return its answer, and set ``warnings``; ``later`` says when a server wants to be asked
         again.
         """
-        found, error = self.completion, self.error
-        if found is None:
+        completion, error = self.completion, self.error
+        if completion is None:
             message, attempts = self.unreadable, ""
             if error is not None:
                 message = f"{error}{later}"
@@ -177,13 +177,13 @@ class ChatCall:
             call = {**made, "error": failed}
             recorded = self.model.recorded(self.question, self.request, None, call)
             return Answer("", recorded.as_json(), failed, stop=None if error is None else stop)
-        if found.no_logprobs:
-            why = f"{found.no_logprobs}: its replies are kept without log-probabilities"
+        if completion.no_logprobs:
+            why = f"{completion.no_logprobs}: its replies are kept without log-probabilities"
             self.warnings += (why,)
-        read = self.model.read(found, self.question)
+        read = self.model.read(completion, self.question)
         if self.is_held and was_free(read):
             self.warnings += ("its replies are not held to the format: it decodes freely",)
-        call = self._record(found, 200)
+        call = self._record(completion, 200)
         recorded = self.model.recorded(self.question, self.request, read, call)
         return refused_if_it_quotes(Answer(read.text, recorded.as_json()))
 
@@ -211,13 +211,13 @@ class ChatCall:
         verb = ": it does not take " if told else ": it may not take "
         return "; all first calls were refused in these words" + (verb + fields if fields else "")
 
-    def _record(self, found: Completion, status: int) -> dict[str, Any]:
+    def _record(self, completion: Completion, status: int) -> dict[str, Any]:
         known = {
-            "id": found.id or None,
+            "id": completion.id or None,
             "cost": self.cost,
             "cost_guessed": self.guessed or None,
-            "cost_from": found.cost_from or None,
-            "cache_discount": found.cache_discount,
+            "cost_from": completion.cost_from or None,
+            "cache_discount": completion.cache_discount,
             "status": status or None,
             "attempts": self.attempts,
             "server": self.server or None,

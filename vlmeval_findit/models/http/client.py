@@ -94,11 +94,11 @@ class HttpClient:
             proxy=self._proxy(request.url),
         ) as reply:
             answered = reply.status in (200, 201)
-            said = await _body(reply, request.into if answered else None)
+            content = await _body(reply, request.into if answered else None)
             if answered:
-                return said
+                return content
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
-            raise error_of(said, reply.status, reply.reason or "", after)
+            raise error_of(content, reply.status, reply.reason or "", after)
 
     def _proxy(self, url: str) -> str | None:
         origin = url[: url.find("/", 8)]

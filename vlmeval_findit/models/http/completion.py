@@ -121,8 +121,8 @@ def read_completion(reply: bytes | Mapping[str, Any], *, logprobs: bool = False)
         raise CallError("the reply's choice has no message", cost=cost or 0.0)
     # Servers without a reasoning parser leave the thought in the text.
     content = of_whole_characters(_text(message.get("content")))
-    said = split_thought(content)
-    thought = of_whole_characters(_thought(message)) or said.thought
+    split = split_thought(content)
+    thought = of_whole_characters(_thought(message)) or split.thought
     finish_reason = _name(choice.get("finish_reason"))
     finish_reason = _FINISH.get(finish_reason, finish_reason)
     who = {"identifier": _name(reply.get("model")), "provider": _name(reply.get("provider"))}
@@ -133,10 +133,10 @@ def read_completion(reply: bytes | Mapping[str, Any], *, logprobs: bool = False)
         except LogprobsError as error:
             no_logprobs = str(error)
     return Completion(
-        text=said.answer.strip(),
+        text=split.answer.strip(),
         thought=thought,
-        ends_in_thought=said.ends_inside
-        or (bool(thought) and not said.answer and finish_reason == "length"),
+        ends_in_thought=split.ends_inside
+        or (bool(thought) and not split.answer and finish_reason == "length"),
         finish_reason=finish_reason,
         tokens=_tokens(usage),
         cost=cost,
@@ -163,10 +163,10 @@ def error_of(body: bytes, status: int, reason: str, retry_after: float | None) -
     if retry_after is None and (delay := _RETRY_DELAY.search(text)):
         retry_after = float(delay[1])
     hopeless = _is_hopeless(status, text)
-    found = CallError(message, status, retry_after=retry_after, hopeless=hopeless)
+    call_error = CallError(message, status, retry_after=retry_after, hopeless=hopeless)
     if _NO_KEY_OR_CREDIT.search(text):
-        found.hopeless, found.transient = True, False
-    return found
+        call_error.hopeless, call_error.transient = True, False
+    return call_error
 
 
 _NO_KEY_OR_CREDIT = re.compile(
@@ -185,22 +185,22 @@ MODERATED = re.compile(  # this input was refused, by some with status 403
 )
 
 
-def _is_hopeless(status: int, said: str) -> bool:
-    return status in HOPELESS and not (status == 403 and MODERATED.search(said))
+def _is_hopeless(status: int, text: str) -> bool:
+    return status in HOPELESS and not (status == 403 and MODERATED.search(text))
 
 
 def _reported(error: object, cost: float | None) -> CallError:
     code = str(mapping(error).get("code"))
     status = int(code) if re.fullmatch("[45][0-9]{2}", code) else 0
-    said = f"HTTP {status}: " if status else ""
-    message = f"{said}the service reports: {_message(error)}"
+    prefix = f"HTTP {status}: " if status else ""
+    message = f"{prefix}the service reports: {_message(error)}"
     hopeless = _is_hopeless(status, json.dumps(error))
     return CallError(message, status, cost=cost or 0.0, hopeless=hopeless)
 
 
 def _message(error: object) -> str:
-    said = error.get("message", error) if isinstance(error, dict) else error
-    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    message = error.get("message", error) if isinstance(error, dict) else error
+    return message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
 
 
 def _decoded(body: bytes) -> str:
@@ -220,8 +220,8 @@ def _text(content: object) -> str:
 
 
 def _thought(message: Mapping[str, Any]) -> str:
-    said = (message.get(key) for key in ("reasoning", "reasoning_content"))
-    return next((thought for thought in said if isinstance(thought, str)), "")
+    fields = (message.get(key) for key in ("reasoning", "reasoning_content"))
+    return next((thought for thought in fields if isinstance(thought, str)), "")
 
 
 _FINISH = {"max_tokens": "length", "end_turn": "stop", "eos": "stop"}

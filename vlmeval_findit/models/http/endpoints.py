@@ -112,8 +112,8 @@ def _split(urls: str | Sequence[str]) -> Sequence[str]:
 
 def _key(provider: Provider, *, is_needed: bool) -> str:
     """Return a provider's key; custom addresses may need none."""
-    found = (os.environ.get(name, "").strip() for name in provider.keys)
-    key = next(filter(None, found), "")
+    values = (os.environ.get(name, "").strip() for name in provider.keys)
+    key = next(filter(None, values), "")
     if not key and provider.keys and is_needed:
         raise ValueError(
             f"{' or '.join(provider.keys)} is not set: the provider {provider.name} is asked with "
@@ -132,5 +132,5 @@ def _address(provider: Provider, url: str) -> str:
             f"query: its key comes from {' or '.join(provider.keys) or '--key'}"
         )
     whole = url.rstrip("/")
-    said = re.fullmatch(r"v\d\w*", whole.rpartition("/")[2])
-    return whole if said or not provider.version else f"{whole}/{provider.version}"
+    has_version = re.fullmatch(r"v\d\w*", whole.rpartition("/")[2])
+    return whole if has_version or not provider.version else f"{whole}/{provider.version}"

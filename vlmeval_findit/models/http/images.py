@@ -94,14 +94,14 @@ def as_they_are(path: Path, limit: int | None = None) -> SentImage:
 
     The server's processor resizes it as a local one would.
     """
-    found = header(path)
-    size = as_sent(Space("grid1000", scene_max_size=limit), *found.size)
-    plain = found.format in ("JPEG", "PNG") and found.mode == "RGB" and size == found.size
+    info = header(path)
+    size = as_sent(Space("grid1000", scene_max_size=limit), *info.size)
+    plain = info.format in ("JPEG", "PNG") and info.mode == "RGB" and size == info.size
     if plain and orientation(path) == 1:
         check(path)  # a call with half an image costs money too
-        mime = f"image/{found.format.lower()}"
+        mime = f"image/{info.format.lower()}"
         return SentImage(size, size, mime, b64encode(path.read_bytes()))
-    return _sent(path, found.size, size, "PNG")
+    return _sent(path, info.size, size, "PNG")
 
 
 def _sent(path: Path, original: Size, size: Size, kind: str) -> SentImage:
@@ -146,20 +146,20 @@ class EncodedImages:
         return tuple([await self._one(image) for image in wanted])
 
     async def _one(self, image: WantedImage) -> SentImage:
-        made = self._known.get(image)
-        if made is not None:
+        future = self._known.get(image)
+        if future is not None:
             self._known.move_to_end(image)
-            return made.result() if made.done() else await asyncio.shield(made)
+            return future.result() if future.done() else await asyncio.shield(future)
         loop = asyncio.get_running_loop()
-        made = self._known[image] = loop.run_in_executor(self._threads, image.encoded)
-        made.add_done_callback(partial(self._came, image))
-        return await asyncio.shield(made)  # other calls await it too
+        future = self._known[image] = loop.run_in_executor(self._threads, image.encoded)
+        future.add_done_callback(partial(self._came, image))
+        return await asyncio.shield(future)  # other calls await it too
 
-    def _came(self, image: WantedImage, made: asyncio.Future[SentImage]) -> None:
-        if made.cancelled() or made.exception() is not None:
+    def _came(self, image: WantedImage, future: asyncio.Future[SentImage]) -> None:
+        if future.cancelled() or future.exception() is not None:
             del self._known[image]
             return
-        self._size += len(made.result().base64)
+        self._size += len(future.result().base64)
         while self._size > self._limit and (oldest := next(iter(self._known.values()))).done():
             self._known.popitem(last=False)
             self._size -= len(oldest.result().base64)

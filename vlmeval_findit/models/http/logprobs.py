@@ -33,19 +33,19 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
     ``content`` is its text, with the thought.
     """
     entries = _entries(choice)
-    said, ends = byte_ends(map(_bytes, entries))
+    text, ends = byte_ends(map(_bytes, entries))
     span, end = answer_span(content), len(content)
-    if not said.startswith(content):
+    if not text.startswith(content):
         # vLLM and llama.cpp remove the thought from the text, but not its tokens.
         kept = content[slice(*span)]
-        begin = said.rfind(kept)
+        begin = text.rfind(kept)
         if begin < 0:
             raise LogprobsError("the tokens of its logprobs are not those of its reply")
         end = begin + len(kept)
         span = (begin, end)
     logprobs = tuple(map(_logprob, entries))
     begins = (0, *ends)[len(ends) - 1] if ends else 0
-    last = said[begins:]
+    last = text[begins:]
     # vLLM includes the token that ended the reply.
     if ends and finish_reason == "stop" and begins >= end and (not last or last.strip()):
         return kept_tokens(GeneratedTokens(ends[:-1], logprobs[:-1], logprobs[-1]), span)
@@ -53,8 +53,8 @@ def reply_logprobs(choice: Mapping[str, Any], content: str, finish_reason: str) 
 
 
 def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = choice.get("logprobs")
-    entries = found.get("content") if isinstance(found, dict) else None
+    logprobs = choice.get("logprobs")
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         raise LogprobsError("its reply has no logprobs")
     if not all(isinstance(one, dict) and isinstance(one.get("token"), str) for one in entries):
@@ -63,10 +63,10 @@ def _entries(choice: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _bytes(entry: Mapping[str, Any]) -> bytes:
-    said = entry.get("bytes")
-    if isinstance(said, list) and said:
+    listed = entry.get("bytes")
+    if isinstance(listed, list) and listed:
         try:
-            return bytes(said)
+            return bytes(listed)
         except (TypeError, ValueError):
             raise LogprobsError("its logprobs have bytes that are none") from None
     return str(entry["token"]).encode("utf-8", "replace")  # many services give no bytes

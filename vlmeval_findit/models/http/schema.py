@@ -45,13 +45,13 @@ def _without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
             "the service takes no objects whose keys are labels in a schema: ask it in a format "
             "with a key of its own, or without _constrained"
         )
-    made = {name: value for name, value in schema.items() if name not in _LENGTHS}
-    if "items" in made:
-        made["items"] = _without_lengths(made["items"])
-    if "properties" in made:
-        fields = made["properties"].items()
-        made["properties"] = {name: _without_lengths(value) for name, value in fields}
-    return made
+    short = {name: value for name, value in schema.items() if name not in _LENGTHS}
+    if "items" in short:
+        short["items"] = _without_lengths(short["items"])
+    if "properties" in short:
+        fields = short["properties"].items()
+        short["properties"] = {name: _without_lengths(value) for name, value in fields}
+    return short
 
 
 _LENGTHS = ("minItems", "maxItems", "minProperties", "maxProperties", "minimum", "maximum")
@@ -65,9 +65,9 @@ def unwrapped(text: str, root: SchemaRoot | None) -> str:
     """
     if root is SchemaRoot.OBJECT:
         with suppress(ValueError, RecursionError):
-            said = json.loads(text)
-            if isinstance(said, dict) and [*said] == [_ANSWER]:
-                return json.dumps(said[_ANSWER], ensure_ascii=False)
+            value = json.loads(text)
+            if isinstance(value, dict) and [*value] == [_ANSWER]:
+                return json.dumps(value[_ANSWER], ensure_ascii=False)
     return text
 
 
@@ -103,10 +103,10 @@ def check_held(completion: Completion, question: Question) -> None:
     with suppress(ValueError, RecursionError):
         if json.loads(unwrapped(completion.text, SchemaRoot.OBJECT)) == _ONLY:
             return
-    came = repr(quoted(completion.text, _SHOWN)) if completion.text else "an empty reply"
+    reply = repr(quoted(completion.text, _SHOWN)) if completion.text else "an empty reply"
     raise CallError(
         f"it does not hold replies to a format: asked {WORDS!r} with a response_format that only "
-        f"{json.dumps(_ONLY)} fits, it said {came}: {without_schema(question)}",
+        f"{json.dumps(_ONLY)} fits, it said {reply}: {without_schema(question)}",
         hopeless=True,
     )
 

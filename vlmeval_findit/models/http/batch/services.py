@@ -53,8 +53,8 @@ class BatchResults:
         if key not in self.places:
             return None
         self._file.seek(self.places[key])
-        found: dict[str, Any] = json.loads(self._file.readline())
-        return found
+        result: dict[str, Any] = json.loads(self._file.readline())
+        return result
 
     def close(self) -> None:
         self._file.close()
@@ -108,8 +108,8 @@ class BatchService:
         try:
             if result is None:
                 raise CallError(why)
-            found = self.completion(result, call.logprobs)
-            call.completion = found.priced(self._model.prices, HALF)
+            completion = self.completion(result, call.logprobs)
+            call.completion = completion.priced(self._model.prices, HALF)
             call.cost = call.completion.cost
         except CallError as error:
             call.error, call.cost = error, error.cost
@@ -154,16 +154,16 @@ class BatchService:
         return "", ""
 
     async def status(self, id: str) -> BatchStatus:
-        found = await self._object("GET", f"batches/{quote(id, safe='')}")
-        said, counts = str(found.get("status")), _counts(found)
+        batch = await self._object("GET", f"batches/{quote(id, safe='')}")
+        word, counts = str(batch.get("status")), _counts(batch)
         done = counts.get("completed", 0) + counts.get("failed", 0)
-        if said not in ("completed", "expired", "cancelled", "failed"):
-            return BatchStatus(said, done)
-        files = (found.get(name) for name in ("output_file_id", "error_file_id"))
+        if word not in ("completed", "expired", "cancelled", "failed"):
+            return BatchStatus(word, done)
+        files = (batch.get(name) for name in ("output_file_id", "error_file_id"))
         ids = [quote(one, safe="") for one in files if isinstance(one, str)]
         results = tuple(f"files/{one}/content" for one in ids)
-        refused = _why(found.get("errors")) if said == "failed" and not results else ""
-        return BatchStatus(said, done, results, refused)
+        refused = _why(batch.get("errors")) if word == "failed" and not results else ""
+        return BatchStatus(word, done, results, refused)
 
     async def results(self, places: tuple[str, ...]) -> BatchResults:
         file = TemporaryFile()  # noqa: SIM115 (closed with the results)
@@ -194,10 +194,10 @@ class BatchService:
         return object_in(await self._send(*request))
 
     async def _made(self, *request: Any) -> str:
-        found = (await self._object("POST", *request)).get("id")
-        if not isinstance(found, str):
+        id = (await self._object("POST", *request)).get("id")
+        if not isinstance(id, str):
             raise CallError("the reply about a batch has no id")
-        return found
+        return id
 
     async def _listed(self, path: str, after: str, at: float) -> AsyncIterator[dict[str, Any]]:
         """Yield the account's batches since about ``at``, newest first; ``after`` is for paging."""
@@ -235,14 +235,14 @@ class AnthropicBatches(BatchService):
 
     @staticmethod
     def completion(result: Mapping[str, Any], logprobs: bool) -> Completion:
-        found = mapping(result.get("result"))
-        message, error = found.get("message"), found.get("error")
-        if found.get("type") == "succeeded" and isinstance(message, dict):
+        outcome = mapping(result.get("result"))
+        message, error = outcome.get("message"), outcome.get("error")
+        if outcome.get("type") == "succeeded" and isinstance(message, dict):
             return read_completion(chat_reply(message))
         if isinstance(error, dict):
             return _no_completion(error.get("error", error))
         return _no_completion(
-            {"message": f"the request is {found.get('type') or 'without a result'}"}
+            {"message": f"the request is {outcome.get('type') or 'without a result'}"}
         )
 
     async def submit(self, batch: BatchRequest, lines: BinaryIO) -> str:
@@ -262,10 +262,10 @@ class AnthropicBatches(BatchService):
         return "", perhaps
 
     async def status(self, id: str) -> BatchStatus:
-        found = await self._object("GET", f"messages/batches/{quote(id, safe='')}")
-        said, counts = str(found.get("processing_status")), _counts(found)
+        batch = await self._object("GET", f"messages/batches/{quote(id, safe='')}")
+        word, counts = str(batch.get("processing_status")), _counts(batch)
         done = sum(counts.values()) - counts.get("processing", 0)
-        return BatchStatus(said, done, _anthropic_results(id) if said == "ended" else None)
+        return BatchStatus(word, done, _anthropic_results(id) if word == "ended" else None)
 
     def _headers(self) -> dict[str, str]:
         return anthropic_headers(self._endpoint)
@@ -287,8 +287,8 @@ def _no_completion(error: object) -> Completion:
 
 def _why(errors: object) -> str:
     data = mapping(errors).get("data") or ()
-    said = [one.get("message") for one in data if isinstance(one, dict)]
-    return "; ".join(str(one) for one in said[:3]) or "it does not say why"
+    messages = [one.get("message") for one in data if isinstance(one, dict)]
+    return "; ".join(str(one) for one in messages[:3]) or "it does not say why"
 
 
 def _counts(batch: Mapping[str, Any]) -> dict[str, int]:

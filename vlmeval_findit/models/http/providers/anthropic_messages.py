@@ -78,8 +78,8 @@ def chat_reply(message: Mapping[str, Any]) -> dict[str, Any]:
         "completion_tokens": usage.get("output_tokens"),
         "completion_tokens_details": {"reasoning_tokens": thought},
     }
-    said = {"content": parts, "reasoning": "".join(thoughts)}
-    choice = {"finish_reason": message.get("stop_reason"), "message": said}
+    reply = {"content": parts, "reasoning": "".join(thoughts)}
+    choice = {"finish_reason": message.get("stop_reason"), "message": reply}
     return {
         "id": message.get("id"),
         "model": message.get("model"),

@@ -82,9 +82,9 @@ def chat_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    found = mapping(candidate.get("content")).get("parts")
-    parts = list(map(mapping, found)) if isinstance(found, list) else []
-    said, thought = (
+    listed = mapping(candidate.get("content")).get("parts")
+    parts = list(map(mapping, listed)) if isinstance(listed, list) else []
+    text, thought = (
         "".join(
             part["text"]
             for part in parts
@@ -96,7 +96,7 @@ def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
     usual = _FINISH.get(reason, reason.lower())
     choice: dict[str, Any] = {
         "finish_reason": "content_filter" if reason in _FILTERED else usual,
-        "message": {"content": said, "reasoning": thought},
+        "message": {"content": text, "reasoning": thought},
     }
     chosen = mapping(candidate.get("logprobsResult")).get("chosenCandidates")
     if isinstance(chosen, list):
