@@ -105,7 +105,7 @@ def test_what_one_run_lacks_leaves_the_others_in_the_file(
     """A kind of slices that only the runs of the first benchmark have."""
     out = tmp_path / "errors.json"
     assert main(["errors", str(runs.runs), "--by", "time", "--json", str(out)]) == 2
-    assert f"Guesses_{ZOO}.json has no parts by 'time'" in capsys.readouterr().err
+    assert f"Guesses_{ZOO}.json has no slices by 'time'" in capsys.readouterr().err
     told = [one["model"] for one in json.loads(out.read_text("utf-8"))]
     assert told == ["Fails", "Good", "Good", "Talks"]
 

@@ -259,7 +259,7 @@ class TestDecoding:
 SOME = "FindIt_Pascal_xyxy_json"
 
 
-def test_the_anatomy_tells_syntax_from_sight(
+def test_errors_tell_syntax_from_sight(
     world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     world.table("Pascal", [query(i, f"{i}.jpg") for i in range(12)])
@@ -275,7 +275,7 @@ def test_the_anatomy_tells_syntax_from_sight(
     assert constrained_twin(held, [free, held]) is None
     found = syntax_cost(free, held)
     score = free.benchmark.errors.score
-    assert found.gain.value == pytest.approx(found.held - (score.value(free.sums) or 0))
+    assert found.gain.value == pytest.approx(found.constrained - (score.value(free.sums) or 0))
     assert found.gain.value > 10
     assert found.gain.interval is not None
     assert found.gain.interval.low <= found.gain.value <= found.gain.interval.high
@@ -283,14 +283,14 @@ def test_the_anatomy_tells_syntax_from_sight(
     for runs in ([str(world.runs)], [str(free.path), "--against", str(held.path)]):
         assert main(["errors", *runs, "--json", str(out)]) == 0
         shown = capsys.readouterr().out
-        assert shown.count("held to the format's grammar") == 1
+        assert shown.count("constrained to the format's grammar") == 1
         assert max(map(len, shown.splitlines())) <= 80
         [(dataset, table)] = [
             (one["dataset"], table)
             for one in json.loads(out.read_text())
             for table in one["tables"]
-            if table["title"] == "constrained to the format"
+            if table["title"] == "Constrained to the format"
         ]
         assert dataset == SOME
-        assert table["rows"][0]["score"] == found.held
-        assert table["rows"][2]["points"]["value"] == pytest.approx(100 - found.held)
+        assert table["rows"][0]["score"] == found.constrained
+        assert table["rows"][2]["points"]["value"] == pytest.approx(100 - found.constrained)

@@ -234,7 +234,7 @@ def test_runs_scored_before_events_were_counted_have_figures_all_the_same(board:
 
     again = make_board([old(one.run) for one in board.sweep])
     page = make_page(again, NOW)
-    assert "scored before a score said what it lost; score it again" in page
+    assert "its score does not say what it lost; score it again" in page
     data = data_of(page)
     assert {len(pair["losses"]) for pair in data["pairs"]} == {0}
     assert all(pair["figures"] for pair in data["pairs"])
