@@ -19,7 +19,11 @@ def test_a_name_is_parsed_by_its_benchmark() -> None:
     assert benchmarks.benchmark_of(PASCAL).name == "FindIt"
     question = benchmarks.parse("FindIt_Pascal_xyxy_json_bbox")
     assert question.name == PASCAL
-    assert (question.column, question.format, question.images) == ("Pascal", "xyxy_json", "Pascal")
+    assert (question.board_dataset, question.format, question.images) == (
+        "Pascal",
+        "xyxy_json",
+        "Pascal",
+    )
 
 
 def test_the_longer_prefix_counts() -> None:

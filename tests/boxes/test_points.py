@@ -542,7 +542,7 @@ def test_points_have_a_board_of_their_own(world: World) -> None:
     assert second.models == ("Good", "Silent")
     assert second.headline.name == "Pointing accuracy"
     assert not {"F1@0.5", "mIoU"} & {one.name for one in second.shown}
-    (column,) = second.columns
+    (column,) = second.datasets
     cell = second.cells["Good", column.name]
     assert cell.format == "point_text"  # chosen among points, by their figure
     assert cell.entries["Pointing accuracy"].value == points.metric_values["Pointing accuracy"]

@@ -76,13 +76,13 @@ def test_chosen_on_one_dataset_reported_on_the_others(world: World) -> None:
         world.predict("Unknown", name, speaking(name, 0.7))
     found = load_runs([world.runs])
     board = make_board(found, choose_on=["Pascal"])
-    assert [column.name for column in board.columns] == ["Pascal_multilabel"]
+    assert [column.name for column in board.datasets] == ["Pascal_multilabel"]
     assert board.cells["Good", "Pascal_multilabel"].format == "xyxy_text"
     assert make_board(found).cells["Good", "Pascal_multilabel"].format == "xyxy_json"
     # One format is no choice; several of which none was run on Pascal cannot be chosen among.
     assert board.cells["Once", "Pascal_multilabel"].format == "xyxy_json"
-    assert {one.run.model for one in board.apart} == {"Unknown"}
-    assert "nothing of its model's formats is in --choose-on Pascal" in board.apart[0].reason
+    assert {one.run.model for one in board.excluded} == {"Unknown"}
+    assert "nothing of its model's formats is in --choose-on Pascal" in board.excluded[0].reason
     [line] = tried_lines(board)
     assert line == "Good: one of 2 formats that were tried, chosen on Pascal"
     wanted = make_board(found, ["Good=xyxy_json"], ["Pascal"])
@@ -99,7 +99,7 @@ def right_on(name: str, places: set[str]) -> Answer:
 def test_chosen_on_half_of_the_pictures_reported_on_the_other(world: World, keep: RowData) -> None:
     world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(80)])
     world.predict("M", JSON, speaking(JSON, 1.0))
-    rows = make_board(load_runs([world.runs], keep=keep), choose_on=[HALF]).columns[0].runs[0].rows
+    rows = make_board(load_runs([world.runs], keep=keep), choose_on=[HALF]).datasets[0].runs[0].rows
     kept = {row.source for row in rows}
     # All queries of a picture stay together, and each half has some.
     assert 10 < len(kept) < 30
@@ -111,7 +111,7 @@ def test_chosen_on_half_of_the_pictures_reported_on_the_other(world: World, keep
     board = make_board(load_runs([world.runs], keep=keep), choose_on=[HALF])
     cell = board.cells["M", "Pascal"]
     assert cell.format == "xyxy_text"
-    assert (cell.queries, board.columns[0].sources) == (2 * len(kept), len(kept))
+    assert (cell.queries, board.datasets[0].images) == (2 * len(kept), len(kept))
     expected = 100 * 2 * 2 / (2 + len(kept))
     assert cell.entries["F1@0.5"].value == pytest.approx(expected)
     assert board.cells["M", OVERALL].entries["F1@0.5"].value == pytest.approx(expected)

@@ -27,14 +27,14 @@ __all__ = ["board", "runs", "world"]
 def test_column_and_format_make_up_every_name_of_the_grid() -> None:
     seen = set()
     for variant in grid():
-        assert f"{PREFIX}{variant.column}_{variant.format}" == variant.name
-        seen.add((variant.column, variant.format))
+        assert f"{PREFIX}{variant.board_dataset}_{variant.format}" == variant.name
+        seen.add((variant.board_dataset, variant.format))
     assert len(seen) == sum(1 for _ in grid())
 
 
 def test_comparable_runs_are_kept(runs: list[Run]) -> None:
     columns, apart = group_comparable(runs)
-    assert [(c.name, c.family, c.queries, c.sources) for c in columns] == [
+    assert [(c.name, c.family, c.queries, c.images) for c in columns] == [
         ("Pascal", "objdet", 12, 6),
         ("Pascal_multilabel", "objdet", 5, 5),
     ]
@@ -66,7 +66,7 @@ def test_runs_that_must_not_be_compared_are_set_apart(
     board = make_board([*runs, other])
     assert "Other" not in board.models
     assert not any(model == "Other" for model, _ in board.cells)
-    [one] = board.apart
+    [one] = board.excluded
     assert one.run is other
     assert re.search(reason, one.reason), one.reason
     alone = make_board([other])
@@ -81,7 +81,7 @@ def test_other_tables_and_unknown_prompts_are_set_apart(world: World, runs: list
     )
     more = replace(base, model="M", provenance=replace(base.provenance, rows=frozenset(range(20))))
     board = make_board([*runs, table, unknown, more])
-    reasons = {one.run.model: one.reason for one in board.apart}
+    reasons = {one.run.model: one.reason for one in board.excluded}
     assert reasons["T"].startswith("other subset: Pascal.tsv has SHA-256 ffffffffffff…, the rest")
     assert reasons["U"] == "it did not record its prompts, the rest was asked in findit-own-1"
     assert "rows that the rest lacks: 8 (first: 12)" in reasons["M"]
@@ -111,7 +111,7 @@ def test_of_two_runs_of_a_cell_the_one_asked_last_counts(world: World) -> None:
     new = scored(asked(world, NOVEMBER, 0.9, "new"), "2026")
     board = make_board([old, new])
     assert board.cells["Good", "Pascal"].run is new
-    [one] = board.apart
+    [one] = board.excluded
     assert (one.run, one.reason) == (old, f"another run of this cell, older than {new.path}")
 
 
@@ -120,14 +120,14 @@ def test_of_the_same_predictions_the_last_score_counts(world: World) -> None:
     later = scored(one, "2999")
     board = make_board([later, two])
     assert board.cells["Good", "Pascal"].run is later
-    assert [one.reason for one in board.apart] == [f"the same predictions as {later.path}"]
+    assert [one.reason for one in board.excluded] == [f"the same predictions as {later.path}"]
 
 
 def test_where_nothing_says_which_was_asked_last_none_displaces_the_other(world: World) -> None:
     runs = [asked(world, None, 0.2, "old"), asked(world, NOVEMBER, 0.9, "new")]
     board = make_board([*runs, world.run("Poor", JSON, speaking(JSON, 0.1))])
     assert board.models == ("Poor",)
-    assert {one.run.path: one.reason for one in board.apart} == {
+    assert {one.run.path: one.reason for one in board.excluded} == {
         ours.path: f"nothing says whether {other.path} was asked later; "
         "give the files of the run that is meant in place of their folder"
         for ours, other in (runs, runs[::-1])
@@ -159,7 +159,7 @@ def test_runs_of_one_name_that_contradict_each_other_are_both_set_apart(
     ]
     board = make_board([*runs, world.run("Poor", JSON, speaking(JSON, 0.1))])
     assert board.models == ("Poor",)
-    reasons = {one.run.path: one.reason for one in board.apart}
+    reasons = {one.run.path: one.reason for one in board.excluded}
     assert reasons.keys() == {run.path for run in runs}
     assert f"another run under one name: {runs[1].path} differs in {told}" in reasons[runs[0].path]
     assert all(reason.endswith("in place of their folder") for reason in reasons.values())
@@ -172,7 +172,7 @@ def test_one_run_scored_in_two_spaces_is_not_one_run(world: World) -> None:
     other = replace(two, provenance=replace(two.provenance, spaces=("pixels (setting)",)))
     board = make_board([one, other])
     assert board.models == ()
-    assert "coordinate space (here grid1000, there pixels)" in board.apart[0].reason
+    assert "coordinate space (here grid1000, there pixels)" in board.excluded[0].reason
 
 
 def test_going_on_does_not_change_when_a_run_was_asked(world: World, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_going_on_does_not_change_when_a_run_was_asked(world: World, tmp_path: P
 def test_a_run_without_rows_is_set_apart(world: World) -> None:
     empty = world.run("Empty", JSON, saying("[]"), rows=0)
     board = make_board([empty])
-    assert [one.reason for one in board.apart] == ["no row was scored"]
+    assert [one.reason for one in board.excluded] == ["no row was scored"]
     assert board.models == ()
     assert as_markdown(board)
     assert as_latex(board)
@@ -199,7 +199,7 @@ def test_a_run_without_rows_is_set_apart(world: World) -> None:
 def test_the_best_format_by_average_is_reported(runs: list[Run], board: Board) -> None:
     assert board.cells["Good", "Pascal"].format == "xyxy_text"
     assert board.cells["Good", "Pascal_multilabel"].format == "xyxy_text"
-    for run in choose(board.columns).values():
+    for run in choose(board.datasets).values():
         mine = [r for r in runs if r.model == run.model]
         means = {
             f: sum(r.metric_values["F1@0.5"] for r in mine if r.question.format == f)

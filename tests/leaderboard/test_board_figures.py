@@ -59,7 +59,7 @@ def test_cells_hold_the_scores_of_their_runs(board: Board) -> None:
 def test_averages_are_means_of_datasets(board: Board) -> None:
     for name in (OVERALL, "objdet"):
         for model in board.models:
-            parts = [board.cells[model, c.name].entries["mIoU"].value for c in board.columns]
+            parts = [board.cells[model, c.name].entries["mIoU"].value for c in board.datasets]
             assert board.cells[model, name].entries["mIoU"].value == pytest.approx(sum(parts) / 2)
             assert board.cells[model, name].queries == 17
 
@@ -71,7 +71,7 @@ def test_overall_is_over_families(world: World, tmp_path: Path) -> None:
     world.predict("M", JSON, speaking(JSON, 1.0))
     world.predict("M", refexp, speaking(refexp, 0.3))
     board = make_board(load_runs([world.runs]))
-    assert [(a.name, a.columns) for a in board.averages] == [
+    assert [(a.name, a.columns) for a in board.means] == [
         (OVERALL, ("Pascal", "RefCOCO")),
         ("objdet", ("Pascal",)),
         ("refexp", ("RefCOCO",)),
@@ -126,7 +126,7 @@ def test_a_column_stands_for_itself(runs: list[Run], board: Board) -> None:
 def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
     """Pascal and Pascal_multilabel show the same pictures; in another folder they would not."""
     board = make_board(runs, ["xyxy_json"])
-    cells = [board.cells["Good", column.name] for column in board.columns]
+    cells = [board.cells["Good", column.name] for column in board.datasets]
     mine = [cell.run for cell in cells if cell.run]
     expected = metric_intervals(mean([estimate(run) for run in mine]))
     found = board.cells["Good", OVERALL].entries
@@ -349,7 +349,7 @@ def with_p(board: Board, p_value: float, corrected: float) -> Board:
 
 def test_formats_are_corrected_for_their_number(many: Board) -> None:
     for model in many.models:
-        mine = [one for one in many.sweep if one.run.model == model]
+        mine = [one for one in many.runs if one.run.model == model]
         [reported] = [one for one in mine if one.reported]
         assert reported.to_reported is None
         for one in mine:

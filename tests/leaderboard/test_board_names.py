@@ -125,9 +125,9 @@ def test_names_are_no_markup(ugly: list[Run]) -> None:
 def six_averages(board: Board) -> Board:
     """A board with an average for every family, as the whole benchmark has."""
     names = (OVERALL, "insdet", "objdet", "objdet_video", "refexp", "refexp_all")
-    averages = tuple(replace(board.averages[0], name=name) for name in names)
+    averages = tuple(replace(board.means[0], name=name) for name in names)
     cells = {
-        (model, name): replace(board.cells[model, OVERALL], column=name)
+        (model, name): replace(board.cells[model, OVERALL], dataset=name)
         for model in board.models
         for name in names
     }
@@ -153,7 +153,7 @@ def test_a_terminal_of_80_columns_is_enough(
     assert max(map(len, lines)) <= 80
     assert f"Intervals: {INTERVALS}." in printed
     heads = [line.split() for line in lines if line.startswith("rank")]
-    assert [name for head in heads for name in head[2:]] == [a.name for a in board.averages]
+    assert [name for head in heads for name in head[2:]] == [a.name for a in board.means]
     assert all(head[:2] == ["rank", "model"] for head in heads)
     # Whole figures and intervals, whatever the width; names keep both ends.
     overall = board.cells["Good", OVERALL].entries["F1@0.5"]
@@ -169,7 +169,7 @@ def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
     """However many tables it takes, each fits, and nothing in it is cut."""
     six = six_averages(board)
     out = Console(width=width, record=True, file=StringIO())
-    names = [average.name for average in six.averages]
+    names = [average.name for average in six.means]
     shown = metric_table(six, "F1@0.5", names).only("rank", "model", *names)
     for table in to_terminal(shown, width):
         out.print(table)
@@ -177,7 +177,7 @@ def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
     heads = [line.split()[2:] for line in text.splitlines() if line.startswith("rank")]
-    assert [name for head in heads for name in head] == [one.name for one in six.averages]
+    assert [name for head in heads for name in head] == [one.name for one in six.means]
     overall = six.cells["Poor", OVERALL].entries["F1@0.5"].interval
     assert overall is not None
     assert text.count(f"{overall.low:.1f}–{overall.high:.1f}") >= 6

@@ -55,7 +55,7 @@ def refusal(world: World) -> str | None:
     assert as_markdown(board)
     assert to_openvlm(board, NOW)
     print_remarks(board, "leaderboard.md")
-    runs = [one.run for one in board.sweep]
+    runs = [one.run for one in board.runs]
     found, _ = gather(runs)
     data = gallery_data(choose_cards(found, 3), runs)
     data |= {"pairs": pair_values(pair_runs(board), board.metrics, runs)}

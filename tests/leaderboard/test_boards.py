@@ -63,7 +63,7 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
 def test_runs_are_grouped_by_benchmark(house: World) -> None:
     found = boards(load_runs([house.runs])[::-1])
     assert [one.benchmark.name for one in found] == ["FindIt", "Letters"]
-    assert [[column.name for column in one.columns] for one in found] == [["Pascal"], ["Zoo"]]
+    assert [[column.name for column in one.datasets] for one in found] == [["Pascal"], ["Zoo"]]
     alone = make_board([run for run in load_runs([house.runs]) if run.question.name == PASCAL])
     assert values_table(alone).records() == values_table(found[0]).records()
 
@@ -152,7 +152,7 @@ def test_slices_are_the_plain_ratios_of_their_rows(board: Board, tmp_path: Path)
     rows = csv_rows(tmp_path / "slices.csv")
     assert len(rows) == 2 * 2 * (3 + 2)
     assert "Animal accuracy" not in rows[0]
-    [run] = [one.run for one in board.sweep if one.run.model == "Poor" and one.reported]
+    [run] = [one.run for one in board.runs if one.run.model == "Poor" and one.reported]
     for name in ("cat", "dog", "cow"):
         mine = [row for row in run.rows if row.slices["animal"] == name]
         [found] = [

@@ -136,7 +136,7 @@ def test_what_lies_beside_is_what_the_page_would_hold(
     board: Board, alone: str, written: Written
 ) -> None:
     held, apart = data_of(alone), joined(written.page)
-    assert len(held["cards"]) == sum(len(one.run.rows) for one in board.sweep) == 53
+    assert len(held["cards"]) == sum(len(one.run.rows) for one in board.runs) == 53
     assert resolved(apart) == resolved(held)
     boxes = (box for card in held["cards"] for frame in card["frames"] for box in frame["boxes"])
     assert apart["assets"]["roles"] == sorted({role for role, *_ in boxes})

@@ -50,17 +50,17 @@ def page(board: Board, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def made(board: Board, monkeypatch: pytest.MonkeyPatch) -> Board:
     """The board, with its table at hand for one test."""
-    monkeypatch.setenv("FINDIT_TABLES", str(board.sweep[0].run.path.parents[1]))
+    monkeypatch.setenv("FINDIT_TABLES", str(board.runs[0].run.path.parents[1]))
     return board
 
 
 def few(board: Board, models: int) -> Board:
-    return make_board([one.run for one in board.sweep if one.run.model in board.models[:models]])
+    return make_board([one.run for one in board.runs if one.run.model in board.models[:models]])
 
 
 def details_of(board: Board) -> Details:
     found = Details(board)
-    gather([one.run for one in board.sweep], found.see)
+    gather([one.run for one in board.runs], found.see)
     return found
 
 
@@ -108,9 +108,9 @@ def test_what_is_drawn_is_bounded(made: Board) -> None:
 def test_what_is_long_is_folded_or_scrolls(board: Board, models: int, is_long: bool) -> None:
     said = tuple(f"asked without <{at}>" for at in range(models))
     some = few(board, models)
-    forced = some.sweep[0].run
+    forced = some.runs[0].run
     runs = [replace(forced, provenance=replace(forced.provenance, forced=said[:1]))]
-    html = make_page(make_board([*runs, *(one.run for one in some.sweep[1:])]), datetime.now(UTC))
+    html = make_page(make_board([*runs, *(one.run for one in some.runs[1:])]), datetime.now(UTC))
     assert (f"<summary>{models} formats of models</summary>" in html) == is_long
     assert ('<div class="wide many" tabindex' in html) == is_long
     # Little that is said of a few runs is there to be seen, and is text.

@@ -131,7 +131,7 @@ def test_pairs_are_the_same_however_few_runs_are_held(
     runs: World, monkeypatch: pytest.MonkeyPatch, models: int
 ) -> None:
     board = board_of(runs.runs, RowData.DETAILS)
-    known = [one.run for one in board.sweep]
+    known = [one.run for one in board.runs]
     wanted = pair_values(pair_runs(board), board.shown, known)
     monkeypatch.setattr(differences, "MODELS", models)
     assert pair_values(pair_runs(board)[::-1], board.shown, known) == wanted[::-1]

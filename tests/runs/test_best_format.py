@@ -161,7 +161,7 @@ def test_formats_of_the_most_columns_go_first() -> None:
         ("FindIt_iGround_caption_f1_xywh_text", made_of(20)),
     ]
     first = BENCHMARK.ranking[0].name
-    found = [(one.format, one.columns, one.metric_values[first]) for one in ranked_in(scored)]
+    found = [(one.format, one.datasets, one.metric_values[first]) for one in ranked_in(scored)]
     assert found == [("xywh_text", 3, 20), ("xyxy_text", 2, 15), ("yxyx_text", 1, 99)]
 
 

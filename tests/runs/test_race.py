@@ -257,10 +257,10 @@ def test_dropped_formats_are_set_apart_by_the_leaderboard(
 ) -> None:
     folder, results, _ = raced
     board = make_board(load_runs([folder / "search"]))
-    inside = {row.run.question.name for row in board.sweep}
+    inside = {row.run.question.name for row in board.runs}
     assert inside == {result.question.name for result in results if result.dropped is None}
-    assert len(board.apart) == len(results) - len(inside)
-    assert all("rows" in one.reason for one in board.apart)
+    assert len(board.excluded) == len(results) - len(inside)
+    assert all("rows" in one.reason for one in board.excluded)
 
 
 def test_the_model_is_loaded_once_a_stage(tmp_path: Path) -> None:

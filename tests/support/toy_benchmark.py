@@ -53,7 +53,7 @@ class Question:
         return f"{PREFIX}{self.table}_{self.format}"
 
     @property
-    def column(self) -> str:
+    def board_dataset(self) -> str:
         return self.table
 
     @property

@@ -118,11 +118,11 @@ def boards_from(
 def _print_board(board: Board) -> None:
     """Print the averages: single datasets do not fit a terminal, and are in the files."""
     unit = " in percent" * board.headline.share
-    print(f"{board.headline.title}{unit}: means over {counted(len(board.columns), 'dataset')}")
+    print(f"{board.headline.title}{unit}: means over {counted(len(board.datasets), 'dataset')}")
     print(f"Intervals: {INTERVALS}.")
     for sign in SIGNS:
         print(f"{sign}.")
-    names = [average.name for average in board.averages]
+    names = [average.name for average in board.means]
     table = metric_table(board, board.headline.name, names).only("rank", "model", *names)
     print_table(table, "leaderboard.md")
     if formats := formats_chosen(board):
@@ -140,10 +140,10 @@ def print_remarks(board: Board, rest: str) -> None:
     """
     for title, lines in remarks(board):
         print_lines([f"{title}: {line}" for line in lines], rest)
-    if board.apart:
-        print(f"Not compared with the rest: {counted(len(board.apart), 'run')}")
+    if board.excluded:
+        print(f"Not compared with the rest: {counted(len(board.excluded), 'run')}")
     by_reason: dict[tuple[str, str], list[Run]] = {}
-    for excluded in board.apart:
+    for excluded in board.excluded:
         by_reason.setdefault((excluded.run.model, excluded.reason), []).append(excluded.run)
     lines = []
     for (model, reason), runs in by_reason.items():

@@ -98,7 +98,7 @@ def write_report(
             print(f"{board.benchmark.name}:")
         written = write_page(path, board, datetime.now(UTC), cards, sides)
         print_remarks(board, path.name)
-        counts = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
+        counts = f"{counted(len(board.runs), 'run')}, {counted(len(board.models), 'model')}"
         print(f"{path}: {counts}, {_megabytes([written.page])}")
         if written.assets:
             folder, size = written.assets[0].parent, _megabytes(written.assets)

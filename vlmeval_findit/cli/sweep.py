@@ -321,7 +321,7 @@ def report_formats(results: Sequence[CellResult], path: Path, race: Race | None 
             everywhere = f"{value:g} in all {len(ranked)} formats"
             print(f"{model}: no best format: {headline} is {everywhere}")
             continue
-        over = f", on average over {best.columns} tables" if best.columns > 1 else ""
+        over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
         print(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
         seed = None if race is None else race.seed
         prompts = benchmark.prompts()[0].name

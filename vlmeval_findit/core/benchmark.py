@@ -54,7 +54,7 @@ class Published:
     """A published result, shown beside ours but never ranked with them."""
 
     model: str
-    column: str
+    dataset: str
     values: Mapping[str, float]  # In percent, by metric
     where: str
 

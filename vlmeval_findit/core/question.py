@@ -21,7 +21,7 @@ class Question(Protocol):
     @property
     def name(self) -> str: ...  # Canonical
     @property
-    def column(self) -> str: ...  # Its dataset on a leaderboard
+    def board_dataset(self) -> str: ...  # Its dataset on a leaderboard
     @property
     def format(self) -> str: ...  # In which runs of a column differ; "": there is one
     @property
@@ -74,7 +74,8 @@ def is_index(number: int) -> bool:
 class PlainQuestion:
     """A question without formats.
 
-    >>> PlainQuestion("Hues_Few", table="HuesFew", images="Hues", family_name="letters").column
+    >>> question = PlainQuestion("Hues_Few", table="HuesFew", images="Hues", family_name="letters")
+    >>> question.board_dataset
     'HuesFew'
     """
 
@@ -92,7 +93,7 @@ class PlainQuestion:
     reply_schema: Mapping[str, Any] | None = None
 
     @property
-    def column(self) -> str:
+    def board_dataset(self) -> str:
         return self.table
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from ..core.files import atomic_write
 from .board import HOME, Board
 from .board_tables import (
-    APART,
-    apart_table,
+    EXCLUDED,
+    excluded_table,
     formats_table,
     metric_table,
     overall_table,
@@ -40,7 +40,7 @@ def write_board(board: Board, out: Path, time: datetime, meta: Meta = NO_META) -
         "formats.csv": sweep_table(board),
         "errors.csv": errors_table(board),
         "slices.csv": slices_table(board),
-        "not_compared.csv": apart_table(board),
+        "not_compared.csv": excluded_table(board),
     }
     if not lists["slices.csv"].rows:
         del lists["slices.csv"]
@@ -74,7 +74,7 @@ def as_markdown(board: Board) -> str:
     """Write the whole leaderboard as a Markdown page."""
     scores, *metrics = _metric_tables(board)
     tables = [overall_table(board), scores, formats_table(board), lost_table(board)]
-    tables += [*metrics, *slices_tables(board), apart_table(board).only(*APART)]
+    tables += [*metrics, *slices_tables(board), excluded_table(board).only(*EXCLUDED)]
     shown = [table for table in tables if table.rows or table.notes]
     return markdown_page(f"{board.benchmark.name} leaderboard", shown)
 

@@ -58,14 +58,14 @@ def errors_table(board: Board) -> Table:
     Types that no run has are left out.
     """
     analysis = board.benchmark.errors
-    costs = [_costs(row) for row in board.sweep]
+    costs = [_costs(row) for row in board.runs]
     error_types = [
         each
         for each in analysis.error_types
         if any(by_key[each.key].events for by_key in costs if by_key)
     ]
     rows: list[list[Value]] = []
-    for row, by_key in zip(board.sweep, costs, strict=True):
+    for row, by_key in zip(board.runs, costs, strict=True):
         rows.append([*run_cells(row), analysis.score.value(row.run.sums)])
         for each in error_types:
             cost = by_key.get(each.key)

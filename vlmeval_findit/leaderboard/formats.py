@@ -1,11 +1,11 @@
-"""Which of a model's formats is reported, and how the others compare to it.
+"""Which of a model's formats is reported, and how the others compare with it.
 
-A model is reported on every dataset at its best format (:mod:`..runs.best_format`) of those that
+A model is reported on every dataset in its best format (:mod:`..runs.best_format`) of those that
 were run on the most datasets; a dataset that lacks it gets the next best.
 
-The best of many formats on the very queries that it is reported on is an optimistic value.  Chosen
-on one dataset and reported on the others, or chosen on half of the images and reported on the other
-half, it is none (:func:`split`).
+The best of many formats is optimistic on the very queries that it is reported on.  Chosen on one
+dataset and reported on the others, or chosen on half of the images and reported on the other half,
+it is not (:func:`split`).
 """
 
 from __future__ import annotations
@@ -28,199 +28,193 @@ from ..runs.scored_run import Run
 from .comparable import ComparableRuns
 
 HALF = "half"
-"""In place of a dataset: half of the pictures of every dataset."""
+"""In place of a dataset: half of the images of every dataset."""
 
 FLAG = "--choose-on"
 
 EVERY_MODEL = ""
-"""The key of a wanted format that holds for every model without one of its own."""
+"""The key of a format for every model without a format under its name."""
 
 
 class FormatError(ValueError):
     """A format that no run has; the message says what is nearest."""
 
 
-def wanted_formats(
-    given: Iterable[str], runs: Sequence[Run], flag: str = "--format"
+def formats_by_model(
+    entries: Iterable[str], runs: Sequence[Run], flag: str = "--format"
 ) -> dict[str, str]:
-    """``[MODEL=]FORMAT``, as on the command line, by model.
-
-    ``flag`` is what was given, for messages.
+    """Parse ``[MODEL=]FORMAT`` entries; ``flag`` is what they were given by, for messages.
 
     Raises:
         FormatError: a model that has no run, or a format that no run has.
     """
     models = sorted({run.model for run in runs})
-    wanted = {}
-    for entry in given:
+    formats = {}
+    for entry in entries:
         model, _, name = entry.rpartition("=")
         if model and model not in models:
             raise FormatError(f"{flag} {entry}: no run of {model!r}{nearest(model, models)}")
-        mine = [run for run in runs if model in (EVERY_MODEL, run.model)]
-        there = sorted({run.question.format for run in mine})
-        wanted[model] = name if name in there else _canonical(name, mine)
-        if wanted[model] not in there:
-            raise FormatError(f"{flag} {entry}: no run has this format{nearest(name, there)}")
-    return wanted
+        of_model = [run for run in runs if model in (EVERY_MODEL, run.model)]
+        known = sorted({run.question.format for run in of_model})
+        formats[model] = name if name in known else _canonical(name, of_model)
+        if formats[model] not in known:
+            raise FormatError(f"{flag} {entry}: no run has this format{nearest(name, known)}")
+    return formats
 
 
 def _canonical(name: str, runs: Iterable[Run]) -> str:
-    """A format's canonical name, where it is another name of one that runs have."""
+    """Return a format's canonical name, where it is another name of a format that runs have."""
     for run in runs:
         question = run.question
-        front = question.name.removesuffix(question.format)
         try:
-            meant = run.benchmark.parse(f"{front}{name}")
+            meant = run.benchmark.parse(f"{question.name.removesuffix(question.format)}{name}")
         except QuestionError:
             continue
-        if meant.column == question.column:
+        if meant.board_dataset == question.board_dataset:
             return meant.format
     return name
 
 
 def choose(
-    columns: Sequence[ComparableRuns],
-    wanted: Mapping[str, str] | None = None,
+    datasets: Sequence[ComparableRuns],
+    fixed: Mapping[str, str] | None = None,
     choosing: Sequence[ComparableRuns] | None = None,
 ) -> dict[tuple[str, str], Run]:
-    """The run that is reported, by (model, column name).
+    """Return the run that is reported, by (model, dataset).
 
     Args:
-        columns: comparable runs.
-        wanted: a format by model, or for all under :data:`EVERY_MODEL`; a column that lacks it has
+        datasets: comparable runs.
+        fixed: a format by model, or for all under :data:`EVERY_MODEL`; a dataset that lacks it has
             no entry then.
-        choosing: what the best format is decided on (None: the columns); a model with several
+        choosing: what the best format is decided on (None: the datasets); a model with several
             formats of which none is in there has no entry.
     """
-    wanted = wanted or {}
-    decided = _by_model(run for one in (choosing or ()) for run in one.runs)
-    chosen: dict[tuple[str, str], Run] = {}
-    by_column = {column.name: _by_model(column.runs) for column in columns}
-    every = _by_model(run for column in columns for run in column.runs)
-    for model, mine in sorted(every.items()):
-        several = len({run.question.format for run in mine}) > 1
-        by = decided.get(model, []) if choosing is not None and several else mine
-        scored = [(run.question, run.sums) for run in by]
-        order = [average.format for average in ranked(mine[0].benchmark, scored)]
-        only = wanted.get(model, wanted.get(EVERY_MODEL))
-        for column in columns:
-            here = {
+    fixed = fixed or {}
+    choosing_runs = _by_model(run for dataset in (choosing or ()) for run in dataset.runs)
+    reported: dict[tuple[str, str], Run] = {}
+    by_dataset = {dataset.name: _by_model(dataset.runs) for dataset in datasets}
+    every = _by_model(run for dataset in datasets for run in dataset.runs)
+    for model, runs in sorted(every.items()):
+        several = len({run.question.format for run in runs}) > 1
+        by = choosing_runs.get(model, []) if choosing is not None and several else runs
+        order = [
+            average.format
+            for average in ranked(runs[0].benchmark, [(run.question, run.sums) for run in by])
+        ]
+        only = fixed.get(model, fixed.get(EVERY_MODEL))
+        for name, of_models in by_dataset.items():
+            by_format = {
                 run.question.format: run
-                for run in by_column[column.name].get(model, ())
+                for run in of_models.get(model, ())
                 if only in (None, run.question.format)
             }
-            best = next((made for made in (only, *order) if made in here), None)
+            best = next((each for each in (only, *order) if each in by_format), None)
             if best is not None:
-                chosen[model, column.name] = here[best]
-    return chosen
+                reported[model, name] = by_format[best]
+    return reported
 
 
 def _by_model(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
+    by_model: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(run.model, []).append(run)
-    return found
+        by_model.setdefault(run.model, []).append(run)
+    return by_model
 
 
 @dataclass(frozen=True, slots=True)
 class FormatRow:
-    """One run of the sweep beside the reported run of its model and column.
-
-    ``to_reported`` is its headline figure minus the reported one's, failed calls as misses in both,
-    corrected for the number of formats that its model has there; None for the reported run itself,
-    and where either has none.
-    """
+    """One comparable run, with its test against the reported run of its model and dataset."""
 
     run: Run
-    column: str
+    dataset: str
     intervals: Mapping[str, Interval | None]
     reported: bool
+    # Its headline minus the reported one's, failed calls as misses, corrected for the number of
+    # formats; None for the reported run itself, and where either has no value
     to_reported: Difference | None
 
 
-def format_rows(
-    columns: Iterable[ComparableRuns], chosen: Mapping[tuple[str, str], Run]
+def make_format_rows(
+    datasets: Iterable[ComparableRuns], reported: Mapping[tuple[str, str], Run]
 ) -> list[FormatRow]:
-    """Every comparable run, with intervals and a paired test against its model's reported one."""
+    """Make a row for every comparable run."""
     rows = []
-    for column in columns:
-        for model, runs in sorted(_by_model(column.runs).items()):
-            rows += _model_rows(column.name, runs, chosen.get((model, column.name)))
+    for dataset in datasets:
+        for model, runs in sorted(_by_model(dataset.runs).items()):
+            estimates = [estimate(run) for run in runs]
+            chosen = reported.get((model, dataset.name))
+            best = next((at for at, run in enumerate(runs) if run is chosen), None)
+            tests = _tests_to_reported(estimates, best) if best is not None else {}
+            rows += [
+                FormatRow(
+                    run, dataset.name, metric_intervals(estimates[at]), at == best, tests.get(at)
+                )
+                for at, run in enumerate(runs)
+            ]
     return rows
 
 
-def _model_rows(column: str, runs: Sequence[Run], reported: Run | None) -> list[FormatRow]:
-    found = [estimate(run) for run in runs]
-    best = next((at for at, run in enumerate(runs) if run is reported), None)
-    tests = _to_reported(found, best) if best is not None else {}
-    return [
-        FormatRow(run, column, metric_intervals(found[at]), at == best, tests.get(at))
-        for at, run in enumerate(runs)
-    ]
+def _tests_to_reported(estimates: Sequence[Estimate], best: int) -> dict[int, Difference]:
+    """Return the differences of formats to the reported one by the headline, by their places."""
+    headline = estimates[best].metrics[0].name
+    known = [at for at, each in enumerate(estimates) if each.value(headline) is not None]
+    others = [at for at in known if at != best] if best in known else []
+    tests = correct(difference(estimates[at], estimates[best], headline) for at in others)
+    return dict(zip(others, tests, strict=True))
 
 
-def _to_reported(found: Sequence[Estimate], best: int) -> dict[int, Difference]:
-    """The differences of formats to the reported one by the headline, by their places."""
-    headline = found[best].metrics[0].name
-    there = [at for at, one in enumerate(found) if one.value(headline) is not None]
-    others = [at for at in there if at != best] if best in there else []
-    made = correct(difference(found[at], found[best], headline) for at in others)
-    return dict(zip(others, made, strict=True))
-
-
-# --- on what it is chosen -------------------------------------------------------------------------
+# --- what formats are chosen on -------------------------------------------------------------------
 
 
 class Split(NamedTuple):
-    """What formats are chosen by, what is reported, and how a sentence calls the former."""
+    """Runs that formats are chosen by, runs that are reported, and what notes call the former."""
 
     choosing: tuple[ComparableRuns, ...]
     reported: tuple[ComparableRuns, ...]
     name: str
 
 
-def split(columns: Sequence[ComparableRuns], on: Sequence[str]) -> Split:
-    """Columns as ``--choose-on`` says: names of datasets, or :data:`HALF` alone.
+def split(datasets: Sequence[ComparableRuns], on: Sequence[str]) -> Split:
+    """Split datasets as ``--choose-on`` says: by names, or by :data:`HALF` alone.
 
     Raises:
         FormatError: there is no such dataset, or nothing would be left to report.
     """
     if HALF in on:
         if len(on) > 1:
-            raise FormatError(f"{FLAG} {HALF} is of every dataset: name no other beside it")
+            raise FormatError(f"{FLAG} {HALF} is of every dataset: name no other with it")
         choosing, reported = (
-            tuple(made for column in columns if (made := _of_pictures(column, place)) is not None)
-            for place in (0, 1)
+            tuple(half for dataset in datasets if (half := _half_of(dataset, side)) is not None)
+            for side in (0, 1)
         )
-        return Split(choosing, reported, "the other half of the pictures")
-    names = [column.name for column in columns]
+        return Split(choosing, reported, "the other half of the images")
+    names = [dataset.name for dataset in datasets]
     for name in on:
         if name not in names:
             raise FormatError(f"{FLAG} {name}: no dataset of these runs{nearest(name, names)}")
     if set(names) <= set(on):
         raise FormatError(f"{FLAG} {' '.join(on)}: no other dataset is left to report on")
     return Split(
-        tuple(column for column in columns if column.name in on),
-        tuple(column for column in columns if column.name not in on),
+        tuple(dataset for dataset in datasets if dataset.name in on),
+        tuple(dataset for dataset in datasets if dataset.name not in on),
         ", ".join(on),
     )
 
 
-def _of_pictures(column: ComparableRuns, place: int) -> ComparableRuns | None:
-    """A column with the queries of one half of its pictures; None where it has none there."""
-    runs = tuple(_cut(run, place) for run in column.runs)
-    return replace(column, runs=runs) if runs[0].rows else None
+def _half_of(dataset: ComparableRuns, side: int) -> ComparableRuns | None:
+    """Return a dataset with the queries of one half of its images; None where it has none."""
+    runs = tuple(_cut(run, side) for run in dataset.runs)
+    return replace(dataset, runs=runs) if runs[0].rows else None
 
 
-def _half(images: str, source: str) -> int:
-    """0 or 1: always the same for a picture, whichever datasets show it."""
+def _side(images: str, source: str) -> int:
+    """Return 0 or 1: always the same for an image, whichever datasets show it."""
     return hashlib.sha256(f"{images}/{source}".encode()).digest()[0] % 2
 
 
-def _cut(run: Run, place: int) -> Run:
-    """A run with the rows of one half of its pictures."""
+def _cut(run: Run, side: int) -> Run:
     rows, images = run.rows, run.question.images
     if isinstance(rows, RowTable):
-        inside = np.array([_half(images, name) == place for name in rows.source.values], dtype=bool)
+        inside = np.array([_side(images, name) == side for name in rows.source.values], dtype=bool)
         return replace(run, rows=rows.where(inside[rows.source.of]))
-    return replace(run, rows=tuple(row for row in rows if _half(images, row.source) == place))
+    return replace(run, rows=tuple(row for row in rows if _side(images, row.source) == side))

@@ -9,31 +9,30 @@ from ..benchmarks.findit.box_metrics import rejection_line
 from ..core.estimate import FEWEST
 from ..core.formatting import counted
 from ..runs.best_format import UNEVEN, rule
-from .board import OVERALL, TIED, UNTOLD, Board, BoardCell
+from .board import OVERALL, TIED, UNTESTED, Board, BoardCell
 from .comparable import ComparableRuns
 from .formats import FLAG, HALF
 from .table import Note
 
 SIGNS = (
     f"{TIED}: the difference to the rank above is not significant",
-    f"{UNTOLD}: too few pictures to test the difference to the rank above",
+    f"{UNTESTED}: too few images to test the difference to the rank above",
 )
-"""What stands behind ranks and figures, as everything that shows them says it."""
+"""What stands behind ranks and values."""
 
 NOTE = (
-    "Figures in percent with 95 % intervals over pictures: queries of one picture count together, "
-    "and so does a picture that datasets share; there is no interval where fewer than "
-    f"{FEWEST} pictures count, and in that of a mean such a dataset counts as anything from 0 to "
-    f"100 %. {'; '.join(SIGNS)} (at 5 %: paired t-test over pictures; p-values "
-    "are corrected after Holm for the comparisons of their column). "
-    "Models are ordered by the headline figure with failed calls as misses; other figures are over "
+    "Values in percent with 95 % intervals over images: queries of one image count together, and "
+    "so does an image that datasets share; there is no interval where fewer than "
+    f"{FEWEST} images count, nor of a mean with such a dataset. {'; '.join(SIGNS)} (at 5 %: paired "
+    "t-test over images; p-values are corrected after Holm for the comparisons of their column). "
+    "Models are ordered by the headline metric with failed calls as misses; other metrics are over "
     "answered calls only, and rank no model that has failed calls. "
-    "Averages are given for models that have every dataset in them."
+    "Means are given for models that have every dataset in them."
 )
 
 
 def format_note(board: Board) -> str:
-    """Which of a model's formats is reported."""
+    """Say which of a model's formats is reported."""
     on = f", on {board.chosen_on}" if board.chosen_on else ""
     return (
         f"A model is reported in one format {UNEVEN}, unless --format says otherwise: the one with "
@@ -42,7 +41,7 @@ def format_note(board: Board) -> str:
 
 
 def board_cells(board: Board) -> Iterator[BoardCell]:
-    """Yield the values of models by dataset and average, in the order of tables."""
+    """Yield the cells of models by dataset and mean, in the order of tables."""
     for model in board.models:
         for name in board.names():
             if (model, name) in board.cells:
@@ -50,61 +49,64 @@ def board_cells(board: Board) -> Iterator[BoardCell]:
 
 
 def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
-    """(model, format, columns): which format a model is reported at, and where.
+    """Return (model, format, datasets): which format a model is reported in, and where.
 
-    Empty where the benchmark has one format only, which has no name.
+    Empty where the benchmark has a single format without a name.
     """
     used: dict[tuple[str, str], list[str]] = {}
     for model in board.models:
-        for column in board.columns:
-            if (model, column.name) in board.cells:
-                found = board.cells[model, column.name].format
-                used.setdefault((model, found), []).append(column.name)
-    named = any(found for _, found in used)
-    return [(model, found, names) for (model, found), names in used.items() if named]
+        for dataset in board.datasets:
+            if (model, dataset.name) in board.cells:
+                name = board.cells[model, dataset.name].format
+                used.setdefault((model, name), []).append(dataset.name)
+    named = any(name for _, name in used)
+    return [(model, name, datasets) for (model, name), datasets in used.items() if named]
 
 
 def formats_chosen(board: Board) -> list[str]:
-    """Every model with the format that it is reported at; empty where there was nothing to
-    choose."""
-    used = formats_used(board)
-    if all(row.reported for row in board.sweep):
+    """Write every model with its reported format; empty where there was nothing to choose."""
+    if all(row.reported for row in board.runs):
         return []
     return [
-        f"{model} {found}"
-        + (f" ({counted(len(names), 'dataset')})" if len(names) < len(board.columns) else "")
-        for model, found, names in used
+        f"{model} {name}"
+        + (f" ({counted(len(used), 'dataset')})" if len(used) < len(board.datasets) else "")
+        for model, name, used in formats_used(board)
     ]
 
 
 def formats_tried(board: Board) -> dict[str, int]:
-    """In how many formats each model was asked the queries that it is reported on, at most; empty
-    where every one was asked in one format only."""
-    found: dict[str, int] = {}
+    """Return the largest number of formats in which each model was asked what it is reported on.
+
+    Empty where each was asked in one format only.
+    """
+    tried: dict[str, int] = {}
     for cell in board_cells(board):
-        found[cell.model] = max(found.get(cell.model, 0), cell.tried)
-    return found if any(tried > 1 for tried in found.values()) else {}
+        tried[cell.model] = max(tried.get(cell.model, 0), cell.tried)
+    return tried if any(number > 1 for number in tried.values()) else {}
 
 
 def notes_of(board: Board) -> list[Note]:
-    """Return what a reader of its values must know, how to read them first."""
+    """Return all that a reader of the values must know, first how to read them."""
     sources: dict[str, dict[str, None]] = {}
-    for one in board.published:
-        sources.setdefault(one.where, {})[one.model] = None
+    for each in board.published:
+        sources.setdefault(each.where, {})[each.model] = None
     published = [f"{where}: {', '.join(models)}" for where, models in sources.items()]
     notes = [Note("", [NOTE]), *remarks(board), Note("Published values, not ranked", published)]
     return [note for note in notes if note.lines]
 
 
 def remarks(board: Board) -> list[Note]:
-    """Return what speaks against taking its values as they are, by kind; every output says it."""
+    """Return what speaks against taking the values as they are, by kind; every output says it."""
     notes = (
         Note("Failed calls", failure_lines(board)),
         Note("Coordinate space in doubt", coordinate_lines(board)),
         Note("Formats tried", tried_lines(board)),
         Note("Part of a table", _by_dataset(board, _part)),
-        Note("Intervals", _by_dataset(board, lambda one: _interval_note(board, one))),
-        Note("Scored by", _by_dataset(board, lambda one: one.runs[0].provenance.scorer)),
+        Note(
+            "Intervals",
+            _by_dataset(board, lambda d: board.benchmark.interval_note(d.runs[0].question)),
+        ),
+        Note("Scored by", _by_dataset(board, lambda d: d.runs[0].provenance.scorer)),
         Note("Queries with nothing to find", rejection_lines(board)),
         Note("Sampled", sampled_lines(board)),
         Note("Forced", forced_lines(board)),
@@ -112,51 +114,48 @@ def remarks(board: Board) -> list[Note]:
     return [note for note in notes if note.lines]
 
 
-def condensed(said: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Write (model, name of a run, what is said of it) as one line a cause.
+def condensed(remarks: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Write (model, name of a run, remark) as one line a cause.
 
     >>> condensed([("A", "x", "sampled"), ("A", "y", "sampled"), ("B", "x", "forced")])
     ['A (2 runs): sampled', 'B on x: forced']
     """
     names: dict[tuple[str, str], list[str]] = {}
-    for model, name, what in said:
-        names.setdefault((model, what), []).append(name)
+    for model, name, remark in remarks:
+        names.setdefault((model, remark), []).append(name)
     models: dict[tuple[str, str], list[str]] = {}
-    for (model, what), of in names.items():
-        where = f" ({len(of)} runs)" if len(of) > 1 else f" on {of[0]}"
-        models.setdefault((where, what), []).append(model)
-    return [f"{', '.join(whom)}{where}: {what}" for (where, what), whom in models.items()]
+    for (model, remark), runs in names.items():
+        where = f" ({len(runs)} runs)" if len(runs) > 1 else f" on {runs[0]}"
+        models.setdefault((where, remark), []).append(model)
+    return [f"{', '.join(group)}{where}: {remark}" for (where, remark), group in models.items()]
 
 
-def _together(said: Iterable[tuple[str, str]]) -> list[str]:
-    """Write sentences of (whom, what), those that say the same as one.
+def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
+    """Write (name, remark), equal remarks once.
 
     >>> _together([("A", "failed"), ("B", "is forced"), ("C", "failed")])
     ['A, C: failed', 'B: is forced']
     """
-    whom: dict[str, dict[str, None]] = {}
-    for name, what in said:
-        whom.setdefault(what, {})[name] = None
-    return [f"{', '.join(names)}: {what}" for what, names in whom.items()]
+    names: dict[str, dict[str, None]] = {}
+    for name, remark in remarks:
+        names.setdefault(remark, {})[name] = None
+    return [f"{', '.join(group)}: {remark}" for remark, group in names.items()]
 
 
 # --- by dataset -----------------------------------------------------------------------------------
 
 
 def _by_dataset(board: Board, say: Callable[[ComparableRuns], object]) -> list[str]:
-    return _together((one.name, str(said)) for one in board.columns if (said := say(one)))
+    return _together(
+        (dataset.name, str(remark)) for dataset in board.datasets if (remark := say(dataset))
+    )
 
 
-def _part(column: ComparableRuns) -> str:
+def _part(dataset: ComparableRuns) -> str:
     """Say that only some of a table's queries were asked, as after ``--limit``."""
-    provenance = column.runs[0].provenance
+    provenance = dataset.runs[0].provenance
     asked, missing = len(provenance.rows), len(provenance.missing)
     return f"{asked} of the {asked + missing} queries of its table" if missing else ""
-
-
-def _interval_note(board: Board, column: ComparableRuns) -> str | None:
-    """Say what the intervals do not allow for."""
-    return board.benchmark.interval_note(column.runs[0].question)
 
 
 # --- by model -------------------------------------------------------------------------------------
@@ -184,13 +183,12 @@ def failure_lines(board: Board) -> list[str]:
         if cell.run is not None and cell.failures:
             by_model.setdefault(cell.model, []).append(cell)
     lines = []
-    for model, failed in by_model.items():
-        one = failed[0] if len(failed) == 1 else None
-        where = one.column if one else f"{len(failed)} datasets"
-        failures = sum(cell.failures for cell in failed)
-        queries = sum(cell.queries for cell in failed)
+    for model, cells in by_model.items():
+        single = cells[0] if len(cells) == 1 else None
+        where = single.dataset if single else f"{len(cells)} datasets"
+        failures, queries = sum(c.failures for c in cells), sum(c.queries for c in cells)
         line = f"{model}, {where}: {failures:,} of {queries:,} calls failed"
-        lines.append(line + _cost(board, one or board.cells.get((model, OVERALL))))
+        lines.append(line + _cost(board, single or board.cells.get((model, OVERALL))))
     return lines
 
 
@@ -208,60 +206,58 @@ def _cost(board: Board, cell: BoardCell | None) -> str:
 def rejection_lines(board: Board) -> list[str]:
     """Say what models answered where there is nothing to find."""
     return condensed(
-        (cell.model, cell.column, said)
+        (cell.model, cell.dataset, line)
         for cell in board_cells(board)
-        if cell.run is not None and (said := rejection_line(cell.run.sums))
+        if cell.run is not None and (line := rejection_line(cell.run.sums))
     )
 
 
 def sampled_lines(board: Board) -> list[str]:
     """Say which comparable runs were not answered greedily."""
     return condensed(
-        (one.run.model, one.run.question.name, said)
-        for one in board.sweep
-        if (run := one.run.provenance.identity) is not None and (said := run.answering.sampled)
+        (row.run.model, row.run.question.name, sampled)
+        for row in board.runs
+        if (identity := row.run.provenance.identity) is not None
+        and (sampled := identity.answering.sampled)
     )
 
 
 def forced_lines(board: Board) -> list[str]:
-    """Say in which comparable runs ``--force`` went over a contradiction."""
+    """Say in which comparable runs ``--force`` went over a conflict."""
     return condensed(
-        (one.run.model, one.run.question.name, f"--force went over {'; '.join(forced)}")
-        for one in board.sweep
-        if (forced := one.run.provenance.forced)
+        (row.run.model, row.run.question.name, f"--force went over {'; '.join(forced)}")
+        for row in board.runs
+        if (forced := row.run.provenance.forced)
     )
 
 
 _OTHER = re.compile(
     r"(?P<doubt>declared (?P<declared>.+), but the answers follow (?P<followed>.+)) \(.+ agree\)"
 )
-"""A doubt as :func:`..coords.score_check.warning_line` writes it, where another convention fits."""
+"""A doubt as :func:`..coords.score_check.line_of` writes it, where another convention fits."""
 
 
 def coordinate_lines(board: Board) -> list[str]:
     """Say in which conventions models answer, where that is not the declared one."""
-    doubts = [
-        (one.run, one.run.provenance.coords_doubt)
-        for one in board.sweep
-        if one.run.provenance.coords_doubt
-    ]
-    asked: dict[tuple[str, str], set[str]] = {}
+    doubts = [(row.run, doubt) for row in board.runs if (doubt := row.run.provenance.coords_doubt)]
+    declared: dict[tuple[str, str], set[str]] = {}
     for run, doubt in doubts:
-        if found := _OTHER.fullmatch(doubt):
-            asked.setdefault((run.model, found["followed"]), set()).add(found["declared"])
+        if match := _OTHER.fullmatch(doubt):
+            declared.setdefault((run.model, match["followed"]), set()).add(match["declared"])
     return condensed(
-        (run.model, run.question.name, _in_short(doubt, asked, run.model)) for run, doubt in doubts
+        (run.model, run.question.name, _shortened(doubt, declared, run.model))
+        for run, doubt in doubts
     )
 
 
-def _in_short(doubt: str, asked: Mapping[tuple[str, str], set[str]], model: str) -> str:
-    """Shorten a doubt: without the numbers of one run, and where only orders differ to those."""
-    found = _OTHER.fullmatch(doubt)
-    if found is None:
+def _shortened(doubt: str, declared: Mapping[tuple[str, str], set[str]], model: str) -> str:
+    """Shorten a doubt: without the counts of one run, and to the order where only that differs."""
+    match = _OTHER.fullmatch(doubt)
+    if match is None:
         return doubt
-    space, _, order = found["followed"].rpartition(", ")
-    declared = [one.rpartition(", ") for one in asked[model, found["followed"]]]
-    if any(said != space for said, _, _ in declared):
-        return found["doubt"]
-    where = "whatever is asked" if len(declared) > 1 else f"where {declared[0][2]} is asked"
+    space, _, order = match["followed"].rpartition(", ")
+    parts = [each.rpartition(", ") for each in declared[model, match["followed"]]]
+    if any(declared_space != space for declared_space, _, _ in parts):
+        return match["doubt"]
+    where = "whatever is asked" if len(parts) > 1 else f"where {parts[0][2]} is asked"
     return f"answers {order} {where}"

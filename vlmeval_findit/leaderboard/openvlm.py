@@ -1,8 +1,8 @@
 """The leaderboard as JSON in the schema of the OpenVLM leaderboard.
 
 ``time`` is ``yymmddHHMMSS``; ``results[model]`` has ``META`` and one object a dataset, in which
-``Overall`` is the figure that is shown.  What is known of a model comes from its maker, not from
-its scores: it is read from a file of the user's, and what is not known stays empty.
+``Overall`` is the value that is shown.  What is known of a model comes from a file of the user; the
+rest stays empty.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ..benchmarks import prefix_of
 from ..core.formatting import nearest
 from .board import TIED, Board, BoardCell
-from .board_tables import apart_table
+from .board_tables import excluded_table
 from .notes import NOTE, remarks
 
 META_FIELDS = (
@@ -41,7 +43,7 @@ class MetaError(ValueError):
 
 
 def read_meta(path: Path) -> Meta:
-    """What is known of models, from a YAML or JSON file: model -> field -> value.
+    """Read what is known of models from a YAML or JSON file: model -> field -> value.
 
     ``Method`` is a name, or a list of a name and an address.
 
@@ -49,17 +51,13 @@ def read_meta(path: Path) -> Meta:
         OSError: the file cannot be opened.
         MetaError: not such a file, or a field that the schema does not have.
     """
-    import yaml
-
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
         raise MetaError(f"{path}: {error}") from None
-    if not isinstance(values, dict):
+    if not isinstance(values, dict) or not all(isinstance(v, dict) for v in values.values()):
         raise MetaError(f"{path}: should be an object, model -> field -> value")
     for model, known in values.items():
-        if not isinstance(known, dict):
-            raise MetaError(f"{path}, {model}: should be an object, field -> value")
         for name in known:
             if name not in META_FIELDS:
                 raise MetaError(f"{path}, {model}: no field {name!r}{nearest(name, META_FIELDS)}")
@@ -67,7 +65,7 @@ def read_meta(path: Path) -> Meta:
 
 
 def to_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
-    """The leaderboard in OpenVLM's schema; the rest stands under the benchmark's name."""
+    """Write the leaderboard in OpenVLM's schema; the rest stands under the benchmark's name."""
     content = {
         "time": time.strftime("%y%m%d%H%M%S"),
         "results": {
@@ -78,7 +76,7 @@ def to_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
             "metrics": [metric.name for metric in board.metrics],
             "note": NOTE,
             "remarks": dict(remarks(board)),
-            "not_compared": apart_table(board).records(),
+            "not_compared": excluded_table(board).records(),
         },
     }
     return json.dumps(content, indent=1, ensure_ascii=False)
@@ -86,11 +84,9 @@ def to_openvlm(board: Board, time: datetime, meta: Meta = NO_META) -> str:
 
 def _meta(model: str, known: Mapping[str, Any]) -> dict[str, Any]:
     method = known.get("Method", model)
-    empty = dict.fromkeys(META_FIELDS, "")
     return {
-        **empty,
+        **dict.fromkeys(META_FIELDS, ""),
         "Verified": "No",
-        "OpenSource": "",
         **{name: str(value) for name, value in known.items()},
         "Method": list(method) if isinstance(method, (list, tuple)) else [method, ""],
         "dir_name": model,
@@ -98,14 +94,15 @@ def _meta(model: str, known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _datasets(board: Board, model: str) -> dict[str, Any]:
-    averages = {average.name for average in board.averages}
-    prefix = prefix_of(board.columns[0].runs[0].question.name)
-    found = {}
-    for name in board.names():
-        if (model, name) in board.cells:
-            key = f"average_{name}" if name in averages else name
-            found[f"{prefix}{key}"] = _dataset(board, board.cells[model, name])
-    return found
+    means = {mean.name for mean in board.means}
+    prefix = prefix_of(board.datasets[0].runs[0].question.name)
+    return {
+        f"{prefix}{f'average_{name}' if name in means else name}": _dataset(
+            board, board.cells[model, name]
+        )
+        for name in board.names()
+        if (model, name) in board.cells
+    }
 
 
 def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:
@@ -118,9 +115,9 @@ def _dataset(board: Board, cell: BoardCell) -> dict[str, Any]:
             [round(bounds.low, 2), round(bounds.high, 2)] if bounds else None
         )
         row[f"{metric} rank"] = entry.rank
-        # Neither yes nor no where too few pictures count to test it.
-        untold = entry.to_above is not None and not entry.tested
-        row[f"{metric} tied with rank above"] = None if untold else entry.mark == TIED
+        # Neither yes nor no where too few images count to test it.
+        untested = entry.to_above is not None and not entry.tested
+        row[f"{metric} tied with rank above"] = None if untested else entry.mark == TIED
     return {
         **row,
         "Format": cell.format,

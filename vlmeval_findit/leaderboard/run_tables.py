@@ -20,7 +20,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
     rows: list[list[Value]] = []
     for run in runs:
         question, bounds = run.question, intervals(run) if run.rows else {}
-        row: list[Value] = [run.model, question.name, question.column, question.format]
+        row: list[Value] = [run.model, question.name, question.board_dataset, question.format]
         row += [len(run.rows), run.failed]
         row += [Cell(metric.value(run.sums), bounds.get(metric.name)) for metric in metrics]
         rows.append([*row, run.provenance.digest, str(run.path)])
@@ -61,7 +61,7 @@ def datasets_table(
     for ((run, other), _), test in zip(shown, tests, strict=True):
         metric = run.benchmark.metrics[0]
         values = metric.value(run.sums), metric.value(other.sums)
-        rows.append(_compared(run.question.column, values, test, test.corrected))
+        rows.append(_compared(run.question.board_dataset, values, test, test.corrected))
     (run, other), metric = pairs[0], pairs[0][0].benchmark.metrics[0]
     title = f"{run.model} minus {other.model}: {metric.title}"
     return Table(title, _comparison_fields("dataset", "p (Holm)"), rows, _NOTES)

@@ -27,7 +27,7 @@ def slices_table(board: Board) -> Table:
     Failed calls are among the rows of a slice, as they are among the queries of a run.
     """
     metrics = _plain(board.metrics)
-    rows = [[*run_cells(one), *cells] for one in board.sweep for cells in _slices(one.run, metrics)]
+    rows = [[*run_cells(one), *cells] for one in board.runs for cells in _slices(one.run, metrics)]
     fields = [*RUN_FIELDS, *_FIELDS, *(value(metric.name) for metric in metrics)]
     return Table("Slices", fields, rows)
 
@@ -42,9 +42,9 @@ def run_slices_table(run: Run) -> Table:
 def slices_tables(board: Board) -> list[Table]:
     """Make a table a dataset of the headline metric by slices: the reported runs of models."""
     runs: dict[str, list[Run]] = {}
-    for one in board.sweep:
+    for one in board.runs:
         if one.reported and _plain([board.headline]):
-            runs.setdefault(one.column, []).append(one.run)
+            runs.setdefault(one.dataset, []).append(one.run)
     tables = (_slices_table(dataset, members, board.headline) for dataset, members in runs.items())
     return [table for table in tables if table.rows or table.notes]
 

@@ -121,7 +121,7 @@ def _doubts(runs: Sequence[Run]) -> Iterator[str]:
     for board in boards(runs):
         for title, lines in remarks(board):
             said.setdefault(title, []).extend(lines)
-        apart += [f"{x.run.model}, {x.run.question.name}: {x.reason}" for x in board.apart]
+        apart += [f"{x.run.model}, {x.run.question.name}: {x.reason}" for x in board.excluded]
     for title, lines in {**said, "Not to be compared with the rest": apart}.items():
         if lines:
             yield f"## {title}"

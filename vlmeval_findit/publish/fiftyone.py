@@ -43,7 +43,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     truths: set[tuple[str, int]] = set()
     names = _field_names(shown)
     for one, name in zip(found, names, strict=True):
-        dataset = one.run.question.column
+        dataset = one.run.question.board_dataset
         truth = _name(f"ground_truth {dataset}")
         for row in one.run.rows:
             is_first = (dataset, row.index) not in truths
@@ -89,8 +89,8 @@ def _add(
         width, height = picture.width, picture.height
         size = {"_cls": "ImageMetadata", "width": width, "height": height}
         sample = samples.setdefault(path, {"filepath": str(path), "tags": [], "metadata": size})
-        if one.run.question.column not in sample["tags"]:
-            sample["tags"].append(one.run.question.column)
+        if one.run.question.board_dataset not in sample["tags"]:
+            sample["tags"].append(one.run.question.board_dataset)
         answered = _labels(sample, name, "Detections")
         if place == 0:
             kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
@@ -142,7 +142,7 @@ def _field_names(runs: Sequence[Run]) -> list[str]:
     """Name a field a run by its model, dataset and format."""
     names: list[str] = []
     for run in runs:
-        name = _name(f"{run.model} {run.question.column} {run.question.format}")
+        name = _name(f"{run.model} {run.question.board_dataset} {run.question.format}")
         names.append(name if name not in names else f"{name}_{len(names) + 1}")
     return names
 

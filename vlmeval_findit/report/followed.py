@@ -260,7 +260,7 @@ class _Cell:
 
     def order(self) -> tuple[object, ...]:
         question = self.question
-        return self.identity.model, question.column, question.format_place, question.name
+        return self.identity.model, question.board_dataset, question.format_place, question.name
 
     def look(self, journals: Iterable[_Journal]) -> CellView:
         """Return how it stands; counted again only if a line or its score is new."""

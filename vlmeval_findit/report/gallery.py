@@ -114,7 +114,11 @@ def picture_values(
 
 def _run(run: Run) -> dict[str, str]:
     question = run.question
-    return {"model": printable(run.model), "dataset": question.column, "format": question.format}
+    return {
+        "model": printable(run.model),
+        "dataset": question.board_dataset,
+        "format": question.format,
+    }
 
 
 def _entry(

@@ -97,7 +97,7 @@ Found = dict[tuple[str, str], Sequence[ErrorCost]]
 
 
 def _columns(board: Board, found: Found) -> Iterator[LossBar]:
-    for column in board.columns:
+    for column in board.datasets:
         for model in board.models:
             if (model, column.name) in found:
                 run = _run(board, model, column.name)
@@ -107,12 +107,12 @@ def _columns(board: Board, found: Found) -> Iterator[LossBar]:
 def _averages(board: Board, found: Found) -> Iterator[LossBar]:
     """Yield the averages over several datasets, each set of datasets once."""
     first: dict[tuple[str, ...], DatasetMean] = {}
-    for average in board.averages:
-        if len(average.columns) > 1:
-            first.setdefault(average.columns, average)
+    for average in board.means:
+        if len(average.datasets) > 1:
+            first.setdefault(average.datasets, average)
     for average in first.values():
         for model in board.models:
-            places = [(model, name) for name in average.columns]
+            places = [(model, name) for name in average.datasets]
             if all(place in found for place in places):
                 runs = [_run(board, *place) for place in places]
                 over = mean([error_estimate(run) for run in runs])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..core.formatting import nearest
 from ..leaderboard.board import Board
-from ..leaderboard.formats import FormatError, wanted_formats
+from ..leaderboard.formats import FormatError, formats_by_model
 from ..runs.run_statistics import scores_by_index
 from ..runs.scored_run import Run
 
@@ -64,7 +64,7 @@ def sides_of(given: Sequence[str], boards: Sequence[Board]) -> tuple[Side, ...]:
     Raises:
         PairError: no run is called so, several models have the format, or no column has both.
     """
-    runs = [one.run for board in boards for one in board.sweep]
+    runs = [one.run for board in boards for one in board.runs]
     sides = tuple(_side_of(entry, runs) for entry in given)
     if sides and not any(first_pairs(board, sides) for board in boards):
         what = " ".join(given)
@@ -77,7 +77,7 @@ def _side_of(entry: str, runs: Sequence[Run]) -> Side:
     if entry in models:
         return Side(entry, "")
     try:
-        ((model, written),) = wanted_formats([entry], runs, FLAG).items()
+        ((model, written),) = formats_by_model([entry], runs, FLAG).items()
     except FormatError as error:
         if "=" in entry:
             raise PairError(str(error)) from None
@@ -108,7 +108,7 @@ def first_pairs(board: Board, sides: Sequence[Side]) -> list[Pair]:
     """Return the pairs that ``sides`` name, one a dataset."""
     found = (
         (name, [_run_of(board, name, side) for side in sides])
-        for name in (column.name for column in board.columns if sides)
+        for name in (column.name for column in board.datasets if sides)
     )
     return [
         Pair(name, left, right)
@@ -121,20 +121,20 @@ def _run_of(board: Board, column: str, side: Side) -> Run | None:
     if not side.format:
         cell = board.cells.get((side.model, column))
         return cell.run if cell else None
-    there = next(one for one in board.columns if one.name == column).runs
+    there = next(one for one in board.datasets if one.name == column).runs
     named = (run for run in there if (run.model, run.question.format) == side)
     return next(named, None)
 
 
 def _of_models(board: Board) -> Iterator[Pair]:
-    for column in board.columns:
+    for column in board.datasets:
         reported = (_run_of(board, column.name, Side(m, "")) for m in board.models[:MODELS])
         for left, right in combinations((run for run in reported if run is not None), 2):
             yield Pair(column.name, left, right)
 
 
 def _of_formats(board: Board) -> Iterator[Pair]:
-    for column in board.columns:
+    for column in board.datasets:
         for run in column.runs:
             reported = _run_of(board, column.name, Side(run.model, ""))
             if reported is not None and run is not reported:
@@ -144,7 +144,7 @@ def _of_formats(board: Board) -> Iterator[Pair]:
 def pairs_note(board: Board) -> str:
     """Say which pairs are left out."""
     left = [f"models below the first {MODELS}"] if len(board.models) > MODELS else []
-    several = any(len(column.runs) > len(board.models) for column in board.columns)
+    several = any(len(column.runs) > len(board.models) for column in board.datasets)
     if several and len(board.models) > 1:
         left.append("two models in formats that they are not reported in")
     return f"Not among the pairs: {', '.join(left)}; {FLAG} brings two of them." if left else ""

@@ -55,8 +55,8 @@ def heat_maps_of(board: Board) -> Drawn | None:
     """The formats of models, dataset by dataset, the one with most formats first; None where no
     model was run in more than one."""
     by_dataset: dict[str, dict[str, list[FormatRow]]] = {}
-    for one in board.sweep:
-        by_dataset.setdefault(one.column, {}).setdefault(one.run.model, []).append(one)
+    for one in board.runs:
+        by_dataset.setdefault(one.dataset, {}).setdefault(one.run.model, []).append(one)
     found: dict[str, list[list[FormatCell]]] = {}
     for dataset, runs in by_dataset.items():
         maps = (
@@ -106,7 +106,7 @@ class Details:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self._wanted = {key_of(run) for one in board.columns for run in _first(board, one)}
+        self._wanted = {key_of(run) for one in board.datasets for run in _first(board, one)}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
@@ -124,7 +124,7 @@ class Details:
         """Return the charts by what they show, those of every dataset that has such."""
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
-        for column in self.board.columns:
+        for column in self.board.datasets:
             runs = {key_of(run): run.model for run in _first(self.board, column)}
             if lines := {m: self.curves[key] for key, m in runs.items() if key in self.curves}:
                 thresholds.append((column.name, curves(column.name, lines)))
@@ -137,7 +137,7 @@ class Details:
     @property
     def note(self) -> str:
         """Whose charts are not drawn; empty where all are."""
-        more = any(len(_reported(self.board, column)) > CURVES for column in self.board.columns)
+        more = any(len(_reported(self.board, column)) > CURVES for column in self.board.datasets)
         return f"Of every dataset the first {CURVES} models." if more else ""
 
 
@@ -156,7 +156,7 @@ def reasons_of(board: Board) -> Iterator[tuple[FormatRow, dict[str, float]]]:
 
     In percent of its replies (failed calls are none), the commonest reason first.
     """
-    for one in board.sweep:
+    for one in board.runs:
         replies = [row for row in one.run.rows if not row.failed]
         counts = Counter(row.reason for row in replies if row.reason)
         if counts:

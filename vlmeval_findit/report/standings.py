@@ -66,10 +66,10 @@ def panels_of(board: Board) -> list[Panel]:
 def _names(board: Board) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield each set of datasets once: its name, and the datasets."""
     seen = set()
-    several = len({one.family for one in board.columns}) > 1
-    groups = [(one.name, one.columns) for one in board.averages]
+    several = len({one.family for one in board.datasets}) > 1
+    groups = [(one.name, one.datasets) for one in board.means]
     if not several:
-        groups += [(one.name, (one.name,)) for one in board.columns]
+        groups += [(one.name, (one.name,)) for one in board.datasets]
     for name, columns in groups:
         if columns not in seen:
             seen.add(columns)
@@ -143,8 +143,8 @@ def _who(board: Board, panel: Panel) -> Headline:
     value = said(board.headline, best.entry.value)
     spread = f", 95 % interval {bounds.low:.1f} to {bounds.high:.1f}" if bounds else ""
     whose = f"{best.model}: " if alike else ""
-    over = f"mean over {counted(len(panel.columns), 'dataset')}"
-    where = over if len(panel.columns) > 1 else panel.columns[0]
+    over = f"mean over {counted(len(panel.datasets), 'dataset')}"
+    where = over if len(panel.datasets) > 1 else panel.datasets[0]
     return Headline(
         "Who is best?", answer, f"{whose}{board.headline.name} {value}{spread}; {where}"
     )

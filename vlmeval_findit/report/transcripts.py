@@ -89,7 +89,7 @@ def gather(
     found: list[Transcript] = []
     missing: list[Missing] = []
     for run in runs:
-        key = (run.benchmark.name, run.question.column)
+        key = (run.benchmark.name, run.question.board_dataset)
         try:
             if key not in tasks:
                 tasks[key] = benchmarks.load(run.question.name)

@@ -273,8 +273,11 @@ def _no_format(
             return f"its {what} {value!r} is that of another: a search could not tell them apart"
     if not one.format:
         return "its format has no name: `format` is empty"
-    if one.column != question.column:
-        return f"its column is {one.column!r}, and that of {question.name} {question.column!r}"
+    if one.board_dataset != question.board_dataset:
+        return (
+            f"its dataset on a leaderboard is {one.board_dataset!r}, and that of {question.name} "
+            f"{question.board_dataset!r}"
+        )
     keys = [benchmark.query_set_key(each) for each in (one, question)]
     if keys[0] != keys[1]:
         return f"its rows are {keys[0]}, not {keys[1]}"

@@ -55,12 +55,12 @@ def worst(metric: Metric) -> float:
 class FormatAverage:
     """One format's figures, averaged over so many columns.
 
-    ``question`` is any question in this format; ``figures`` are by the names of the benchmark's
-    ranking.
+    ``question`` is any question in this format; ``metric_values`` are by the benchmark's
+    ranking metrics' names.
     """
 
     question: Question
-    columns: int
+    datasets: int
     metric_values: Mapping[str, float]
 
     @property
@@ -74,7 +74,7 @@ def ranked(
     """The formats of one model, the best first, of (question, sums of the run)."""
     by_format: dict[str, dict[str, tuple[Question, Mapping[str, float]]]] = {}
     for question, sums in scored:
-        by_format.setdefault(question.format, {})[question.column] = question, sums
+        by_format.setdefault(question.format, {})[question.board_dataset] = question, sums
     found = [_average(benchmark, list(columns.values())) for columns in by_format.values()]
     return sorted(found, key=lambda one: _rank(benchmark, one))
 
@@ -84,7 +84,7 @@ def _average(
 ) -> FormatAverage:
     return FormatAverage(
         question=columns[0][0],
-        columns=len(columns),
+        datasets=len(columns),
         metric_values={
             metric.name: fmean(_figure(metric, sums) for _, sums in columns)
             for metric in benchmark.ranking
@@ -103,4 +103,4 @@ def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
         * (1 if metric.better is Better.LOWER else -1)
         for metric in benchmark.ranking
     )
-    return (-average.columns, *best, average.question.format_place)
+    return (-average.datasets, *best, average.question.format_place)

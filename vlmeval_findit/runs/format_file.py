@@ -29,12 +29,12 @@ def averages(results: Sequence[CellResult]) -> list[FormatAverage]:
     Formats that a race dropped are not among them: they were asked less.
     """
     results = [result for result in results if result.dropped is None]
-    columns = {result.question.column for result in results}
+    columns = {result.question.board_dataset for result in results}
     benchmark = benchmark_of(results[0].question) if results else None
     if benchmark is None:
         return []
     found = ranked(benchmark, ((result.question, result.sums) for result in results))
-    return [average for average in found if average.columns == len(columns)]
+    return [average for average in found if average.datasets == len(columns)]
 
 
 def best_format(results: Sequence[CellResult]) -> Question:

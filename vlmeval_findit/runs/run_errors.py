@@ -98,7 +98,7 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
 def _asked(run: Run) -> tuple[str, str, str]:
     """Return what must be the same in two runs, whatever their formats."""
     table = f"(table {run.provenance.table_sha256[:12]}…)"
-    return run.benchmark.name, run.question.column, table
+    return run.benchmark.name, run.question.board_dataset, table
 
 
 def _sums_with_events(run: Run) -> Mapping[str, float]:

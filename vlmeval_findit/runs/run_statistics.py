@@ -143,10 +143,10 @@ def pair_runs(left: Sequence[Run], right: Sequence[Run]) -> Iterator[tuple[Run, 
 def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
     runs_by_key: dict[tuple[str, str], Run] = {}
     for run in runs:
-        key = run.benchmark.name, run.question.column
+        key = run.benchmark.name, run.question.board_dataset
         if key in runs_by_key:
             raise ValueError(
-                f"{runs_by_key[key].path} and {run.path} are both of {run.question.column}: "
+                f"{runs_by_key[key].path} and {run.path} are both of {run.question.board_dataset}: "
                 "name the file of one"
             )
         runs_by_key[key] = run

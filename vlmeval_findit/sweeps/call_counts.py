@@ -391,5 +391,5 @@ def fewest_race_calls(sweep: Sweep, race: Race, cells: Sequence[Cell]) -> int:
             continue
         asked = len(rounds_of(cell.task, cell.rows, race.seed)[0])
         least += asked
-        rest[cell.question.column] = len(cell.rows) - asked
+        rest[cell.question.board_dataset] = len(cell.rows) - asked
     return least + sum(rest.values())

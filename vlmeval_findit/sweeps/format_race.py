@@ -159,7 +159,7 @@ def _by_format(cells: Sequence[RaceCell]) -> tuple[Formats, list[Output]]:
     by_name: dict[str, list[RaceCell]] = {}
     for cell in cells:
         by_name.setdefault(cell.whole.cell.question.format, []).append(cell)
-    tables = {cell.whole.cell.question.column for cell in cells}
+    tables = {cell.whole.cell.question.board_dataset for cell in cells}
     whole = {name: tuple(of) for name, of in by_name.items() if len(of) == len(tables)}
     return whole, [cell.whole for name, of in by_name.items() if name not in whole for cell in of]
 

@@ -43,7 +43,7 @@ def test_a_name_is_parsed_by_the_longer_prefix() -> None:
     question = benchmarks.parse("FindIt_RefL4Full_all_cxcywh_json_bbox_cx-formula")
     assert benchmarks.benchmark_of(question.name) is BENCHMARK
     assert question.name == "FindIt_RefL4Full_all_cxcywh_json_cx-formula"
-    assert (question.column, question.format) == ("RefL4Full_all", "cxcywh_json_cx-formula")
+    assert (question.board_dataset, question.format) == ("RefL4Full_all", "cxcywh_json_cx-formula")
     assert (question.table, question.images) == ("RefL4Full_all", "RefL4")
     assert benchmarks.benchmark_of("FindIt_RefL4_xyxy_json").name == "FindIt"
 
@@ -282,13 +282,13 @@ def test_the_published_rows() -> None:
     published = BENCHMARK.published()
     names = {metric.name for metric in BENCHMARK.metrics}
     assert all(set(one.values) <= names for one in published)
-    assert {one.column for one in published} == set(DATASETS)
-    whole = {one.model: one.values for one in published if one.column == "RefL4Full_all"}
+    assert {one.dataset for one in published} == set(DATASETS)
+    whole = {one.model: one.values for one in published if one.dataset == "RefL4Full_all"}
     assert len(whole) == 24
     assert whole["CogVLM-Grounding"]["class_acc"] == 72.42
     assert "class_acc" not in whole["GPT-4V"]
     assert len(whole["CogVLM-Grounding"]) == 12
-    val = [one for one in published if one.column == "RefL4Full_val"]
+    val = [one for one in published if one.dataset == "RefL4Full_val"]
     assert len(val) == 24
     assert val[0].values == {"macc": 2.96}
     assert "LISA (tight boxes of masks)" in whole

@@ -18,7 +18,7 @@ TOTAL = RELEASE["expressions of val"] + RELEASE["expressions of test"]
 
 
 def split_figures(split: RefL4Split) -> dict[str, dict[str, float]]:
-    return {one.model: dict(one.values) for one in published() if one.column == table_name(split)}
+    return {one.model: dict(one.values) for one in published() if one.dataset == table_name(split)}
 
 
 WHOLE = split_figures(RefL4Split.ALL)

@@ -241,13 +241,13 @@ def test_runs_that_different_encoders_scored_are_never_mixed(
         compare(one, other)
     board = make_board([one, same, other])
     assert set(board.models) == {"a", "b"}
-    assert [apart.run.model for apart in board.apart] == ["c"]
+    assert [apart.run.model for apart in board.excluded] == ["c"]
     reason = "scored by owner/another, the rest by SigLIP: other revision; score it again by that"
-    assert reason in board.apart[0].reason
+    assert reason in board.excluded[0].reason
     text = as_markdown(board)
     assert "* SelfRetrieval: SigLIP (revision of SigLIP, padding as trained)" in text
     # The table is scored again by the encoder that the rest has, and all stand together.
-    assert not make_board([one, same, rescored(paths["c"], "SigLIP")]).apart
+    assert not make_board([one, same, rescored(paths["c"], "SigLIP")]).excluded
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_names() -> None:
     for name in SETS:
         question = benchmarks.parse(name)
         assert benchmarks.benchmark_of(name).name == "Self-Retrieval"
-        assert (question.column, question.images, question.frames) == (name, name, 2)
+        assert (question.board_dataset, question.images, question.frames) == (name, name, 2)
     with pytest.raises(QuestionError, match=r"did you mean SelfRetrieval_Scenes\?"):
         parse("SelfRetrieval_Scene")
 

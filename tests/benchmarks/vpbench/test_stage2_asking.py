@@ -121,7 +121,7 @@ def test_six_ways_are_six_columns() -> None:
         for way in ("bvp", "rbvp", "text")
         for hint in ("", "_described")
     }
-    assert len({one.column for one in QUESTIONS.values()}) == 6
+    assert len({one.board_dataset for one in QUESTIONS.values()}) == 6
     for name, one in QUESTIONS.items():
         assert benchmarks.parse(name) == one
 
@@ -439,7 +439,7 @@ def test_published_rows_of_stage_2_agree_with_their_means() -> None:
     found = [
         one
         for one in benchmarks.benchmark_of("VPBench_Stage2_bvp").published()
-        if one.column == "Stage2_bvp"
+        if one.board_dataset == "Stage2_bvp"
     ]
     assert [one.model for one in found] == ["InternVL3-78B", "InternVL3-38B", "Molmo-72B"]
     for one in found:

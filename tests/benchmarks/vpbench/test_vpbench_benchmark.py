@@ -91,7 +91,7 @@ def test_a_table_in_a_folder_of_tables_has_a_name(folder: Path) -> None:
     assert not benchmarks.is_question("VPBench_Mine")
     write_table(folder, "VPBench_Mine", [QUERY], {})
     question = benchmarks.parse("VPBench_Mine")
-    assert (question.table, question.images, question.column) == (
+    assert (question.table, question.images, question.board_dataset) == (
         *("VPBench_Mine", "VPBench_Mine"),
         "Mine",
     )
@@ -103,7 +103,7 @@ def test_the_original_layout_is_a_column_of_its_own() -> None:
     ours, original = parse("VPBench_Stage1"), parse("VPBench_Stage1_original")
     assert (ours.table, ours.images) == (original.table, original.images)
     assert (ours.original, original.original) == (False, True)
-    assert (ours.column, original.column) == ("Stage1", "Stage1_original")
+    assert (ours.board_dataset, original.board_dataset) == ("Stage1", "Stage1_original")
 
 
 def test_without_a_table_it_says_how_to_make_it(folder: Path) -> None:
@@ -314,7 +314,7 @@ def test_published_rows_are_of_metrics_that_there_are() -> None:
     human = next(one for one in found if one.model == "Human")
     assert human.values["scribble (as published)"] == 82.8
     assert human.values["Accuracy (as published)"] == 90.0
-    assert human.column == parse("VPBench_Stage1").column
+    assert human.board_dataset == parse("VPBench_Stage1").board_dataset
 
 
 def test_a_drawing_shows_options_truth_and_both_readings() -> None:

@@ -118,10 +118,10 @@ class Variant(_Looked):
         return self.family.value
 
     @property
-    def column(self) -> str:
+    def board_dataset(self) -> str:
         """Name what is asked, whatever the format: table, caption, frames.
 
-        >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).column
+        >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).board_dataset
         'iGround_multilabel_f8'
         """
         parts = [self.table]
@@ -136,7 +136,7 @@ class Variant(_Looked):
         >>> Variant("iGround", "xyxy", "json", "bbox_2d", multilabel=True, frames=8).format
         'xyxy_json_bbox_2d'
         """
-        return self.name.removeprefix(f"{PREFIX}{self.column}_")
+        return self.name.removeprefix(f"{PREFIX}{self.board_dataset}_")
 
     @property
     def format_place(self) -> tuple[int, ...]:

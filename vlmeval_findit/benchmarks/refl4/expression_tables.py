@@ -72,14 +72,14 @@ class RefL4Variant(Variant):
         return self.dataset if self.dataset in DATASETS else self.dataset.removeprefix(BEGIN)
 
     @property
-    def column(self) -> str:
+    def board_dataset(self) -> str:
         return self.dataset
 
 
 def parse(name: str) -> RefL4Variant:
     """Parse a name, or raise a VariantError with the invalid part and the nearest valid one.
 
-    >>> parse("FindIt_RefL4Full_val_xyxy_json_bbox_2d").column
+    >>> parse("FindIt_RefL4Full_val_xyxy_json_bbox_2d").board_dataset
     'RefL4Full_val'
     """
     if not name.startswith(PREFIX):

@@ -172,7 +172,7 @@ class VPBench(Benchmark):
 
     def query_set_key(self, question: Any) -> tuple[object, ...]:
         # The formats of stage 2 share a table, but not the images.
-        return (question.column,)
+        return (question.board_dataset,)
 
     def message(self, query: Any, question: Any) -> Message:
         return message(query, question)

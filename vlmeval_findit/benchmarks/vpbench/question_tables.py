@@ -61,7 +61,7 @@ class VPQuestion(PlainQuestion):
     original: bool = False  # as the authors: four options, and no hint from ``context``
 
     @property
-    def column(self) -> str:
+    def board_dataset(self) -> str:
         # Each layout is a dataset of its own, so that nobody reports the better of two.
         return self.name.removeprefix(PREFIX)
 
