@@ -116,7 +116,7 @@ def test_chosen_on_half_of_the_pictures_reported_on_the_other(world: World, keep
     assert cell.entries["F1@0.5"].value == pytest.approx(expected)
     assert board.cells["M", OVERALL].entries["F1@0.5"].value == pytest.approx(expected)
     [line] = tried_lines(board)
-    assert line.endswith("tried, chosen on the other half of the pictures")
+    assert line.endswith("tried, chosen on the other half of the images")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_chosen_on_half_of_the_pictures_reported_on_the_other(world: World, keep
     [
         (["Pascl"], "--choose-on Pascl: no dataset of these runs: did you mean Pascal"),
         (["Pascal", "Pascal_multilabel"], "no other dataset is left to report on"),
-        ([HALF, "Pascal"], "--choose-on half is of every dataset: name no other beside it"),
+        ([HALF, "Pascal"], "--choose-on half is of every dataset: name no other with it"),
     ],
 )
 def test_what_cannot_be_chosen_on_is_refused(runs: list[Run], on: list[str], said: str) -> None:

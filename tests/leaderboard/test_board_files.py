@@ -50,7 +50,7 @@ def test_csv(board: Board, out: Path) -> None:
     assert float(row["F1@0.5"]) == pytest.approx(value, abs=1e-4)
     assert (row["format"], row["queries"], row["failed calls"]) == ("xyxy_text", "12", "0")
     assert float(row["F1@0.5 low"]) <= float(row["F1@0.5"]) <= float(row["F1@0.5 high"])
-    assert rows[0]["dataset"] == "average: Overall"
+    assert rows[0]["dataset"] == "mean: Overall"
     header = "model,dataset,reason,queries,failed calls,F1@0.5,file\n"
     assert (out / "not_compared.csv").read_text() == header
     assert len((out / "formats.csv").read_text().splitlines()) == 1 + 12
@@ -82,7 +82,7 @@ def test_meta_of_models(board: Board, tmp_path: Path) -> None:
     assert content["results"]["Poor"]["META"]["Parameters"] == ""
     for text, why in (
         ("Good: {Parameter: 7B}", r"Good: no field 'Parameter': did you mean Parameters\?"),
-        ("Good: 7B", "Good: should be an object"),
+        ("Good: 7B", "should be an object, model"),
         ("[1]", "should be an object, model"),
         ("a: [", "meta.yaml"),
     ):

@@ -131,7 +131,7 @@ def six_averages(board: Board) -> Board:
         for model in board.models
         for name in names
     }
-    return replace(board, averages=averages, cells={**board.cells, **cells})
+    return replace(board, means=averages, cells={**board.cells, **cells})
 
 
 def test_a_terminal_of_80_columns_is_enough(
@@ -164,7 +164,7 @@ def test_a_terminal_of_80_columns_is_enough(
     assert "…" in printed
 
 
-@pytest.mark.parametrize("width", range(48, 130, 3))
+@pytest.mark.parametrize("width", (48, 60, 80, 111))
 def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
     """However many tables it takes, each fits, and nothing in it is cut."""
     six = six_averages(board)
