@@ -257,7 +257,7 @@ def test_a_part_of_a_table_is_named_as_such(
 
 
 def test_a_mean_with_a_dataset_of_few_images_has_no_interval(world: World) -> None:
-    """Where a dataset has too few images, its mean has no interval, and the dataset keeps its own."""
+    """The other dataset keeps its own."""
     world.table("Pascal_multilabel", [two_labels(i, f"{i}.jpg") for i in range(3)])
     world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(40)])
     for name in (JSON, LABELS_JSON):

@@ -164,7 +164,7 @@ def test_a_terminal_of_80_columns_is_enough(
     assert "…" in printed
 
 
-@pytest.mark.parametrize("width", (48, 60, 80, 111))
+@pytest.mark.parametrize("width", [48, 60, 80, 111])
 def test_no_width_cuts_a_figure(board: Board, width: int) -> None:
     """However many tables it takes, each fits, and nothing in it is cut."""
     six = six_averages(board)
