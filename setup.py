@@ -61,7 +61,7 @@ GRAMMAR = "llguidance>=1.9"
 # From 0.31 on it brings no OpenCV of its own.
 DETECTIONS = "supervision>=0.31"
 
-# Named for what one wants to do: docs/install.md has one line for each.
+# Named for what one wants to do: docs/how-to/install.md has one line for each.
 EXTRAS = {
     # rouge_score: VLMEvalKit's runner imports it without asking for it.
     "run": ["ms-vlmeval>=0.0.20", "rouge_score", OPENCV],

@@ -2,7 +2,7 @@
 
 FindIt-Nano knows rendered scenes and nothing else.  Asked about anything else it shall say so, in
 the format that was asked for, and neither guess nor go on for ever.  Images are noise that looks
-like photographs (:mod:`.wild_pictures`), in some samples scenes; words are those it never learns
+like photographs (:mod:`.negative_images`), in some samples scenes; words are those it never learns
 (:mod:`.negative_words`), sometimes shapes that are not there.
 """
 

@@ -12,7 +12,7 @@ import sys
 
 
 class _Waiter:
-    """Finds nothing itself: it wraps the loader that the other found_queries found."""
+    """Finds nothing itself: it wraps the loader that another finder found."""
 
     def __init__(self):
         self.waiting = {

@@ -76,7 +76,7 @@ def test_a_wheel_of_the_source_archive_is_the_same(
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.glob("vlmeval_findit-*/")
-    for name in ("conftest.py", "docs/install.md", "configs/smoke.yaml", ".ci/run"):
+    for name in ("conftest.py", "docs/how-to/install.md", "configs/smoke.yaml", ".ci/run"):
         assert (unpacked / name).is_file(), name
     assert not list(unpacked.glob("datasets_tsv/*.tsv"))
     assert contents(build(unpacked, "build_wheel", tmp_path / "again")) == contents(wheel)
@@ -107,7 +107,7 @@ def test_every_extra_that_somebody_is_told_to_install_exists(wheel: Path) -> Non
 
 
 def test_every_extra_is_documented(wheel: Path) -> None:
-    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
     told = {extra for names in re.findall(r"\[([a-z,]+)\]'", page) for extra in names.split(",")}
     assert told == extras_of(wheel)
 

@@ -178,7 +178,7 @@ def test_the_compose_file_asks_the_server_beside_it() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]
     assert services["findit"]["depends_on"] == {"vllm": {"condition": "service_healthy"}}
     assert re.fullmatch(r"vllm/vllm-openai:\$\{VLLM_TAG:-v[\d.]+\}", services["vllm"]["image"])
-    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
     assert "--base-url http://vllm:8000/v1" in page
     (default,) = re.findall(r"MODEL:-([\w/.-]+)\}", services["vllm"]["command"][0])
     assert f"--model Qwen3-VL={default} " in page
