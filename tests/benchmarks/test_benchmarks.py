@@ -15,17 +15,6 @@ from vlmeval_findit.core.question import QuestionError
 PASCAL = "FindIt_Pascal_xyxy_json"
 
 
-def test_a_name_is_parsed_by_its_benchmark() -> None:
-    assert benchmarks.benchmark_of(PASCAL).name == "FindIt"
-    question = benchmarks.parse("FindIt_Pascal_xyxy_json_bbox")
-    assert question.name == PASCAL
-    assert (question.board_dataset, question.format, question.images) == (
-        "Pascal",
-        "xyxy_json",
-        "Pascal",
-    )
-
-
 def test_the_longer_prefix_counts() -> None:
     prefixes = list(benchmarks.prefixes())
     assert prefixes == sorted(prefixes, key=len, reverse=True)
@@ -36,11 +25,6 @@ def test_a_name_without_a_prefix_is_refused_with_the_prefixes(name: str) -> None
     with pytest.raises(QuestionError, match=r"a name begins with .*FindIt_"):
         benchmarks.parse(name)
     assert not benchmarks.is_question(name)
-
-
-def test_an_error_names_the_part_and_the_nearest() -> None:
-    with pytest.raises(QuestionError, match="did you mean Pascal"):
-        benchmarks.parse("FindIt_Pascall_xyxy_json")
 
 
 @pytest.mark.parametrize(

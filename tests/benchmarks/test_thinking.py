@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import vlmeval_findit as findit
-from vlmeval_findit.benchmarks.findit.annotation_tables import write_table
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.selfretrieval.captions import as_replies, captions_in
 from vlmeval_findit.benchmarks.selfretrieval.image_pairs import ImagePair
 from vlmeval_findit.benchmarks.vpbench.letter_reading import read as read_choice
-from vlmeval_findit.boxes.records import FormatFailure, Truth
-from vlmeval_findit.cli import main
+from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.core.replies import (
-    CHANNEL,
-    THINK,
     Recorded,
     Reply,
     TokenLogprobs,
-    opened_by,
     read_reply,
     split_thought,
 )
-from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.models.http.completion import read_completion
 from vlmeval_findit.models.local.run_settings import RunSettings
 from vlmeval_findit.models.local.runner import plan, spoken
 from vlmeval_findit.models.model_table import MODELS
-from vlmeval_findit.runs.score import score_file
 
 BOX = '[{"bbox": [100, 200, 500, 800]}]'
 OTHER = '[{"bbox": [0, 0, 50, 50]}]'
@@ -87,12 +77,6 @@ def test_an_answer_is_the_end_of_its_text_and_has_no_thought(text: str) -> None:
     answer = split_thought(text).answer
     assert text.endswith(answer)
     assert split_thought(answer) == (answer, "", False)
-
-
-def test_a_template_may_leave_a_prompt_inside_a_thought() -> None:
-    assert opened_by("user: <think> is a word</think>\nassistant\n<think>\n", THINK) == "<think>\n"
-    assert opened_by("assistant\n<think>\n\n</think>\n\n", THINK) == ""
-    assert opened_by("assistant\n", CHANNEL) == ""
 
 
 # --- every way in ---------------------------------------------------------------------------------
@@ -155,34 +139,6 @@ def test_a_reward_is_that_of_the_answer(thought: str, by: str) -> None:
     replies = [thought + BOX, thought + "[]", f"<think>{BOX}"]
     made = findit.reward(replies, [[TRUTH], [], [TRUTH]], FORMAT, sizes=SIZE, space=SPACE, by=by)
     assert made.tolist() == [1.0, 1.0, 0.0]
-
-
-@pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("FINDIT_TABLES", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    truth = Truth(((64.0, 96.0, 320.0, 384.0),), (0,))
-    queries = [FindItQuery(i, "cat", *SIZE, (f"{i}.png",), truth) for i in range(len(THOUGHTS) + 1)]
-    write_table(tmp_path, "Pascal", queries, {"source": "a test"})
-    return tmp_path
-
-
-@pytest.mark.parametrize("suffix", [".json", ".tsv"])
-def test_files_of_others_are_scored_without_their_thoughts(table: Path, suffix: str) -> None:
-    """``score --data``: also what no program of ours has asked."""
-    said = [thought + BOX for thought in THOUGHTS] + [UNCLOSED[0]]
-    path = table / f"theirs{suffix}"
-    with path.open("w", encoding="utf-8", newline="") as f:
-        if suffix == ".json":
-            json.dump([{"index": i, "prediction": text} for i, text in enumerate(said)], f)
-        else:
-            lines = csv.writer(f, delimiter="\t")
-            lines.writerows([("index", "prediction"), *enumerate(said)])
-    assert main(["score", str(path), "--data", NAME, "--space", SPACE]) == 0
-    run = score_file(path, Settings(space=SPACE), NAME)
-    sums = {name: run.sums[name] for name in ("tp", "n_pred", "adherent")}
-    assert sums == dict.fromkeys(sums, len(THOUGHTS))
-    assert run.reasons == {"truncated while thinking": 1}
 
 
 def test_confidences_are_of_the_answer() -> None:

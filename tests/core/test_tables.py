@@ -409,14 +409,7 @@ def subset_file(folder: Path, content: list[dict[str, Any]], **known: Any) -> Da
     """A dataset whose only subset is a Parquet file of these rows."""
     path = folder / "made_up.parquet"
     pq.write_table(pa.Table.from_pylist(content), path)
-    facts = {
-        "file": "made_up",
-        "rows": len(content),
-        "names": len({row["filename"] for row in content}),
-        "boxes": sum(len(row["bboxes"]) for row in content),
-        "rows_without_box": sum(not row["bboxes"] for row in content),
-        "sha256": file_sha256(path),
-    }
+    facts = {"file": "made_up", "sha256": file_sha256(path)}
     return dataclasses.replace(PASCAL, name="MadeUp", subset=Subset(**{**facts, **known}))
 
 
@@ -430,7 +423,7 @@ THREE_ROWS = [
 def test_preparing_a_subset(tmp_path: Path) -> None:
     made = prepare_subset(tmp_path, tmp_path / "out", subset_file(tmp_path, THREE_ROWS), False)
     assert (made.table, made.queries, made.boxes) == ("MadeUp", 3, 3)
-    assert [o.what for o in made.oddities] == ["swapped corners"]
+    assert [o.what for o in made.odd_boxes] == ["swapped corners"]
     queries = read_table(made.path)
     assert [q.index for q in queries] == [0, 1, 2]
     assert queries[1].truth.boxes[0] == (3, 4, 1, 2)
@@ -439,25 +432,10 @@ def test_preparing_a_subset(tmp_path: Path) -> None:
     assert meta["odd_boxes"] == [{"index": 1, "what": "swapped corners", "box": [3, 4, 1, 2]}]
 
 
-@pytest.mark.parametrize(
-    ("known", "says"),
-    [
-        ({"sha256": "0" * 64}, "but the release's file has " + "0" * 64),
-        ({"rows": 4}, "made_up.parquet: 3 rows, but the release has 4"),
-        ({"names": 3}, "made_up.parquet: 2 distinct file names, but the release has 3"),
-        ({"boxes": 2}, "made_up.parquet: 3 boxes, but the release has 2"),
-        ({"rows_without_box": 0}, "made_up.parquet: 1 rows without a box, but the release has 0"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
-)
-def test_a_file_that_is_not_the_releases_is_refused(
-    tmp_path: Path, known: dict[str, Any], says: str
-) -> None:
-    dataset = subset_file(tmp_path, THREE_ROWS, **known)
-    with pytest.raises(TableError) as error:
+def test_a_file_that_is_not_the_releases_is_refused(tmp_path: Path) -> None:
+    dataset = subset_file(tmp_path, THREE_ROWS, sha256="0" * 64)
+    with pytest.raises(TableError, match=r"made_up\.parquet.*release's file has 0{64}"):
         prepare_subset(tmp_path, tmp_path / "out", dataset, False)
-    assert says in str(error.value)
-    assert "made_up.parquet" in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
@@ -484,7 +462,6 @@ def test_a_subset_is_read_as_it_was_written(
     known = dataset.subset_for(multilabel)
     assert known is not None
     queries = subset_queries(subsets / f"{known.file}.parquet")
-    assert len(queries) == known.rows
     assert read_table(write_table(tmp_path, "T", queries, {}).path) == queries
     for q in queries:
         assert 1 <= len(q.images) <= dataset.frames
@@ -492,8 +469,6 @@ def test_a_subset_is_read_as_it_was_written(
         assert list(q.truth.frames) == sorted(q.truth.frames)
         assert len(q.truth.labels) == (len(q.truth.boxes) if multilabel else 0)
         assert bool(q.caption) == dataset.has_caption
-    if dataset.frames == 1:
-        assert sum(len(q.truth.boxes) for q in queries) == known.boxes
 
 
 @pytest.mark.shared
@@ -505,9 +480,9 @@ def test_the_swapped_box_of_robotools_is_reported_and_left(subsets: Path, tmp_pa
         for i, row in enumerate(parquet_rows(subsets / "robotools.parquet"))
     ]
     table = write_table(tmp_path, "T", whole, {})
-    assert [(o.index, o.what) for o in table.oddities] == [(143, "swapped corners")] * 33
+    assert [(o.index, o.what) for o in table.odd_boxes] == [(143, "swapped corners")] * 33
     kept = read_table(table.path)[143].truth.boxes
-    for oddity in table.oddities:
+    for oddity in table.odd_boxes:
         x1, y1, x2, y2 = oddity.box
         assert x1 > x2 or y1 > y2
         assert oddity.box in kept

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -18,7 +18,7 @@ from ..benchmarks.vpbench.stage2_release import prepare as prepare_stage_2
 from ..core.command import INTERRUPTED
 from ..core.folders import lmu_data_root
 from ..core.lock import Lock
-from ..core.table_files import meta_path
+from ..core.table_files import WrittenTable, meta_path
 from ..data.fetch.annotations import (
     AnnotationFile,
     FetchableTable,
@@ -42,15 +42,6 @@ from .data_check import (
 from .data_import import make_set
 from .options import PATH, Command
 from .printing import where_tables_are
-
-
-class WrittenTable(NamedTuple):
-    """A table that was written; ``more`` is printed behind its queries, ``notes`` below."""
-
-    path: Path
-    queries: int
-    more: str = ""
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +182,7 @@ def _with_boxes(table: PreparedTable) -> WrittenTable:
         for what, count in sorted(odd.items())
     ]
     boxes = f"{table.boxes:>8} boxes"
-    return WrittenTable(table.path, table.queries, boxes, (*table.notes, *notes))
+    return WrittenTable(table.path, table.queries, (*table.notes, *notes), boxes)
 
 
 def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
@@ -258,16 +249,13 @@ def _vp_bench(files: Path, out: Path, _force: bool) -> Iterator[WrittenTable]:
     """Make stage 2 of the parts that exist, and stage 1 where it exists or nothing else does."""
     parts = parts_in(files)
     if parts:
-        path, queries, notes = prepare_stage_2(parts, out)
-        yield WrittenTable(path, queries, notes=notes)
+        yield prepare_stage_2(parts, out)
     if not parts or vp_bench.files_of(files):
-        path, queries, notes = vp_bench.prepare(files, out)
-        yield WrittenTable(path, queries, notes=notes)
+        yield vp_bench.prepare(files, out)
 
 
 def _self_retrieval(file: Path, out: Path, force: bool) -> Iterator[WrittenTable]:
-    path, pairs, notes = self_retrieval.prepare(file, out, force)
-    yield WrittenTable(path, pairs, notes=notes)
+    yield self_retrieval.prepare(file, out, force)
 
 
 def _demo(_files: Path, _out: Path, _force: bool) -> Iterator[WrittenTable]:

@@ -128,6 +128,15 @@ def _plain(value: Any) -> Any:
 # --- writing --------------------------------------------------------------------------------------
 
 
+class WrittenTable(NamedTuple):
+    """A table that was written; ``more`` is printed behind its queries, ``notes`` below."""
+
+    path: Path
+    queries: int
+    notes: tuple[str, ...] = ()
+    more: str = ""
+
+
 def write_table(
     path: Path,
     kind: Any,

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_fakes import FakeBackends, FakeModel, demo_sweep, files, go
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -25,9 +24,7 @@ from vlmeval_findit.benchmarks.findit.marked_references import (
     MarkedReference,
     ReferenceOrigin,
     marked,
-    path_of,
     references,
-    window,
 )
 from vlmeval_findit.benchmarks.findit.variant import MARKS
 from vlmeval_findit.boxes.records import Truth
@@ -79,23 +76,6 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
     assert found[1] == MarkedReference("shot1.png", None, ReferenceOrigin.WHOLE_SHOT)
 
 
-def test_a_frame_of_the_same_video_is_the_same_scene() -> None:
-    frames = tuple(f"v1/rgb/{n:05}.png" for n in range(3))
-    later = tuple(f"v1/rgb/{n:05}.png" for n in range(7, 9))
-    other = ("v2/rgb/00000.png", "v2/rgb/00001.png")
-    queries = [
-        query(0, "cup", "", images=frames),
-        query(1, "cup", "", images=later),
-        query(2, "cup", "", images=other, truth=Truth((BOX,), (1,))),
-    ]
-    found = references(queries, is_video=True)
-    assert [one and one.picture for one in found] == [other[1], other[1], frames[0]]
-    assert found[0] == MarkedReference(other[1], BOX, ReferenceOrigin.OTHER_SCENE)
-    assert references(queries, is_video=False)[0] == MarkedReference(
-        later[0], (1.0, 0.0, 90.0, 50.0), ReferenceOrigin.OTHER_SCENE
-    )
-
-
 TABLES = st.lists(
     st.builds(
         lambda label, image, sightings: (label, image, sightings),
@@ -130,15 +110,6 @@ def test_no_reference_shows_the_scene_that_is_asked_about(rows: Any) -> None:
 
 
 # --- what is drawn --------------------------------------------------------------------------------
-
-
-@given(st.integers(1, 9000), st.floats(0, 1), st.floats(0, 1))
-def test_a_window_holds_its_object_and_lies_in_the_picture(size: int, a: float, b: float) -> None:
-    low, high = sorted((a * size, b * size))
-    first, last = window(low, high, size)
-    assert 0 <= first <= low + 0.5
-    assert high - 0.5 <= last <= size
-    assert last - first == min(max(round(3 * (high - low)), 256), size)
 
 
 def scenery(width: int, height: int) -> Image.Image:
@@ -178,27 +149,6 @@ def test_a_large_scene_is_shown_around_the_object_and_shrunk() -> None:
     assert (drawn[inside] == np.asarray(untouched)[inside]).all()
 
 
-@pytest.mark.parametrize("mark", MARKS)
-@pytest.mark.parametrize("box", [(0.0, 0.0, 96.0, 96.0), (-5.0, 90.0, 30.0, 200.0), None])
-def test_a_mark_is_seen_wherever_the_object_is(mark: str, box: Any) -> None:
-    drawn = marked(Image.new("RGB", (96, 96)), box, mark)
-    red = (drawn == RED).all(axis=2).sum()
-    assert red > 100, "more than a few pixels at the edge"
-    assert (drawn.shape == (96, 96, 3)) == (box is not None and mark != "arrow")
-
-
-def test_other_references_have_other_files() -> None:
-    one = MarkedReference("a.jpg", BOX, ReferenceOrigin.SHOT)
-    others = (
-        one._replace(picture="b.jpg"),
-        one._replace(box=None),
-        one._replace(box=(40.0, 30.0, 60.0, 51.0)),
-    )
-    paths = {path_of(reference, mark) for reference in (one, *others) for mark in MARKS}
-    assert len(paths) == 4 * len(MARKS)
-    assert path_of(one, "box") == path_of(one._replace(origin=ReferenceOrigin.OTHER_SCENE), "box")
-
-
 # --- when it is drawn -----------------------------------------------------------------------------
 
 DEMO = "FindIt_Demo_insdet_xyxy_json_vp-box"
@@ -212,22 +162,6 @@ def images(tmp_path: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch) -> P
     shutil.copytree(lmu_data / "images" / "Demo", folder, ignore=shutil.ignore_patterns("vp"))
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={folder}")
     return folder
-
-
-def test_the_demonstration_marks_the_other_photograph_or_the_shot(images: Path) -> None:
-    queries = list(load_task(DEMO).queries.values())
-    assert [q.tags["reference"] for q in queries] == [ReferenceOrigin.SHOT.value] * 4 + [
-        ReferenceOrigin.WHOLE_SHOT.value
-    ] * 3
-    plain = load_task("FindIt_Demo_insdet_xyxy_json").queries
-    assert [q.truth for q in queries] == [q.truth for q in plain.values()]
-    assert all(q.tags == {} for q in plain.values())
-    sizes = [Image.open(images / q.support[0]).size for q in queries]
-    assert sizes[0] == (256, 256), "of a photograph of 741 x 497"
-    # The headlight, in the photograph that is not asked about.
-    left, top = window(509, 561, 741)[0], window(122, 189, 497)[0]
-    drawn = np.asarray(Image.open(images / queries[0].support[0]))
-    assert drawn[122 - top, 535 - left].tolist() == RED
 
 
 def test_a_picture_is_drawn_once_and_anew_after_its_source(
@@ -267,44 +201,4 @@ def test_a_folder_that_cannot_be_written_to_is_named(images: Path) -> None:
         load_task(DEMO)
 
 
-def test_rendered_shots_are_marked_where_they_are() -> None:
-    queries = load_task("FindIt_Scenes_mini_insdet_xyxy_json_vp-oval").queries
-    assert {q.tags["reference"] for q in queries.values()} == {ReferenceOrigin.SHOT.value}
-    assert len({q.support for q in queries.values()}) == len(queries) == 50
-
-
 # --- asked ----------------------------------------------------------------------------------------
-
-MARKED = "models: FullImage\ndatasets: Demo_insdet\nrepresentations: xyxy\noutputs: [text, json]\n"
-
-
-def test_a_sweep_over_marks_shows_every_variant_its_own_pictures(tmp_path: Path) -> None:
-    shown: dict[str, set[str]] = {}
-
-    class Seeing(FakeModel):
-        def generate(self, message: Any, dataset: str) -> Any:
-            paths = [part["value"] for part in message if part["type"] == "image"]
-            shown.setdefault(dataset, set()).update(Path(p).parent.name for p in paths[:-1])
-            return super().generate(message, dataset)
-
-    sweep = demo_sweep(tmp_path, MARKED + "marks: [none, box, oval]\n")
-    model = Seeing()
-    results = go(sweep, FakeBackends(model))
-    assert model.calls == 7 * 2 * 3
-    assert shown == {
-        f"FindIt_Demo_insdet_xyxy_{output}{mark}": {folder}
-        for output in ("text", "json")
-        for mark, folder in (("", "supports"), ("_vp-box", "box"), ("_vp-oval", "oval"))
-    }
-    assert [r.question.format_cell[1] for r in results] == [
-        "text", "text vp-box", "text vp-oval", "json bbox", "json bbox vp-box", "json bbox vp-oval",
-    ]  # fmt: skip
-    sums = {key for key in results[1].sums if "[" in key}
-    assert "asked[reference=another scene]" not in sums
-    assert {"tp[reference=where the shot is from]", "tp[reference=the shot as a whole]"} <= sums
-    assert not any("[" in key for key in results[0].sums)
-    before = files(tmp_path / "out")
-    again = FakeModel()
-    assert [r.sums for r in go(sweep, FakeBackends(again))] == [r.sums for r in results]
-    assert again.calls == 0
-    assert files(tmp_path / "out") == before

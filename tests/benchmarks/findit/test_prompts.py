@@ -122,27 +122,7 @@ def test_the_wordings_are_those_of_the_snapshot() -> None:
     assert len(ours) == len(golden)
 
 
-def test_the_name_of_the_prompt_set_has_its_version() -> None:
-    assert prompts.NAME == f"findit-own-{prompts.VERSION}"
-    assert prompt_set() == (prompts.NAME, message)
-
-
 # --- content --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mark", ["", "_vp-box"])
-def test_no_support_shot_no_reference(mark: str) -> None:
-    v = parse(f"FindIt_HRInsDet_hard_xyxy_text{mark}")
-    parts = message(replace(query_for(v), support=()), v)
-    assert [p.value for p in parts][:2] == ["Scene:", "1.jpg"]
-
-
-def test_every_wording_of_a_dataset_is_its_own() -> None:
-    """What differs by name differs by prompt."""
-    asked_by_name = {
-        v.name: written(message(query_for(v), v)) for v in GRID if v.dataset == "iGround"
-    }
-    assert len(set(asked_by_name.values())) == len(asked_by_name)
 
 
 # --- the hash -------------------------------------------------------------------------------------
@@ -311,19 +291,6 @@ def test_multilabel_rows_have_the_releases_layout(clone) -> None:
     doc, _ = call()
     assert doc["bboxes"] == [{"label": "dog", "bbox": [1, 2, 3, 4]}]
     assert (doc["filename"], doc["width"], doc["height"]) == ("1.jpg", 640, 480)
-
-
-def test_a_missing_clone_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FINDIT_PROMPTS", str(tmp_path / "nowhere"))
-    with pytest.raises(PromptError, match=r"nowhere: no .* there, nor in src; name the"):
-        prompt_set()
-
-
-def test_a_clone_that_cannot_be_imported_is_an_error(clone) -> None:
-    folder = clone("Find it.")
-    (folder / "findit" / "doc_utils.py").write_text("import torch_that_is_not_installed\n")
-    with pytest.raises(PromptError, match="need torch and torchvision"):
-        prompt_set()
 
 
 def test_words_follow_what_a_dataset_means_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,11 +35,6 @@ def test_the_grid_has_unique_names_that_parse_back() -> None:
     assert [v for v in GRID if parse(v.name) != v] == []
 
 
-def test_the_grid_is_exactly_the_valid_combinations() -> None:
-    assert [v for v in GRID if format_problem(v) is not None] == []
-    assert len(set(GRID)) == len(GRID)
-
-
 def test_the_grid_of_one_dataset() -> None:
     marks = (None, *MARKS)
     names = [v.name for v in grid([DATASETS["SVG"]], marks)]
@@ -58,25 +53,6 @@ def test_every_json_format_with_names_has_a_constrained_twin() -> None:
     assert {v.name.rpartition("_")[2] for v in HELD} == {"constrained"}
     assert all(v.format_cell[1].endswith(" constrained") for v in HELD)
     assert all(v.reply_schema is None for v in free[:100])
-
-
-def test_nothing_is_marked_unless_marks_are_asked_for() -> None:
-    assert list(grid()) == [v for v in GRID if v.mark is None]
-
-
-def test_all_datasets_of_the_protocol_are_there() -> None:
-    of_the_paper = [row for row in DATASETS.values() if row.subset is not None]
-    assert len(of_the_paper) == 17
-    assert [row.name for row in of_the_paper if row.has_multilabel] == [
-        "Pascal",
-        "OpenImages",
-        "iGround",
-    ]
-    assert [row.name for row in of_the_paper if row.has_caption] == ["iGround", "Flickr30k"]
-    assert {row.name: row.frames for row in of_the_paper if row.family.is_video} == {
-        "iGround": 8,
-        "RoboTools": 64,
-    }
 
 
 @pytest.mark.parametrize(
@@ -166,41 +142,27 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
     [
         ("RefCOCO_xyxy_json", "a FindIt name begins with FindIt_"),
         ("FindIt_RefCOCOO_xyxy_json", "no dataset 'RefCOCOO': did you mean RefCOCO?"),
-        ("FindIt_pascal_xyxy_json", "no dataset 'pascal': did you mean Pascal?"),
-        ("FindIt_RefCOCO_testC_xyxy_json", "no representation 'testC'"),
         ("FindIt_RefCOCO_xyxx_json", "no representation 'xyxx': did you mean xyxy?"),
-        ("FindIt_RefCOCO_XYXY_json", "no representation 'XYXY': did you mean xyxy?"),
         ("FindIt_RefCOCO", "the representation is missing (xyxy, xywh,"),
         ("FindIt_RefCOCO_xyxy", "the output format is missing (text or json)"),
         ("FindIt_RefCOCO_xyxy_jsn", "no output format 'jsn': did you mean json?"),
         ("FindIt_RefCOCO_xyxy_json_bbox2d", "'bbox2d': did you mean bbox_2d?"),
-        ("FindIt_RefCOCO_xyxy_json_netsed", "'netsed': did you mean nested?"),
         ("FindIt_RefCOCO_xyxy_json_nested_bbox", "no JSON key or structure 'bbox'"),
         ("FindIt_RefCOCO_xyxy_text_bbox", "text replies have neither a JSON key nor a structure"),
-        ("FindIt_RefCOCO_xyxy_text_nested", "text replies have neither"),
         ("FindIt_RefCOCO_multilabel_xyxy_json", "RefCOCO has no multi-label queries"),
         ("FindIt_RefCOCO_caption_xyxy_json", "RefCOCO has no captions (there are in: iGround, Fl"),
         ("FindIt_RefCOCO_f2_xyxy_json", "RefCOCO has images, not frames"),
         ("FindIt_iGround_f9_xyxy_json", "iGround has 1 to 8 frames, not 9"),
-        ("FindIt_iGround_f0_xyxy_json", "no representation 'f0'"),
         ("FindIt_iGround_f08_xyxy_json", "no representation 'f08'"),
         ("FindIt_iGround_f1\u0662_xyxy_json", "no representation"),
         ("FindIt_Pascal_xyxy_json_class_name", "class_name is for multi-label queries only"),
         ("FindIt_Pascal_all_json_decomposed", "all has no decomposed structure"),
-        ("FindIt_Pascal_unconstrained_json_decomposed", "unconstrained has no decomposed"),
         ("FindIt_Pascal_xyxy_json_bbox_2d_decomposed", "the decomposed structure names its own"),
         ("FindIt_Pascal_xyxy_json_cx-formula", "cx-formula is for cxcywh only"),
         ("FindIt_Pascal_cxcywh_json_cx-formulas", "'formulas': did you mean formula?"),
         ("FindIt_Pascal_xyxy_json_vp-box", "vp-box is for instance detection only: Pascal shows"),
-        ("FindIt_RefCOCO_xyxy_text_vp-bxo", "vp-bxo is for instance detection only"),
         ("FindIt_HRInsDet_hard_xyxy_json_vp-bxo", "no mark 'bxo': did you mean box?"),
-        ("FindIt_HRInsDet_hard_xyxy_json_vp-Box", "did you mean vp-box?"),
-        ("FindIt_HRInsDet_hard_xyxy_json_vp_box", "'vp_box': did you mean vp-box?"),
-        ("FindIt_HRInsDet_hard_xyxy_json_vp-", "did you mean vp-"),
-        ("FindIt_HRInsDet_hard_xyxy_json_vp-circle", "no mark 'circle' (there are: box, oval,"),
         ("FindIt_HRInsDet_hard_xyxy_json_vp-box_vp-oval", "no JSON key or structure 'vp-oval'"),
-        ("FindIt_HRInsDet_hard_vp-box_xyxy_json", "no representation 'vp-box'"),
-        ("FindIt_HRInsDet_hard_cxcywh_json_vp-box_cx-formula", "structure 'cx-formula'"),
         *(
             (
                 f"FindIt_HRInsDet_hard_xyxy_json_vp-{shape}",
@@ -210,16 +172,12 @@ def test_names_of_the_release_are_aliases(release_name: str, canonical: str) -> 
         ),
         # Each part stands in one place only, and nothing is left over.
         ("FindIt_Pascal_xyxy_json_", "'_'"),
-        ("FindIt_Pascal_cxcywh_json_cx-formula\n", "no JSON key or structure"),
         ("FindIt_Pascal_json_xyxy", "no representation 'json'"),
         ("FindIt_", "no dataset ''"),
         ("", "a FindIt name begins with FindIt_"),
         ("FindIt_RefCOCO_xyxy_text_constrained", "text replies have no grammar"),
         ("FindIt_RefCOCO_unconstrained_json_constrained", "names no format"),
-        ("FindIt_RefCOCO_xyxy_json_constraind", "did you mean constrained"),
-        ("FindIt_RefCOCO_xyxy_json_constrained_bbox_2d", "no JSON key or structure"),
         # An alias whose family is not the dataset's, one whose dataset has no references.
-        ("FindIt_refcoco_test_refexp_json_xyxy_vp-box", "no dataset"),
         ("FindIt_refcoco_test_objdet_json_xyxy", "no dataset"),
     ],
 )
@@ -242,11 +200,6 @@ def test_a_name_that_was_none_is_looked_up_again(
     row = CustomDataset(str(tmp_path))
     custom_datasets_file().write_text(json.dumps({"Latecomer": asdict(row)}))
     assert parse(name).dataset == "Latecomer"
-
-
-@pytest.mark.parametrize("other", [None, 7, float("nan"), ["FindIt_RefCOCO_xyxy_json"]], ids=repr)
-def test_what_is_no_text_is_no_variant(other: object) -> None:
-    assert not is_question(other)
 
 
 PARTS = [

@@ -83,20 +83,6 @@ def test_files_of_other_annotations_are_refused_unless_forced(
     assert {path.stem for path in (tmp_path / "lmu").glob("*.tsv")} == set(TABLES)
 
 
-@pytest.mark.usefixtures("as_released")
-def test_files_give_what_is_asked_for_and_is_the_same_twice(
-    parquet: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    command = ["data", "get", "--no-images", "--from", str(parquet), "RefL4Full_all"]
-    assert main(command) == 0
-    (table,) = (tmp_path / "lmu").glob("*.tsv")
-    first = table.read_bytes()
-    assert main(command) == 0
-    assert table.read_bytes() == first
-    assert main([*command[:-1], "RefL4Full_vall"]) == 2
-    assert "did you mean RefL4Full_val?" in capsys.readouterr().err
-
-
 # --- from the network -----------------------------------------------------------------------------
 
 
@@ -128,18 +114,6 @@ def test_fetch_leaves_a_split_ready_and_the_second_run_asks_nothing(
     assert main(["data", "get", "RefL4Full_val"]) == 0
     assert web.requests == before
     assert main(["data", "get", "RefL4Full_vall"]) == 2
-
-
-def test_fetch_keeps_no_annotations_of_another_number_of_rows(
-    parquet: Path, tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    web.serve("refl4/ref-l4-val.parquet", (parquet / "ref-l4-val.parquet").read_bytes())
-    config = tmp_path / "datasets.yaml"
-    config.write_text(f"sources:\n  refl4: {web.url}refl4\n")
-    monkeypatch.setenv("FINDIT_CONFIG", str(config))
-    assert main(["data", "get", "RefL4Full_val"]) == 1
-    assert "8 rows, the release has 13420" in capsys.readouterr().out
-    assert not list((tmp_path / "lmu").rglob("*.parquet"))
 
 
 # --- files of others ------------------------------------------------------------------------------
@@ -177,17 +151,6 @@ def test_a_file_of_others_gets_the_twelve_figures_and_the_corrected_ones(
 
 
 @pytest.mark.usefixtures("prepared")
-def test_what_is_missing_is_a_miss_and_what_is_too_much_is_not_used(tmp_path: Path) -> None:
-    said = [*items()[2:], {"id": 77, "pred_bbox": None, "format": "xyxy"}]
-    said[1] = {"id": said[1]["id"], "pred_bbox": None, "format": "xywh"}
-    path = written(tmp_path / "theirs.json", said)
-    name = "FindIt_RefL4Full_val_xyxy_json"
-    assert convert(path, name) == 0
-    # Four of eight were right: one of them is missing now, and one is null.
-    assert figures_of(path, name)["acc_0.5"] == 25
-
-
-@pytest.mark.usefixtures("prepared")
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -222,20 +185,6 @@ def test_a_conversion_never_overwrites_other_replies(tmp_path: Path, capsys: Cap
     assert run.read_text() == "[]"
     run.unlink()
     assert convert(path) == 0
-
-
-def test_what_a_conversion_needs(parquet: Path, tmp_path: Path, capsys: Capture) -> None:
-    path = written(tmp_path / "theirs.json", items())
-    assert main(["score", "--convert", str(path)]) == 2
-    assert "theirs.json: say with --data what it is about" in capsys.readouterr().err
-    assert convert(path) == 2
-    how = "data get RefL4Full_all [--from DIR]"
-    assert how in capsys.readouterr().err
-    write_table(
-        tmp_path / "lmu", "Pascal", [FindItQuery(0, "cat", 9, 9, ("a",), Truth((), ()))], {}
-    )
-    assert convert(path, "FindIt_Pascal_xyxy_json") == 2
-    assert "FindIt knows no other layout than prediction files" in capsys.readouterr().err
 
 
 # --- runs of ours ---------------------------------------------------------------------------------
@@ -285,22 +234,6 @@ def test_a_run_over_another_dataset_gets_them_without_classes(
 
 
 @pytest.mark.parametrize(
-    ("dataset", "says"),
-    [
-        ("FindIt_RefL4Full_RefL4_xywh_json", "is a run over RefL4 in xyxy_json, and"),
-        ("FindIt_RefL4Full_Pascal_xyxy_json", "no dataset of one box 'Pascal'"),
-        ("FindIt_RefL4Full_RefL4_multilabel_xyxy_json", "no multi-label queries"),
-        ("FindIt_RefL4Full_RefL4_point_json", "is matched by box overlap"),
-    ],
-)
-def test_a_run_over_something_else_is_refused(
-    dataset: str, says: str, run_over_a_subset: Path, capsys: Capture
-) -> None:
-    assert convert(run_over_a_subset, dataset) == 2
-    assert says in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("boxes", "says"),
     [
         ([], "RefL4.tsv, row 0, boxes: there are 0, Ref-L4 is about one"),
@@ -314,12 +247,6 @@ def test_a_table_without_one_box_a_row_is_refused(
     write_table(tmp_path / "lmu", "RefL4", [FindItQuery(0, "cat", 9, 9, ("a",), truth)], {})
     assert convert(written(tmp_path / "theirs.json", []), STRICT) == 2
     assert says in capsys.readouterr().err
-
-
-def test_scoring_before_preparing_says_how(tmp_path: Path, parquet: Path, capsys: Capture) -> None:
-    path = written(tmp_path / "m_FindIt_RefL4Full_val_xyxy_json.json", answers(VAL))
-    assert main(["score", "--space", "pixels", str(path)]) == 2
-    assert "data get RefL4Full_val [--from DIR]" in capsys.readouterr().err
 
 
 # --- cleaned lists --------------------------------------------------------------------------------
@@ -345,25 +272,3 @@ def test_kept_and_original_come_together_with_what_found_no_partner(
     assert "original 33.33 % of 3 expressions, kept 100.00 % of 1" in out
     assert "1 expressions without a review" in out
     assert "1 reviews without an expression" in out
-
-
-@pytest.mark.parametrize(
-    ("row", "says"),
-    [
-        ({"expression": "x", "hit": True}, "row 0: no annotation id"),
-        ({"ann_id": 1, "hit": True}, "row 0: no expression"),
-        ({"ann_id": 1, "expression": "x"}, "row 0, iou: None is no number"),
-        ({"ann_id": 1, "expression": "x", "hit": "no"}, "row 0, hit: 'no' is neither"),
-        (3, "row 0: 3 is no object"),
-    ],
-)
-def test_a_result_that_says_no_hit_is_refused(
-    row: object, says: str, tmp_path: Path, capsys: Capture
-) -> None:
-    reviewed = written(
-        tmp_path / "refcoco_val_reviewed.json",
-        {"annotation": [{"ann_id": 1, "caption": "x", "caption_quality": 1}]},
-    )
-    path = written(tmp_path / "mine.json", [row])
-    assert main(["score", "--reviewed", str(reviewed), str(path)]) == 2
-    assert says in capsys.readouterr().err

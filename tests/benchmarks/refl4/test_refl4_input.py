@@ -19,7 +19,6 @@ from vlmeval_findit.benchmarks.refl4.refl4_annotations import (
     RELEASE,
     Annotation,
     RefL4Split,
-    RefusalCode,
     RefusedError,
     annotation,
     boxes_of,
@@ -78,31 +77,17 @@ def test_a_row_of_the_release() -> None:
     )
 
 
-def test_a_case_has_less() -> None:
-    few = {key: ROW[key] for key in ("id", "bbox", "ori_category_id", "split")}
-    one = annotation(few, "here")
-    assert (one.caption, one.is_rewrite, one.image_id) == ("", None, None)
-    assert annotation({**few, "caption": NAN, "is_rewrite": NAN}, "here") == one
-
-
 @pytest.mark.parametrize(
     ("change", "code", "says"),
     [
         ({"id": None}, "no_id", "here, id: is missing"),
-        ({"id": True}, "no_id", "here, id: True is no id"),
         ({"id": NAN}, "no_id", "here, id: is missing"),
         ({"bbox": None}, "bad_annotation", "here, bbox: is missing"),
         ({"bbox": [1, 2, 3]}, "bad_annotation", "here, bbox: "),
-        ({"bbox": "1234"}, "bad_annotation", "here, bbox: "),
-        ({"bbox": [1, 2, 3, "4"]}, "bad_annotation", "'4' should be a finite number"),
         ({"bbox": [1, 2, 3, True]}, "bad_annotation", "True should be a finite number"),
         ({"bbox": [1, 2, 3, NAN]}, "bad_annotation", "nan should be a finite number"),
-        ({"bbox": [1, 2, INF, 3]}, "bad_annotation", "inf should be a finite number"),
-        ({"bbox": [1, 2, 10**400, 3]}, "bad_annotation", "should be a finite number"),
         ({"ori_category_id": 47}, "bad_annotation", "ori_category_id: 47 should be a text"),
-        ({"split": "train"}, "bad_annotation", "here, split: "),
         ({"split": "all"}, "bad_annotation", "here, split: 'all' is neither val nor test"),
-        ({"split": ["val"]}, "bad_annotation", "here, split: "),
         ({"is_rewrite": "False"}, "bad_annotation", "'False' should be true or false"),
         ({"file_name": "../x.jpg"}, "bad_annotation", "here, file_name: '../x.jpg'"),
         ({"width": 0}, "bad_annotation", "here, width: 0 is not a size in pixels"),
@@ -112,14 +97,6 @@ def test_rows_that_are_refused(change: dict[str, object], code: str, says: str) 
     got, message = code_of(annotation, {**ROW, **change}, "here")
     assert got == code
     assert says in message
-
-
-@pytest.mark.parametrize("key", ["id", "bbox", "ori_category_id", "split"])
-def test_keys_that_every_annotation_needs(key: str) -> None:
-    row = {name: value for name, value in ROW.items() if name != key}
-    code, message = code_of(annotation, row, "file, row 3")
-    assert code == ("no_id" if key == "id" else "bad_annotation")
-    assert message.startswith(f"file, row 3, {key}: is missing")
 
 
 def test_all_is_val_and_then_test() -> None:
@@ -136,8 +113,6 @@ def test_all_is_val_and_then_test() -> None:
         ([truth(1, "test")], "empty_split", "there: none of 1 annotations"),
         ([truth(1), truth(2), truth(1.0)], "duplicate_id", "there, row 2, id: 1.0 is the"),
         ([truth(1), truth(2, bbox=[0, 0, -1, 5])], "negative_truth", "there, row 1, bbox"),
-        ([truth(1), truth(2, bbox=[0, 0, 5, -1])], "negative_truth", "there, row 1, bbox"),
-        ([truth(1), truth(2, bbox=[0, 0, -5, -1])], "negative_truth", "there, row 1, bbox"),
     ],
 )  # fmt: skip
 def test_splits_that_are_refused(rows: list[Annotation], code: str, says: str) -> None:
@@ -146,26 +121,10 @@ def test_splits_that_are_refused(rows: list[Annotation], code: str, says: str) -
     assert message.startswith(says)
 
 
-def test_only_what_is_scored_is_checked() -> None:
-    rows = [truth(1), truth(1, "test"), truth(2, "test", bbox=[0, 0, -1, 5])]
-    assert len(of_split(rows, RefL4Split.VAL)) == 1
-    assert code_of(of_split, rows[:2], RefL4Split.ALL)[0] == "duplicate_id"
-    assert (
-        len(of_split([truth(bbox=[0, 0, 0, 5])], RefL4Split.VAL)) == 1
-    )  # no side is no negative one
-
-
 def write(folder: Path, split: str, rows: list[dict[str, Any]]) -> Path:
     path = folder / f"ref-l4-{split}.parquet"
     pq.write_table(pa.Table.from_pylist(rows), path)
     return path
-
-
-def test_parquet_files(tmp_path: Path) -> None:
-    write(tmp_path, "val", [ROW, {**ROW, "id": 8}])
-    write(tmp_path, "test", [{**ROW, "id": 9, "split": "test"}])
-    assert read_annotations(tmp_path, RefL4Split.VAL) == (truth(), truth(8))
-    assert [one.index for one in read_annotations(tmp_path, RefL4Split.ALL)] == [7, 8, 9]
 
 
 @pytest.mark.parametrize(
@@ -187,14 +146,6 @@ def test_parquet_files_that_are_refused(
     got, message = code_of(read_annotations, tmp_path, RefL4Split.ALL)
     assert got == code
     assert message.startswith(says)
-
-
-def test_files_that_are_no_parquet(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        read_annotations(tmp_path, RefL4Split.VAL)
-    path = tmp_path / "ref-l4-val.parquet"
-    path.write_bytes(b"version https://git-lfs.github.com/spec/v1")
-    assert code_of(read_annotations, tmp_path, RefL4Split.VAL)[0] == "unreadable"
 
 
 def test_counts_of_the_release() -> None:
@@ -219,31 +170,23 @@ def test_counts_of_the_release() -> None:
     [
         ([1, 2, 3, 4], "xyxy", (1, 2, 3, 4)),
         ([1, 2, 3, 4], "xywh", (1, 2, 4, 6)),
-        ((1, 2, 3, 4), "xywh", (1, 2, 4, 6)),
         ([1, 2, 3, 4, 5], "xywh", (1, 2, 4, 6)),
-        ([1, 2, 3, 4, "0.9"], "xywh", (1, 2, 4, 6)),
         ([1, 2, 3, 4, None, {}], "xywh", (1, 2, 4, 6)),
         ([9, 9, 3, 4], "xyxy", (9, 9, 3, 4)),
         ([1, 2, -3, 4], "xywh", (1, 2, -2, 6)),
         ([1, 2, INF, 4], "xyxy", (1, 2, INF, 4)),
         ([1, 2, 10**400, -(10**400)], "xyxy", (1, 2, INF, -INF)),
-        (np.array([1, 2, 3, 4]).tolist(), "xyxy", (1, 2, 3, 4)),
         (list(np.array([1, 2, 3, 4], np.float32)), "xyxy", (1, 2, 3, 4)),
         ([1, 2, 3, 4, 5], "xyxy", None),
         ([1, 2, 3], "xyxy", None),
         ([1, 2, 3], "xywh", None),
         ([], "xyxy", None),
-        ([[1, 2, 3, 4]], "xyxy", None),
         (None, "xywh", None),
         ("1,2,3,4", "xyxy", None),
-        ("1234", "xyxy", None),
         ({"x1": 1, "y1": 2, "x2": 3, "y2": 4}, "xyxy", None),
         (0, "xyxy", None),
         (["1", "2", "3", "4"], "xyxy", None),
-        ([1, 2, 3, None], "xyxy", None),
         ([1, 2, 3, True], "xyxy", None),
-        ([1, 2, 3, [4]], "xywh", None),
-        ([1, 2, 3, "4", 5], "xywh", None),
     ],
 )
 def test_boxes_as_they_come(numbers: object, how: str, expected: object) -> None:
@@ -273,22 +216,14 @@ def test_no_box_is_an_exception(numbers: object, how: str) -> None:
     [
         ([SAID, SAID], "duplicate_id", "f, row 1, id: 7 is the id of row 0 too"),
         ([SAID, {**SAID, "id": 7.0}], "duplicate_id", "f, row 1, id: 7.0 is the id of row 0"),
-        ([SAID, {**SAID, "id": "x"}, {**SAID, "id": "x"}], "duplicate_id", "f, row 2, id: 'x' is"),
         ([{"pred_bbox": [1, 2, 3, 4], "format": "xyxy"}], "no_id", "f, row 0, id: is missing"),
-        ([SAID, {**SAID, "id": None}], "no_id", "f, row 1, id: None is no id"),
-        ([{**SAID, "id": [7]}], "no_id", "f, row 0, id: [7] is no id"),
         ([{**SAID, "id": True}], "no_id", "f, row 0, id: True is no id"),
-        ([{**SAID, "id": NAN}], "no_id", "f, row 0, id: nan is no id"),
         ([{"id": 7, "pred_bbox": [1, 2, 3, 4]}], "no_format", "f, row 0, format: is missing"),
         ([SAID, {"id": 99}], "no_format", "f, row 1, format: is missing"),
         ([{**SAID, "format": "XYXY"}], "unknown_format", "f, row 0, format: 'XYXY' is neither"),
-        ([{**SAID, "format": None}], "unknown_format", "f, row 0, format: None is neither"),
-        ([{**SAID, "format": ["xyxy"]}], "unknown_format", "f, row 0, format: ['xyxy'] is"),
         ([{**SAID, "format": "cxcywh"}], "unknown_format", "f, row 0, format: 'cxcywh' is"),
         ([SAID, {**SAID, "id": 99, "format": ""}], "unknown_format", "f, row 1, format: '' is"),
         ({"7": SAID}, "unreadable", "f: is no list of predictions"),
-        ("[]", "unreadable", "f: is no list of predictions"),
-        (None, "unreadable", "f: is no list of predictions"),
         ([7], "unreadable", "f, row 0: 7 is no object"),
     ],
 )
@@ -296,11 +231,6 @@ def test_lists_that_are_refused(items: object, code: str, says: str) -> None:
     got, message = code_of(predictions_from, items, "f")
     assert got == code
     assert message.startswith(says)
-
-
-def test_seven_is_seven() -> None:
-    for asked, said in ((7, 7.0), (7.0, 7), ("007", "007")):
-        assert boxes_of([truth(asked)], predictions_from([{**SAID, "id": said}])) != [None]
 
 
 @pytest.mark.parametrize("said", ["7", 8, "007", 7.5])
@@ -333,24 +263,3 @@ def test_files_become_replies(tmp_path: Path) -> None:
     assert (one.index, json.loads(one.text)) == (7, [{"bbox": [1.5, 2.0, 31.5, 42.0]}])
     assert one.recorded.space == {"kind": "pixels"}
     assert (two.index, two.text, two.failed) == (8, "", False)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b'{"id": 7}\n{"id": 8}', b"[" * 100_000, b"\xff[]"])
-def test_files_that_are_no_json(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "said.json"
-    path.write_bytes(content)
-    code, message = code_of(list, replies_of(path, [truth()]))
-    assert code == "unreadable"
-    assert message.startswith("said.json: ")
-
-
-def test_the_codes_of_the_cases() -> None:
-    assert {code.value for code in RefusalCode} >= {
-        "duplicate_id",
-        "no_id",
-        "no_format",
-        "unknown_format",
-        "negative_truth",
-        "empty_split",
-        "no_prediction_id_matches",
-    }

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from training.pairs import (
-    CHANGES,
     MOST_THINGS,
-    PLACES,
-    ScenePair,
-    attribute_of,
-    caption,
     place_word,
     scene_pair,
 )
 from vlmeval_findit.core.stored_png import png
-from vlmeval_findit.data.rendered.scene import SPLITS, Scene, Thing, scene
+from vlmeval_findit.data.rendered.scene import SPLITS, Scene, Thing
 
 PAIRS = {seed: scene_pair(seed) for seed in range(200)}
 SEEDS = st.sampled_from(list(SPLITS.values())).flatmap(
@@ -44,11 +36,6 @@ def test_a_seed_is_the_same_pair_everywhere(seed: int, expected: str) -> None:
     pair = PAIRS[seed]
     pixels = png(pair.left.pixels) + png(pair.right.pixels)
     assert hashlib.sha256(pixels).hexdigest()[:16] == expected
-
-
-def test_a_pair_has_random_numbers_of_its_own() -> None:
-    assert scene(5).pixels.tobytes() != PAIRS[5].left.pixels.tobytes()
-    assert len({pair.left.pixels.tobytes() for pair in PAIRS.values()}) == len(PAIRS)
 
 
 @given(SEEDS)
@@ -85,15 +72,6 @@ def test_a_caption_is_made_of_what_is_there_the_difference_first(seed: int) -> N
 
 
 @given(SEEDS)
-def test_captions_are_short(seed: int) -> None:
-    pair = scene_pair(seed)
-    for said in (pair.left_caption, pair.right_caption):
-        # A sentence-piece tokenizer has a token or two a word of these, and one a semicolon.
-        assert len(re.findall(r"\w+|;", said)) <= 45
-        assert re.fullmatch(r"[a-z ;]+", said)
-
-
-@given(SEEDS)
 def test_nobody_can_doubt_a_place(seed: int) -> None:
     pair = scene_pair(seed)
     for shown in (pair.left, pair.right):
@@ -102,39 +80,3 @@ def test_nobody_can_doubt_a_place(seed: int) -> None:
             x, y = thing.centre
             words = {place_word((x + dx, y + dy), frame) for dx in (-3, 3) for dy in (-3, 3)}
             assert len(words) == 1
-
-
-def test_places_are_named_by_thirds() -> None:
-    middles = [[place_word((x, y), (60, 90)) for x in (10, 30, 50)] for y in (15, 45, 75)]
-    assert tuple(map(tuple, middles)) == PLACES
-    assert place_word((60.0, 90.0), (60, 90)) == "at the lower right"
-
-
-def test_every_attribute_is_asked_about_as_often() -> None:
-    found = Counter(pair.attribute for pair in PAIRS.values())
-    assert found.keys() == CHANGES.keys()
-    assert min(found.values()) > 0.6 * max(found.values())
-
-
-def _larger(pair: ScenePair) -> bool:
-    return pair.left.things[0].size == "large"
-
-
-def test_what_a_pair_differs_in_is_known_without_painting_it() -> None:
-    assert [attribute_of(seed) for seed in PAIRS] == [pair.attribute for pair in PAIRS.values()]
-
-
-def test_left_and_right_say_nothing() -> None:
-    sizes = [scene_pair(seed) for seed in range(2000, 3200)]
-    sizes = [pair for pair in sizes if pair.attribute == "size"]
-    large = sum(map(_larger, sizes)) / len(sizes)
-    assert abs(large - 0.5) < 3.5 * 0.5 / len(sizes) ** 0.5
-    alphabetic = [p.left_caption < p.right_caption for p in PAIRS.values()]
-    assert abs(np.mean(alphabetic) - 0.5) < 3.5 * 0.5 / len(alphabetic) ** 0.5
-
-
-def test_a_caption_names_objects_in_their_order() -> None:
-    assert caption(PAIRS[2].right) == PAIRS[2].right_caption
-    assert PAIRS[2].right_caption == (
-        "a large striped red ring at the lower left; a large striped green triangle at the right"
-    )

@@ -22,11 +22,8 @@ from vlmeval_findit.benchmarks.selfretrieval.image_pairs import (
     PAIRS,
     SETS,
     ImagePair,
-    PerSide,
     load_task,
     parse,
-    read_table,
-    write_table,
 )
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.files import file_sha256
@@ -34,7 +31,6 @@ from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.messages import PartKind, located
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.stored_png import png
-from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.data.rendered import tables as rendered_tables
 
 Capture = pytest.CaptureFixture[str]
@@ -50,14 +46,6 @@ def test_names() -> None:
         assert (question.board_dataset, question.images, question.frames) == (name, name, 2)
     with pytest.raises(QuestionError, match=r"did you mean SelfRetrieval_Scenes\?"):
         parse("SelfRetrieval_Scene")
-
-
-def test_findits_d3_is_findits() -> None:
-    asked = benchmarks.parse("FindIt_D3_xyxy_json")
-    assert benchmarks.benchmark_of(asked.name).name == "FindIt"
-    assert asked.table == asked.images == "D3"
-    with pytest.raises(QuestionError):
-        benchmarks.parse("FindIt_SelfRetrieval_xyxy_json")
 
 
 def test_the_prompt() -> None:
@@ -116,12 +104,10 @@ DAMAGED: list[tuple[object, str]] = [
     ("{", "dataset.json: Expecting"),
     ("[]", "is no object of"),
     ("{}", "is no object of"),
-    ({"0": ["a", "b"]}, "uid '0': ['a', 'b'] is no object with the keys left and right"),
-    ({"0": {"left": "a.jpg"}}, "uid '0': no key 'right'"),
+    ({"0": ["a", "b"]}, "uid '0', key 'left': None is no path"),
     ({"0": {"left": "a.jpg", "right": 7}}, "uid '0', key 'right': 7 is no path"),
     ({"0": {"left": "../a.jpg", "right": "b.jpg"}}, "key 'left': '../a.jpg' climbs out"),
     ({"0": {"left": "", "right": "b.jpg"}}, "key 'left': '' names no file"),
-    ('{"0": {"left": "a", "right": "b"}, "0": {}}', "key '0' stands twice"),
     (dataset(3), "3 pairs, published are 247"),
     ({**dataset(246), "x": {"left": "a", "right": "b"}}, "uids are not 0 to 246"),
     ({**dataset(), "246": {"left": "a", "right": "coco/1.jpg"}}, "coco/1.jpg stands in more than"),
@@ -146,38 +132,7 @@ def test_other_pairs_can_be_forced_and_are_said_to_be_others(
     assert meta["unlike_release"] == ["3 pairs, published are 247"]
 
 
-def test_without_a_table_the_message_says_what_makes_it(lmu: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"data get SelfRetrieval --from dataset\.json"):
-        load_task("SelfRetrieval")
-
-
 # --- tables ---------------------------------------------------------------------------------------
-
-
-def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
-    pairs = [
-        ImagePair(0, "a\tb", ("l.png", "r.png"), PerSide('a "cat"', "a\ndog"), "colour"),
-        ImagePair(1, "b", ("ü.png", "r 2.png")),
-    ]
-    path = write_table(tmp_path, "SelfRetrieval", pairs, {"source": "a test"})
-    assert read_table(path) == pairs
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("l.png", "../l.png", "line 2, column images: '../l.png' climbs out"),
-        ("\tu\t", "\t\t", "line 2, column uid: is empty"),
-        ("attribute", "attributes", "should be"),
-    ],
-)
-def test_damaged_tables_are_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
-    pair = ImagePair(0, "u", ("l.png", "r.png"), PerSide("a", "b"), "colour")
-    path = write_table(tmp_path, "SelfRetrieval", [pair], {"source": "a test"})
-    path.with_suffix(".meta.json").unlink()
-    path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(TableError, match=re.escape(says)):
-        read_table(path)
 
 
 # --- rendered pairs -------------------------------------------------------------------------------

@@ -95,12 +95,6 @@ def test_what_counts_and_who_wins_a_tie(asked: Asked, named: str, why: str, mine
     assert best(mine)["models"]["Seer"]["best"] == named, why
 
 
-def test_questions_about_absent_marks_do_not_count(mine: World) -> None:
-    table(mine, [("oval", "red", "A")] * 3, absent=True)
-    with pytest.raises(ValueError, match="Seer: no shape with enough questions"):
-        best(mine)
-
-
 def test_too_few_questions_are_no_reason(mine: World) -> None:
     table(mine, [("oval", "blue", "A"), *[("box", "red", "A"), ("box", "red", "B")] * 2])
     assert best(mine, at_least=1)["models"]["Seer"]["best"] == "oval-blue"

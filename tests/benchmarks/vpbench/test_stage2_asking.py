@@ -6,7 +6,6 @@ After a change of words that is meant, write ``golden/stage2_prompts.txt`` anew 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import replace
@@ -20,16 +19,14 @@ from PIL import Image
 from scored_runs import World, saying
 from stage2_stand_in import SOURCES, Layout, rows, write_part
 
-from vlmeval_findit import benchmarks, cli
+from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.vpbench import best_marks
 from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
-from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError, GoodMarks, MarkChoice
+from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
-from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, RegionNaming, for_model, load
+from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, for_model, load
 from vlmeval_findit.benchmarks.vpbench.vp_query import (
     TASKS,
-    MarkedRegion,
-    RegionRole,
     VPQuery,
     stage2_rows,
 )
@@ -37,8 +34,6 @@ from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.identity import (
     Answering,
     identity_conflicts,
-    read_identity,
-    write_identity,
 )
 from vlmeval_findit.core.messages import Message, PartKind
 from vlmeval_findit.core.question import QuestionError
@@ -48,7 +43,6 @@ from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.engine.calls import Call, Cell
 from vlmeval_findit.engine.cell_builder import CellBuilder
 from vlmeval_findit.leaderboard.comparable import group_comparable
-from vlmeval_findit.marks.style import COLOURS, Shape
 from vlmeval_findit.runs.run_identity import run_identity
 from vlmeval_findit.runs.run_statistics import compare
 from vlmeval_findit.runs.scored_run import Run
@@ -113,17 +107,6 @@ def test_every_wording_is_the_golden_one() -> None:
 
 
 # --- names ----------------------------------------------------------------------------------------
-
-
-def test_six_ways_are_six_columns() -> None:
-    assert set(QUESTIONS) == {
-        f"VPBench_Stage2_{way}{hint}"
-        for way in ("bvp", "rbvp", "text")
-        for hint in ("", "_described")
-    }
-    assert len({one.board_dataset for one in QUESTIONS.values()}) == 6
-    for name, one in QUESTIONS.items():
-        assert benchmarks.parse(name) == one
 
 
 @pytest.mark.parametrize(
@@ -209,31 +192,6 @@ def test_good_marks_are_the_published_ones_until_runs_say_others() -> None:
     assert asked() == {(shape, colour) for shape in ("oval", "tag") for colour in ("red", "blue")}
 
 
-def test_published_good_shapes_are_those_above_the_published_mean() -> None:
-    """As the docstring says; the persons' figures are left out."""
-    published = [
-        one
-        for one in benchmarks.benchmark_of("VPBench_Stage1").published()
-        if "stage 1" in one.where and one.model != "Human"
-    ]
-    means = {}
-    for shape in Shape:
-        had = [v for one in published if (v := one.values.get(f"{shape.value} (as published)"))]
-        if had:
-            means[shape] = np.mean(had)
-    above = {shape for shape, value in means.items() if value > np.mean(list(means.values()))}
-    assert above == set(best_marks.PUBLISHED_GOOD.shapes)
-
-
-def test_the_lot_is_the_same_for_a_row_whatever_rows_there_are() -> None:
-    good = GoodMarks(tuple(Shape), tuple(COLOURS))
-    drawn = [good.drawn_for(index) for index in range(400)]
-    assert drawn[7] == good.drawn_for(7)
-    assert {one.shape for one in drawn} == set(Shape)
-    assert {one.colour for one in drawn} == set(COLOURS)
-    assert GoodMarks.named(good.name) == good
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -277,55 +235,11 @@ def test_spans_are_filled(question: str, phrases_: list[str], filled: str) -> No
     assert asking.filled(question, phrases_) == filled
 
 
-@pytest.mark.parametrize(
-    ("box", "field", "shares"),
-    [
-        ((0, 0, 10, 10), "upper left", ("0%", "10%", "0%", "10%")),
-        ((45, 45, 10, 10), "centre", ("45%", "55%", "45%", "55%")),
-        ((90, 45, 11, 10), "middle right", ("90%", "100%", "45%", "55%")),
-        ((45, 90, 10, 10), "lower middle", ("45%", "55%", "90%", "100%")),
-        ((-1, 99, 2, 2), "lower left", ("0%", "1%", "99%", "100%")),
-    ],
-)
-def test_places_in_words(
-    box: tuple[float, float, float, float], field: str, shares: tuple[str, ...]
-) -> None:
-    said = asking.place(MarkedRegion(0, RegionRole.DEFAULT, box), (100, 100))
-    assert said.startswith(f"region at the {field} (from ")
-    assert tuple(word.rstrip(")") for word in said.split() if "%" in word) == shares
-
-
 def test_without_a_span_a_place_stands_above_the_question() -> None:
     row = replace(stage2_rows(load("VPBench_Stage2_text").table)[0], label="What is it?")
     asked = asking.in_words(row, False)
     assert asked.hint.startswith("The question is about the region at the centre")
     assert asked.question == "What is it?"
-    assert asking.uneven(row)
-
-
-@pytest.mark.parametrize(
-    ("roles", "uneven"),
-    [
-        ((RegionRole.DEFAULT, RegionRole.DEFAULT), False),
-        ((RegionRole.DEFAULT, RegionRole.SUBJECT), False),  # of one colour
-        ((RegionRole.SUBJECT, RegionRole.OBJECT), True),
-    ],
-)
-def test_phrases_that_cannot_take_turns_are_noted(
-    roles: tuple[RegionRole, ...], uneven: bool
-) -> None:
-    row = stage2_rows(load("VPBench_Stage2_text").table)[0]
-    marks = tuple(MarkedRegion(0, role, (8 * at, 0, 8, 8)) for at, role in enumerate(roles))
-    row = replace(row, label="What is in the <color> <vp>?", marks=marks)
-    assert asking.uneven(row) is uneven
-    asked = asking.with_mark(row, MarkChoice(Shape.BOX, "red"), described=False).query
-    assert (" and " in asked.question) is uneven
-
-
-def test_subject_and_object_differ_in_every_colour() -> None:
-    for colour in COLOURS:
-        assert asking.colour_of(RegionRole.OBJECT, colour) != colour
-        assert asking.colour_of(RegionRole.SUBJECT, colour) == colour
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -377,20 +291,6 @@ def test_pictures_are_drawn_once_and_are_the_same_bytes_again(made: Path) -> Non
 
 
 @pytest.mark.usefixtures("best")
-def test_a_name_says_all_that_is_drawn() -> None:
-    mark = MarkedRegion(0, RegionRole.DEFAULT, (60.0, 40.0, 50.0, 50.0))
-    one = asking.MarkedImage("stage2/a.png", (mark,), Shape.BOX, ("red",))
-    others = [
-        replace(one, picture="stage2/b.png"),
-        replace(one, shape=Shape.OVAL),
-        replace(one, colours=("blue",)),
-        replace(one, marks=(replace(mark, box=(60.0, 40.0, 50.0, 51.0)),)),
-        replace(one, marks=(replace(mark, outlines=((0.0, 0.0, 1.0, 1.0, 1.0, 0.0),)),)),
-    ]
-    assert len({one.name, *(other.name for other in others)}) == 6
-
-
-@pytest.mark.usefixtures("best")
 def test_a_picture_that_is_gone_is_no_error_before_somebody_asks(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -434,31 +334,6 @@ def test_rows_without_an_answer_are_asked_and_in_no_figure() -> None:
     assert {row.slices["shape"] for row in rows_} == {"tag"}
 
 
-def test_published_rows_of_stage_2_agree_with_their_means() -> None:
-    """The mean is over six sources, of which one was not handed down: it comes out as a share."""
-    found = [
-        one
-        for one in benchmarks.benchmark_of("VPBench_Stage2_bvp").published()
-        if one.board_dataset == "Stage2_bvp"
-    ]
-    assert [one.model for one in found] == ["InternVL3-78B", "InternVL3-38B", "Molmo-72B"]
-    for one in found:
-        *sources, mean = one.values.values()
-        assert len(sources) == 5
-        assert 0 < 6 * mean - sum(sources) < 100
-
-
-def test_a_choice_is_named_by_shape_and_colour() -> None:
-    for shape in Shape:
-        for colour in COLOURS:
-            assert MarkChoice.named(MarkChoice(shape, colour).name) == MarkChoice(shape, colour)
-    for bad in ("oval", "red-oval", "oval-pink", "oval-contrast", "", "-", "oval-red-thick"):
-        with pytest.raises(BestMarkError):
-            MarkChoice.named(bad)
-    assert {one.way for one in QUESTIONS.values()} == set(RegionNaming)
-    assert json.loads(json.dumps(BEST)) == BEST
-
-
 # --- cells ----------------------------------------------------------------------------------------
 
 
@@ -483,34 +358,6 @@ def test_cells_of_two_models_share_what_both_are_asked_and_nothing_else() -> Non
     assert [one.what for one in identity_conflicts(runs[0], same)] == ["mark of the questions"]
     with pytest.raises(BestMarkError):
         cell("Nobody", "VPBench_Stage2_bvp")
-
-
-@pytest.mark.usefixtures("best")
-def test_show_says_what_a_model_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["data", "show", "VPBench_Stage2_bvp", "--index", "1"]
-    assert cli.main([*words, "--model", "Other"]) == 0
-    said = capsys.readouterr().out
-    assert "What is in the red mask?" in said
-    assert "<stage2/marked/" in said
-    assert cli.main(words) == 0
-    assert "What is in the <color> <vp>?" in capsys.readouterr().out
-    assert cli.main([*words, "--model", "Nobody"]) == 2
-    assert "which mark 'Nobody' does best with is not known" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("best")
-def test_what_was_chosen_comes_back_from_an_identity_file(tmp_path: Path) -> None:
-    task = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
-    run = run_identity(task, "Seer", Answering(), task.queries, None)
-    write_identity(tmp_path / "Seer_identity.json", run)
-    assert read_identity(tmp_path / "Seer.json") == run
-    values = json.loads((tmp_path / "Seer_identity.json").read_text())
-    del values["resolved_options"]
-    (tmp_path / "Seer_identity.json").write_text(json.dumps(values))
-    before = read_identity(tmp_path / "Seer.json")
-    assert before is not None
-    assert before.resolved_options == {}
-    assert identity_conflicts(before, run) == []
 
 
 # --- leaderboard ----------------------------------------------------------------------------------

@@ -142,35 +142,3 @@ def test_a_run_does_not_go_on_with_another_mark(finished: Path, lmu: Path) -> No
     done = run(RUN_FINDIT, arguments, finished, env)
     assert done.returncode == 2, done.stdout
     assert "mark of the questions: recorded oval-blue, now box-black" in done.stdout
-
-
-def test_a_sweep_asks_the_same_and_again_nothing(finished: Path, lmu: Path) -> None:
-    journals = []
-    for _ in range(2):
-        done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], finished, environment(lmu))
-        assert done.returncode == 0, done.stdout
-        journals.append((finished / "swept" / "calls.jsonl").read_bytes())
-    assert journals[0] == journals[1]
-    for model in MODELS:
-        for name in STAGE_2:
-            hosts = predictions(finished / "outputs", model, name)
-            ours = predictions(finished / "swept", model, name)
-            assert replies(ours) == replies(hosts)
-            assert metric_values(ours) == metric_values(hosts)
-            assert identity(ours)["resolved_options"] == identity(hosts)["resolved_options"]
-
-
-def test_two_models_with_marks_of_their_own_stand_in_one_column(
-    finished: Path, lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LMUData", str(lmu))
-    runs = str(finished / "outputs")
-    assert cli.main(["leaderboard", runs, "--out", str(tmp_path / "board")]) == 0
-    board = next((tmp_path / "board").rglob("leaderboard.md")).read_text()
-    assert r"Stage2\_bvp" in board
-    assert "*InternVL3-78B*" in board
-    for model in MODELS:
-        assert f"| {model} |" in board
-    assert "other words" not in board
-    assert cli.main(["report", runs, "--out", str(tmp_path / "report.html")]) == 0
-    assert "blue oval" in (tmp_path / "report.html").read_text()

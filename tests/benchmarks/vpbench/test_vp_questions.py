@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 
-from training.vp_questions.asking import PosedMarks, ShownQuestion  # noqa: E402
+from training.vp_questions.asking import ShownQuestion  # noqa: E402
 from training.vp_questions.images import (  # noqa: E402
     AnnotatedImage,
     ClassCounts,
@@ -23,12 +23,11 @@ from training.vp_questions.images import (  # noqa: E402
     Pixels,
     scene_images,
 )
-from training.vp_questions.making import lettered, mark_rows, options_of, questions  # noqa: E402
-from training.vp_questions.marking import Hidden, Marker, region_of  # noqa: E402
-from training.vp_questions.plan import KINDS, WIDTHS, Absence, Fields, Form, plan  # noqa: E402
-from training.vp_questions.wording import ABSENT, FIELD_NAMES, NO, YES, field_of  # noqa: E402
-from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery, is_absent, kind_of  # noqa: E402  # noqa: E402
-from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape, Style  # noqa: E402
+from training.vp_questions.making import mark_rows, questions  # noqa: E402
+from training.vp_questions.plan import KINDS, WIDTHS, Absence, Form, plan  # noqa: E402
+from training.vp_questions.wording import ABSENT  # noqa: E402
+from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery, is_absent, kind_of  # noqa: E402
+from vlmeval_findit.marks.style import COLOURS, CONTRAST, STYLES, Shape  # noqa: E402
 
 # --- the plan -------------------------------------------------------------------------------------
 
@@ -71,106 +70,16 @@ def test_the_option_that_there_is_no_such_mark_says_nothing_by_itself(
 # --- fields ---------------------------------------------------------------------------------------
 
 
-@given(
-    st.tuples(*[st.floats(0, 1) for _ in range(4)]), st.sampled_from(Fields), st.integers(1, 2000)
-)
-def test_a_field_is_never_in_doubt(part: tuple[float, ...], fields: Fields, side: int) -> None:
-    (x1, x2), (y1, y2) = sorted(part[:2]), sorted(part[2:])
-    name = field_of((x1 * side, y1 * side, x2 * side, y2 * side), side, side, fields)
-    if name is None:
-        return
-    found = next(field for field, said in FIELD_NAMES[fields].items() if said == name)
-    for centre, place in (((x1 + x2) / 2, found.across), ((y1 + y2) / 2, found.down)):
-        assert place <= centre * fields.value < place + 1
-        for border in range(1, fields.value):
-            assert abs(centre - border / fields.value) > 0.0599
-
-
 # --- letters --------------------------------------------------------------------------------------
-
-
-SLOT = plan(8, 0, tuple(Shape))[0]
-
-
-def posed(right: str, *wrong: str) -> PosedMarks:
-    return PosedMarks(SLOT, "a.png", "", "?", right, wrong, 1, None, ())
-
-
-@given(st.integers(0, 60), st.lists(st.sampled_from([YES, NO]), max_size=20), st.integers(0, 99))
-def test_letters_are_balanced(four: int, two: list[str], seed: int) -> None:
-    asked = [posed("a", "b", "c", "d")] * max(four, 3 * len(two))
-    asked += [posed(right, NO if right == YES else YES) for right in two]
-    letters = lettered(asked, seed)
-    assert even(letters, 4)
-    for one, letter in zip(asked, letters, strict=True):
-        options = options_of(one, letter)
-        assert dict(options)[letter] == one.right
-        assert sorted(text for _, text in options) == sorted([one.right, *one.wrong])
-    for said in (YES, NO):
-        mine = [letter for one, letter in zip(asked, letters, strict=True) if one.right == said]
-        assert abs(mine.count("A") - mine.count("B")) <= 1
 
 
 # --- marks that can be seen -----------------------------------------------------------------------
 
 GREY = (128, 128, 128)
-SQUARE = (20.0, 20.0, 60.0, 60.0)
-OUTLINE = ((20.0, 20.0, 60.0, 20.0, 60.0, 60.0, 20.0, 60.0),)
 
 
 def flat(colour: tuple[int, int, int]) -> Pixels:
     return np.full((150, 160, 3), colour, dtype=np.uint8)
-
-
-@pytest.mark.parametrize(
-    ("background", "boxes", "style", "colours", "does"),
-    [
-        (GREY, [SQUARE], Style(Shape.BOX, "none", 3), ["red"], True),
-        ((250, 20, 10), [SQUARE], Style(Shape.BOX, "none", 3), ["red"], False),
-        ((60, 60, 60), [SQUARE], Style(Shape.OVAL, "", 3), ["black"], False),
-        ((30, 45, 90), [SQUARE], Style(Shape.POINT, "round", 4), ["black"], False),
-        (GREY, [SQUARE], Style(Shape.POINT, "round", 2), ["black"], False),  # a speck
-        (GREY, [SQUARE], Style(Shape.TAG, "digit square", 1), ["blue"], True),
-        (GREY, [SQUARE], Style(Shape.TAG, "digit square", 6), ["blue"], False),  # hides all of it
-        (GREY, [SQUARE], Style(Shape.ARROW, "open", 3), ["blue"], True),
-        (GREY, [(10, 10, 150, 140)], Style(Shape.ARROW, "open", 3), ["blue"], False),  # no room
-        (GREY, [SQUARE], Style(Shape.MASK, "plain", 1), ["blue"], True),
-        (GREY, [SQUARE], Style(Shape.MASK, "plain", 1), ["black"], False),  # grey, not black
-        ((200, 90, 20), [SQUARE], Style(Shape.MASK, "plain", 1), ["blue"], False),  # brown
-        ((200, 40, 40), [SQUARE], Style(Shape.MASK, "plain", 1), ["red"], False),  # is red itself
-        (GREY, [(20, 20, 110, 50)], Style(Shape.SCRIBBLE, "", 3), ["blue"], True),
-        (GREY, [(20, 20, 40, 40)], Style(Shape.SCRIBBLE, "", 6), ["blue"], False),  # a blob
-        (GREY, [SQUARE, (61, 20, 99, 60)], Style(Shape.BOX, "none", 3), ["red"] * 2, False),
-        (GREY, [SQUARE, (90, 20, 130, 60)], Style(Shape.BOX, "none", 3), ["red"] * 2, True),
-        (GREY, [(20, 20, 32, 60)], Style(Shape.BOX, "none", 3), ["red"], False),  # all line
-    ],
-)
-def test_only_marks_that_one_sees_and_tells_apart_are_drawn(
-    background: tuple[int, int, int],
-    boxes: list[tuple[float, float, float, float]],
-    style: Style,
-    colours: list[str],
-    does: bool,
-) -> None:
-    regions = [
-        region_of(b, ((b[0], b[1], b[2], b[1], b[2], b[3], b[0], b[3]),), 160, 150) for b in boxes
-    ]
-    marker = Marker(flat(background), regions, style, Hidden.SOME)
-    assert (marker.marked(range(len(boxes)), colours) is not None) is does
-
-
-def test_a_shape_that_needs_outlines_is_not_drawn_from_a_box() -> None:
-    for outlines, does in ((OUTLINE, True), ((), False)):
-        regions = [region_of(SQUARE, outlines, 160, 150)]
-        marker = Marker(flat(GREY), regions, Style(Shape.CONTOUR, "tight", 3), Hidden.SOME)
-        assert (marker.marked([0], ["red"]) is not None) is does
-
-
-def test_where_it_must_be_recognised_less_of_an_object_is_covered() -> None:
-    regions = [region_of(SQUARE, (), 160, 150)]
-    tag = Style(Shape.TAG, "digit square", 1)
-    assert Marker(flat(GREY), regions, tag, Hidden.SOME).marked([0], ["red"]) is not None
-    assert Marker(flat(GREY), regions, tag, Hidden.LITTLE).marked([0], ["red"]) is None
 
 
 # --- a set ----------------------------------------------------------------------------------------
@@ -221,12 +130,6 @@ def test_every_wording_says_what_the_row_says(asked: list[VPQuery]) -> None:
         assert kind_of(query.question) is query.kind, query.question
         assert is_absent(query.question, options[query.answer]) is query.absent
         assert len(set(options.values())) == len(options) in (2, 4)
-
-
-def test_pictures_are_used_alike(shown: list[ShownQuestion], source: list[AnnotatedImage]) -> None:
-    used = Counter(one.posed.image for one in shown)
-    assert max(used.values()) <= 3
-    assert len(used) > 0.8 * len(source)
 
 
 def changed(one: ShownQuestion, find: Find) -> Any:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import World, saying
+from scored_runs import World
 from vpbench_stand_in import ROWS, write_tsv
 
 from vlmeval_findit import benchmarks
@@ -29,14 +27,11 @@ from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind,
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics, slice_of
 from vlmeval_findit.core.messages import located
-from vlmeval_findit.core.metric import Better
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.statistics import metric_intervals
 from vlmeval_findit.leaderboard import board
-from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
-from vlmeval_findit.leaderboard.openvlm import to_openvlm
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.score import score_rows
 
@@ -85,30 +80,6 @@ def test_a_name_that_is_none(name: str, says: str, folder: Path) -> None:
     with pytest.raises(QuestionError) as raised:
         benchmarks.parse(name)
     assert says in str(raised.value)
-
-
-def test_a_table_in_a_folder_of_tables_has_a_name(folder: Path) -> None:
-    assert not benchmarks.is_question("VPBench_Mine")
-    write_table(folder, "VPBench_Mine", [QUERY], {})
-    question = benchmarks.parse("VPBench_Mine")
-    assert (question.table, question.images, question.board_dataset) == (
-        *("VPBench_Mine", "VPBench_Mine"),
-        "Mine",
-    )
-    assert "VPBench_Mine" in BENCHMARK.listed()
-    assert benchmarks.load("VPBench_Mine").queries == {1: QUERY}
-
-
-def test_the_original_layout_is_a_column_of_its_own() -> None:
-    ours, original = parse("VPBench_Stage1"), parse("VPBench_Stage1_original")
-    assert (ours.table, ours.images) == (original.table, original.images)
-    assert (ours.original, original.original) == (False, True)
-    assert (ours.board_dataset, original.board_dataset) == ("Stage1", "Stage1_original")
-
-
-def test_without_a_table_it_says_how_to_make_it(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="data get VPBench --from FILE"):
-        benchmarks.load("VPBench_Stage1_original")
 
 
 # --- messages -------------------------------------------------------------------------------------
@@ -232,14 +203,6 @@ def test_intervals_of_stage_1_say_what_they_do_not_know() -> None:
     assert BENCHMARK.interval_note(BENCHMARK.parse("VPBench_Stage2_text")) == ""
 
 
-def test_a_board_says_what_its_intervals_do_not_know(folder: Path) -> None:
-    write_table(folder, "VPBench_Stage1", [replace(QUERY, index=n) for n in range(8)], {})
-    made = board.make_board([World(folder).run("Seer", "VPBench_Stage1", saying("C"))])
-    assert "## Intervals\n\n* Stage1: questions about one photograph" in as_markdown(made)
-    assert "Stage1: questions about one photograph" in as_latex(made)
-    assert "Stage1: questions about one photograph" in to_openvlm(made, datetime.now(UTC))
-
-
 def test_a_question_without_an_answer_is_in_no_figure() -> None:
     row = row_of("C", replace(QUERY, answer=""))
     assert row.sums == {"unscored": 1}
@@ -270,20 +233,6 @@ def test_the_authors_rounded_score_is_the_published_figure(found: list[tuple[str
     assert round(value / 100, 4) == round(right / len(found), 4)
 
 
-def test_figures_by_shape_are_of_their_slice() -> None:
-    box, oval = (replace(QUERY, shapes=(shape,)) for shape in ("box", "oval"))
-    sums = totals([row_of("C", box), row_of("A", box), row_of("C", oval)])
-    metric_values = {metric.name: metric.value(sums) for metric in BENCHMARK.metrics}
-    assert metric_values["box (as published)"] == 50.0
-    assert metric_values["oval (as published)"] == 100.0
-    assert metric_values["tag (as published)"] is None
-
-
-def test_only_the_hallucination_rate_is_better_lower() -> None:
-    assert [m.name for m in BENCHMARK.metrics if m.better is Better.LOWER] == ["Hallucination rate"]
-    assert all(metric.better is Better.HIGHER for metric in BENCHMARK.ranking)
-
-
 def test_the_lower_rate_ranks_first_and_slices_have_intervals(folder: Path) -> None:
     """The same questions to two models, of whom one is wrong about absent marks half as often."""
     asked = [
@@ -305,16 +254,6 @@ def test_the_lower_rate_ranks_first_and_slices_have_intervals(folder: Path) -> N
     for metric in ("Accuracy", "Hallucination rate"):
         assert cells["careful", "Mine"].entries[metric].rank == 1
         assert cells["eager", "Mine"].entries[metric].rank == 2
-
-
-def test_published_rows_are_of_metrics_that_there_are() -> None:
-    names = {metric.name for metric in BENCHMARK.metrics}
-    found = BENCHMARK.published()
-    assert {name for one in found for name in one.values} <= names
-    human = next(one for one in found if one.model == "Human")
-    assert human.values["scribble (as published)"] == 82.8
-    assert human.values["Accuracy (as published)"] == 90.0
-    assert human.board_dataset == parse("VPBench_Stage1").board_dataset
 
 
 def test_a_drawing_shows_options_truth_and_both_readings() -> None:
@@ -343,17 +282,6 @@ def test_baselines_see_the_message_alone(folder: Path) -> None:
             letter = random_option(here, task.question)[0]
             assert letter in dict(query.options)
             assert letter == random_option(there, task.question)[0]
-
-
-def test_a_random_option_is_any() -> None:
-    four = replace(QUERY, options=tuple(zip("ABCD", "wxyz", strict=True)))
-    question = parse("VPBench_Stage1")
-    found = Counter(
-        random_option(message(replace(four, images=(f"{i}.jpg",)), question), question)[0]
-        for i in range(400)
-    )
-    assert set(found) == set("ABCD")
-    assert min(found.values()) > 70
 
 
 def test_a_run_is_scored(folder: Path) -> None:

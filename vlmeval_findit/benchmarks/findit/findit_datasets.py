@@ -1,4 +1,4 @@
-"""FindIt's datasets (protocol section 2), with the counts of the release's Parquet subsets.
+"""FindIt's datasets (protocol section 2), with the checksums of the release's Parquet subsets.
 
 Custom datasets (``data import``) are rows of the same table, read from a small file when an unknown
 name is looked up.
@@ -41,13 +41,9 @@ class Family(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """Counts of a Parquet file of the release, before thinning."""
+    """A Parquet file of the release."""
 
     file: str
-    rows: int
-    names: int  # distinct images, videos or scenes; of RefCOCO: annotations
-    boxes: int
-    rows_without_box: int
     sha256: str
 
 
@@ -115,33 +111,32 @@ def _made_here(name: str, maker: str) -> tuple[Dataset, ...]:
     )
 
 
-# The release's files: rows, names, boxes, rows without a box, SHA-256.
-_COUNTED = """
-pascal                 1000  944   2032   0 793fab7ad8e8ae5b2e9729995087f55c40b5dce4caa00c5fa9c9937af7f3e617
-pascal_multilabel      1000 1000   3053   0 5d3a44b81e470e2fd3d89c862b0d22b0f202b588af19d1b43a1d14f14b234cba
-openimages             1000  992   2301   0 f9183fd8a64d12e6635d16c723e1e7ab40fb71f6c0c955dc470eadc641319cf5
-openimages_multilabel  1000 1000   8474   0 c0dcd8d8527ff3ed41b7588ffc5c9c3bd7a882bd9b7d0232604f7e5e914c84da
-iground                1000  530  42749   0 9defc23dec7d96023bf9cf05403adbb94015498874402815b53296b55e606f97
-iground_multilabel     1000  668 118775   0 7ab44e33d7852854df670811665a9648d780baacbe0a0e58a57f10243fbcc0fd
-refcoco_test           1000  942   1000   0 d2b9ce59dc0cb530aaed1d56ffcd1eb942b01b5b5b2c68172c06e990dd801c21
-refcoco_testA          1000  860   1000   0 b661066defd01f3fee0deb490fd73acd43c233888776c97769c0e0eba1300f86
-refcoco_testB          1000  842   1000   0 9a51fe4c60994e2f194776758a3221808b5526f4013ee601db561244ec85f1a0
-refcoco_plus_testA     1000  859   1000   0 e29af5902eaa84a32a5cfe32b9ab2fac112ab598559b7aae059a56dc5bcf2436
-refcoco_plus_testB     1000  838   1000   0 aaf4900530ad39d7c8b1e536b976de3d8dd90afef9f30d74a1028b7843098dd5
-refcoco_g_test         1000  952   1000   0 964da86fe4ad892d7732c53e5d246fe47b74ab03700ee3d9919b49f97214f443
-refl4                  1000  961   1000   0 a7d1715f1196814ba72bc77d7e5ce916b015689edf5afcf8e0673ef9fcf58199
-svg_relations          1000  986   1000   0 9e855089a9222166ce2c1684642f52032208fd1542b322a3788fac4f49760edb
-phrasecut              1000  806   1707   0 609e0839fddbca9eecdfa13208a5e04f1c75bdce363fe5706e15340496c2a3b5
-flickr30k              1000  986   1583   0 8d94a4e806bb9af4e3f07ef69bdd92b13a27863f7e91dea7f51dfef1a5fe9c63
-d3                     1000  969    468 696 8d7e99d7d7bcd4335e0d88f2d071bbca1b8f499bb17e50291d3c5c304366bda6
-hr_insdet_easy         1000  120   1005   0 5c1e90b32394afd9ce5abeadc8f46fcbd078f0720149cc62dec77c43c81cc205
-hr_insdet_hard          963   40    963   0 6de1ae628313d2a5891f43922a5ea1df35f120fdb8dfd75c24722612298cf439
-robotools               161   24   9109   0 6fb5bd64f6e8e149ac3d77510bfee1ded10d20466ef2b164eaa7b71eea09238d
-"""  # noqa: E501
+# The release's files and their SHA-256.
+_FILES = """
+pascal                793fab7ad8e8ae5b2e9729995087f55c40b5dce4caa00c5fa9c9937af7f3e617
+pascal_multilabel     5d3a44b81e470e2fd3d89c862b0d22b0f202b588af19d1b43a1d14f14b234cba
+openimages            f9183fd8a64d12e6635d16c723e1e7ab40fb71f6c0c955dc470eadc641319cf5
+openimages_multilabel c0dcd8d8527ff3ed41b7588ffc5c9c3bd7a882bd9b7d0232604f7e5e914c84da
+iground               9defc23dec7d96023bf9cf05403adbb94015498874402815b53296b55e606f97
+iground_multilabel    7ab44e33d7852854df670811665a9648d780baacbe0a0e58a57f10243fbcc0fd
+refcoco_test          d2b9ce59dc0cb530aaed1d56ffcd1eb942b01b5b5b2c68172c06e990dd801c21
+refcoco_testA         b661066defd01f3fee0deb490fd73acd43c233888776c97769c0e0eba1300f86
+refcoco_testB         9a51fe4c60994e2f194776758a3221808b5526f4013ee601db561244ec85f1a0
+refcoco_plus_testA    e29af5902eaa84a32a5cfe32b9ab2fac112ab598559b7aae059a56dc5bcf2436
+refcoco_plus_testB    aaf4900530ad39d7c8b1e536b976de3d8dd90afef9f30d74a1028b7843098dd5
+refcoco_g_test        964da86fe4ad892d7732c53e5d246fe47b74ab03700ee3d9919b49f97214f443
+refl4                 a7d1715f1196814ba72bc77d7e5ce916b015689edf5afcf8e0673ef9fcf58199
+svg_relations         9e855089a9222166ce2c1684642f52032208fd1542b322a3788fac4f49760edb
+phrasecut             609e0839fddbca9eecdfa13208a5e04f1c75bdce363fe5706e15340496c2a3b5
+flickr30k             8d94a4e806bb9af4e3f07ef69bdd92b13a27863f7e91dea7f51dfef1a5fe9c63
+d3                    8d7e99d7d7bcd4335e0d88f2d071bbca1b8f499bb17e50291d3c5c304366bda6
+hr_insdet_easy        5c1e90b32394afd9ce5abeadc8f46fcbd078f0720149cc62dec77c43c81cc205
+hr_insdet_hard        6de1ae628313d2a5891f43922a5ea1df35f120fdb8dfd75c24722612298cf439
+robotools             6fb5bd64f6e8e149ac3d77510bfee1ded10d20466ef2b164eaa7b71eea09238d
+"""
 
 _SUBSETS = {
-    file: Subset(file, int(rows), int(names), int(boxes), int(empty), sha256)
-    for file, rows, names, boxes, empty, sha256 in map(str.split, _COUNTED.strip().splitlines())
+    file: Subset(file, sha256) for file, sha256 in map(str.split, _FILES.strip().splitlines())
 }
 
 

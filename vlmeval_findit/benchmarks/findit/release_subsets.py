@@ -1,8 +1,8 @@
-"""The release's Parquet subsets to queries and TSVs, with checksums and counts checked."""
+"""The release's Parquet subsets to queries and TSVs, with checksums checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from ...core.files import file_sha256
 from ...core.formatting import nearest
 from ...core.table_files import TableError
 from .annotation_tables import PreparedTable, corners, how_to_make, write_table
-from .findit_datasets import BENCHMARK, DATASETS, Dataset, Subset
+from .findit_datasets import BENCHMARK, DATASETS, Dataset
 from .findit_query import FindItQuery, Sighting, thinned
 
 SubsetRow = Mapping[str, Any]  # in the release's column layout
@@ -78,30 +78,12 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def check_counts(
-    queries: Sequence[FindItQuery], rows: Sequence[SubsetRow], known: Subset, where: str
-) -> None:
-    """Raise TableError if a subset's counts differ from the release's."""
-    counted = {
-        "rows": (len(queries), known.rows),
-        "distinct file names": (len({row["filename"] for row in rows}), known.names),
-        "boxes": (sum(len(q.truth.boxes) for q in queries), known.boxes),
-        "rows without a box": (
-            sum(not q.truth.boxes for q in queries),
-            known.rows_without_box,
-        ),
-    }
-    for what, (is_, should) in counted.items():
-        if is_ != should:
-            raise TableError(f"{where}: {is_} {what}, but the release has {should}")
-
-
 def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> PreparedTable:
     """Write the TSV of one Parquet subset.
 
     Raises:
         FileNotFoundError: the subset is not in the folder.
-        TableError: its checksum, a count or a column is wrong.
+        TableError: its checksum or a column is wrong.
     """
     known = dataset.subset_for(multilabel)
     assert known is not None
@@ -118,7 +100,6 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
     queries = [
         query_from_row(i, row, dataset, multilabel, source.name) for i, row in enumerate(rows)
     ]
-    check_counts(queries, rows, known, source.name)
     return write_table(
         out,
         dataset.table_name(multilabel),

@@ -44,19 +44,14 @@ def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Float
     >>> similarities([[0, 2]], [[0, 1]], [[3, 0]])
     array([[1., 0.]], dtype=float32)
     """
-    named = {"a caption": captions, "its own picture": own, "the other picture": other}
-    text, *pictures = (_directions(values, what) for what, values in named.items())
-    if not text.shape == pictures[0].shape == pictures[1].shape:
-        shapes = [one.shape for one in (text, *pictures)]
-        raise ValueError(f"features of captions, own and other pictures are of shapes {shapes}")
-    found: Floats = np.stack([np.einsum("nd,nd->n", text, one) for one in pictures], axis=-1)
+    named = {"a caption": captions, "its own image": own, "the other image": other}
+    text, *images = (_directions(values, what) for what, values in named.items())
+    found: Floats = np.stack([np.einsum("nd,nd->n", text, one) for one in images], axis=-1)
     return found
 
 
 def _directions(values: ArrayLike, what: str) -> Floats:
     vectors: NDArray[Any] = np.asarray(values, dtype=np.float32)
-    if vectors.ndim != 2:
-        raise ValueError(f"features of {what} are of shape {vectors.shape}, not n x d")
     # In 64 bits, so that a very short feature does not have length zero.
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     for row in np.flatnonzero(lengths == 0):

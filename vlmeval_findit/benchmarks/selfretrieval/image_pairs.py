@@ -17,7 +17,7 @@ from ...core.files import file_sha256, unsafe
 from ...core.folders import find_table
 from ...core.formatting import nearest
 from ...core.question import PlainQuestion, QuestionError, Task
-from ...core.table_files import ImagePath, TableError
+from ...core.table_files import ImagePath, TableError, WrittenTable
 from . import PREFIX
 
 Value = TypeVar("Value", covariant=True)
@@ -129,16 +129,14 @@ def read_table(path: Path) -> list[ImagePair]:
 PAIRS = 247  # published pairs: uids 0 to 246, each of 494 images once
 
 
-def prepare(path: Path, out: Path, force: bool) -> tuple[Path, int, tuple[str, ...]]:
+def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
     """Make the table of ``dataset.json``, {uid: {"left": path, "right": path}}.
-
-    Returns its path, the number of pairs, and how they differ from the published ones.
 
     Raises:
         TableError: the file is damaged or, unless by ``force``, its pairs are not as published.
     """
     try:
-        values = json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_once)
+        values = json.loads(path.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise TableError(f"{path}: {error}") from None
     if not isinstance(values, dict) or not values:
@@ -155,27 +153,15 @@ def prepare(path: Path, out: Path, force: bool) -> tuple[Path, int, tuple[str, .
         )
     facts = {"source": path.name, "source_sha256": file_sha256(path), "unlike_release": unlike}
     notes = tuple(f"not the authors' pairs: {why}" for why in unlike)
-    return write_table(out, PREFIX, pairs, facts), len(pairs), notes
-
-
-def _once(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    twice = [key for key, count in Counter(key for key, _ in items).items() if count > 1]
-    if twice:
-        raise ValueError(f"key {twice[0]!r} stands twice in one object")
-    return dict(items)
+    return WrittenTable(write_table(out, PREFIX, pairs, facts), len(pairs), notes)
 
 
 def _images(row: object, where: str) -> tuple[str, str]:
-    if not isinstance(row, dict):
-        raise TableError(f"{where}: {row!r:.40} is no object with the keys left and right")
-    for side in PairSide:
-        if side.value not in row:
-            raise TableError(f"{where}: no key {side.value!r}")
-        said = row[side.value]
-        why = unsafe(said) if isinstance(said, str) else "is no path"
-        if why:
-            raise TableError(f"{where}, key {side.value!r}: {said!r:.40} {why}")
-    return row[PairSide.LEFT.value], row[PairSide.RIGHT.value]
+    paths = [row.get(side.value) if isinstance(row, dict) else None for side in PairSide]
+    for side, path in zip(PairSide, paths, strict=True):
+        if why := unsafe(path) if isinstance(path, str) else "is no path":
+            raise TableError(f"{where}, key {side.value!r}: {path!r:.40} {why}")
+    return paths[0], paths[1]  # type: ignore[return-value]
 
 
 def _unlike(pairs: Sequence[ImagePair]) -> Iterator[str]:

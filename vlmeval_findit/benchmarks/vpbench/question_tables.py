@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core import table_files
 from ...core.folders import table_folders
 from ...core.formatting import nearest
 from ...core.messages import Message, image, text
 from ...core.question import PlainQuestion, QuestionError
-from ...core.table_files import CellError
+from ...core.table_files import CellError, WrittenTable
 from . import PREFIX
 from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery
 
@@ -116,14 +116,6 @@ def _line(letter: str, option: str) -> str:
 
 
 # --- rows -----------------------------------------------------------------------------------------
-
-
-class WrittenTable(NamedTuple):
-    """A written table."""
-
-    path: Path
-    queries: int
-    notes: tuple[str, ...] = ()  # for the user
 
 
 def write_table(

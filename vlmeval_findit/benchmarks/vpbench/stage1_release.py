@@ -21,9 +21,8 @@ from typing import Any
 from ...core.files import sha256_of, write_once
 from ...core.folders import image_folder
 from ...core.formatting import nearest
-from ...core.table_files import TableError, meta_path, sources
-from .letter_metrics import SHAPES
-from .question_tables import STAGE_1, TABLES, WrittenTable, write_table
+from ...core.table_files import TableError, WrittenTable, meta_path, sources
+from .question_tables import STAGE_1, TABLES, write_table
 from .vp_query import LETTERS, HintColumn, VPQuery, is_absent, kind_of
 
 _MISSING = ("", "nan", "<na>")
@@ -192,7 +191,6 @@ class Stage1Release:
 
     def __init__(self, files: Iterable[Path], folder: Path) -> None:
         self.dropped: Counter[str] = Counter()  # rows by reason
-        self.unknown_shapes: Counter[str] = Counter()
         self.unanswered = 0
         self._files = files
         self._folder = folder
@@ -214,16 +212,11 @@ class Stage1Release:
                 if name is None:
                     self.dropped[why] += 1
                     continue
-                self.unknown_shapes.update(one for one in query.shapes if one not in SHAPES)
                 self.unanswered += not query.answer
                 yield replace(query, images=(name,), cluster=name)
 
     def met(self) -> dict[str, Any]:
-        return {
-            "dropped": dict(self.dropped),
-            "unanswered": self.unanswered,
-            "unknown_shapes": dict(self.unknown_shapes),
-        }
+        return {"dropped": dict(self.dropped), "unanswered": self.unanswered}
 
     def _image(self, cell: Any) -> str | None:
         """Store a cell's image and return its name; None where there is none."""
@@ -304,9 +297,6 @@ def prepare(path: Path, out: Path) -> WrittenTable:
     notes = [f"{count} rows dropped: {why}" for why, count in sorted(release.dropped.items())]
     if release.unanswered:
         notes.append(f"{release.unanswered} questions without an answer: asked, not scored")
-    if release.unknown_shapes:
-        names = ", ".join(f"{name} ({n})" for name, n in release.unknown_shapes.most_common(5))
-        notes.append(f"shapes that are none of VP-Bench's, left as they are: {names}")
     if not origin["official"]:
         notes.append(f"not {OFFICIAL} with MD5 {OFFICIAL_MD5}: {meta_path(table.path)}")
     return table._replace(notes=(*table.notes, *notes))

@@ -46,13 +46,6 @@ def filled(question: str, phrases: Sequence[str]) -> str:
     return SPAN.sub(lambda _: next(turns), question)
 
 
-def uneven(row: Stage2Row) -> bool:
-    """Tell whether the phrases of a row's marks, one per colour, cannot take turns in its spans."""
-    spans = len(SPAN.findall(row.label))
-    colours = {colour_of(mark.role, next(iter(COLOURS))) for mark in row.marks}
-    return spans == 0 or spans % len(colours) != 0
-
-
 # --- marks ----------------------------------------------------------------------------------------
 
 

@@ -18,10 +18,10 @@ from typing import Any
 from ...core.files import file_sha256
 from ...core.folders import image_folder
 from ...core.image_files import Size
-from ...core.table_files import TableError, write_table
-from .question_tables import STAGE_2, WrittenTable
+from ...core.table_files import TableError, WrittenTable, write_table
+from .question_tables import STAGE_2
 from .stage1_release import image_bytes, parquet_rows, text
-from .stage2_asking import keep, uneven
+from .stage2_asking import keep
 from .stage2_task import IMAGES
 from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_source
 
@@ -50,7 +50,6 @@ def prepare(parts: Sequence[Path], out: Path) -> WrittenTable:
         TableError: naming file, row and column; no table is written.
     """
     rows, readings = read_release(parts, image_folder(IMAGES).path)
-    odd = [row.index for row in rows if uneven(row)]
     unanswered = sum(not row.answer for row in rows)
     facts = {
         "files": {path.name: file_sha256(path) for path in parts},
@@ -58,14 +57,12 @@ def prepare(parts: Sequence[Path], out: Path) -> WrittenTable:
         "marks": sum(len(row.marks) for row in rows),
         "marks without an outline": sum(not mark.outlines for row in rows for mark in row.marks),
         "rows without an answer": unanswered,
-        "spans unlike phrases": odd,
         "queries": len(rows),
     }
     path = out / f"{STAGE_2}.tsv"
     write_table(path, Stage2Row, rows, facts)
     notes = [f"boxes read as {', '.join(f'{source} {how}' for source, how in readings.items())}"]
     notes += [f"{unanswered} questions without an answer: asked, not scored"] * bool(unanswered)
-    notes += [f"{len(odd)} questions do not name each colour of marks equally often"] * bool(odd)
     return WrittenTable(path, len(rows), tuple(notes))
 
 
