@@ -130,11 +130,6 @@ def test_annotations_from_a_folder_into_a_folder(
     assert main(["data", "check", "Mini", "--out", out]) == 0
 
 
-def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "get", "RefCOCOs"]) == 2
-    assert "did you mean RefCOCO" in capsys.readouterr().err
-
-
 def test_what_must_be_got_by_hand_says_so(tmp_path: Path, web: Web) -> None:
     names = ["a_f000001.jpg"]
     problems = fetch_images(fetch_job(web, tmp_path, names), SOURCES["iGround"], names, None)
@@ -235,22 +230,6 @@ def test_a_dataset_without_a_source_is_refused_before_anything_is_brought(
     assert "did you mean COCO_train2014?" in said
     assert web.requests == 0
     assert files_of(tmp_path / "lmu") == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "how"),
-    [
-        ("Demo_refexp", "python run_findit.py data get Demo"),
-        ("Scenes_refexp", "deleting Scenes_refexp.tsv (it is made when it is asked for)"),
-    ],
-)
-def test_what_is_not_of_the_release_is_not_fetched(
-    name: str, how: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["data", "get", name]) == 2
-    assert f"{name} is not of the release; its tables are made with: {how}" in (
-        capsys.readouterr().err
-    )
 
 
 def test_two_runs_in_one_folder(

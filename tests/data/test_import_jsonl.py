@@ -16,10 +16,7 @@ from paths import ROOT
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Dataset, Family, own_datasets
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.cli import main
-from vlmeval_findit.core.folders import DatasetFileError, custom_datasets_file
 from vlmeval_findit.core.metric import slice_problem, sliced, unsliced
-from vlmeval_findit.core.table_files import TableError
 from vlmeval_findit.data.custom.jsonl import KEYS, read_jsonl
 
 
@@ -224,36 +221,9 @@ def test_what_cannot_be_asked_is_refused_and_leaves_nothing(
     assert not list(data_root.iterdir())
 
 
-def test_every_key_is_explained_where_it_is_asked_for() -> None:
-    from vlmeval_findit.cli.data_import import FORMATS
-
-    assert [key for key in KEYS if key not in FORMATS] == []
-
-
 def test_the_page_names_every_key() -> None:
     page = (ROOT / "docs" / "how-to" / "data.md").read_text(encoding="utf-8")
     assert [key for key in KEYS if f"| `{key}`" not in page and f"or `{key}` |" not in page] == []
-
-
-@pytest.mark.parametrize(
-    ("flags", "why"),
-    [
-        (["f.csv", "--frames", "2"], "--frames is not for CSV"),
-        (["f.json", "--frames", "2"], "--frames is not for COCO"),
-        (["f.jsonl", "--set", "RefCOCO-M"], "--image-root is not for a published set"),
-        ([__file__], "neither .json (COCO), .jsonl, .csv nor .tsv: say --as coco"),
-        (["f.csv", "--as", "coc"], "'coc' is not one of 'coco'"),
-        (["f", "--frames", "0"], "'--frames': 0 is not in the range x>=1"),
-        (["f", "--frames", "-3"], "'--frames': -3 is not in the range x>=1"),
-        (["f", "g"], "unexpected extra argument (g)"),
-    ],
-)
-def test_flags_that_contradict(
-    tmp_path: Path, flags: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = [*flags, "--image-root", str(tmp_path), "--name", "Mine"]
-    assert main(["data", "import", *given]) == 2
-    assert why in capsys.readouterr().err
 
 
 # --- again, and otherwise -------------------------------------------------------------------------
@@ -273,44 +243,6 @@ def test_the_same_twice_and_another_family(
     assert not list(data_root.glob("*multilabel*")), "of the family before"
     assert import_lines(tmp_path, LINES["objdet_video"], name="Other") == 0
     assert {*own_datasets()} == {"Mine", "Other"}
-
-
-def test_rows_with_a_folder_alone_are_object_detection(tmp_path: Path) -> None:
-    custom_datasets_file().write_text(json.dumps({"Old": {"folder": str(tmp_path)}}))
-    assert import_lines(tmp_path, LINES["refexp"]) == 0
-    old = own_datasets()["Old"]
-    assert old == Dataset("Old", Family.OBJDET, "Old", has_multilabel=True, folder=str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        ({"folder": "x", "family": "refexpp"}, "Mine, family: no 'refexpp': did you mean refexp?"),
-        ({"folder": "x", "frame": 3}, "Mine: no key 'frame': did you mean frames?"),
-        ({"folder": "x", "frames": True}, "Mine: frames: True should be a whole number"),
-        ({"folder": "x", "frames": 0}, "frames: 0 should be a whole number, at least 1"),
-        ({"folder": "x", "captions": 1}, "captions: 1 should be true or false"),
-        ({"family": "refexp"}, "Mine: folder is missing"),
-        ("x", "Mine: should be a mapping with the keys folder, "),
-    ],
-)
-def test_a_damaged_row_of_the_registry(row: Any, why: str) -> None:
-    custom_datasets_file().write_text(json.dumps({"Mine": row}))
-    with pytest.raises(DatasetFileError) as error:
-        own_datasets()
-    assert str(error.value).startswith(f"{custom_datasets_file()}, ")
-    assert why in str(error.value)
-
-
-@pytest.mark.parametrize("cell", ['["night"]', '{"a":1}', '{"a=b":"c"}', "{"])
-def test_tags_of_a_table_that_was_edited(tmp_path: Path, cell: str) -> None:
-    assert import_lines(tmp_path, [but(GOOD, tags={"time": "night"})]) == 0
-    path = find_table("Mine")
-    quoted = cell.replace('"', '""')
-    path.write_text(path.read_text().replace('{""time"":""night""}', quoted))
-    path.with_suffix(".meta.json").unlink()
-    with pytest.raises(TableError, match="line 2, column tags: "):
-        read_table(path)
 
 
 @given(st.text(), st.text())

@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from chat_server import ChatServer, Script, completion
-from host_runs import RUN_FINDIT, environment, predictions, require_host, run
-from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines, make_pictures, write_lines
+from jsonl_data import CAT, DOG, FRAMES, LINES, import_lines
 from own_data import data_folder
 from perfect_answers import content, perfect_answers
 
@@ -29,9 +27,6 @@ from vlmeval_findit.benchmarks.findit.grid import (
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.identity import Answering, write_identity
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.data.custom.build import import_samples
-from vlmeval_findit.data.custom.jsonl import read_jsonl
-from vlmeval_findit.data.samples import AnnotationError
 from vlmeval_findit.models.model_table import find_model
 from vlmeval_findit.runs.run_identity import run_identity
 
@@ -84,29 +79,6 @@ def test_a_model_that_is_right_scores_100_in_every_variant(tmp_path: Path, famil
         assert float(score["Rejection accuracy"] or 100) == 100
     with_negative = any(float(score["Rejection accuracy"] or 0) for score in scores.values())
     assert with_negative is (row.has_negatives or row.frames > 1)
-
-
-@pytest.mark.slow
-@pytest.mark.host
-def test_the_host_asks_what_the_import_suggests(
-    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    require_host()
-    lines = [{**line, "tags": {"time": "night"}} for line in LINES["objdet_video"]]
-    assert import_lines(tmp_path, lines) == 0
-    _, suggested = capsys.readouterr().out.rstrip().rsplit("\n", 1)
-    python, program, *arguments = suggested.replace("MODEL", MODEL).split()
-    assert (python, program) == ("python", Path(*RUN_FINDIT).name)
-    name = "FindIt_Mine_f4_xyxy_json"
-    with ChatServer(always_right([name])) as server:
-        given = [*arguments, "--base-url", server.url]
-        done = run(RUN_FINDIT, given, tmp_path, environment(data_root))
-    assert done.returncode == 0, done.stdout
-    path = predictions(tmp_path / "outputs", MODEL, name)
-    score = score_of(path.with_name(f"{path.stem}_score.csv"))
-    assert (score["F1@0.5"], score["Rejection accuracy"]) == ("100.0000", "100.0000")
-    assert main(["leaderboard", "outputs", "--out", "board"]) == 0
-    assert "| time: night | 2 | 100.0 |" in Path("board/leaderboard.md").read_text()
 
 
 def score_of(path: Path) -> dict[str, str]:
@@ -182,20 +154,6 @@ def test_slices_by_tag_in_leaderboard_errors_report_and_frames(
     assert [Path(image).name for image in frame["image"]] == ["0.png", "1.png", "2.png", "0.png"]
 
 
-def test_kinds_of_many_values_are_in_the_file_alone(tmp_path: Path) -> None:
-    lines = [
-        {"image": "0.png", "label": f"cat {n}", "boxes": [CAT], "tags": {"id": n, "half": n % 2}}
-        for n in range(41)
-    ]
-    assert import_lines(tmp_path, lines) == 0
-    run_of({})
-    assert main(["leaderboard", "outputs", "--out", "board"]) == 0
-    text = Path("board/leaderboard.md").read_text()
-    assert "id: 41 values, in slices.csv" in text
-    assert "| half: 0 | 21 | 0.0 |" in text
-    assert Path("board/slices.csv").read_text().count(",id,") == 41
-
-
 def test_thinning_and_marks_keep_tags(tmp_path: Path) -> None:
     lines = [{**line, "tags": ["far"]} for line in LINES["insdet_video"]]
     assert import_lines(tmp_path, lines) == 0
@@ -223,20 +181,6 @@ def test_a_run_over_the_dataset_before_is_refused(
     assert "table" in capsys.readouterr().err
 
 
-def test_labels_that_have_no_box_anywhere_are_categories(tmp_path: Path) -> None:
-    nothing = {"image": "0.png", "labels": ["cow", "cat"], "boxes": []}
-    assert import_lines(tmp_path, [*LINES["objdet"], nothing]) == 0
-    name = "FindIt_Mine_multilabel_xyxy_json"
-    path = run_of({0: '[{"label": "bird", "bbox": [1, 2, 30, 40]}]'}, name)
-    assert main(["score", str(path)]) == 0
-    assert main(["export", str(path), "--to", "coco", "--out", "coco"]) == 0
-    truth = json.loads(Path(f"coco/{path.stem}_coco_truth.json").read_text())
-    assert [one["name"] for one in truth["categories"]] == ["bird", "cat", "cow", "dog"]
-    assert len(truth["images"]) == 2
-    results = json.loads(Path(f"coco/{path.stem}_coco_results.json").read_text())
-    assert [one["category_id"] for one in results] == [1]
-
-
 @pytest.mark.parametrize("family", LINES)
 def test_every_command_knows_them(
     tmp_path: Path, family: str, capsys: pytest.CaptureFixture[str]
@@ -260,16 +204,3 @@ def test_every_command_knows_them(
 
 
 # --- nothing of what cannot be used ---------------------------------------------------------------
-
-
-def test_nothing_is_written_where_a_picture_is_gone(tmp_path: Path, data_root: Path) -> None:
-    pictures = make_pictures(tmp_path / "pictures")
-    asked = read_jsonl(write_lines(tmp_path / "refexp.jsonl", LINES["refexp"]), pictures)
-    bad = replace(asked, queries=(replace(asked.queries[0], images=("gone.png",)),))
-    before = sorted(data_root.iterdir())
-    with pytest.raises(AnnotationError, match=r"gone\.png is missing"):
-        import_samples("Yours", bad, replace=False)
-    assert sorted(data_root.iterdir()) == before
-    built = import_samples("Mine", asked, replace=False)
-    assert [table.table for table in built.tables] == ["Mine"]
-    assert {*own_datasets()} == {"Mine"}

@@ -12,12 +12,11 @@ import own_data
 import pytest
 from own_data import coco_values, make_images
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
+from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.cli import main
 from vlmeval_findit.data.custom.coco import read_coco
 from vlmeval_findit.data.custom.csv_file import read_csv
-from vlmeval_findit.data.custom.text import number, written_number, written_size
 from vlmeval_findit.data.custom.voc import read_voc
 from vlmeval_findit.data.custom.yolo import read_yolo
 from vlmeval_findit.data.samples import AnnotatedBox, AnnotationError, Samples
@@ -229,29 +228,6 @@ def test_names_of_pictures_stay_below_the_folder(
     assert f"{name!r} {why}, so it does not lie below" in capsys.readouterr().err
 
 
-def test_a_picture_that_cannot_be_used_is_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pictures = make_images(tmp_path / "pictures")
-    (pictures / "one.jpg").write_bytes((pictures / "one.jpg").read_bytes()[:-600])
-    (pictures / "sub" / "two.png").unlink()
-    (pictures / "sub" / "two.png").mkdir()
-    path = own_data.write_coco(tmp_path)
-    command = [
-        "data",
-        "import",
-        str(path),
-        "--image-root",
-        str(pictures),
-        "--name",
-        "Mine",
-    ]
-    assert main(command) == 2
-    said = capsys.readouterr().err
-    assert "2 of 2 images cannot be used; the first: " in said
-    assert "one.jpg does not decode (image file is truncated" in said
-
-
 # --- Pascal VOC -----------------------------------------------------------------------------------
 
 
@@ -300,13 +276,6 @@ def test_entities_cannot_hide_in_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_bytes(bomb.encode("utf-16"))
     with pytest.raises(AnnotationError, match=r"a\.xml: holds zero bytes \(UTF-16\?\)"):
         read_voc(tmp_path, tmp_path)
-
-
-@pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: None])
-def test_no_xml_at_all(tmp_path: Path, make: Any) -> None:
-    make(tmp_path / "voc")
-    with pytest.raises(AnnotationError, match="voc: no XML files there, nor in Annotations"):
-        read_voc(tmp_path / "voc", tmp_path)
 
 
 # --- YOLO -----------------------------------------------------------------------------------------
@@ -407,41 +376,6 @@ def test_what_is_no_yolo_folder(tmp_path: Path, what: str) -> None:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "value"), [("1", 1), (" 2.5 ", 2.5), ("-3e2", -300), (".5", 0.5)])
-def test_numbers_as_text(text: str, value: float) -> None:
-    assert written_number(text, "f") == value
-
-
-@pytest.mark.parametrize("text", ["", " ", "1 2", "1,5", "1_000", "0x1", "one", "NaN", "-inf"])
-def test_what_is_no_number(text: str) -> None:
-    with pytest.raises(AnnotationError, match=r"^f: .* is not (a number|finite)$"):
-        written_number(text, "f")
-
-
-@pytest.mark.parametrize("value", [True, None, "1", [1], {}, float("nan"), float("-inf"), 10**400])
-def test_what_is_no_number_of_json(value: object) -> None:
-    with pytest.raises(AnnotationError, match=r"^f: .{1,60} is not (a number|finite)$"):
-        number(value, "f")
-
-
-@pytest.mark.parametrize("size", [("1", "1"), ("120", "80.0"), ("1e3", "5")])
-def test_sizes_as_text(size: tuple[str, str]) -> None:
-    assert written_size(*size, "f") == tuple(int(float(side)) for side in size)
-
-
-@pytest.mark.parametrize("size", [("0", "1"), ("1", "0"), ("-1", "5"), ("1.5", "2")])
-def test_what_is_no_size(size: tuple[str, str]) -> None:
-    with pytest.raises(AnnotationError, match="is not a size in pixels"):
-        written_size(*size, "f")
-
-
-def test_a_good_import_still_reads(tmp_path: Path) -> None:
-    folder = yolo(tmp_path, "names: [dog]")
-    assert main(["data", "import", str(folder), "--name", "Mine"]) == 0
-    (query,) = [query for query in read_table(find_table("Mine")) if query.truth.boxes]
-    assert query.truth.boxes == ((45.0, 30.0, 75.0, 50.0),)
-
-
 # --- splits and backgrounds of YOLO ---------------------------------------------------------------
 
 
@@ -496,11 +430,6 @@ def test_a_split_that_cannot_be_told(
     folder = split_folder(tmp_path, *splits)
     with pytest.raises(AnnotationError, match=re.escape(why)):
         read_yolo(folder, folder / "images", said)
-
-
-def test_folders_that_are_no_splits_are_read_together(tmp_path: Path) -> None:
-    folder = split_folder(tmp_path, "monday", "tuesday")
-    assert len(boxes_of(read_yolo(folder, folder / "images"))) == 8
 
 
 def test_pictures_without_objects_ask_for_one_class_each(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +24,6 @@ from vlmeval_findit.core.image_files import rows_to_leave_out
 from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, Table
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data import sources
-from vlmeval_findit.data.custom.checks import check_name
 from vlmeval_findit.data.samples import Counts
 from vlmeval_findit.data.sources import SOURCES, DataSource, published_sets
 from vlmeval_findit.runs.scored_run import Run
@@ -185,24 +182,6 @@ def test_the_class_of_roboflow_stays_where_something_is_annotated_with_it(tmp_pa
     ]
 
 
-def test_every_subset_that_is_known_can_be_a_dataset() -> None:
-    for row in published_sets().values():
-        check_name(row.dataset(""), replace=False)
-        for part in row.parts:
-            check_name(row.dataset(part), replace=False)
-    assert {row.name: sum(one.images or 0 for one in row.parts.values()) for row in _sets()} == {
-        "ODinW13": 4575,
-        "ODinW13_valid": 4938,
-    }
-
-
-def _sets() -> list[Any]:
-    """Those of whose parts the pictures are counted."""
-    return [
-        row for row in published_sets().values() if any(one.images for one in row.parts.values())
-    ]
-
-
 # --- GroundingME ----------------------------------------------------------------------------------
 
 
@@ -261,20 +240,6 @@ def test_packed_pictures_are_not_unpacked_for_a_set_that_is_refused(
     assert {p: p.read_bytes() for p in data_root.rglob("*") if p.is_file()} == before
 
 
-def test_another_folder_takes_the_place_of_the_first(tmp_path: Path, data_root: Path) -> None:
-    assert import_set("GroundingME", published.write_groundingme(tmp_path / "a"), "--partial") == 0
-    rows = published.groundingme()[:3]
-    rows[0]["image"]["bytes"] = published.picture(99)
-    rows[0]["bbox"] = [0, 0, 9, 9]
-    folder = published.write_groundingme(tmp_path / "b", rows)
-    assert import_set("GroundingME", folder, "--partial", "--replace") == 0
-    task = load_task("FindIt_GroundingME_xyxy_json")
-    assert task.queries[0].truth.boxes == ((0, 0, 9, 9),)
-    assert len(task.queries) == 3
-    unpacked = data_root / "images" / "GroundingME" / "11.jpg"
-    assert unpacked.read_bytes() == published.picture(99)
-
-
 Change = Callable[[list[dict[str, Any]]], object]
 
 
@@ -311,13 +276,6 @@ def test_rows_of_groundingme_that_cannot_be_used(
     assert import_set("GroundingME", folder, "--partial") == 2
     assert why in capsys.readouterr().err
     assert not custom_datasets_file().exists()
-
-
-def test_a_box_of_a_rejection_is_none(tmp_path: Path) -> None:
-    rows = published.groundingme()
-    rows[2]["bbox"] = [0, 0, 0, 0]
-    assert import_set("GroundingME", published.write_groundingme(tmp_path, rows), "--partial") == 0
-    assert read_table(find_table("GroundingME"))[2].truth.boxes == ()
 
 
 def test_files_of_parquet_that_cannot_be_used(
@@ -401,13 +359,6 @@ def test_rows_of_refcoco_m_that_cannot_be_used(
     assert not list(tmp_path.rglob("x.jpg"))
 
 
-def test_two_rows_with_one_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = published.refcoco_m()
-    rows[1]["file_name"] = rows[0]["file_name"]
-    assert import_set("RefCOCO-M", published.write_refcoco_m(tmp_path, rows), "--partial") == 2
-    assert "row 1, column image: COCO_train2014_000000000000.jpg is also" in capsys.readouterr().err
-
-
 # --- what holds for all ---------------------------------------------------------------------------
 
 WRITERS = {
@@ -448,16 +399,6 @@ def test_another_folder(tmp_path: Path, name: str, capsys: pytest.CaptureFixture
     assert f"the folder should hold {SOURCES[name].holds}" in said
 
 
-def test_coco_without_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = published.write_coco_val2017(tmp_path / "coco")
-    (folder / "val2017" / "000000000285.jpg").unlink()
-    assert import_set("COCO_val2017", folder, "--partial") == 2
-    assert "000000000285.jpg is missing" in capsys.readouterr().err
-    (folder / "val2017").rename(folder / "val")
-    assert import_set("COCO_val2017", folder, "--partial") == 2
-    assert f"{folder / 'val2017'} is missing" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -483,17 +424,6 @@ def test_arguments_that_contradict_each_other(
     assert why in capsys.readouterr().err
 
 
-def test_one_dataset_has_nothing_to_choose(
-    tmp_path: Path, data_root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = published.write_groundingme(tmp_path / "hub")
-    assert import_set("GroundingME", folder, "--only", "Rejection") == 2
-    assert "GroundingME is one dataset: there is nothing to choose" in capsys.readouterr().err
-    assert import_set("GroundingME", folder, "--partial", "--name", "My_json") == 2
-    assert "'json' is an output format" in capsys.readouterr().err
-    assert not list(data_root.iterdir())
-
-
 def test_the_list_fits_a_terminal_and_names_every_licence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -507,17 +437,6 @@ def test_the_list_fits_a_terminal_and_names_every_licence(
         assert row.holds in said
     assert "13 datasets, 4,575 images" in said
     assert "1,005 queries" in said
-
-
-def test_readers_are_imported_when_they_are_used() -> None:
-    code = (
-        "import sys\n"
-        "from vlmeval_findit.cli import main\n"
-        "assert main(['data', 'import', '--sets']) == 0\n"
-        "late = ('coco_sets', 'parquet_sets', 'json_sets')\n"
-        "assert not [n for n in sys.modules if n.rpartition('.')[2] in (*late, 'pyarrow', 'torch')]"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 PLUGIN = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,17 +168,6 @@ def test_instructions_that_cannot_be_used(
     assert not custom_datasets_file().exists()
 
 
-def test_a_folder_that_is_no_screenspot_pro(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert import_set("ScreenSpot-Pro", tmp_path) == 2
-    assert "no annotations/*.json; the folder should hold annotations" in capsys.readouterr().err
-    (tmp_path / "annotations").mkdir()
-    (tmp_path / "annotations" / "a.json").write_text('{"a": 1}')
-    assert import_set("ScreenSpot-Pro", tmp_path) == 2
-    assert "a.json: is no list of questions" in capsys.readouterr().err
-
-
 # --- RefSpatial-Bench -----------------------------------------------------------------------------
 
 
@@ -280,15 +268,6 @@ def test_refspatial(
     assert run.metric_values["Pointing accuracy"] == pytest.approx(100 * 2 / 6)
 
 
-def test_boxes_may_be_asked_of_them_too(tmp_path: Path) -> None:
-    folder = write_refspatial(tmp_path / "set", ["Location"])
-    assert import_set("RefSpatial", folder, "--only", "Location", "--partial") == 0
-    name = "FindIt_RefSpatial_Location_xyxy_json"
-    boxes = {0: [200, 200, 500, 600], 1: [750, 900, 1000, 1000], 2: [0, 0, 9, 9]}
-    run = World(tmp_path).run("M", name, lambda q, _: json.dumps([{"bbox": boxes[q.index]}]))
-    assert run.metric_values["F1@0.5"] == pytest.approx(100 * 2 / 3)
-
-
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -321,18 +300,6 @@ def test_questions_that_cannot_be_used(
     assert import_set("RefSpatial", folder, "--only", "Location", "--partial") != 0
     assert why in capsys.readouterr().out
     assert not custom_datasets_file().exists()
-
-
-def test_masks_follow_their_boxes_into_other_tables(tmp_path: Path) -> None:
-    folder = write_refspatial(tmp_path / "set", ["Location"])
-    assert import_set("RefSpatial", folder, "--only", "Location", "--partial") == 0
-    (first, *_) = read_table(find_table("RefSpatial_Location"))
-    (mask,) = first.truth.masks
-    assert mask is not None
-    assert (mask.width, mask.height) == (WIDTH, HEIGHT)
-    assert replace(first, index=7).truth.masks == first.truth.masks
-    inside = [[mask.covers(x, y) for x in range(WIDTH)] for y in range(0, HEIGHT, 7)]
-    assert inside == (ring()[::7] > 0).tolist()
 
 
 # --- import of JSON lines -------------------------------------------------------------------------
@@ -392,24 +359,3 @@ def test_a_mask_that_cannot_be_used_is_named(
     path.write_text(json.dumps(line))
     assert main(["data", "import", str(path), "--image-root", str(tmp_path), "--name", "M"]) == 2
     assert why in capsys.readouterr().err
-
-
-def test_masks_of_turned_pictures_are_turned_back(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new("RGB", (WIDTH, HEIGHT)).save(tmp_path / "a.jpg", exif=exif)
-    # A viewer shows it WIDTH high; the mask is its first column.
-    mask = {"size": [WIDTH, HEIGHT], "counts": [0, WIDTH, (HEIGHT - 1) * WIDTH]}
-    line = {"image": "a.jpg", "expression": "it", "boxes": [{"box": [0, 0, 10, 20], "mask": mask}]}
-    path = tmp_path / "mine.jsonl"
-    path.write_text(json.dumps(line))
-    how = [str(path), "--image-root", str(tmp_path), "--name", "M"]
-    assert main(["data", "import", *how, "--exif", "turned"]) == 0
-    (query,) = load_task("FindIt_M_point_json").queries.values()
-    (found,) = query.truth.masks
-    assert found is not None
-    assert query.truth.boxes == ((0, HEIGHT - 10, 20, HEIGHT),)
-    # Turned to the right, the first column was the last row.
-    rows = {y: [found.covers(x, y) for x in (0, WIDTH // 2, WIDTH - 1)] for y in range(HEIGHT)}
-    assert [y for y, row in rows.items() if all(row)] == [HEIGHT - 1]
-    assert [y for y, row in rows.items() if any(row)] == [HEIGHT - 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +22,6 @@ from vlmeval_findit.data.rendered import drawing, tables
 from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place
 from vlmeval_findit.data.rendered.scene import (
     HALVES,
-    SHOT_SIZE,
     SIZES,
     SPLITS,
     Scene,
@@ -56,23 +54,9 @@ def test_a_seed_is_the_same_picture_everywhere() -> None:
     ]
 
 
-def test_a_png_holds_the_pixels_and_no_compressor_s_choices() -> None:
-    pixels = SCENES[0].pixels
-    data = png(pixels)
-    with Image.open(io.BytesIO(data)) as image:
-        assert image.mode == "RGB"
-        assert np.array_equal(np.asarray(image), pixels)
-    assert pixels.size < len(data) < pixels.size + 500
-
-
 def test_splits_share_no_seed() -> None:
     spans = sorted((split.start, split.stop) for split in SPLITS.values())
     assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
-
-
-def test_a_scene_and_a_shot_of_one_seed_have_streams_of_their_own() -> None:
-    drawn = [rng_of(stream, 5).randint(2**31, size=4).tolist() for stream in Stream]
-    assert len({tuple(one) for one in drawn}) == len(Stream)
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -178,40 +162,6 @@ def test_an_expression_means_one_object_and_its_shape_alone_does_not() -> None:
     assert relations > 10
 
 
-def test_a_description_means_all_that_it_fits_and_often_nothing() -> None:
-    empty = 0
-    for seed, shown in enumerate(SCENES):
-        asked = asking.described(rng_of(Stream.QUESTION, seed), shown)
-        assert asked.boxes == tuple(t.box for t in meant(shown, asked.label))
-        empty += not asked.boxes
-    assert 0.1 < empty / len(SCENES) < 0.5
-
-
-def test_detection_asks_for_every_object_of_a_shape() -> None:
-    for seed, shown in enumerate(SCENES):
-        asked = asking.detection(rng_of(Stream.QUESTION, seed), shown)
-        assert asked.boxes == tuple(t.box for t in shown.things if t.look.shape == asked.label)
-        assert asked.boxes
-
-
-def test_several_labels_are_distinct_and_each_box_has_its_own() -> None:
-    for seed, shown in enumerate(SCENES):
-        asked = asking.several(rng_of(Stream.QUESTION, seed), shown)
-        names = asked.label.split(", ")
-        assert len({*names}) == len(names) >= 2
-        right = sorted((t.look.shape, t.box) for t in shown.things if t.look.shape in names)
-        assert sorted(zip(asked.labels, asked.boxes, strict=True)) == right
-
-
-def test_the_object_of_a_shot_is_the_only_one_of_its_look() -> None:
-    for seed, shown in enumerate(SCENES):
-        found = asking.instance(rng_of(Stream.QUESTION, seed), shown)
-        assert found is not None
-        asked, look = found
-        assert [t.box for t in shown.things if t.look == look] == [*asked.boxes]
-        assert shot(seed, look).pixels.shape == (SHOT_SIZE[1], SHOT_SIZE[0], 3)
-
-
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -243,18 +193,6 @@ def test_it_is_made_once_and_again_when_the_code_that_makes_it_changed(lmu: Path
     assert table.stat().st_mtime_ns > made
 
 
-def test_all_image_families_ask_about_the_same_scenes(lmu: Path) -> None:
-    names = ("Scenes_mini", "Scenes_mini_refexp", "Scenes_mini_described", "Scenes_mini_insdet")
-    asked = [load_task(f"FindIt_{name}_xyxy_json").queries.values() for name in names]
-    assert len({tuple(query.images for query in queries) for queries in asked}) == 1
-
-
-def test_clips_are_rows_of_eight_frames(lmu: Path) -> None:
-    queries = load_task("FindIt_Scenes_mini_video_f8_xyxy_json").queries
-    assert len(queries) == 10
-    assert all(len(query.images) == 8 for query in queries.values())
-
-
 def test_tables_hold_what_was_pinned(lmu: Path) -> None:
     """The same questions everywhere: scores of two machines can be compared."""
     made = tables.prepare(BENCHMARK["Scenes_mini"], "Scenes_mini_multilabel")
@@ -277,13 +215,6 @@ def test_what_ships_is_what_training_makes(name: str, multilabel: bool, tmp_path
     row = BENCHMARK[name]
     made = shipped_tables.write_scenes(row, multilabel, tmp_path)
     assert made.read_bytes() == tables.shipped(row.table_name(multilabel)).read_bytes()
-
-
-def test_every_table_ships() -> None:
-    names = {row.table_name(several) for row, several in shipped_tables.scene_tables()}
-    there = {path.stem for path in tables.shipped("").parent.glob("Scenes*.tsv")}
-    assert names == there
-    assert len(names) == 12
 
 
 def test_a_row_is_about_what_is_rendered(lmu: Path) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mark_grid import grid
 
 from vlmeval_findit.marks.region import RLE, Region, RegionError, RLEError, rle_of
 from vlmeval_findit.marks.scribble import curve, fitted, thinned
 from vlmeval_findit.marks.style import (
     COLOURS,
     CONTRAST,
-    STYLES,
     Shape,
     Style,
     StyleError,
@@ -43,19 +40,6 @@ from vlmeval_findit.marks.style import (
 def test_what_is_no_style_is_refused(make: Any, says: str) -> None:
     with pytest.raises(StyleError, match=says.replace("?", r"\?")):
         make()
-
-
-def test_every_mark_has_words() -> None:
-    words = {words_of(style, colour) for style, colour in grid() if colour != CONTRAST}
-    assert len(words) == 9 * len(COLOURS)
-    assert {"red box", "blue oval", "green digit tag", "black letter tag"} <= words
-
-
-def test_the_default_is_the_first_variant() -> None:
-    assert [default_style(shape).variant for shape in Shape] == [
-        next(iter(variants)) for variants in STYLES.values()
-    ]
-    assert list(STYLES) == list(Shape)
 
 
 @pytest.mark.parametrize(
@@ -141,16 +125,6 @@ def test_the_colour_that_differs_most(
     assert contrasting(under, used) == expected
 
 
-def test_the_most_frequent_pixel_counts_not_the_mean() -> None:
-    under = np.array([[0, 0, 250]] * 3 + [[255, 255, 0]] * 2 + [[250, 255, 0]] * 2, dtype=np.uint8)
-    assert contrasting(under, ()) == "green"
-    assert contrasting(under[3:], ()) == "blue"
-
-
-def test_under_nothing_it_is_black() -> None:
-    assert contrasting(np.empty((0, 3), dtype=np.uint8), ()) == "black"
-
-
 @pytest.mark.parametrize(
     ("rgb", "expected"),
     [
@@ -207,22 +181,6 @@ def test_the_parabola_is_that_of_least_squares(points: list[tuple[int, int]]) ->
     ours = np.array([float(fitted(xs, ys)(x)) for x in xs])
     theirs = np.polynomial.Polynomial.fit(xs, ys, 2)(np.array(xs))
     assert ours == pytest.approx(theirs, abs=1e-6)
-
-
-def test_through_few_columns_it_is_a_line_or_the_mean() -> None:
-    assert fitted([5, 5, 5], [1, 2, 4])(5) == Fraction(7, 3)
-    assert fitted([5, 9, 9], [1, 2, 4])(7) == 2
-
-
-def test_an_upright_skeleton_is_followed_to_its_ends() -> None:
-    skeleton = np.array([[20, y] for y in range(10, 90)], dtype=np.int32)
-    along = curve(skeleton)
-    assert (along[0].tolist(), along[-1].tolist()) == ([20, 10], [20, 89])
-
-
-def test_a_level_skeleton_lies_on_its_row() -> None:
-    skeleton = np.array([[x, 109] for x in range(50, 251)], dtype=np.int32)
-    assert set(curve(skeleton)[:, 1].tolist()) == {109}
 
 
 def test_one_pixel_has_no_curve() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
@@ -19,12 +18,9 @@ from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.grid import all_tables
 from vlmeval_findit.boxes.writing import Said, write
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.search import command as search
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
-from vlmeval_findit.core.estimate import FEWEST
 from vlmeval_findit.models.entry import ModelEntry
-from vlmeval_findit.models.options import ModelOptions
 from vlmeval_findit.runs.cell_results import CellResult, SearchError
 from vlmeval_findit.runs.format_file import (
     BestFormats,
@@ -85,22 +81,6 @@ def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
     assert best_format(results).format.startswith("xyxy_"), "nothing in stage 1 led to it"
 
 
-def test_a_winner_of_the_second_stage(tmp_path: Path) -> None:
-    class Partial(Knowing):
-        """Right with the key of the first stage half the time, always with another."""
-
-        def generate(self, message: Message, dataset: str) -> Any:
-            said = super().generate(message, dataset)
-            half = dataset.endswith("bbox_2d") and len(message[-1]["value"]) % 2
-            return "[]" if half else said
-
-    places = (tmp_path / "search", tmp_path / "calls.jsonl")
-    sweep = search_sweep(ModelEntry("FullImage"), all_tables()["Demo"], 19, places)
-    results = go(sweep, FakeBackends(Partial([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])))
-    assert best_format(results).format == "yxhw_json_bounding_box"
-    assert next(iter(averages(results)[0].metric_values.values())) == pytest.approx(100)
-
-
 # --- the rule -------------------------------------------------------------------------------------
 
 
@@ -151,12 +131,6 @@ def test_the_best_average_is_over_what_every_format_was_run_on() -> None:
         best_format([results[0], results[3]])
 
 
-def test_no_winner_without_answers() -> None:
-    dead = result("FindIt_Demo_xyxy_text", 0, failed=100, responses=0)
-    with pytest.raises(SearchError, match=r"every call of M on FindIt_Demo_xyxy_text failed"):
-        best_format([dead, result("FindIt_Demo_xyxy_json")])
-
-
 # --- the file -------------------------------------------------------------------------------------
 
 
@@ -179,16 +153,6 @@ def test_the_file_is_what_sweeps_take(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [r.question.name for r in made] == [
         "FindIt_Demo_yxhw_json_bbox_2d", "FindIt_Demo_multilabel_yxhw_json_bbox_2d",
     ]  # fmt: skip
-
-
-def test_intervals_of_too_few_pictures_are_null_and_the_file_says_why(tmp_path: Path) -> None:
-    results, _ = searched(tmp_path, [BEST], limit=8)
-    path = tmp_path / "best_formats.yaml"
-    write_formats(path, {"FullImage": {"FindIt": outcome(results, "p")}})
-    said = yaml.safe_load(path.read_text())
-    assert said["intervals"] == f"95 % over pictures; none where fewer than {FEWEST} pictures count"
-    cells = said["models"]["FullImage"]["FindIt"]["cells"]
-    assert [cell["F1@0.5 95 %"] for cell in cells] == [None] * 19, "eight queries of three pictures"
 
 
 @pytest.mark.parametrize(
@@ -291,61 +255,6 @@ def test_a_model_without_a_format_is_named(tmp_path: Path) -> None:
     path.write_text("models: {Other: {FindIt: {winner: xyxy_text}}}")
     with pytest.raises(ValueError, match="search --model FullImage --data FindIt_Demo_xyxy_text"):
         in_best_formats(demo_sweep(tmp_path), BestFormats(path))
-
-
-def test_another_checkpoint_is_part_of_every_key() -> None:
-    """Answers of two checkpoints under one name must not be taken for each other's."""
-
-    def entry(model: str, like: str | None = None) -> ModelEntry:
-        return ModelOptions(like=like).entry(model)
-
-    one = entry("Qwen3-VL=/models/a")
-    assert (one.name, one.checkpoint, one.like) == ("Qwen3-VL", "/models/a", None)
-    assert entry("Qwen3-VL").checkpoint is None
-    assert entry("my-ft=/models/a", "Qwen3-VL").like == "Qwen3-VL"
-    for model in ("Qwen4-VL=/models/a", "my-ft=/models/a"):
-        with pytest.raises(ValueError, match="needs --like or --space"):
-            search.main(["--model", model], standalone_mode=False)
-    with pytest.raises(ValueError, match="names files"):
-        entry("../x=/models/a", "Qwen3-VL")
-
-
-def over(server: ChatServer, folder: Path) -> list[str]:
-    """A search of one row at a server, whose files lie in a folder."""
-    places = {"--work-dir": "w", "--journal": "calls.jsonl", "--out": "best.yaml"}
-    where = [word for flag, name in places.items() for word in (flag, str(folder / name))]
-    return ["search", "--base-url", server.url, "--data", "Demo", "--limit", "1", *where]
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ["--model", "Qwen3-VL=my-name"],
-        ["--model", "Mine=my-name", "--like", "Qwen3-VL"],
-    ],
-)
-def test_a_server_is_asked_for_the_name_that_it_knows(flags: list[str], tmp_path: Path) -> None:
-    with ChatServer(lambda asked, number: completion("[]")) as server:
-        asks = [*over(server, tmp_path), *flags]
-        assert main(asks) == 0
-        assert {asked.body["model"] for asked in server.asked} == {"my-name"}
-        asked = len(server.asked)
-        assert main([*asks, "--dry-run"]) == 0
-        assert len(server.asked) == asked
-
-
-@pytest.mark.parametrize("refuses", [False, True])
-def test_a_search_rests_on_no_response_format(refuses: bool, tmp_path: Path) -> None:
-    """A server that ignores the field, or refuses it with 500, is searched whole and free."""
-
-    def script(asked: Asked, number: int) -> Answer:
-        held = "response_format" in asked.body
-        return error(500, "no grammar here") if held and refuses else completion("[]")
-
-    with ChatServer(script) as server:
-        assert main([*over(server, tmp_path), "--model", "Qwen3-VL"]) == 0
-        assert server.asked
-        assert not any("response_format" in asked.body for asked in server.asked)
 
 
 def test_a_checkpoint_of_a_sweeps_file_is_refused_where_servers_are_asked(

@@ -124,12 +124,6 @@ def test_interrupted_it_goes_on(letters: World, tmp_path: Path, kills: tuple[int
     assert files(tmp_path / "a" / "out") == files(tmp_path / "b" / "out")
 
 
-def test_its_formats_race(letters: World, tmp_path: Path) -> None:
-    results = go(letters_sweep(tmp_path, Race()), FakeBackends(OnlyJson()))
-    assert len(results) == 3
-    assert best_format([one for one in results if one.dropped is None]).format == "json"
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -151,17 +145,6 @@ def test_what_cannot_be_searched_is_refused(
     server = ["--base-url", "http://127.0.0.1:9/v1"]
     assert main(["search", "--model", "My-Own", "--space", "unit", *flags, *server]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_winner_that_is_no_format_is_refused_with_its_line(
-    letters: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    best, config = tmp_path / "best.yaml", tmp_path / "sweep.yaml"
-    config.write_text("models: M\ndatasets: Letters_Zoo_plain\n")
-    best.write_text("models:\n  M:\n    Letters:\n      winner: jsn\n")
-    assert main(["sweep", str(config), "--formats", str(best), "--dry-run"]) == 2
-    said = "line 4: Letters_Zoo_plain has no format 'jsn': did you mean json?"
-    assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_complete_name_of_the_grid_stands_for_its_table() -> None:

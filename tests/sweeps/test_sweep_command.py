@@ -10,22 +10,11 @@ import pytest
 from engine_fakes import FakeBackends, FakeModel, demo_sweep, for_all_models, records
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.cli.progress import State, SweepProgress
+from vlmeval_findit.cli.progress import SweepProgress
 from vlmeval_findit.cli.sweep import run
 from vlmeval_findit.core.answers import Answer, Batch, StopReason
-from vlmeval_findit.core.formatting import duration
 from vlmeval_findit.engine.backend import LocalBackend
 from vlmeval_findit.engine.journal.writer import lock_path
-
-
-def test_progress_shows_cells_calls_a_second_time_left_and_failures() -> None:
-    state = State(
-        "M", cells=4, cells_done=1, calls=100, calls_done=40, calls_before=20, started=5.0
-    )
-    line = state.line(now=15.0)
-    assert line == "M  cells 1/4  calls 40/100  2.0/s  left 30 s  failed 0"
-    assert "left ?" in State("M").line(now=0.0)
-    assert [duration(s) for s in (7, 185, 3720)] == ["7 s", "3 min 05 s", "1 h 02 min"]
 
 
 def test_a_bar_is_shown_on_a_terminal(

@@ -94,11 +94,3 @@ def test_search_finds_a_format_and_sweep_takes_it(
     assert len(list(tmp_path.glob(f"outputs/{MODEL}/*_score.csv"))) == 2
     # The search had paid for three of the six calls.
     assert len(answered_keys(tmp_path / "outputs" / "calls.jsonl")) == 19 * 3 + 3
-
-
-def test_a_model_that_the_host_does_not_have_is_refused(lmu: Path, tmp_path: Path) -> None:
-    (tmp_path / "sweep.yaml").write_text(CONFIG.replace(MODEL, "Qwen3-VL-7B-Instruct"))
-    done = run(RUN_FINDIT, ["sweep", "sweep.yaml"], tmp_path, environment(lmu))
-    assert done.returncode == 2
-    assert "line 2: no model 'Qwen3-VL-7B-Instruct': did you mean Qwen3-VL-" in done.stdout
-    assert not (tmp_path / "outputs").exists()

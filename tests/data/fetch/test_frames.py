@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from stand_ins import fetch_job, files_of
+from stand_ins import fetch_job
 from web import Web
 
 from vlmeval_findit.data.fetch.frames import VideoError, cut_frames, find_video
@@ -90,15 +90,6 @@ def test_iground_frames_from_a_folder_of_videos(tmp_path: Path) -> None:
     with Image.open(folder / names[1]) as image:
         assert read_number(image) == 100
     assert small.progress.done[-3:]  # type: ignore[attr-defined]
-
-
-def test_robotools_frames_and_shots(tmp_path: Path) -> None:
-    for stem in ("000005", "obj_000015"):
-        video(tmp_path / f"{stem}.mp4")
-    names = ["test/000005/rgb/00003.png", "test_video/obj_000015/rgb/000000.png"]
-    work = fetch_job(Web(), tmp_path / "frames", names, SIZE)
-    assert fetch_images(work, SOURCES["RoboTools"], names, tmp_path) == {}
-    assert set(files_of(tmp_path / "frames")) == set(names)
 
 
 def test_a_video_of_another_shape_is_refused(tmp_path: Path) -> None:
