@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vlmeval_findit.data.rendered import drawing
-from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place, Rng
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Placement, Rng
 from vlmeval_findit.data.rendered.scene import (
     HALVES,
     Scene,
@@ -75,7 +75,7 @@ class _Object(NamedTuple):
 
     look: Look
     size: str
-    place: Place
+    place: Placement
     tint: int
 
 
@@ -236,10 +236,10 @@ def _any_object(rng: Rng, frame: tuple[int, int]) -> _Object:
     return _Object(look, size, place, rng.randint(2**31 - 1))
 
 
-def _anywhere(rng: Rng, frame: tuple[int, int], half: float) -> Place:
+def _anywhere(rng: Rng, frame: tuple[int, int], half: float) -> Placement:
     """A place for an object of half a size, in the frame as a whole."""
     x, y = (rng.uniform(half + 1, side - half - 1) for side in frame)
-    return Place(x, y, half)
+    return Placement(x, y, half)
 
 
 def _fits(new: _Object, others: Sequence[_Object], frame: tuple[int, int]) -> bool:
@@ -250,7 +250,7 @@ def _fits(new: _Object, others: Sequence[_Object], frame: tuple[int, int]) -> bo
     )
 
 
-def _certain(place: Place, frame: tuple[int, int]) -> bool:
+def _certain(place: Placement, frame: tuple[int, int]) -> bool:
     return all(
         place.half + 1 <= at <= side - place.half - 1
         and all(abs(at - side * third / 3) >= _MARGIN for third in (1, 2))

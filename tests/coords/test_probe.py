@@ -13,7 +13,7 @@ from vlmeval_findit.coords.diagnosis import ALIKE
 from vlmeval_findit.coords.likelihood import convention_distance
 from vlmeval_findit.coords.probe import ProbeVerdict, group_by_size, judge_probe
 from vlmeval_findit.coords.run_arrays import AnsweredQuery, run_arrays
-from vlmeval_findit.data.probe import COUNT, SIDES, SIZES, probe_scene
+from vlmeval_findit.data.probe_scenes import COUNT, SIDES, SIZES, probe_scene
 
 GRID = convention("grid1000/xyxy")
 

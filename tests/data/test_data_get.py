@@ -20,7 +20,7 @@ from web import Answer, Web
 from vlmeval_findit.benchmarks.findit import release_subsets
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.lock import Lock
-from vlmeval_findit.data.fetch.images import BY_HAND, fetch_images
+from vlmeval_findit.data.fetch.fetch_images import BY_HAND, fetch_images
 from vlmeval_findit.data.fetch.store import PARTS
 from vlmeval_findit.data.sources import SOURCES
 
@@ -156,7 +156,7 @@ from pathlib import Path
 sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
 from stand_ins import fetch_job
 from web import Web
-from vlmeval_findit.data.fetch.images import fetch_images
+from vlmeval_findit.data.fetch.fetch_images import fetch_images
 from vlmeval_findit.data.sources import SOURCES
 url, folder, row = sys.argv[2:5]
 names = sys.argv[5:]

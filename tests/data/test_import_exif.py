@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.findit.dataset_names import forget_names
 from vlmeval_findit.boxes.representation import Corners
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.image_files import Size
-from vlmeval_findit.data.custom.images import (
+from vlmeval_findit.data.custom.stored_pixels import (
     CheckedImage,
     ExifPixels,
     to_stored,
@@ -163,7 +163,7 @@ def test_a_bomb_is_not_decoded(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     from vlmeval_findit.core.image_files import Header
-    from vlmeval_findit.data.custom import images as pictures
+    from vlmeval_findit.data.custom import stored_pixels as pictures
 
     photograph(tmp_path / "pictures" / "a.png", 6)
     monkeypatch.setattr(pictures, "header", lambda _: Header((20_000, 20_000), "RGB", "PNG"))

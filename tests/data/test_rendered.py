@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.findit.findit_datasets import BENCHMARK
 from vlmeval_findit.core.stored_png import png
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data.rendered import drawing, tables
-from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Place
+from vlmeval_findit.data.rendered.drawing import COLOURS, SHAPES, TEXTURES, Look, Placement
 from vlmeval_findit.data.rendered.scene import (
     HALVES,
     SIZES,
@@ -68,7 +68,7 @@ def test_a_box_is_of_the_pixels_that_are_seen() -> None:
     square = Look("square", "red", "plain")
     boxes = paint_all(
         canvas,
-        [(square, Place(40, 50, 20)), (square, Place(60, 50, 20))],
+        [(square, Placement(40, 50, 20)), (square, Placement(60, 50, 20))],
         [(255, 0, 0), (0, 0, 255)],
         least_seen=0.2,
     )
@@ -79,13 +79,13 @@ def test_a_box_is_of_the_pixels_that_are_seen() -> None:
 
 def test_what_is_hidden_too_much_has_no_box() -> None:
     square = Look("square", "red", "plain")
-    placed = [(square, Place(50, 50, 20)), (square, Place(54, 50, 20))]
+    placed = [(square, Placement(50, 50, 20)), (square, Placement(54, 50, 20))]
     assert paint_all(np.zeros((100, 100, 3)), placed, [(1, 1, 1)] * 2, 0.2)[0] is None
 
 
 def test_what_leaves_the_picture_keeps_the_part_inside() -> None:
     square = Look("square", "red", "plain")
-    assert paint_all(np.zeros((60, 60, 3)), [(square, Place(0, 30, 20))], [(1, 1, 1)], 0.2) == [
+    assert paint_all(np.zeros((60, 60, 3)), [(square, Placement(0, 30, 20))], [(1, 1, 1)], 0.2) == [
         (0, 10, 20, 50)
     ]
 
@@ -93,7 +93,7 @@ def test_what_leaves_the_picture_keeps_the_part_inside() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_fills_its_square(shape: str) -> None:
     canvas = np.zeros((80, 80, 3))
-    painted = drawing.paint(canvas, Look(shape, "red", "plain"), Place(40, 40, 25), (255, 0, 0))
+    painted = drawing.paint(canvas, Look(shape, "red", "plain"), Placement(40, 40, 25), (255, 0, 0))
     rows, columns = np.flatnonzero(painted.mask.any(1)), np.flatnonzero(painted.mask.any(0))
     for first, last in (
         (painted.top + rows[0], painted.top + rows[-1] + 1),

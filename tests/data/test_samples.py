@@ -8,7 +8,7 @@ import numpy as np
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import Family
 from vlmeval_findit.boxes.records import Ignored, Truth
-from vlmeval_findit.data.custom.images import (
+from vlmeval_findit.data.custom.stored_pixels import (
     CheckedImage,
     ExifPixels,
     mask_to_stored,

@@ -97,7 +97,7 @@ def test_run_lengths_are_filled_opaquely_and_outlined_as_polygons_are() -> None:
 
 
 def test_run_lengths_of_another_picture_are_refused() -> None:
-    with pytest.raises(RegionError, match="mark 1: a mask of 2 x 2 pixels on a picture of 200 x"):
+    with pytest.raises(RegionError, match="mark 1: a mask of 2 x 2 pixels on an image of 200 x"):
         draw(Shape.MASK, "plain", 4, Region(BOX, RLE(2, 2, (4,))))
 
 
@@ -182,7 +182,7 @@ def test_colours_are_one_for_all_or_one_a_region(colours: Any) -> None:
     ids=["one channel", "floats", "four channels", "empty"],
 )
 def test_what_is_no_picture_is_refused(pixels: Any) -> None:
-    with pytest.raises(ValueError, match="a picture is height x width x 3"):
+    with pytest.raises(ValueError, match="an image is height x width x 3"):
         draw_marks(pixels, [], Style(Shape.OVAL), "red")
 
 

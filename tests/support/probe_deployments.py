@@ -11,7 +11,7 @@ from simulated_deployments import Fault
 from vlmeval_findit.coords.conventions import Convention
 from vlmeval_findit.coords.likelihood import to_numbers
 from vlmeval_findit.coords.run_arrays import AnsweredQuery
-from vlmeval_findit.data.probe import COUNT, probe_scene
+from vlmeval_findit.data.probe_scenes import COUNT, probe_scene
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator

@@ -18,7 +18,7 @@ from web import Web
 
 from vlmeval_findit.benchmarks.findit.findit_datasets import Dataset, Family, Subset
 from vlmeval_findit.data.fetch.download import Client, Policy
-from vlmeval_findit.data.fetch.images import FetchJob
+from vlmeval_findit.data.fetch.fetch_images import FetchJob
 from vlmeval_findit.data.fetch.store import ImageStore
 from vlmeval_findit.data.sources import BASE_ADDRESSES
 

@@ -220,7 +220,7 @@ def _fetch_missing(
 ) -> dict[str, str]:
     """Fetch the missing images of a folder; returns the reason of each that failed, by its name."""
     from ..data.fetch.download import Client
-    from ..data.fetch.images import BY_HAND, FetchJob, fetch_images
+    from ..data.fetch.fetch_images import BY_HAND, FetchJob, fetch_images
     from .progress import download_progress
 
     print(

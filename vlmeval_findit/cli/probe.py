@@ -22,7 +22,7 @@ from ..core.files import atomic_write, sha256_of
 from ..core.formatting import nearest
 from ..core.question import Question
 from ..core.settings import Settings, settings_from
-from ..data.probe import COUNT, SIZES
+from ..data.probe_scenes import COUNT, SIZES
 from ..models.entry import ModelEntry
 from ..models.http.chat import server_space
 from ..models.model_table import MODELS, find_model, known_model

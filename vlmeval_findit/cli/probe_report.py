@@ -17,7 +17,7 @@ from ..coords.conventions import Convention, Floats
 from ..coords.probe import FEWEST, OtherFormat, ProbeResult, ProbeVerdict, SizeGroup
 from ..coords.run_check import RunReplies, distortion_as_dict
 from ..core.formatting import printable
-from ..data.probe import COUNT
+from ..data.probe_scenes import COUNT
 from ..leaderboard.render import to_json
 from ..leaderboard.table import Field, FieldType, Note, Table, Value
 from .coords import folded, scale_and_offset, some

@@ -211,4 +211,4 @@ class Region:
 def _check(numbers: tuple[float, ...], what: str) -> None:
     for number in numbers:
         if not math.isfinite(number) or abs(number) > FARTHEST:
-            raise RegionError(f"{what} of a picture has no coordinate {number}")
+            raise RegionError(f"{what} of an image has no coordinate {number}")

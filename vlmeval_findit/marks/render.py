@@ -34,7 +34,7 @@ if not cv2.__version__.startswith("4."):
     )
 
 
-class Drawn(NamedTuple):
+class MarkedImage(NamedTuple):
     """An image with its marks."""
 
     pixels: npt.NDArray[np.uint8]  # height x width x 3, RGB
@@ -45,7 +45,7 @@ class Drawn(NamedTuple):
 Paint = Callable[[Canvas, Any, Colour, int], None]  # canvas, piece, colour, line width
 
 
-class Way(NamedTuple):
+class MarkPainter(NamedTuple):
     """How a variant is drawn."""
 
     pieces: Callable[[Mark], Iterable[Any]]
@@ -86,7 +86,7 @@ def _each_area(mark: Mark) -> Sequence[shapes.Area]:
             height, width = mark.size
             raise RegionError(
                 f"mark {mark.number}: a mask of {outlines.width} x {outlines.height} pixels "
-                f"on a picture of {width} x {height}"
+                f"on an image of {width} x {height}"
             )
         return [shapes.of_rle(outlines)]
     if not outlines:
@@ -106,24 +106,24 @@ def _each_scribble(mark: Mark) -> Iterable[Points]:
     return lines
 
 
-WAYS: Mapping[tuple[Shape, str], Way] = {  # for every variant of :data:`.style.STYLES`
-    (Shape.BOX, "square"): Way(_box, shapes.box_with_squares, shapes.plain_box),
-    (Shape.BOX, "round"): Way(_box, shapes.box_with_discs, shapes.plain_box),
-    (Shape.BOX, "none"): Way(_box, shapes.plain_box, shapes.plain_box),
-    (Shape.OVAL, ONLY): Way(_box, shapes.oval, shapes.oval),
-    (Shape.ARROW, "open"): Way(_box, shapes.open_arrow, shapes.open_arrow),
-    (Shape.ARROW, "filled"): Way(_box, shapes.filled_arrow, shapes.open_arrow),
-    (Shape.MASK, "outlined"): Way(_each_area, shapes.outlined_mask, shapes.under_mask),
-    (Shape.MASK, "plain"): Way(_each_area, shapes.plain_mask, shapes.under_mask),
-    (Shape.CONTOUR, "tight"): Way(_each_area, shapes.tight_contour, shapes.tight_contour),
-    (Shape.CONTOUR, "loose"): Way(_each_area, shapes.loose_contour, shapes.tight_contour),
-    (Shape.TAG, "digit square"): Way(_digit, shapes.square_tag, shapes.square_plate),
-    (Shape.TAG, "digit round"): Way(_digit, shapes.round_tag, shapes.square_plate),
-    (Shape.TAG, "letter square"): Way(_letter, shapes.square_tag, shapes.square_plate),
-    (Shape.TAG, "letter round"): Way(_letter, shapes.round_tag, shapes.square_plate),
-    (Shape.POINT, "round"): Way(_box, shapes.round_point, shapes.round_point),
-    (Shape.POINT, "square"): Way(_box, shapes.square_point, shapes.round_point),
-    (Shape.SCRIBBLE, ONLY): Way(_each_scribble, scribble, scribble),
+PAINTERS: Mapping[tuple[Shape, str], MarkPainter] = {  # for every variant of :data:`.style.STYLES`
+    (Shape.BOX, "square"): MarkPainter(_box, shapes.box_with_squares, shapes.plain_box),
+    (Shape.BOX, "round"): MarkPainter(_box, shapes.box_with_discs, shapes.plain_box),
+    (Shape.BOX, "none"): MarkPainter(_box, shapes.plain_box, shapes.plain_box),
+    (Shape.OVAL, ONLY): MarkPainter(_box, shapes.oval, shapes.oval),
+    (Shape.ARROW, "open"): MarkPainter(_box, shapes.open_arrow, shapes.open_arrow),
+    (Shape.ARROW, "filled"): MarkPainter(_box, shapes.filled_arrow, shapes.open_arrow),
+    (Shape.MASK, "outlined"): MarkPainter(_each_area, shapes.outlined_mask, shapes.under_mask),
+    (Shape.MASK, "plain"): MarkPainter(_each_area, shapes.plain_mask, shapes.under_mask),
+    (Shape.CONTOUR, "tight"): MarkPainter(_each_area, shapes.tight_contour, shapes.tight_contour),
+    (Shape.CONTOUR, "loose"): MarkPainter(_each_area, shapes.loose_contour, shapes.tight_contour),
+    (Shape.TAG, "digit square"): MarkPainter(_digit, shapes.square_tag, shapes.square_plate),
+    (Shape.TAG, "digit round"): MarkPainter(_digit, shapes.round_tag, shapes.square_plate),
+    (Shape.TAG, "letter square"): MarkPainter(_letter, shapes.square_tag, shapes.square_plate),
+    (Shape.TAG, "letter round"): MarkPainter(_letter, shapes.round_tag, shapes.square_plate),
+    (Shape.POINT, "round"): MarkPainter(_box, shapes.round_point, shapes.round_point),
+    (Shape.POINT, "square"): MarkPainter(_box, shapes.square_point, shapes.round_point),
+    (Shape.SCRIBBLE, ONLY): MarkPainter(_each_scribble, scribble, scribble),
 }
 
 
@@ -132,7 +132,7 @@ def draw_marks(
     regions: Sequence[Region],
     style: Style,
     colours: str | Sequence[str],
-) -> Drawn:
+) -> MarkedImage:
     """Draw a mark of one style on every region, in order, on a copy of an image.
 
     ``pixels`` are height x width x 3, uint8, RGB. ``colours`` is one name, or one per region;
@@ -151,7 +151,7 @@ def draw_marks(
     """
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
         raise ValueError(
-            f"a picture is height x width x 3 of uint8, not {pixels.shape} {pixels.dtype}"
+            f"an image is height x width x 3 of uint8, not {pixels.shape} {pixels.dtype}"
         )
     named = [colours] * len(regions) if isinstance(colours, str) else list(colours)
     if len(named) != len(regions):
@@ -159,17 +159,17 @@ def draw_marks(
     for name in named:
         rgb_of(name)
     canvas = np.array(pixels, order="C")
-    way, used, notes = WAYS[style.shape, style.variant], list[str](), list[str]()
+    painter, used, notes = PAINTERS[style.shape, style.variant], list[str](), list[str]()
     for number, (region, name) in enumerate(zip(regions, named, strict=True), 1):
         mark = Mark(number, region, canvas.shape[:2], style.width, notes.append)
         chosen = None if rgb_of(name) is None else name
-        for piece in way.pieces(mark):
+        for piece in painter.pieces(mark):
             if chosen is None:
-                under = _pixels_under(canvas, way.under, piece, style.width)
+                under = _pixels_under(canvas, painter.under, piece, style.width)
                 chosen = contrasting(under, used)
-            way.paint(canvas, piece, COLOURS[chosen], style.width)
+            painter.paint(canvas, piece, COLOURS[chosen], style.width)
             used.append(chosen)
-    return Drawn(canvas, tuple(used), tuple(notes))
+    return MarkedImage(canvas, tuple(used), tuple(notes))
 
 
 def _pixels_under(canvas: Canvas, paint: Paint, piece: Any, width: int) -> npt.NDArray[np.uint8]:

@@ -32,7 +32,7 @@ class Shape(Enum):
     SCRIBBLE = "scribble"
 
 
-class Look(NamedTuple):
+class MarkVariant(NamedTuple):
     """A variant of a shape."""
 
     words: str  # its name in questions
@@ -41,20 +41,18 @@ class Look(NamedTuple):
 
 ONLY = ""  # the variant of a shape that has only one
 
-STYLES: Mapping[Shape, Mapping[str, Look]] = {
-    Shape.BOX: {"square": Look("box"), "round": Look("box"), "none": Look("box")},
-    Shape.OVAL: {ONLY: Look("oval")},
-    Shape.ARROW: {"open": Look("arrow"), "filled": Look("arrow")},
-    Shape.MASK: {"outlined": Look("mask"), "plain": Look("mask", has_width=False)},
-    Shape.CONTOUR: {"tight": Look("contour"), "loose": Look("contour")},
+STYLES: Mapping[Shape, Mapping[str, MarkVariant]] = {
+    Shape.BOX: dict.fromkeys(("square", "round", "none"), MarkVariant("box")),
+    Shape.OVAL: {ONLY: MarkVariant("oval")},
+    Shape.ARROW: dict.fromkeys(("open", "filled"), MarkVariant("arrow")),
+    Shape.MASK: {"outlined": MarkVariant("mask"), "plain": MarkVariant("mask", has_width=False)},
+    Shape.CONTOUR: dict.fromkeys(("tight", "loose"), MarkVariant("contour")),
     Shape.TAG: {
-        "digit square": Look("digit tag"),
-        "digit round": Look("digit tag"),
-        "letter square": Look("letter tag"),
-        "letter round": Look("letter tag"),
+        **dict.fromkeys(("digit square", "digit round"), MarkVariant("digit tag")),
+        **dict.fromkeys(("letter square", "letter round"), MarkVariant("letter tag")),
     },
-    Shape.POINT: {"round": Look("point"), "square": Look("point")},
-    Shape.SCRIBBLE: {ONLY: Look("scribble")},
+    Shape.POINT: dict.fromkeys(("round", "square"), MarkVariant("point")),
+    Shape.SCRIBBLE: {ONLY: MarkVariant("scribble")},
 }
 """All variants. Those of a box differ in its corners."""
 

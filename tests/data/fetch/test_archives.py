@@ -11,7 +11,7 @@ from stand_ins import fetch_job, files_of, info, jpeg, tar_of, zip_of
 from web import Answer, Web
 
 from vlmeval_findit.data.fetch.archives import ArchiveError, read_members
-from vlmeval_findit.data.fetch.images import fetch_images
+from vlmeval_findit.data.fetch.fetch_images import fetch_images
 from vlmeval_findit.data.sources import SOURCES
 
 NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]

@@ -24,7 +24,7 @@ from vlmeval_findit.data.fetch.download import (
     range_start,
     validator_of,
 )
-from vlmeval_findit.data.fetch.images import fetch_images
+from vlmeval_findit.data.fetch.fetch_images import fetch_images
 from vlmeval_findit.data.fetch.store import ImageStore, StoreError
 from vlmeval_findit.data.sources import BASE_ADDRESSES, SOURCES, SourceError, base_addresses
 

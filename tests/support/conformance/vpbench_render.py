@@ -1,4 +1,4 @@
-"""Drawn marks: do ours cover the pixels that the authors' cover, in the same colours?"""
+"""MarkedImage marks: do ours cover the pixels that the authors' cover, in the same colours?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from vlmeval_findit.marks import scribble, style
 from vlmeval_findit.marks.region import Region, rle_of
-from vlmeval_findit.marks.render import Drawn, draw_marks
+from vlmeval_findit.marks.render import MarkedImage, draw_marks
 from vlmeval_findit.marks.style import ONLY, Shape, Style
 
 from .cases import Case, unlike
@@ -62,7 +62,9 @@ def style_of(case: Case) -> Style:
     return Style(Shape(kind), variant, case["line_width"])
 
 
-def _drawn(image: np.ndarray, case: Case, true_lab: bool = False, row_above: bool = False) -> Drawn:
+def _drawn(
+    image: np.ndarray, case: Case, true_lab: bool = False, row_above: bool = False
+) -> MarkedImage:
     """Draw as the authors' code does.
 
     It swaps red and blue before it compares colours, so it mostly picks red for blue, and fits y to
@@ -89,7 +91,7 @@ def _drawn(image: np.ndarray, case: Case, true_lab: bool = False, row_above: boo
         return draw_marks(image, regions, style_of(case), case["colours"])
 
 
-def _changed(image: np.ndarray, drawn: Drawn) -> np.ndarray:
+def _changed(image: np.ndarray, drawn: MarkedImage) -> np.ndarray:
     changed: np.ndarray = (drawn.pixels != image).any(axis=2)
     return changed
 
@@ -100,7 +102,7 @@ def _meets(image: np.ndarray, mark: Case) -> bool:
     return bool(0 <= x < image.shape[1] and 0 <= y < image.shape[0])
 
 
-def _difference(case: Case, ours: Drawn, changed: np.ndarray, iou: float) -> str | None:
+def _difference(case: Case, ours: MarkedImage, changed: np.ndarray, iou: float) -> str | None:
     expected = case["authors"]
     by_hand = case["shape"].startswith("tag") or case["variant"] == "loose"
     least = LEAST_OF_TEXT_AND_SPLINES if by_hand else LEAST

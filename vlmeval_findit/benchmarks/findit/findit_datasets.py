@@ -204,7 +204,7 @@ _ROWS = (
     *_made_here("Scenes", maker="rendered.tables"),
     *_made_here("Scenes_mini", maker="rendered.tables"),
     # Images of chosen sizes with one object each, for `probe`.
-    Dataset("Probe", Family.REFEXP, images="Probe", maker="probe"),
+    Dataset("Probe", Family.REFEXP, images="Probe", maker="probe_scenes"),
 )
 
 # Without custom datasets.

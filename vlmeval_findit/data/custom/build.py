@@ -21,7 +21,7 @@ from ...core.lock import Lock, alone
 from ...core.table_files import meta_path
 from ..samples import Sample, Samples
 from .checks import Sizes, check_boxes, check_name, check_samples
-from .images import ExifPixels, checked_images, to_stored_pixels
+from .stored_pixels import ExifPixels, checked_images, to_stored_pixels
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ...core.formatting import is_one_line
 from ...core.image_files import Size
 from ...core.metric import slice_problem
 from ..samples import AnnotationError, Sample, Samples
-from .images import refuse
+from .stored_pixels import refuse
 
 Sizes = Mapping[str, Size]
 """(width, height) of every image, in stored pixels."""

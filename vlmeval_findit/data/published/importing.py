@@ -9,7 +9,7 @@ from pathlib import Path
 from ...core.formatting import nearest
 from ..custom.build import ImportedDataset, import_samples
 from ..custom.checks import check_name
-from ..custom.images import ExifPixels
+from ..custom.stored_pixels import ExifPixels
 from ..samples import AnnotationError
 from ..sources import SOURCES, DataSource, PublishedPart
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...boxes.representation import Corners
 from . import drawing
-from .drawing import COLOURS, SHAPES, TEXTURES, Look, Pixels, Place, Rng
+from .drawing import COLOURS, SHAPES, TEXTURES, Look, Pixels, Placement, Rng
 
 SPLITS = {
     "test": range(0, 2**20),
@@ -130,7 +130,7 @@ def shot(seed: int, look: Look) -> Scene:
     canvas = drawing.background(rng, width, height)
     half = rng.uniform(24.0, 40.0)
     room = 48.0 - half
-    place = Place(48.0 + rng.uniform(-room, room), 48.0 + rng.uniform(-room, room), half)
+    place = Placement(48.0 + rng.uniform(-room, room), 48.0 + rng.uniform(-room, room), half)
     (box,) = paint_all(canvas, [(look, place)], [drawing.tinted(rng, look.colour)], 0.0)
     assert box is not None
     return Scene(drawing.as_pixels(canvas), (Thing(look, "large", box),))
@@ -138,7 +138,7 @@ def shot(seed: int, look: Look) -> Scene:
 
 # --- placing and painting -------------------------------------------------------------------------
 
-_Placing = tuple[Look, str, Place]
+_Placing = tuple[Look, str, Placement]
 
 
 def _composed(
@@ -168,7 +168,7 @@ def _placed(rng: Rng, width: int, height: int, count: int) -> list[_Placing] | N
             new = new._replace(shape=done[rng.randint(len(done))][0].shape)
         size = pick(rng, HALVES)
         half = rng.uniform(*HALVES[size])
-        place = Place(
+        place = Placement(
             rng.uniform(half + 1, width - half - 1), rng.uniform(half + 1, height - half - 1), half
         )
         if all(_overlap(place, other) <= _MOST_OVERLAP for _, _, other in done):
@@ -176,7 +176,7 @@ def _placed(rng: Rng, width: int, height: int, count: int) -> list[_Placing] | N
     return done if len(done) == count else None
 
 
-def _overlap(a: Place, b: Place) -> float:
+def _overlap(a: Placement, b: Placement) -> float:
     """The common part of two squares, as a part of the smaller one."""
     across = min(a.x + a.half, b.x + b.half) - max(a.x - a.half, b.x - b.half)
     down = min(a.y + a.half, b.y + b.half) - max(a.y - a.half, b.y - b.half)
@@ -196,13 +196,13 @@ def _painted(rng: Rng, canvas: drawing.Floats, found: list[_Placing]) -> tuple[T
     return tuple(things)
 
 
-def _places(found: list[_Placing]) -> list[tuple[Look, Place]]:
+def _places(found: list[_Placing]) -> list[tuple[Look, Placement]]:
     return [(looks, place) for looks, _, place in found]
 
 
 def paint_all(
     canvas: drawing.Floats,
-    objects: list[tuple[Look, Place]],
+    objects: list[tuple[Look, Placement]],
     colours: list[drawing.Colour],
     least_seen: float,
 ) -> list[Corners | None]:
@@ -219,7 +219,7 @@ def paint_all(
 
 
 def _paint(
-    canvas: drawing.Floats, objects: list[tuple[Look, Place]], colours: list[drawing.Colour]
+    canvas: drawing.Floats, objects: list[tuple[Look, Placement]], colours: list[drawing.Colour]
 ) -> Owners:
     height, width, _ = canvas.shape
     owner: Owners = np.full((height, width), -1)
@@ -231,7 +231,7 @@ def _paint(
     return owner
 
 
-def _own_pixels(looks: Look, place: Place) -> int:
+def _own_pixels(looks: Look, place: Placement) -> int:
     """How many pixels an object has where nothing hides it."""
     side = int(2 * place.half) + 6
     blank = np.zeros((side, side, 3))

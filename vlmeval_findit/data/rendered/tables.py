@@ -31,7 +31,7 @@ from ...core.table_files import read_table as read_rows
 from ...marks import style as marks_style
 from . import drawing
 from . import scene as scenes
-from .drawing import Floats, Look, Pixels, Place, Rng
+from .drawing import Floats, Look, Pixels, Placement, Rng
 from .scene import SIZES, Scene, Stream, clip, paint_all, rng_of, shot
 
 _REINSTALL = "pip install --force-reinstall vlmeval-findit"
@@ -180,7 +180,7 @@ def _pair_pixels(background: Floats, caption: str, placed: Sequence[Placed]) -> 
     objects, tints = [], []
     for words, (x, y, half, tint) in zip(caption.split("; "), placed, strict=True):
         _, _, texture, colour, shape, *_ = words.split()
-        objects.append((Look(shape, colour, texture), Place(x, y, half)))
+        objects.append((Look(shape, colour, texture), Placement(x, y, half)))
         tints.append(drawing.tinted(Rng(tint), colour))
     paint_all(canvas, objects, tints, 0.0)
     return drawing.as_pixels(canvas)
