@@ -24,7 +24,7 @@ from ..core.question import AnyTask, Question, QuestionError
 @cache
 def prefixes() -> Table[ModuleType]:
     """Map every prefix to its package, our longest first."""
-    modules = (one.name for one in pkgutil.iter_modules(__path__) if one.ispkg)
+    modules = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
     packages = [import_module(f"{__name__}.{name}") for name in modules]
     ours = {one.PREFIX: one for one in sorted(packages, key=lambda one: -len(one.PREFIX))}
     return Table(Group.BENCHMARKS, ours, ModuleType, _problem, name=lambda one: one.PREFIX)
@@ -40,7 +40,7 @@ def _problem(package: ModuleType) -> str | None:
     made = _made_of(package)
     if Benchmark not in type(made).__mro__:
         return f"BENCHMARK should not be {made!r:.60}"
-    taken = {one: _made_of(each) for each in _packages() for one in _classes_of(each)}
+    taken = {one: _made_of(package) for package in _packages() for one in _classes_of(package)}
     for name in made.listed():
         if not name.startswith(prefix):
             return f"its name {name} does not begin with {prefix}"
@@ -66,7 +66,7 @@ def benchmarks() -> list[Benchmark]:
 
 
 def _packages() -> list[ModuleType]:
-    return [*_ours(), *(one.row for one in prefixes().added().values())]
+    return [*_ours(), *(item.row for item in prefixes().added().values())]
 
 
 def _ours() -> list[ModuleType]:
@@ -115,7 +115,7 @@ def is_meant(name: str) -> bool:
 
 def baselines() -> Mapping[str, Baseline]:
     """Map names to the baselines (models without weights) of all benchmarks."""
-    return {name: one for each in benchmarks() for name, one in each.baselines.items()}
+    return {name: one for benchmark in benchmarks() for name, one in benchmark.baselines.items()}
 
 
 def baseline_named(name: str) -> Baseline:

@@ -64,7 +64,7 @@ def test_else_the_next_query_that_is_about_it_elsewhere() -> None:
         query(6, "fork", "a.jpg", support=()),
     ]
     found = references(queries, is_video=False)
-    assert [one and (one.picture, one.origin) for one in found] == [
+    assert [one and (one.image, one.origin) for one in found] == [
         ("c.jpg", ReferenceOrigin.OTHER_SCENE),
         ("shot1.png", ReferenceOrigin.WHOLE_SHOT),
         ("c.jpg", ReferenceOrigin.OTHER_SCENE),
@@ -95,13 +95,13 @@ def test_no_reference_shows_the_scene_that_is_asked_about(rows: Any) -> None:
     ]
     for asked, found in zip(queries, references(queries, is_video=False), strict=True):
         assert found is not None
-        assert found.picture != asked.images[0]
+        assert found.image != asked.images[0]
         if found.origin is ReferenceOrigin.SHOT:
-            assert Sighting(found.picture, BOX) in asked.sightings
+            assert Sighting(found.image, BOX) in asked.sightings
         if found.origin is ReferenceOrigin.OTHER_SCENE:
             assert found.box is not None
             other = queries[int(found.box[0])]
-            assert (other.images[0], other.label) == (found.picture, asked.label)
+            assert (other.images[0], other.label) == (found.image, asked.label)
             between = (queries * 2)[asked.index + 1 : (queries * 2).index(other, asked.index + 1)]
             assert all(q.label != asked.label or q.images == asked.images for q in between)
         if found.origin is ReferenceOrigin.WHOLE_SHOT:
@@ -189,7 +189,7 @@ def test_what_cannot_be_read_is_named_and_the_others_are_drawn(
     (images / "photos" / "motorcycle_left.png").unlink()
     queries = load_task(DEMO).queries
     assert [(images / q.support[0]).is_file() for q in queries.values()] == [False] * 3 + [True] * 4
-    assert "1 pictures cannot be marked with a red box; the first: " in caplog.text
+    assert "1 images cannot be marked with a red box; the first: " in caplog.text
     assert "motorcycle_left.png is missing" in caplog.text
 
 

@@ -263,7 +263,7 @@ def test_marked_pictures_differ_where_the_mark_is() -> None:
         assert len(changed) == len(row.images)
         for mark in row.marks:
             x, y, w, h = map(int, mark.box)
-            assert changed[mark.picture][y + h // 2 - 3 : y + h // 2 + 3, x + w // 2].any()
+            assert changed[mark.image][y + h // 2 - 3 : y + h // 2 + 3, x + w // 2].any()
         assert all(not picture[:10].any() for picture in changed)
 
 
@@ -297,7 +297,7 @@ def test_a_picture_that_is_gone_is_no_error_before_somebody_asks(
     """Scoring needs no pictures; those who ask look at them first."""
     monkeypatch.setenv("FINDIT_IMAGES", f"VPBench={tmp_path}")
     found = for_model(load("VPBench_Stage2_bvp"), "Seer", None)
-    assert "21 pictures cannot be marked" in caplog.text
+    assert "21 images cannot be marked" in caplog.text
     monkeypatch.delenv("FINDIT_IMAGES")
     assert found == for_model(load("VPBench_Stage2_bvp"), "Seer", None)
 

@@ -47,7 +47,7 @@ def test_a_row_is_read_as_it_is(tmp_path: Path, layout: Layout) -> None:
         assert [mark.box for mark in one.marks] == [tuple(box) for box in boxes_of(source, 0)]
         assert set(one.sizes) == {(WIDTH, HEIGHT)}
         assert all((tmp_path / "images" / name).is_file() for name in one.images)
-    assert [mark.picture for mark in first["SD-100"].marks] == [0, 1]
+    assert [mark.image for mark in first["SD-100"].marks] == [0, 1]
     assert [mark.role for mark in first["SGG"].marks] == [RegionRole.SUBJECT, RegionRole.OBJECT]
     assert first["mapillary_vistas"].marks[0].outlines == ((60.0, 90.0, 85.0, 40.0, 110.0, 90.0),)
     assert {s for s, one in readings.items() if one == "xyxy"} == {"emotic", "see_click"}
@@ -76,9 +76,9 @@ def test_the_same_said_otherwise(changed: dict[str, Any], what: str, tmp_path: P
         ("MIA", {"question": "  "}, "column question: is empty"),
         ("MIA", dict.fromkeys("ABCD", ""), "column D: there is no option"),
         ("MIA", {"answer": "E"}, "column answer: 'E' is no option: A, B, C, D"),
-        ("MIA", {"image": "no picture!"}, "column image: holds no picture: neither a list"),
+        ("MIA", {"image": "no picture!"}, "column image: holds no image: neither a list"),
         ("MIA", {"image": '["aGVsbG8="]'}, "column image: no image (begins"),
-        ("MIA", {"image": json.dumps([picture(1)[:200]])}, "column image: the picture "),
+        ("MIA", {"image": json.dumps([picture(1)[:200]])}, "column image: the image "),
         ("MIA", {"meta_bbox": None}, "column meta_bbox: holds no box"),
         ("MIA", {"meta_bbox": "[[1, 2, 3]]"}, "column meta_bbox: [1, 2, 3] is no box of four"),
         (
@@ -86,9 +86,9 @@ def test_the_same_said_otherwise(changed: dict[str, Any], what: str, tmp_path: P
             {"meta_bbox": '{"MIA/0_0.jpg": {"thing": [1, 2, 3, 4]}}'},
             "is no object with keys of default, sub",
         ),
-        ("MIA", {"meta_bbox": '{"a": {}, "b": {}}'}, "is about a, b, the pictures are MIA/0_0"),
+        ("MIA", {"meta_bbox": '{"a": {}, "b": {}}'}, "is about a, b, the images are MIA/0_0"),
         ("MIA", {"meta_bbox": "[1, 2, NaN, 4]"}, "is no box of four"),
-        ("SD-100", {"meta_bbox": "[[1, 2, 9, 9]]"}, "has no entry for each of 2 pictures"),
+        ("SD-100", {"meta_bbox": "[[1, 2, 9, 9]]"}, "has no entry for each of 2 images"),
         ("MIA", {"meta_polygon": "[[1, 2], [3, 4]]"}, "column meta_polygon"),
         ("MIA", {"meta_polygon": '{"MIA/0_0.jpg": {"subject": [[1, 2]]}}'}, "which has no box"),
         ("SGG", {"meta_polygon": '{"SGG/0_0.jpg": {"subject": "x"}}'}, "is no list of polygons"),

@@ -86,11 +86,11 @@ def draw_as(
             )
     for frame, more in _lenient(row):
         drawn.setdefault(frame, []).append(more)
-    pictures = tuple(
+    images = tuple(
         DrawnImage(path, query.width, query.height, at, tuple(drawn.get(at, ())))
         for at, path in enumerate(query.images)
     )
-    return Drawing(pictures, query.support)
+    return Drawing(images, query.support)
 
 
 def _lenient(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:

@@ -53,7 +53,7 @@ class ReferenceOrigin(Enum):
 class MarkedReference(NamedTuple):
     """An image to mark; ``box`` is in its pixels (None: the object fills it)."""
 
-    picture: str
+    image: str
     box: Corners | None
     origin: ReferenceOrigin
 
@@ -82,8 +82,8 @@ def references(queries: Sequence[FindItQuery], is_video: bool) -> list[MarkedRef
 def _reference(
     query: FindItQuery, others: Iterable[FindItQuery], is_video: bool
 ) -> MarkedReference | None:
-    def is_asked(picture: str) -> bool:
-        return (video_of(picture) if is_video else picture) in asked
+    def is_asked(image: str) -> bool:
+        return (video_of(image) if is_video else image) in asked
 
     asked = {video_of(frame) if is_video else frame for frame in query.images}
     for seen in query.sightings:
@@ -135,7 +135,7 @@ def _marked_query(query: FindItQuery, reference: MarkedReference | None, mark: s
 
 def path_of(reference: MarkedReference, mark: str) -> str:
     """Return a marked image's path, relative to the image folder."""
-    drawn = json.dumps([RECIPE, mark, reference.picture, reference.box])
+    drawn = json.dumps([RECIPE, mark, reference.image, reference.box])
     return f"vp/{mark}/{sha256_of(drawn.encode())[:20]}.png"
 
 
@@ -143,22 +143,22 @@ def _make(wanted: Iterable[MarkedReference], mark: str, folder: Folder) -> None:
     """Draw missing images, decoding every source once."""
     by_source: dict[str, list[MarkedReference]] = {}
     for reference in dict.fromkeys(wanted):
-        source, target = folder.path / reference.picture, folder.path / path_of(reference, mark)
+        source, target = folder.path / reference.image, folder.path / path_of(reference, mark)
         if not target.is_file() or _is_newer(source, target):
-            by_source.setdefault(reference.picture, []).append(reference)
+            by_source.setdefault(reference.image, []).append(reference)
     unread = []
     for name, shown in by_source.items():
         try:
-            picture = decode(folder.path / name)
+            image = decode(folder.path / name)
         except ImageFileError as error:
             unread.append(error)
             continue
         for reference in shown:
-            pixels = marked(picture, reference.box, mark)
+            pixels = marked(image, reference.box, mark)
             store_derived_image(folder, path_of(reference, mark), png(pixels))
     if unread:
         log.warning(
-            "FindIt: %d pictures cannot be marked with a %s; the first: %s",
+            "FindIt: %d images cannot be marked with a %s; the first: %s",
             len(unread), words(mark), unread[0],
         )  # fmt: skip
 
@@ -167,21 +167,21 @@ def _is_newer(source: Path, target: Path) -> bool:
     return source.is_file() and source.stat().st_mtime_ns > target.stat().st_mtime_ns
 
 
-def marked(picture: Image.Image, box: Corners | None, mark: str) -> Pixels:
+def marked(image: Image.Image, box: Corners | None, mark: str) -> Pixels:
     """Crop an RGB image around a box (in pixels; None: the whole image), and mark the box."""
     from PIL import Image
 
     from ...marks.render import draw_marks
 
-    x1, y1, x2, y2 = (0.0, 0.0, *map(float, picture.size)) if box is None else box
-    left, right = window(x1, x2, picture.width)
-    top, bottom = window(y1, y2, picture.height)
+    x1, y1, x2, y2 = (0.0, 0.0, *map(float, image.size)) if box is None else box
+    left, right = window(x1, x2, image.width)
+    top, bottom = window(y1, y2, image.height)
     scale = min(1.0, LONGEST / max(right - left, bottom - top))
     size = (max(1, round((right - left) * scale)), max(1, round((bottom - top) * scale)))
-    shown = picture.crop((left, top, right, bottom)).resize(size, Image.Resampling.BICUBIC)
+    shown = image.crop((left, top, right, bottom)).resize(size, Image.Resampling.BICUBIC)
     pixels = np.asarray(shown)
     corners = [(x1 - left) * scale, (y1 - top) * scale, (x2 - left) * scale, (y2 - top) * scale]
-    if box is None or (mark == Shape.ARROW.value and min(picture.size) < _LEAST):
+    if box is None or (mark == Shape.ARROW.value and min(image.size) < _LEAST):
         pixels = np.pad(pixels, ((_MARGIN,) * 2, (_MARGIN,) * 2, (0, 0)), constant_values=_GREY)
         corners = [value + _MARGIN for value in corners]
     style = default_style(Shape(mark))

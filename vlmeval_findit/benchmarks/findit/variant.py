@@ -263,7 +263,7 @@ def format_problem(v: Variant) -> str | None:
 
 def _mark_problem(mark: str, data: Dataset) -> str | None:
     if not data.family.has_references:
-        return f"vp-{mark} is for instance detection only: {data.name} shows no reference pictures"
+        return f"vp-{mark} is for instance detection only: {data.name} shows no reference images"
     if mark in MARKS:
         return None
     if mark in {shape.value for shape in Shape}:

@@ -50,7 +50,7 @@ def judge(
     with np.errstate(over="ignore"):  # a model may answer 1e300
         truths, answers = (
             np.array(some, dtype=np.float32).reshape(-1, 4)
-            for some in ([one.corners for one in annotations], said)
+            for some in ([annotation.corners for annotation in annotations], said)
         )
     values = iou(truths, answers)
     return values.tolist(), (values[:, None] > _LIMITS).sum(axis=1).tolist()

@@ -200,11 +200,11 @@ def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> 
             "to make tables all the same: --force",
         )
     expressions = []
-    for one in annotations:
+    for annotation in annotations:
         try:
-            expressions.append(_expression(one))
+            expressions.append(_expression(annotation))
         except CellError as error:
-            where = f"{source['source']}, id {one.index!r}, {error.column}"
+            where = f"{source['source']}, id {annotation.index!r}, {error.column}"
             raise RefusedError(RefusalCode.BAD_ANNOTATION, where, str(error)) from None
     path = out / f"{table_name(split)}.tsv"
     origin = {**source, "unlike_release": unlike}

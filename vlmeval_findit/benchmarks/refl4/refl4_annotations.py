@@ -224,13 +224,13 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
 def unlike_release(annotations: Iterable[Annotation], split: RefL4Split) -> list[str]:
     """List differences from the release's counts; for ``val`` and ``test`` only rows are known."""
     given = list(annotations)
-    rows = Counter(one.split for one in given)
+    rows = Counter(item.split for item in given)
     counts = {f"expressions of {part.value}": rows[part] for part in split.parts}
     if split is RefL4Split.ALL:
         sizes = Counter(map(size_of, given))
         counts |= {f"{size} boxes": sizes[size] for size in SIZES}
         for source in ("refcoco", "o365"):
-            mine = [one for one in given if one.ori_category_id.startswith(f"{source}_")]
+            mine = [item for item in given if item.ori_category_id.startswith(f"{source}_")]
             counts[f"instances of {source}"] = len({one.bbox_id for one in mine})
             counts[f"images of {source}"] = len({one.image_id for one in mine})
     return [
@@ -305,15 +305,15 @@ def boxes_of(
     annotations: Sequence[Annotation], predictions: Predictions, where: str = "predictions"
 ) -> list[Corners | None]:
     """Return each annotation's box or None; if no prediction has a known id, raise RefusedError."""
-    if predictions and not any(one.index in predictions for one in annotations):
-        asked = next((one.index for one in annotations), None)
+    if predictions and not any(annotation.index in predictions for annotation in annotations):
+        asked = next((annotation.index for annotation in annotations), None)
         why = (
             f"none of {len(predictions)} ids is one of {len(annotations)} annotations: "
             # Usually one is a text and the other a number.
             f"{next(iter(predictions))!r} is not like {asked!r}"
         )
         raise RefusedError(RefusalCode.NO_PREDICTION_ID_MATCHES, where, why)
-    return [predictions.get(one.index) for one in annotations]
+    return [predictions.get(annotation.index) for annotation in annotations]
 
 
 def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]:

@@ -56,7 +56,9 @@ def _reply(captions: PerSide[str]) -> str:
 
 def _pairs(name: str, folder: str) -> dict[tuple[str, ...], ImagePair]:
     queries = load_task(name).queries.values()
-    return {tuple(os.path.join(folder, image) for image in one.images): one for one in queries}
+    return {
+        tuple(os.path.join(folder, image) for image in query.images): query for query in queries
+    }
 
 
 BASELINES = {  # by model name

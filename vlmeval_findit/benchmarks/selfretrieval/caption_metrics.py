@@ -51,18 +51,18 @@ def sums(judged: ScoredCaptions, failed: bool) -> dict[str, float]:
     if failed:
         return found
     sides: tuple[ScoredCaption, ...] = tuple(judged)
-    texts = [one.said.caption for one in sides]
+    texts = [side.said.caption for side in sides]
     return found | {
         "pairs": 1,
         "captions": len(sides),
-        "both": int(all(one.right for one in sides)),
-        "right": sum(one.right for one in sides),
-        "both_published": int(all(one.right_as_published for one in sides)),
-        "right_published": sum(one.right_as_published for one in sides),
-        "ties": sum(one.default is not None and one.default.tie for one in sides),
+        "both": int(all(side.right for side in sides)),
+        "right": sum(side.right for side in sides),
+        "both_published": int(all(side.right_as_published for side in sides)),
+        "right_published": sum(side.right_as_published for side in sides),
+        "ties": sum(side.default is not None and side.default.tie for side in sides),
         "equal": int(texts[0] is not None and texts[0] == texts[1]),
         "unread": texts.count(None),
-        "cut": sum(one.cut for one in sides),
+        "cut": sum(side.cut for side in sides),
     }
 
 
@@ -104,7 +104,7 @@ def _cosines(found: ImageSimilarity | None) -> dict[str, Any] | None:
 
 def draw(pair: ImagePair, row: ScoredRow) -> Drawing:
     """Draw both images, and each caption with both its similarities, padded and unpadded."""
-    pictures = tuple(
+    images = tuple(
         DrawnImage(path, 0, 0, at, name=side.value)
         for at, (path, side) in enumerate(zip(pair.images, PairSide, strict=True))
     )
@@ -115,7 +115,7 @@ def draw(pair: ImagePair, row: ScoredRow) -> Drawing:
         for side, details in said
         if details["caption"] is not None
     ]
-    return Drawing(pictures, lines=(*captions, *beside))
+    return Drawing(images, lines=(*captions, *beside))
 
 
 def _caption_line(side: str, details: Mapping[str, Any]) -> DrawnLine:

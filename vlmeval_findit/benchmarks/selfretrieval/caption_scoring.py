@@ -46,7 +46,7 @@ def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Float
     """
     named = {"a caption": captions, "its own image": own, "the other image": other}
     text, *images = (_directions(values, what) for what, values in named.items())
-    found: Floats = np.stack([np.einsum("nd,nd->n", text, one) for one in images], axis=-1)
+    found: Floats = np.stack([np.einsum("nd,nd->n", text, image) for image in images], axis=-1)
     return found
 
 

@@ -169,6 +169,6 @@ def _unlike(pairs: Sequence[ImagePair]) -> Iterator[str]:
         yield f"{len(pairs)} pairs, published are {PAIRS}"
     elif {pair.uid for pair in pairs} != {str(number) for number in range(PAIRS)}:
         yield f"uids are not 0 to {PAIRS - 1}"
-    ((image, most),) = Counter(chain.from_iterable(one.images for one in pairs)).most_common(1)
+    ((image, most),) = Counter(chain.from_iterable(pair.images for pair in pairs)).most_common(1)
     if most > 1:
         yield f"{image} stands in more than one place"

@@ -74,11 +74,11 @@ def draw(query: VPQuery, row: ScoredRow) -> Drawing:
     if published != letter:
         said = "no letter" if published is None else _option(published, options.get(published, ""))
         lines.append(_answer(query, published, f"as published: {said}"))
-    pictures = tuple(
+    images = tuple(
         DrawnImage(path, query.width, query.height, number)
         for number, path in enumerate(query.images)
     )
-    return Drawing(pictures, query.support, tuple(lines))
+    return Drawing(images, query.support, tuple(lines))
 
 
 def _option(letter: str, text: str) -> str:
@@ -183,7 +183,7 @@ class VPBench(Benchmark):
     def score_batch(
         self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        return BatchScore(tuple(scored_row(task.queries[one.index], one) for one in replies))
+        return BatchScore(tuple(scored_row(task.queries[reply.index], reply) for reply in replies))
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         return draw(task.queries[row.index], row)
@@ -197,7 +197,7 @@ class VPBench(Benchmark):
 
 _UNKNOWN_PHOTOGRAPHS = (
     "questions about one photograph with other marks count as independent, because the files of "
-    "stage 1 do not say which photograph a picture shows: intervals are narrower, and p-values "
+    "stage 1 do not say which photograph an image shows: intervals are narrower, and p-values "
     "smaller, than they should be"
 )
 

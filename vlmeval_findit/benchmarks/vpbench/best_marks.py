@@ -52,7 +52,7 @@ class MarkChoice:
         shape, _, colour = name.partition("-")
         shapes = {one.value: one for one in Shape}
         if shape not in shapes or colour not in COLOURS:
-            known = [f"{one}-{other}" for one in shapes for other in COLOURS]
+            known = [f"{shape}-{other}" for shape in shapes for other in COLOURS]
             raise BestMarkError(f"{name!r} is no mark (shape-colour){nearest(name, known)}")
         return cls(shapes[shape], colour)
 
@@ -79,7 +79,7 @@ class GoodMarks:
         >>> GoodMarks((Shape.BOX, Shape.OVAL), ("red",)).name
         'box oval, red'
         """
-        return f"{' '.join(one.value for one in self.shapes)}, {' '.join(self.colours)}"
+        return f"{' '.join(shape.value for shape in self.shapes)}, {' '.join(self.colours)}"
 
     @classmethod
     def named(cls, name: str) -> GoodMarks:

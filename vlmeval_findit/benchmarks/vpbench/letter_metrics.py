@@ -124,8 +124,11 @@ def published() -> Iterator[Published]:
     """Yield the authors' results."""
     shapes = ("box", "oval", "tag", "mask", "point", "scribble")
     sources = ("MIA", "3D", "street", "GUI", "SGG")
-    first = [*(published_metric("shape", one).name for one in shapes), AS_PUBLISHED.name]
-    second = [*(published_metric("source", one).name for one in sources), MEAN_OVER_SOURCES.name]
+    first = [*(published_metric("shape", shape).name for shape in shapes), AS_PUBLISHED.name]
+    second = [
+        *(published_metric("source", source).name for source in sources),
+        MEAN_OVER_SOURCES.name,
+    ]
     unknown = "arXiv 2511.11438, stage 2; the way of asking is not known to us"
     for column, names, rows, source in (
         ("Stage1", first, _STAGE_1, "arXiv 2511.11438, stage 1"),

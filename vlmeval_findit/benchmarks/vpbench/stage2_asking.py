@@ -91,9 +91,9 @@ def place_words(row: Stage2Row) -> list[str]:
     many = len(row.images) > 1
     found = []
     for mark in row.marks:
-        where = place(mark, row.sizes[mark.picture])
-        number = mark.picture + 1
-        ordinal = _ORDINALS[mark.picture] if number <= len(_ORDINALS) else f"{number}th"
+        where = place(mark, row.sizes[mark.image])
+        number = mark.image + 1
+        ordinal = _ORDINALS[mark.image] if number <= len(_ORDINALS) else f"{number}th"
         found.append(where + f" of the {ordinal} picture" * many)
     return list(dict.fromkeys(found))
 
@@ -146,7 +146,7 @@ def keep(data: bytes, folder: Path) -> tuple[str, Size]:
             temporary.write_bytes(data)
             why = problem(temporary, None)
             if why is not None:
-                raise ValueError(f"the picture {why}")
+                raise ValueError(f"the image {why}")
     return name, header(path).size
 
 
@@ -154,7 +154,7 @@ def keep(data: bytes, folder: Path) -> tuple[str, Size]:
 class MarkedImage:
     """An image with marks of one shape."""
 
-    picture: str
+    image: str
     marks: tuple[MarkedRegion, ...]
     shape: Shape
     colours: tuple[str, ...]  # a name per mark
@@ -163,7 +163,7 @@ class MarkedImage:
     def name(self) -> str:
         """Return its path in the image folder."""
         regions = [[mark.box, mark.outlines] for mark in self.marks]
-        drawn = [RECIPE, self.picture, regions, self.shape.value, self.colours]
+        drawn = [RECIPE, self.image, regions, self.shape.value, self.colours]
         return f"stage2/marked/{sha256_of(json.dumps(drawn).encode())[:24]}.png"
 
 
@@ -178,7 +178,7 @@ def draw_missing(wanted: Iterable[MarkedImage], folder: Folder) -> None:
         except ImageFileError as error:
             unread.append(error)
     if unread:
-        log.warning("%d pictures cannot be marked; the first: %s", len(unread), unread[0])
+        log.warning("%d images cannot be marked; the first: %s", len(unread), unread[0])
 
 
 def drawn(one: MarkedImage, folder: Path) -> bytes:
@@ -191,7 +191,7 @@ def drawn(one: MarkedImage, folder: Path) -> bytes:
 
     from ...marks.render import draw_marks
 
-    pixels = np.asarray(decode(folder / one.picture))
+    pixels = np.asarray(decode(folder / one.image))
     regions = [Region(mark.box, mark.outlines) for mark in one.marks]
     return png(draw_marks(pixels, regions, default_style(one.shape), one.colours).pixels)
 
@@ -200,7 +200,7 @@ class MarkedQuery(NamedTuple):
     """A query and its marked images."""
 
     query: VPQuery
-    pictures: list[MarkedImage]
+    images: list[MarkedImage]
 
 
 def unsaid(row: Stage2Row) -> VPQuery:
@@ -232,12 +232,12 @@ def colour_of(role: RegionRole, chosen: str) -> str:
 def with_mark(row: Stage2Row, choice: MarkChoice, described: bool) -> MarkedQuery:
     """Show a row's regions by marks of one shape."""
     coloured = [(mark, colour_of(mark.role, choice.colour)) for mark in row.marks]
-    shown, pictures = list(row.images), []
-    for at in sorted({mark.picture for mark in row.marks}):
-        here = [(mark, colour) for mark, colour in coloured if mark.picture == at]
+    shown, images = list(row.images), []
+    for at in sorted({mark.image for mark in row.marks}):
+        here = [(mark, colour) for mark, colour in coloured if mark.image == at]
         marks, colours = zip(*here, strict=True)
         made = MarkedImage(row.images[at], marks, choice.shape, colours)
-        pictures.append(made)
+        images.append(made)
         shown[at] = made.name
     of_marks = [colour for _, colour in coloured]
     roles = [mark.role for mark in row.marks]
@@ -252,7 +252,7 @@ def with_mark(row: Stage2Row, choice: MarkChoice, described: bool) -> MarkedQuer
         shapes=(choice.shape.value,),
         properties=tuple(dict.fromkeys(of_marks)),
     )
-    return MarkedQuery(query, pictures)
+    return MarkedQuery(query, images)
 
 
 def in_words(row: Stage2Row, described: bool) -> VPQuery:

@@ -94,7 +94,7 @@ def read_release(parts: Sequence[Path], folder: Path) -> tuple[list[Stage2Row], 
     by_source: dict[str, list[Quad]] = {}
     for where, row in found:
         quads = by_source.setdefault(row.source, [])
-        quads += [(mark.box, row.sizes[mark.picture], where) for mark in row.marks]
+        quads += [(mark.box, row.sizes[mark.image], where) for mark in row.marks]
     readings = {source: reading_of(source, quads) for source, quads in by_source.items()}
     rows = []
     for _, row in found:
@@ -183,10 +183,10 @@ def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
         named = files if len(set(files)) == len(found) else map(str, range(len(found)))
         found = dict(zip(named, found, strict=True))
     if not isinstance(found, dict):
-        raise ValueError("holds no picture: neither a list nor an object of base64")
+        raise ValueError("holds no image: neither a list nor an object of base64")
     images = {name: image_bytes(one) for name, one in found.items()}
     if None in images.values():
-        raise ValueError("holds no picture")
+        raise ValueError("holds no image")
     return images  # type: ignore[return-value]
 
 
@@ -203,10 +203,10 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
         return {}
     if isinstance(found, dict):
         if set(found) != set(files):
-            raise ValueError(f"is about {', '.join(found)}, the pictures are {', '.join(files)}")
+            raise ValueError(f"is about {', '.join(found)}, the images are {', '.join(files)}")
         by_role = [_roles(found[name]) for name in files]
     elif not isinstance(found, list) or (len(files) > 1 and len(found) != len(files)):
-        raise ValueError(f"has no entry for each of {len(files)} pictures")
+        raise ValueError(f"has no entry for each of {len(files)} images")
     elif len(files) > 1:
         by_role = [{RegionRole.DEFAULT: one} for one in found]
     elif source == "SGG" and len(found) == 2:
@@ -234,7 +234,7 @@ def _marks(
         for box, line in zip(found, lines, strict=True):
             yield MarkedRegion(at, role, box, _polygons(line))
     for at, role in outlines:
-        raise ValueError(f"has outlines of picture {at + 1}, {role.value}, which has no box")
+        raise ValueError(f"has outlines of image {at + 1}, {role.value}, which has no box")
 
 
 def _boxes(value: Any) -> list[Any]:
@@ -308,7 +308,7 @@ def reading_of(source: str, quads: Sequence[Quad]) -> str:
     better = min(outside, key=lambda name: len(outside[name]))
     numbers, size, where = outside[better][0]
     raise TableError(
-        f"{where}, column meta_bbox: {list(numbers)} is no box of a picture of "
+        f"{where}, column meta_bbox: {list(numbers)} is no box of a image of "
         f"{size[0]}x{size[1]}, read as {better}; of {len(quads)} boxes of {source} "
         f"{len(outside['xywh'])} do not fit as xywh, {len(outside['xyxy'])} as xyxy"
     )

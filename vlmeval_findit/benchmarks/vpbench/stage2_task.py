@@ -134,7 +134,7 @@ def _marked(
     drawn = [(row, marks.drawn_for(row.index)) for row in rows]
     asked = [asking.with_mark(row, choice, task.question.described) for row, choice in drawn]
     draw_missing(
-        (one for each in asked for one in each.pictures), image_folder(task.question.images)
+        (image for each in asked for image in each.images), image_folder(task.question.images)
     )
     key = MARK if isinstance(marks, MarkChoice) else GOOD_MARKS
     chosen = {key: marks.name, SAID_BY: who}

@@ -153,7 +153,7 @@ def check_source(said: str) -> str:
 class MarkedRegion:
     """A region that a question is about."""
 
-    picture: int  # index of its image
+    image: int  # index of its image
     role: RegionRole
     box: tuple[float, float, float, float]  # x, y, w, h in pixels
     outlines: tuple[tuple[float, ...], ...] = ()  # polygons: x1, y1, x2, y2, …
@@ -178,10 +178,10 @@ def stage2_rows(path: Path) -> list[Stage2Row]:
 
 def _whole(row: Stage2Row) -> Stage2Row:
     if len(row.sizes) != len(row.images):
-        raise CellError("sizes", f"{len(row.sizes)} sizes of {len(row.images)} pictures")
+        raise CellError("sizes", f"{len(row.sizes)} sizes of {len(row.images)} images")
     for mark in row.marks:
-        if not 0 <= mark.picture < len(row.images):
-            raise CellError("marks", f"there is no picture {mark.picture}")
+        if not 0 <= mark.image < len(row.images):
+            raise CellError("marks", f"there is no image {mark.image}")
     if row.answer and row.answer not in dict(row.options):
         raise CellError("answer", f"{row.answer!r} is no option: {', '.join(dict(row.options))}")
     return row
