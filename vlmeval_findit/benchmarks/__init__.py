@@ -26,8 +26,8 @@ def prefixes() -> Table[ModuleType]:
     """Map every prefix to its package, our longest first."""
     modules = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
     packages = [import_module(f"{__name__}.{name}") for name in modules]
-    ours = {one.PREFIX: one for one in sorted(packages, key=lambda one: -len(one.PREFIX))}
-    return Table(Group.BENCHMARKS, ours, ModuleType, _problem, name=lambda one: one.PREFIX)
+    builtin = {item.PREFIX: item for item in sorted(packages, key=lambda item: -len(item.PREFIX))}
+    return Table(Group.BENCHMARKS, builtin, ModuleType, _problem, name=lambda item: item.PREFIX)
 
 
 def _problem(package: ModuleType) -> str | None:
@@ -37,16 +37,16 @@ def _problem(package: ModuleType) -> str | None:
     for other in known:
         if prefix.startswith(other) or other.startswith(prefix):
             return f"names with {prefix} would be names with {other}"
-    made = _made_of(package)
-    if Benchmark not in type(made).__mro__:
-        return f"BENCHMARK should not be {made!r:.60}"
-    taken = {one: _made_of(package) for package in _packages() for one in _classes_of(package)}
-    for name in made.listed():
+    result = _made_of(package)
+    if Benchmark not in type(result).__mro__:
+        return f"BENCHMARK should not be {result!r:.60}"
+    used = {item: _made_of(package) for package in _packages() for item in _classes_of(package)}
+    for name in result.listed():
         if not name.startswith(prefix):
             return f"its name {name} does not begin with {prefix}"
-        if (host_class := made.host_class(made.parse(name))) in taken:
-            return f"{host_class} is the class of {taken[host_class].name} under VLMEvalKit"
-    for name in made.baselines:
+        if (host_class := result.host_class(result.parse(name))) in used:
+            return f"{host_class} is the class of {used[host_class].name} under VLMEvalKit"
+    for name in result.baselines:
         if name in baselines():
             return f"{name} is a baseline of another benchmark"
     return None
@@ -56,8 +56,8 @@ def _problem(package: ModuleType) -> str | None:
 def _made_of(package: ModuleType) -> Benchmark:
     inner = f"{package.__name__}.benchmark"
     where = import_module(inner) if hasattr(package, "__path__") and find_spec(inner) else package
-    made: Benchmark = where.BENCHMARK
-    return made
+    result: Benchmark = where.BENCHMARK
+    return result
 
 
 def benchmarks() -> list[Benchmark]:
@@ -73,15 +73,15 @@ def _ours() -> list[ModuleType]:
     return sorted(prefixes().ours.values(), key=lambda package: package.__name__)
 
 
-def benchmark_of(asked: str | Question) -> Benchmark:
+def benchmark_of(requested: str | Question) -> Benchmark:
     """Find the benchmark of a question or a name, valid or not, or raise QuestionError."""
-    if not isinstance(asked, str):
-        return _by_prefix(asked.name).of(asked)
-    found = _by_prefix(asked)
+    if not isinstance(requested, str):
+        return _by_prefix(requested.name).of(requested)
+    result = _by_prefix(requested)
     try:
-        return found.of(found.parse(asked))
+        return result.of(result.parse(requested))
     except QuestionError:
-        return found
+        return result
 
 
 def _by_prefix(name: str) -> Benchmark:
@@ -100,7 +100,7 @@ def prefix_of(name: str) -> str:
 def begins() -> list[str]:
     """List the prefixes for messages, without those that extend another."""
     known = sorted(prefixes())
-    return [one for one in known if not any(one != p and one.startswith(p) for p in known)]
+    return [item for item in known if not any(item != p and item.startswith(p) for p in known)]
 
 
 def begins_with_prefix(text: str) -> bool:
@@ -115,7 +115,7 @@ def is_meant(name: str) -> bool:
 
 def baselines() -> Mapping[str, Baseline]:
     """Map names to the baselines (models without weights) of all benchmarks."""
-    return {name: one for benchmark in benchmarks() for name, one in benchmark.baselines.items()}
+    return {name: item for benchmark in benchmarks() for name, item in benchmark.baselines.items()}
 
 
 def baseline_named(name: str) -> Baseline:
@@ -128,17 +128,17 @@ def baseline_named(name: str) -> Baseline:
 
 def baseline_for(name: str, question: Question) -> Baseline:
     """Find a baseline that can answer the question, or raise ValueError."""
-    made = baseline_named(name)
+    result = baseline_named(name)
     benchmark = benchmark_of(question)
-    if benchmark.baselines.get(name) is not made:
+    if benchmark.baselines.get(name) is not result:
         others = ", ".join(benchmark.baselines) or "none"
         raise ValueError(
             f"{name} cannot answer {question.name}; baselines of {benchmark.name}: {others}"
         )
-    if made.tables is not None and question.table not in made.tables:
-        tables = ", ".join(sorted(made.tables))
+    if result.tables is not None and question.table not in result.tables:
+        tables = ", ".join(sorted(result.tables))
         raise ValueError(f"{name} cannot answer {question.name}; it answers {tables}")
-    return made
+    return result
 
 
 def is_ours_entry(name: str, entry: Mapping[str, Any]) -> bool:
@@ -149,8 +149,8 @@ def is_ours_entry(name: str, entry: Mapping[str, Any]) -> bool:
 
 @cache
 def _classes_of(package: ModuleType) -> frozenset[str]:
-    made = _made_of(package)
-    return frozenset(made.host_class(made.parse(name)) for name in made.listed())
+    result = _made_of(package)
+    return frozenset(result.host_class(result.parse(name)) for name in result.listed())
 
 
 def any_question() -> Question:

@@ -208,7 +208,7 @@ def test_good_marks_are_the_published_ones_until_runs_say_others() -> None:
 def test_a_damaged_file_of_best_marks_is_refused(text: str) -> None:
     best_marks.path().write_text(text)
     for name in ("VPBench_Stage2_bvp", "VPBench_Stage2_rbvp"):
-        with pytest.raises(BestMarkError, match=r"make it anew with: .*leaderboard --best-marks"):
+        with pytest.raises(BestMarkError, match=r"make it again with: .*leaderboard --best-marks"):
             for_model(load(name), "a", None)
     assert load("VPBench_Stage2_text").queries
 

@@ -79,7 +79,7 @@ def refused(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     cwd = tmp_path_factory.mktemp("finished")
     done = run(RUN_FINDIT, ["--data", BVP, "--model", *MODELS], cwd, environment(lmu))
     assert done.returncode == 2, done.stdout
-    assert "which mark 'FirstOption' does best with is not known" in done.stdout
+    assert "the best mark of 'FirstOption' is not known" in done.stdout
     assert "run_findit.py --data VPBench_Stage1 --model FirstOption" in done.stdout
     assert not list(cwd.rglob("*_calls.jsonl"))
     (cwd / "sweep.yaml").write_text(

@@ -27,11 +27,11 @@ from .marked_references import with_marks
 from .variant import Variant
 
 
-def _tags(said: Mapping[str, str]) -> Mapping[str, str]:
-    for kind, value in said.items():
+def _tags(stated: Mapping[str, str]) -> Mapping[str, str]:
+    for kind, value in stated.items():
         if why := slice_problem(kind, value):
             raise ValueError(why)
-    return said
+    return stated
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ def _row(query: FindItQuery) -> AnnotationRow:
     truth = query.truth
 
     def by_frame(values: Sequence[Any]) -> list[list[Any]]:
-        found: list[list[Any]] = [[] for _ in query.images]
+        result: list[list[Any]] = [[] for _ in query.images]
         for frame, value in zip(truth.frames, values, strict=True):
-            found[frame].append(value)
-        return found
+            result[frame].append(value)
+        return result
 
     packed = [mask and mask.packed for mask in truth.masks]
     return AnnotationRow(
@@ -97,7 +97,7 @@ def _row(query: FindItQuery) -> AnnotationRow:
         tags=dict(query.tags),
         masks=by_frame(packed) if any(packed) else [],
         ignored=tuple(
-            _Ignored(*one[:-1], one.mask.packed if one.mask else None) for one in truth.ignored
+            _Ignored(*item[:-1], item.mask.packed if item.mask else None) for item in truth.ignored
         ),
         cluster=query.cluster,
     )
@@ -112,10 +112,10 @@ def _query(row: AnnotationRow) -> FindItQuery:
         values = getattr(row, column)
         if values and [len(some) for some in values] != counts:
             raise CellError(column, "not one for every box")
-    for one in row.ignored:
-        if not 0 <= one.frame < frames:
-            raise CellError("ignored", f"frame {one.frame} is none of the {frames}, from 0")
-        if row.box_labels and not one.label:
+    for item in row.ignored:
+        if not 0 <= item.frame < frames:
+            raise CellError("ignored", f"frame {item.frame} is none of the {frames}, from 0")
+        if row.box_labels and not item.label:
             raise CellError("ignored", "has no label where boxes have one each")
 
     def mask(packed: str | None) -> PackedMask | None:
@@ -138,7 +138,9 @@ def _query(row: AnnotationRow) -> FindItQuery:
             frames=tuple(frame for frame, boxes in enumerate(row.boxes) for _ in boxes),
             labels=tuple(label for labels in row.box_labels for label in labels),
             masks=tuple(mask(packed) for some in row.masks for packed in some),
-            ignored=tuple(Ignored(**{**vars(one), "mask": mask(one.mask)}) for one in row.ignored),
+            ignored=tuple(
+                Ignored(**{**vars(item), "mask": mask(item.mask)}) for item in row.ignored
+            ),
         ),
     )
 
@@ -157,7 +159,7 @@ _MARGIN = 0.01  # pixels: rounding alone puts boxes this far out of their image
 
 def odd_boxes(queries: Iterable[FindItQuery]) -> list[OddBox]:
     """Find boxes with swapped corners, no area, or more than 0.01 pixels outside their image."""
-    found = []
+    result = []
     for query in queries:
         width, height = query.width + _MARGIN, query.height + _MARGIN
         for box in query.truth.boxes:
@@ -169,8 +171,8 @@ def odd_boxes(queries: Iterable[FindItQuery]) -> list[OddBox]:
                 what.append("no area")
             if min(box) < -_MARGIN or max(x1, x2) > width or max(y1, y2) > height:
                 what.append("out of the image")
-            found += [OddBox(query.index, w, box) for w in what]
-    return found
+            result += [OddBox(query.index, w, box) for w in what]
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ def read_table(path: Path) -> list[FindItQuery]:
 def check_masks(path: Path, queries: Iterable[FindItQuery]) -> None:
     """Unpack all masks, which points need, or raise a TableError naming file, row and box."""
     for query in queries:
-        ignored = [one.mask for one in query.truth.ignored]
+        ignored = [item.mask for item in query.truth.ignored]
         for column, masks in (("masks", query.truth.masks), ("ignored", ignored)):
             for at, mask in enumerate(masks):
                 try:

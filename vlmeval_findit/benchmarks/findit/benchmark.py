@@ -40,9 +40,9 @@ def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
     shown = [part for part in message if part.kind is PartKind.IMAGE]
     frames = sum(not isinstance(part, Reference) for part in shown)
     everything = (0.0, 0.0, 1000.0, 1000.0)
-    said = [Said(everything, "object", frame) for frame in range(frames)]
+    value = [Said(everything, "object", frame) for frame in range(frames)]
     images = tuple(_sent(part.value) for part in shown)
-    return write(said, variant.reply), Recorded(space=SPACE, finish_reason="stop", images=images)
+    return write(value, variant.reply), Recorded(space=SPACE, finish_reason="stop", images=images)
 
 
 @lru_cache(maxsize=4096)
@@ -110,9 +110,9 @@ class FindIt(Benchmark):
         return write([Said(*box) for box in boxes], question.reply, digits=3)
 
     def space(
-        self, model: str, question: Any, settings: Settings, found: Described
+        self, model: str, question: Any, settings: Settings, described: Described
     ) -> Mapping[str, Any]:
-        return space_of_new_run(model, question, settings, found)
+        return space_of_new_run(model, question, settings, described)
 
     def identity_conflicts(
         self, task: Any, replies: Replies, settings: Settings, run: Identity | None
@@ -122,10 +122,11 @@ class FindIt(Benchmark):
     def score_batch(
         self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        found, spaces = match_replies(model, task, replies, settings, run)
+        result, spaces = match_replies(model, task, replies, settings, run)
         return BatchScore(
             tuple(
-                scored_row(one, events) for one, events in zip(found, events_of(found), strict=True)
+                scored_row(item, events)
+                for item, events in zip(result, events_of(result), strict=True)
             ),
             tuple(space.as_dict() for space in spaces),
         )

@@ -43,15 +43,15 @@ def pairs(row: ScoredRow) -> list[MatchedPair]:
 def roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
     """Return each box's role and its IoU (0: no object; None: a point, or not counted)."""
     nothing = 0.0 if "ious" in row.details else None
-    found: list[tuple[Role, float | None]] = [(Role.MISS, nothing)] * len(row.details["boxes"])
+    result: list[tuple[Role, float | None]] = [(Role.MISS, nothing)] * len(row.details["boxes"])
     for pair in pairs(row):
         role = Role.HIT if pair.hit else Role.MISS
         if pair.iou is not None and pair.iou >= HIT and not pair.labels_agree:
             role = Role.WRONG_LABEL
-        found[pair.box] = (role, pair.iou)
+        result[pair.box] = (role, pair.iou)
     for box in row.details.get("ignored", ()):
-        found[box] = (Role.UNCOUNTED, None)
-    return found
+        result[box] = (Role.UNCOUNTED, None)
+    return result
 
 
 _MOST = 200  # boxes drawn of an answer
@@ -63,15 +63,15 @@ def draw(query: FindItQuery, row: ScoredRow) -> Drawing:
 
 
 def draw_as(
-    query: FindItQuery, row: ScoredRow, found: Sequence[tuple[Role, float | None]]
+    query: FindItQuery, row: ScoredRow, result: Sequence[tuple[Role, float | None]]
 ) -> Drawing:
     """Draw an answer on its images with the given roles, the boxes over the objects."""
     details, truth = row.details, query.truth
     drawn: dict[int, list[DrawnBox]] = {}
     ious = details.get("ious") or [None] * len(truth.boxes)
-    for one in truth.ignored:
-        drawn.setdefault(one.frame, []).append(
-            DrawnBox(Role.IGNORED, one.box, one.label or query.label, None)
+    for item in truth.ignored:
+        drawn.setdefault(item.frame, []).append(
+            DrawnBox(Role.IGNORED, item.box, item.label or query.label, None)
         )
     for j, (box, frame) in enumerate(zip(truth.boxes, truth.frames, strict=True)):
         label = truth.labels[j] if truth.labels else query.label
@@ -79,7 +79,7 @@ def draw_as(
     boxes = details["boxes"]
     frames = details.get("frames") or [0] * len(boxes)
     labels = details.get("labels") or [""] * len(boxes)
-    for i, (role, value) in enumerate(found[:_MOST]):
+    for i, (role, value) in enumerate(result[:_MOST]):
         if None not in boxes[i] and all(map(isfinite, boxes[i])):
             drawn.setdefault(frames[i], []).append(
                 DrawnBox(role, tuple(boxes[i]), labels[i], value)
@@ -95,10 +95,10 @@ def draw_as(
 
 def _lenient(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
     """Yield boxes that only lenient parsing found, by frame; they follow the strict ones."""
-    found = row.details.get("lenient") or {"boxes": []}
-    boxes = found["boxes"][:_MOST]
-    frames = found.get("frames") or [0] * len(boxes)
-    labels = found.get("labels") or [""] * len(boxes)
+    result = row.details.get("lenient") or {"boxes": []}
+    boxes = result["boxes"][:_MOST]
+    frames = result.get("frames") or [0] * len(boxes)
+    labels = result.get("labels") or [""] * len(boxes)
     for i in range(len(row.details["boxes"]), len(boxes)):
         if None not in boxes[i] and all(map(isfinite, boxes[i])):
             yield frames[i], DrawnBox(Role.LENIENT, tuple(boxes[i]), labels[i])
@@ -107,8 +107,8 @@ def _lenient(row: ScoredRow) -> Iterator[tuple[int, DrawnBox]]:
 def curve(rows: Sequence[ScoredRow]) -> Curve:
     """Compute precision, recall and F1 by IoU threshold, always with the score's assignment."""
     total = add_up(row.sums for row in rows)
-    found = (pair for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree)
-    ious = [pair.iou for pair in found if pair.iou is not None]
+    result = (pair for row in rows if not row.failed for pair in pairs(row) if pair.labels_agree)
+    ious = [pair.iou for pair in result if pair.iou is not None]
     values = np.array(ious, dtype=np.float32)
     hits = [int((values >= np.float32(threshold)).sum()) for threshold in THRESHOLDS]
     f1, _, _, precision, recall, *_ = METRICS

@@ -42,19 +42,19 @@ def lenient_matches(
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
 ) -> dict[int, LenientMatch]:
     """Match the lenient readings, by index of the replies that have one."""
-    found = {
+    result = {
         place: lenient
         for place, reading in enumerate(readings)
         if reading.reason is not None
         and (lenient := parse_leniently(replies[place], formats[place], reading)) is not None
     }
     matched = match(
-        [lenient.reading for lenient in found.values()],
-        [truths[place] for place in found],
-        [maps[place] for place in found],
+        [lenient.reading for lenient in result.values()],
+        [truths[place] for place in result],
+        [maps[place] for place in result],
         match_rule,
     )
-    return dict(zip(found, map(LenientMatch, found.values(), matched), strict=True))
+    return dict(zip(result, map(LenientMatch, result.values(), matched), strict=True))
 
 
 def newly_found(strict: Matched, lenient: LenientMatch) -> tuple[int, ...]:
@@ -66,17 +66,17 @@ def newly_found(strict: Matched, lenient: LenientMatch) -> tuple[int, ...]:
 def lenient_details(strict: Matched, lenient: LenientMatch) -> dict[str, Any]:
     """Return a lenient reading's details: boxes in pixels, those of the strict reading first."""
     reading, matched = lenient.lenient.reading, lenient.matched
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "repairs": [repair.value for repair in lenient.lenient.repairs],
         "boxes": finite(matched.boxes),
         "hits": list(matched.hits),
         "recoverable": list(newly_found(strict, lenient)),
     }
     if reading.labels:
-        found["labels"] = list(reading.labels)
+        result["labels"] = list(reading.labels)
     if reading.frames:
-        found["frames"] = list(reading.frames)
-    return found
+        result["frames"] = list(reading.frames)
+    return result
 
 
 def finite(boxes: Sequence[Corners]) -> list[list[float]] | list[list[float | None]]:
@@ -158,8 +158,8 @@ _BRACKET = re.compile(r"[\[\]{}]")
 
 def rejections(sums: Mapping[str, float]) -> dict[NegativeOutcome, int]:
     """Count the queries of each outcome; empty where every query has something to find."""
-    found = {one: int(sums.get(one.sum, 0)) for one in NegativeOutcome}
-    return found if any(found.values()) else {}
+    result = {one: int(sums.get(one.sum, 0)) for one in NegativeOutcome}
+    return result if any(result.values()) else {}
 
 
 def rejection_line(sums: Mapping[str, float]) -> str | None:
@@ -168,9 +168,9 @@ def rejection_line(sums: Mapping[str, float]) -> str | None:
     >>> rejection_line({"negatives_rejected": 6, "negatives_failed": 1})
     '7 with nothing to find: rejected rightly 6, failed call 1'
     """
-    found = {one: count for one, count in rejections(sums).items() if count}
-    parts = ", ".join(f"{one.value} {count:,}" for one, count in found.items())
-    return f"{sum(found.values()):,} with nothing to find: {parts}" if found else None
+    result = {one: count for one, count in rejections(sums).items() if count}
+    parts = ", ".join(f"{one.value} {count:,}" for one, count in result.items())
+    return f"{sum(result.values()):,} with nothing to find: {parts}" if result else None
 
 
 # --- boxes ----------------------------------------------------------------------------------------
@@ -307,8 +307,8 @@ class RuleMetrics:
 
     def lenient_sums(self, strict: Matched, tolerant: LenientMatch) -> dict[str, float]:
         """Return the lenient surplus where not 0; another assignment can make it negative."""
-        found = self.more(strict, tolerant.matched)
-        return {name: value for name, value in found.items() if value}
+        result = self.more(strict, tolerant.matched)
+        return {name: value for name, value in result.items() if value}
 
 
 def _more_boxes(strict: Matched, tolerant: Matched) -> dict[str, float]:

@@ -52,8 +52,8 @@ def _introduced(number: int, mark: str | None) -> str:
 
 def request(query: FindItQuery, variant: Variant) -> str:
     """Compose the text that ends a message: what to find and what to return."""
-    asked = query.label.join(_around_label(variant))
-    return f'Caption: "{query.caption}"\n{asked}' if variant.caption else asked
+    requested = query.label.join(_around_label(variant))
+    return f'Caption: "{query.caption}"\n{requested}' if variant.caption else requested
 
 
 _Pieces = tuple[str, ...]
@@ -102,8 +102,8 @@ _ASKED = {  # for one object, for several
 
 
 def _return(v: Variant) -> tuple[str, ...]:
-    one, each = _ASKED[v.match_rule]
-    what = one if _is_one(v) else each
+    single, several = _ASKED[v.match_rule]
+    what = single if _is_one(v) else several
     if v.frames > 1:
         what += " in each frame where it is seen"
     sentences = [f"Return {what}, {_as_json(v) if v.output == 'json' else _as_text(v)}"]

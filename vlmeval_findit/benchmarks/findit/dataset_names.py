@@ -47,11 +47,11 @@ class NameParts:
         return self.take(table.ours) or self.take(table.added())
 
     def take_match(self, pattern: str) -> str | None:
-        found = re.match(pattern + r"(?=_|\Z)", self.text)
-        if found is None:
+        result = re.match(pattern + r"(?=_|\Z)", self.text)
+        if result is None:
             return None
-        self.text = self.text[found.end() + 1 :]
-        return found[1]
+        self.text = self.text[result.end() + 1 :]
+        return result[1]
 
     def part(self) -> str:
         return self.text.split("_", 1)[0]
@@ -124,7 +124,7 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
         return None, f"no JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
-    made = kind(
+    result = kind(
         dataset=row.name,
         representation=representation,
         output=output,
@@ -137,8 +137,8 @@ def parse_format(text: str, row: Dataset, kind: type[Variant]) -> tuple[Variant 
         mark=mark,
         decoding=decoding,
     )
-    why = format_problem(made)
-    return (made, "") if why is None else (None, why)
+    why = format_problem(result)
+    return (result, "") if why is None else (None, why)
 
 
 def _looks_like_dataset(text: str) -> str:
@@ -177,7 +177,7 @@ def parse_alias(name: str) -> Variant | None:
     ends = rest.text.split("_") if rest.text else []
     frames = [part for part in ends if re.fullmatch(r"f\d+", part)]
     ends = [part for part in ends if part not in frames]
-    ours = ["multilabel"] * multilabel + [*frames, representation, output, *ends]
-    variant, _ = parse_format("_".join(ours), row, Variant)
+    canonical = ["multilabel"] * multilabel + [*frames, representation, output, *ends]
+    variant, _ = parse_format("_".join(canonical), row, Variant)
     known = variant is not None and family in (row.family.value, variant.family.value)
     return variant if known else None

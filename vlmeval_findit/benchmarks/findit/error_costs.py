@@ -39,11 +39,15 @@ class F1Errors(ErrorAnalysis):
     def points(self, sums: Sums) -> Mapping[str, Any]:
         true = sums.get("n_gt", 0) + sums.get("n_gt_failed", 0)
         price = prices(sums.get("tp", 0), sums.get("n_pred", 0), true)
-        each = {CountsAs.PAIR: price.pair, CountsAs.BOX: price.box, CountsAs.OBJECT: price.object}
-        each[CountsAs.NOTHING] = 0 * price.box
+        costs = {
+            CountsAs.PAIR: price.pair,
+            CountsAs.BOX: price.box,
+            CountsAs.OBJECT: price.object,
+        }
+        costs[CountsAs.NOTHING] = 0 * price.box
         return {
             ERROR_TYPES[kind].key: 100
-            * sum(_count(sums, kind, as_) * cost for as_, cost in each.items())
+            * sum(_count(sums, kind, as_) * cost for as_, cost in costs.items())
             for kind in BoxError
         }
 
@@ -96,7 +100,7 @@ def details_of(
     events: Sequence[ErrorEvent], matched: Matched, reading: ParsedReply, truth: Truth
 ) -> list[dict[str, Any]]:
     """List events for a row's details; size and label are the object's, else the box's."""
-    made = []
+    result = []
     for event in events:
         one: dict[str, Any] = {"kind": event.kind.value, "box": event.box, "object": event.object}
         if event.object is not None:
@@ -109,8 +113,8 @@ def details_of(
             label = None
         if label is not None:
             one[LABEL] = label
-        made.append(one)
-    return made
+        result.append(one)
+    return result
 
 
 def _event(values: Mapping[str, Any]) -> ErrorEvent:
@@ -157,9 +161,9 @@ class PointErrors(AnswerErrors):
         if row.failed or row.reason is not None:
             return super().events(row)
         points, objects = (row.sums[name] - row.sums["pointed"] for name in ("points", "objects"))
-        found = {
+        result = {
             BESIDE: min(points, objects),
             (TOO_MANY if row.sums["objects"] else FALSE_ALARM): max(0, points - objects),
             MISSED: max(0, objects - points),
         }
-        return {one.key: count for one, count in found.items() if count}
+        return {one.key: count for one, count in result.items() if count}

@@ -63,23 +63,27 @@ def thin(count: int, frames: int) -> list[int]:
 
 def thinned(query: FindItQuery, frames: int) -> FindItQuery:
     """Thin a query to at most ``frames`` frames."""
-    kept = thin(len(query.images), frames)
-    if len(kept) == len(query.images):
+    selected = thin(len(query.images), frames)
+    if len(selected) == len(query.images):
         return query
-    place = {old: new for new, old in enumerate(kept)}
+    place = {old: new for new, old in enumerate(selected)}
     truth = query.truth
     boxes = [i for i, frame in enumerate(truth.frames) if frame in place]
     return replace(
         query,
-        images=tuple(query.images[i] for i in kept),
-        frame_indices=tuple(query.frame_indices[i] for i in kept) if query.frame_indices else (),
+        images=tuple(query.images[i] for i in selected),
+        frame_indices=tuple(query.frame_indices[i] for i in selected)
+        if query.frame_indices
+        else (),
         truth=Truth(
             boxes=tuple(truth.boxes[i] for i in boxes),
             frames=tuple(place[truth.frames[i]] for i in boxes),
             labels=tuple(truth.labels[i] for i in boxes) if truth.labels else (),
             masks=tuple(truth.masks[i] for i in boxes) if truth.masks else (),
             ignored=tuple(
-                one._replace(frame=place[one.frame]) for one in truth.ignored if one.frame in place
+                item._replace(frame=place[item.frame])
+                for item in truth.ignored
+                if item.frame in place
             ),
         ),
     )

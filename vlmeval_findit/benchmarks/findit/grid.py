@@ -101,8 +101,8 @@ class FormatAxes:
         """Replace ``winner`` by the values of a format or cell, or raise ValueError if None."""
         values: dict[str, Any] = {}
         for axis, field in AXIS_FIELDS.items():
-            said = getattr(self, axis)
-            if WINNER in said:
+            value = getattr(self, axis)
+            if WINNER in value:
                 if winner is None:
                     raise ValueError(f"{axis}: {WINNER} needs a stage before")
                 values[axis] = (getattr(winner, field) or NONE,)
@@ -136,35 +136,35 @@ def axis_values(axis: str, value: object) -> Collection[str]:
     return REPRESENTATIONS if axis == "representations" and value not in known else known
 
 
-def axis_from(axis: str, said: Sequence[str], *, may_win: bool) -> tuple[str, ...]:
+def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, ...]:
     """Read an axis's values, ``all`` or ``winner``, or raise MisplacedError."""
-    if said == "all":
+    if value == "all":
         return AXIS_VALUES[axis]
-    if tuple(said) == (WINNER,):
+    if tuple(value) == (WINNER,):
         if not may_win:
             why = f"{WINNER} is the best format of the stage before: there is none"
             raise MisplacedError(why, axis)
         return (WINNER,)
-    for at, word in enumerate(said):
+    for at, word in enumerate(value):
         if word not in (known := axis_values(axis, word)):
             what = axis.removesuffix("s")
             raise MisplacedError(f"no {what} {word!r}{nearest(word, known)}", axis, at)
-    refuse_twice(said, axis)
-    return tuple(said)
+    refuse_twice(value, axis)
+    return tuple(value)
 
 
 def axes_of(cells: Sequence[Variant]) -> dict[str, set[Any]]:
     """Collect the cells' values on every axis, and their frames and captions."""
-    found: dict[str, set[Any]] = {
+    result: dict[str, set[Any]] = {
         axis: {getattr(cell, field) or NONE for cell in cells}
         for axis, field in AXIS_FIELDS.items()
     }
     # Text has no key and `decomposed` has its own, so their default key was not chosen.
-    said = (cell for cell in cells if cell.output == "json" and cell.structure != "decomposed")
-    found["keys"] = {cell.key for cell in said}
-    found["frames"] = {cell.frames for cell in cells}
-    found["captions"] = {cell.caption for cell in cells}
-    return found
+    value = (cell for cell in cells if cell.output == "json" and cell.structure != "decomposed")
+    result["keys"] = {cell.key for cell in value}
+    result["frames"] = {cell.frames for cell in cells}
+    result["captions"] = {cell.caption for cell in cells}
+    return result
 
 
 def formats(axes: FormatAxes) -> Iterator[AnswerFormat]:
@@ -177,10 +177,10 @@ def formats(axes: FormatAxes) -> Iterator[AnswerFormat]:
         if structure == "decomposed" or key == DEFAULT_KEY:
             key = default_key(representation)
         experiments = (None if value == NONE else value for value in (centre, mark, decoding))
-        made = AnswerFormat(representation, output, key, structure, *experiments)
-        if made not in seen:
-            seen.add(made)
-            yield made
+        result = AnswerFormat(representation, output, key, structure, *experiments)
+        if result not in seen:
+            seen.add(result)
+            yield result
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,27 +192,27 @@ class Views:
 
 
 def variants(
-    tables: Sequence[AnnotationTable], wanted: Iterable[AnswerFormat], views: Views = Views()
+    tables: Sequence[AnnotationTable], requested: Iterable[AnswerFormat], views: Views = Views()
 ) -> list[Variant]:
     """List the valid variants of the tables in the wanted formats."""
-    wanted = list(wanted)
-    found: dict[Variant, None] = {}
+    requested = list(requested)
+    result: dict[Variant, None] = {}
     for table in tables:
         has_references = table.data.family.has_references
         for frames in _frames(table, views.frames):
-            for caption, made in product(views.captions, wanted):
+            for caption, built in product(views.captions, requested):
                 variant = table.kind(
                     dataset=table.dataset,
                     multilabel=table.multilabel,
                     caption=caption,
                     frames=frames,
-                    **asdict(made if has_references else replace(made, mark=None)),
+                    **asdict(built if has_references else replace(built, mark=None)),
                 )
                 if format_problem(variant) is None:
-                    found[variant] = None
-    return list(found)
+                    result[variant] = None
+    return list(result)
 
 
-def _frames(table: AnnotationTable, wanted: Sequence[int]) -> Sequence[int]:
+def _frames(table: AnnotationTable, requested: Sequence[int]) -> Sequence[int]:
     most = table.data.frames
-    return [n for n in wanted if n <= most] if wanted and most > 1 else [most]
+    return [n for n in requested if n <= most] if requested and most > 1 else [most]

@@ -70,22 +70,22 @@ def references(queries: Sequence[FindItQuery], is_video: bool) -> list[MarkedRef
     places: dict[str, list[int]] = {}
     for at, query in enumerate(queries):
         places.setdefault(query.label, []).append(at)
-    made = []
+    result = []
     for at, query in enumerate(queries):
         same = places[query.label]
         after = same.index(at) + 1
         others = (queries[other] for other in (*same[after:], *same[: after - 1]))
-        made.append(_reference(query, others, is_video))
-    return made
+        result.append(_reference(query, others, is_video))
+    return result
 
 
 def _reference(
     query: FindItQuery, others: Iterable[FindItQuery], is_video: bool
 ) -> MarkedReference | None:
     def is_asked(image: str) -> bool:
-        return (video_of(image) if is_video else image) in asked
+        return (video_of(image) if is_video else image) in requested
 
-    asked = {video_of(frame) if is_video else frame for frame in query.images}
+    requested = {video_of(frame) if is_video else frame for frame in query.images}
     for seen in query.sightings:
         if not is_asked(seen.image):
             return MarkedReference(*seen, ReferenceOrigin.SHOT)
@@ -121,9 +121,9 @@ def with_marks(queries: Sequence[FindItQuery], variant: Variant) -> list[FindItQ
     """Replace each query's shots by one marked image, drawn if missing or older than its source."""
     if variant.mark is None:
         raise ValueError(f"{variant.name} marks nothing")
-    found = references(queries, variant.data.family.is_video)
-    _make([one for one in found if one is not None], variant.mark, image_folder(variant.images))
-    return [_marked_query(*both, variant.mark) for both in zip(queries, found, strict=True)]
+    result = references(queries, variant.data.family.is_video)
+    _make([item for item in result if item is not None], variant.mark, image_folder(variant.images))
+    return [_marked_query(*both, variant.mark) for both in zip(queries, result, strict=True)]
 
 
 def _marked_query(query: FindItQuery, reference: MarkedReference | None, mark: str) -> FindItQuery:
@@ -139,10 +139,10 @@ def path_of(reference: MarkedReference, mark: str) -> str:
     return f"vp/{mark}/{sha256_of(drawn.encode())[:20]}.png"
 
 
-def _make(wanted: Iterable[MarkedReference], mark: str, folder: Folder) -> None:
+def _make(requested: Iterable[MarkedReference], mark: str, folder: Folder) -> None:
     """Draw missing images, decoding every source once."""
     by_source: dict[str, list[MarkedReference]] = {}
-    for reference in dict.fromkeys(wanted):
+    for reference in dict.fromkeys(requested):
         source, target = folder.path / reference.image, folder.path / path_of(reference, mark)
         if not target.is_file() or _is_newer(source, target):
             by_source.setdefault(reference.image, []).append(reference)

@@ -38,10 +38,10 @@ def prompt_set() -> tuple[str, MessageMaker]:
     doc_to_text = _from(source)
 
     def message(query: FindItQuery, variant: Variant) -> Message:
-        asked = variant.mark or variant.representation
+        requested = variant.mark or variant.representation
         if variant.mark is not None or variant.representation not in GRID:
             raise PromptError(
-                f"{variant.name}: the release has no prompt for {asked!r}; "
+                f"{variant.name}: the release has no prompt for {requested!r}; "
                 "run without FINDIT_PROMPTS (--prompts)"
             )
         return _placed(doc_to_text(_doc(query, variant), kwargs_of(variant)), query, variant)

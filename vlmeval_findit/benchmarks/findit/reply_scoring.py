@@ -100,23 +100,23 @@ def match_replies(
     known = [formats[row] for row in rows]
     texts = [reply.answer for reply in replies]
     lenient = lenient_matches(texts, known, readings, truths, maps, match_rule)
-    found = [
+    result = [
         MatchedReply(
             query,
             reply,
             reading,
-            one,
+            item,
             # JSON that parses is complete; text is read as far as it goes.
             cut=reply.cut and how.output == "text",
             lenient=lenient.get(place),
             confidences=_confidences(reply, how, reading),
             match_rule=match_rule,
         )
-        for place, (query, reply, reading, one, how) in enumerate(
+        for place, (query, reply, reading, item, how) in enumerate(
             zip(queries, replies, readings, matched, known, strict=True)
         )
     ]
-    return found, [*dict.fromkeys(spaces)]
+    return result, [*dict.fromkeys(spaces)]
 
 
 def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confidences | None:
@@ -127,53 +127,53 @@ def _confidences(reply: Reply, how: ReplyFormat, reading: ParsedReply) -> Confid
     return confidences(reply.answer, how, reading, logprobs.behind(before))
 
 
-def events_of(found: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:
+def events_of(result: Sequence[MatchedReply]) -> list[list[ErrorEvent]]:
     """Classify the errors in each query's boxes; points have none."""
     events = iter(
         classify_errors(
-            [_answered(one) for one in found if one.match_rule is MatchRule.BOX_OVERLAP]
+            [_answered(item) for item in result if item.match_rule is MatchRule.BOX_OVERLAP]
         )
     )
-    return [next(events) if one.match_rule is MatchRule.BOX_OVERLAP else [] for one in found]
+    return [next(events) if item.match_rule is MatchRule.BOX_OVERLAP else [] for item in result]
 
 
-def _answered(one: MatchedReply) -> MatchedQuery:
+def _answered(reply: MatchedReply) -> MatchedQuery:
     return MatchedQuery(
-        one.matched,
-        one.reading,
-        one.query.truth,
-        one.cut,
-        one.recoverable,
-        one.rejection is NegativeOutcome.REJECTED,
+        reply.matched,
+        reply.reading,
+        reply.query.truth,
+        reply.cut,
+        reply.recoverable,
+        reply.rejection is NegativeOutcome.REJECTED,
     )
 
 
-def scored_row(one: MatchedReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:
+def scored_row(reply: MatchedReply, events: Sequence[ErrorEvent] = ()) -> ScoredRow:
     """Convert a scored query to a row of sums with its details."""
-    reason = one.reading.reason
-    rule = RULES[one.match_rule]
-    found = rule.sums(one.reading, one.matched, one.query.truth)
-    if one.lenient is not None:
-        found |= rule.lenient_sums(one.matched, one.lenient)
-    if one.rejection is not None:
-        found[one.rejection.sum] = 1
+    reason = reply.reading.reason
+    rule = RULES[reply.match_rule]
+    result = rule.sums(reply.reading, reply.matched, reply.query.truth)
+    if reply.lenient is not None:
+        result |= rule.lenient_sums(reply.matched, reply.lenient)
+    if reply.rejection is not None:
+        result[reply.rejection.sum] = 1
     return ScoredRow(
-        index=one.query.index,
-        source=one.query.cluster,
-        sums=found | event_sums(events),
-        failed=one.reply.failed,
+        index=reply.query.index,
+        source=reply.query.cluster,
+        sums=result | event_sums(events),
+        failed=reply.reply.failed,
         reason=reason.value if reason else None,
-        slices=one.query.tags,
-        details=_details(one, events),
+        slices=reply.query.tags,
+        details=_details(reply, events),
     )
 
 
-def _details(one: MatchedReply, events: Sequence[ErrorEvent]) -> Mapping[str, Any]:
+def _details(reply: MatchedReply, events: Sequence[ErrorEvent]) -> Mapping[str, Any]:
     """Return a row's details: boxes in pixels of the original image, points without extent."""
-    reading, matched = one.reading, one.matched
-    found: dict[str, Any] = {
-        "label": one.query.label,
-        "image": one.query.images[0],
+    reading, matched = reply.reading, reply.matched
+    result: dict[str, Any] = {
+        "label": reply.query.label,
+        "image": reply.query.images[0],
         "adherent": reading.reason is None,
         "boxes": finite(matched.boxes),
         "ious": [round(value, 6) for value in matched.ious],
@@ -183,20 +183,20 @@ def _details(one: MatchedReply, events: Sequence[ErrorEvent]) -> Mapping[str, An
         "n_pred": matched.counted,
         "n_gt": len(matched.ious),
     }
-    for name in RULES[one.match_rule].undetailed:
-        del found[name]
+    for name in RULES[reply.match_rule].undetailed:
+        del result[name]
     if matched.ignored:
-        found["ignored"] = list(matched.ignored)
+        result["ignored"] = list(matched.ignored)
     if matched.labels_agree:
-        found["labels_agree"] = list(matched.labels_agree)
+        result["labels_agree"] = list(matched.labels_agree)
     if reading.labels:
-        found["labels"] = list(reading.labels)
+        result["labels"] = list(reading.labels)
     if reading.frames:
-        found["frames"] = list(reading.frames)
-    if one.lenient is not None:
-        found["lenient"] = lenient_details(one.matched, one.lenient)
+        result["frames"] = list(reading.frames)
+    if reply.lenient is not None:
+        result["lenient"] = lenient_details(reply.matched, reply.lenient)
     if events:
-        found[LOSSES] = details_of(events, matched, reading, one.query.truth)
-    if one.confidences:
-        found["confidences"] = one.confidences
-    return found
+        result[LOSSES] = details_of(events, matched, reading, reply.query.truth)
+    if reply.confidences:
+        result["confidences"] = reply.confidences
+    return result

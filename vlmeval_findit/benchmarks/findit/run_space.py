@@ -48,7 +48,7 @@ def run_space(
 
 
 def space_of_new_run(
-    model: str, variant: Variant, settings: Settings, found: Described
+    model: str, variant: Variant, settings: Settings, described: Described
 ) -> Mapping[str, Any]:
     """Return the space that a new run records.
 
@@ -56,15 +56,15 @@ def space_of_new_run(
         SpaceError: there is none, or a setting contradicts a model that records its own.
     """
     check_settings(settings)
-    said = found.space
+    value = described.space
     if settings.space is not None:
-        said = space_from(settings.space).as_dict()
-        if found.space not in (None, said) and not found.answering.in_vlmevalkit:
+        value = space_from(settings.space).as_dict()
+        if described.space not in (None, value) and not described.answering.in_vlmevalkit:
             raise SpaceError(
-                f"{model} answers in {found.space}, and records it with every reply: "
-                f"another space cannot be said of it ({settings.source} {said})"
+                f"{model} answers in {described.space}, and records it with every reply: "
+                f"another space cannot be said of it ({settings.source} {value})"
             )
-    return run_space(model, variant, settings, said).space.as_dict()
+    return run_space(model, variant, settings, value).space.as_dict()
 
 
 def contradicting_spaces(
@@ -72,20 +72,20 @@ def contradicting_spaces(
 ) -> list[IdentityConflict]:
     """Find spaces of a setting or a reply that contradict the recorded one."""
     recorded = run.space if run is not None else None
-    said = space_from(settings.space) if settings.space is not None else None
-    found: dict[tuple[Space, Space], IdentityConflict] = {}
+    value = space_from(settings.space) if settings.space is not None else None
+    result: dict[tuple[Space, Space], IdentityConflict] = {}
     for reply in replies:
         own = reply.recorded.space
-        kept = recorded if recorded is not None else own
+        selected = recorded if recorded is not None else own
         for what, other in (
-            (SPACE, said),
+            (SPACE, value),
             (f"{SPACE} of row {reply.index}", space_from(own) if own else None),
         ):
-            if kept is None or other is None or space_from(kept) == other:
+            if selected is None or other is None or space_from(selected) == other:
                 continue
-            pair = (space_from(kept), other)
-            found.setdefault(pair, IdentityConflict(what, pair[0].as_dict(), other.as_dict()))
-    return list(found.values())
+            pair = (space_from(selected), other)
+            result.setdefault(pair, IdentityConflict(what, pair[0].as_dict(), other.as_dict()))
+    return list(result.values())
 
 
 def spaces_of(

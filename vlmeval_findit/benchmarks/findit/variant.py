@@ -206,8 +206,8 @@ def _place(representation: str) -> int:
 
 def endings(centre: str | None, mark: str | None, decoding: str | None) -> list[str]:
     """List the endings of a name: centre experiment, mark, decoding."""
-    said = (centre and f"cx-{centre}", mark and f"vp-{mark}", decoding)
-    return [part for part in said if part]
+    value = (centre and f"cx-{centre}", mark and f"vp-{mark}", decoding)
+    return [part for part in value if part]
 
 
 def format_problem(v: Variant) -> str | None:

@@ -46,11 +46,11 @@ def judge(
 ) -> tuple[list[float], list[int]]:
     """Compute each box's IoU (no box: 0) and the number of thresholds it exceeds (NaN: none)."""
     # A box without area has IoU 0 with everything.
-    said = [(0.0, 0.0, 0.0, 0.0) if box is None else box for box in boxes]
+    value = [(0.0, 0.0, 0.0, 0.0) if box is None else box for box in boxes]
     with np.errstate(over="ignore"):  # a model may answer 1e300
         truths, answers = (
             np.array(some, dtype=np.float32).reshape(-1, 4)
-            for some in ([annotation.corners for annotation in annotations], said)
+            for some in ([annotation.corners for annotation in annotations], value)
         )
     values = iou(truths, answers)
     return values.tolist(), (values[:, None] > _LIMITS).sum(axis=1).tolist()
@@ -72,22 +72,24 @@ CLASS, CORRECTED_CLASS = "class", "corrected class"
 _WORDS = ((10, "<=10"), (20, "11-20"), (40, "21-40"))
 
 
-def slices_of(one: Annotation) -> dict[str, str]:
+def slices_of(annotation: Annotation) -> dict[str, str]:
     """Return the slices of an expression that are known."""
-    words, category = None, one.ori_category_id
-    if one.caption:
-        count = len(one.caption.split())
+    words, category = None, annotation.ori_category_id
+    if annotation.caption:
+        count = len(annotation.caption.split())
         words = next((name for most, name in _WORDS if count <= most), ">40")
-    found = {
-        "split": None if one.split is RefL4Split.ALL else one.split.value,
-        "size": size_of(one),
+    result = {
+        "split": None if annotation.split is RefL4Split.ALL else annotation.split.value,
+        "size": size_of(annotation),
         "source": source_of(category),
         "words": words,
-        "wording": None if one.is_rewrite is None else ("original", "rewritten")[one.is_rewrite],
+        "wording": None
+        if annotation.is_rewrite is None
+        else ("original", "rewritten")[annotation.is_rewrite],
         CLASS: category and class_of(category, AUTHORS),
         CORRECTED_CLASS: category and class_of(category, CORRECTED),
     }
-    return {kind: value for kind, value in found.items() if value}
+    return {kind: value for kind, value in result.items() if value}
 
 
 _HALF, _ALL = {HITS[0]: 1.0}, dict.fromkeys(HITS, 1.0)
@@ -104,13 +106,13 @@ def _pair(name: str, over: str = "", size: str = "", more: str = "") -> list[Met
         Metric(
             f"{name}_{way}" + f" ({more})" * bool(more),
             of(hits),
-            of(asked),
+            of(requested),
             over=over,
             empty=None,
             in_short_tables=way == "acc" and over == CLASS,
             key=f"{name}_{way}_{more}".rstrip("_"),
         )
-        for way, hits, asked in (("acc", _HALF, _ONCE), ("macc", _ALL, _TEN_TIMES))
+        for way, hits, requested in (("acc", _HALF, _ONCE), ("macc", _ALL, _TEN_TIMES))
     ]
 
 

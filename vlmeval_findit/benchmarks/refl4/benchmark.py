@@ -81,25 +81,25 @@ class RefL4(FindIt):
     def score_batch(
         self, model: str, task: Any, replies: Replies, settings: Settings, run: Identity | None
     ) -> BatchScore:
-        found, spaces = match_replies(model, task, replies, settings, run)
-        truths = [task.queries[one.reply.index].annotation for one in found]
+        result, spaces = match_replies(model, task, replies, settings, run)
+        truths = [task.queries[item.reply.index].annotation for item in result]
         # Only the first box counts, so lenient parsing matters only for answers without one.
         lenient = [
-            _first(one.lenient.matched) if one.lenient and not one.matched.boxes else None
-            for one in found
+            _first(item.lenient.matched) if item.lenient and not item.matched.boxes else None
+            for item in result
         ]
-        ious, passed = judge(truths, [_first(one.matched) for one in found])
+        ious, passed = judge(truths, [_first(item.matched) for item in result])
         _, passed_more = judge(truths, lenient)
-        rows = map(_scored_row, found, truths, ious, passed, passed_more)
+        rows = map(_scored_row, result, truths, ious, passed, passed_more)
         return BatchScore(tuple(rows), tuple(space.as_dict() for space in spaces))
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:
         """Draw the truth and every box; only the first can be a hit, and only above 0.5."""
-        found = [(Role.MISS, 0.0)] * len(row.details["boxes"])
-        if found:
+        result = [(Role.MISS, 0.0)] * len(row.details["boxes"])
+        if result:
             role = Role.HIT if row.details["hits"][0] else Role.MISS
-            found[0] = (role, row.details["ious"][0])
-        return draw_as(task.queries[row.index], row, found)
+            result[0] = (role, row.details["ious"][0])
+        return draw_as(task.queries[row.index], row, result)
 
     def query_score(self, row: ScoredRow) -> float:
         return RANKING[1].value(row.sums) or 0.0
@@ -115,24 +115,24 @@ class RefL4(FindIt):
         return tuple(published())
 
 
-def _first(said: Matched) -> Sequence[float] | None:
-    return said.boxes[0] if said.boxes else None
+def _first(matched: Matched) -> Sequence[float] | None:
+    return matched.boxes[0] if matched.boxes else None
 
 
 def _scored_row(
-    one: MatchedReply, truth: Annotation, iou: float, passed: int, passed_more: int
+    reply: MatchedReply, truth: Annotation, iou: float, passed: int, passed_more: int
 ) -> ScoredRow:
-    row = findit_row(one)
+    row = findit_row(reply)
     details = {
         name: row.details[name]
         for name in ("label", "image", "adherent", "boxes", "labels")
         if name in row.details
     }
-    if one.lenient is not None and one.lenient.matched.boxes and not one.matched.boxes:
+    if reply.lenient is not None and reply.lenient.matched.boxes and not reply.matched.boxes:
         hit = passed_more > 0
-        found = {"hits": [hit], "recoverable": [0] * hit}
-        details["lenient"] = {**row.details["lenient"], **found}
-    sums = FAILED_SUMS if row.failed else sums_of(passed, bool(one.matched.boxes))
+        result = {"hits": [hit], "recoverable": [0] * hit}
+        details["lenient"] = {**row.details["lenient"], **result}
+    sums = FAILED_SUMS if row.failed else sums_of(passed, bool(reply.matched.boxes))
     return replace(
         row,
         sums={
@@ -201,13 +201,13 @@ def published() -> Iterator[Published]:
     for line in _ROWS.strip().splitlines():
         name, *numbers = line.split()
         model = name.replace("†", " (tight boxes of masks)")
-        found = dict(zip(_FIGURES, map(float, numbers), strict=True))
+        result = dict(zip(_FIGURES, map(float, numbers), strict=True))
         by_split = {
-            split: {"macc": found.pop(f"macc_{split.value}")} for split in RefL4Split.ALL.parts
+            split: {"macc": result.pop(f"macc_{split.value}")} for split in RefL4Split.ALL.parts
         }
         if name in _CLASS_ACC:
-            found["class_acc"] = _CLASS_ACC[name]
-        for split, values in {RefL4Split.ALL: found, **by_split}.items():
+            result["class_acc"] = _CLASS_ACC[name]
+        for split, values in {RefL4Split.ALL: result, **by_split}.items():
             yield Published(model, table_name(split), values, SOURCE)
 
 

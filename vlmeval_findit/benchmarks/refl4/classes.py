@@ -99,8 +99,8 @@ def class_of(ori_category_id: str, table: ClassTable) -> str:
     >>> class_of("refcoco_37", AUTHORS), class_of("o365_999", AUTHORS)
     ('sports ball', 'o365_999')
     """
-    found = table.get(ori_category_id, ori_category_id)
-    return _NAMES.get(found, found)
+    result = table.get(ori_category_id, ori_category_id)
+    return _NAMES.get(result, result)
 
 
 def source_of(ori_category_id: str) -> str:

@@ -87,16 +87,16 @@ def parse(name: str) -> RefL4Variant:
     parts = NameParts(name.removeprefix(PREFIX))
     known = [split.value for split in RefL4Split]
     known += [row.name for row in FINDIT_DATASETS.values() if row.family is Family.REFEXP]
-    said = parts.take(known)
-    if said is None:
+    value = parts.take(known)
+    if value is None:
         why = f"no split and no dataset of one box {parts.part()!r}{nearest(parts.part(), known)}"
         raise VariantError(f"{name}: {why}")
-    made, why = parse_format(parts.text, _dataset(f"{BEGIN}{said}"), RefL4Variant)
+    result, why = parse_format(parts.text, _dataset(f"{BEGIN}{value}"), RefL4Variant)
     if name.endswith("_") and parts.text:
-        made, why = None, "a name does not end in '_'"
-    if not isinstance(made, RefL4Variant):
+        result, why = None, "a name does not end in '_'"
+    if not isinstance(result, RefL4Variant):
         raise VariantError(f"{name}: {why}")
-    return made
+    return result
 
 
 def split_of(table: str) -> RefL4Split:
@@ -125,20 +125,20 @@ class Expression(FindItQuery):
 RefL4Task = Task[RefL4Variant, Expression]
 
 
-def _expression(one: Annotation) -> Expression:
-    if not isinstance(one.index, int):
-        raise CellError("index", f"{one.index!r} is no whole number")
+def _expression(annotation: Annotation) -> Expression:
+    if not isinstance(annotation.index, int):
+        raise CellError("index", f"{annotation.index!r} is no whole number")
     for column in ("caption", "file_name", "width", "height", "ori_category_id"):
-        if getattr(one, column) == 0 or not str(getattr(one, column)).strip():
+        if getattr(annotation, column) == 0 or not str(getattr(annotation, column)).strip():
             raise CellError(column, "is missing")
     return Expression(
-        index=one.index,
-        label=one.caption,
-        width=one.width,
-        height=one.height,
-        images=(one.file_name,),
-        truth=Truth((one.corners,), (0,)),
-        annotation=one,
+        index=annotation.index,
+        label=annotation.caption,
+        width=annotation.width,
+        height=annotation.height,
+        images=(annotation.file_name,),
+        truth=Truth((annotation.corners,), (0,)),
+        annotation=annotation,
     )
 
 
@@ -151,9 +151,9 @@ def _expression_of(query: FindItQuery, where: str) -> Expression:
         why = f"{[x1, y1, x2, y2]} has a negative side"
         raise RefusedError(RefusalCode.NEGATIVE_TRUTH, f"{where}, boxes", why)
     box = (x1, y1, x2 - x1, y2 - y1)
-    one = Annotation(index=query.index, bbox=box, caption=query.label)
+    item = Annotation(index=query.index, bbox=box, caption=query.label)
     values = {field.name: getattr(query, field.name) for field in fields(query)}
-    return Expression(**values, annotation=one)
+    return Expression(**values, annotation=item)
 
 
 def read_table(path: Path) -> list[Expression]:
@@ -208,6 +208,6 @@ def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> 
             raise RefusedError(RefusalCode.BAD_ANNOTATION, where, str(error)) from None
     path = out / f"{table_name(split)}.tsv"
     origin = {**source, "unlike_release": unlike}
-    made = write_rows(path, Annotation, annotations, expressions, origin)
+    result = write_rows(path, Annotation, annotations, expressions, origin)
     note = f"not the authors' annotations: {'; '.join(unlike)}"
-    return replace(made, notes=(note,)) if unlike else made
+    return replace(result, notes=(note,)) if unlike else result

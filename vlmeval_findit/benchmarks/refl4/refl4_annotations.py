@@ -144,13 +144,13 @@ def annotation(row: Mapping[str, Any], where: str) -> Annotation:
         RefusedError: a required key is missing or invalid; the message begins with ``where``.
     """
     # pandas turns a missing text into NaN.
-    said = {key: value for key, value in row.items() if value is not None and value == value}
+    stated = {key: value for key, value in row.items() if value is not None and value == value}
     for key in ("id", "bbox", "ori_category_id", "split"):
-        if key not in said:
+        if key not in stated:
             code = RefusalCode.NO_ID if key == "id" else RefusalCode.BAD_ANNOTATION
             raise RefusedError(code, f"{where}, {key}", "is missing")
     try:
-        return config_from(Annotation, {**said, "index": said["id"]})
+        return config_from(Annotation, {**stated, "index": stated["id"]})
     except MisplacedError as error:
         key = "id" if error.at[0] == "index" else str(error.at[0])
         code = RefusalCode.NO_ID if key == "id" else RefusalCode.BAD_ANNOTATION
@@ -167,20 +167,20 @@ def of_split(
     """
     rows: dict[Id, int] = {}
     parts: dict[RefL4Split, list[Annotation]] = {part: [] for part in split.parts}
-    for row, one in enumerate(annotations):
-        if one.split not in parts:
+    for row, item in enumerate(annotations):
+        if item.split not in parts:
             continue
-        if one.bbox[2] < 0 or one.bbox[3] < 0:
-            why = f"the box {list(one.bbox)} of id {one.index!r} has a negative side"
+        if item.bbox[2] < 0 or item.bbox[3] < 0:
+            why = f"the box {list(item.bbox)} of id {item.index!r} has a negative side"
             raise RefusedError(RefusalCode.NEGATIVE_TRUTH, f"{where}, row {row}, bbox", why)
-        if rows.setdefault(one.index, row) != row:
-            why = f"{one.index!r} is the id of row {rows[one.index]} too"
+        if rows.setdefault(item.index, row) != row:
+            why = f"{item.index!r} is the id of row {rows[item.index]} too"
             raise RefusedError(RefusalCode.DUPLICATE_ID, f"{where}, row {row}, id", why)
-        parts[one.split].append(one)
+        parts[item.split].append(item)
     if not rows:
         why = f"none of {len(annotations)} annotations is of the split {split.value}"
         raise RefusedError(RefusalCode.EMPTY_SPLIT, where, why)
-    return tuple(one for part in parts.values() for one in part)
+    return tuple(item for part in parts.values() for item in part)
 
 
 def size_of(annotation: Annotation) -> str:
@@ -201,7 +201,7 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
     import pyarrow
     import pyarrow.parquet as pq
 
-    found: list[Annotation] = []
+    result: list[Annotation] = []
     for part in split.parts:
         path = folder / file_name(part)
         try:
@@ -211,28 +211,28 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
                 RefusalCode.UNREADABLE, path.name, f"no Parquet file: {error}"
             ) from None
         read = [annotation(row, f"{path.name}, row {i}") for i, row in enumerate(rows)]
-        for row, one in enumerate(read):
-            if one.split is not part:
-                why = f"{one.split.value} in the file of {part.value}"
+        for row, item in enumerate(read):
+            if item.split is not part:
+                why = f"{item.split.value} in the file of {part.value}"
                 raise RefusedError(
                     RefusalCode.BAD_ANNOTATION, f"{path.name}, row {row}, split", why
                 )
-        found += of_split(read, part, path.name)
-    return of_split(found, split, " and ".join(file_name(part) for part in split.parts))
+        result += of_split(read, part, path.name)
+    return of_split(result, split, " and ".join(file_name(part) for part in split.parts))
 
 
 def unlike_release(annotations: Iterable[Annotation], split: RefL4Split) -> list[str]:
     """List differences from the release's counts; for ``val`` and ``test`` only rows are known."""
-    given = list(annotations)
-    rows = Counter(item.split for item in given)
+    inputs = list(annotations)
+    rows = Counter(item.split for item in inputs)
     counts = {f"expressions of {part.value}": rows[part] for part in split.parts}
     if split is RefL4Split.ALL:
-        sizes = Counter(map(size_of, given))
+        sizes = Counter(map(size_of, inputs))
         counts |= {f"{size} boxes": sizes[size] for size in SIZES}
         for source in ("refcoco", "o365"):
-            mine = [item for item in given if item.ori_category_id.startswith(f"{source}_")]
-            counts[f"instances of {source}"] = len({one.bbox_id for one in mine})
-            counts[f"images of {source}"] = len({one.image_id for one in mine})
+            mine = [item for item in inputs if item.ori_category_id.startswith(f"{source}_")]
+            counts[f"instances of {source}"] = len({entry.bbox_id for entry in mine})
+            counts[f"images of {source}"] = len({entry.image_id for entry in mine})
     return [
         f"{count} {what}, the release has {RELEASE[what]}"
         for what, count in counts.items()
@@ -283,7 +283,7 @@ def predictions_from(items: object, where: str = "predictions") -> Predictions:
         here = f"{where}, row {row}"
         if not isinstance(item, Mapping):
             raise RefusedError(RefusalCode.UNREADABLE, here, f"{item!r} is no object")
-        number, said = item.get("id"), item.get("format")
+        number, value = item.get("id"), item.get("format")
         if not is_id(number):
             why = f"{number!r} is no id" if "id" in item else "is missing"
             raise RefusedError(RefusalCode.NO_ID, f"{here}, id", why)
@@ -291,13 +291,13 @@ def predictions_from(items: object, where: str = "predictions") -> Predictions:
             raise RefusedError(
                 RefusalCode.NO_FORMAT, f"{here}, format", "is missing: xyxy or xywh?"
             )
-        if not isinstance(said, str) or said not in FORMATS:
-            why = f"{said!r} is neither xyxy nor xywh"
+        if not isinstance(value, str) or value not in FORMATS:
+            why = f"{value!r} is neither xyxy nor xywh"
             raise RefusedError(RefusalCode.UNKNOWN_FORMAT, f"{here}, format", why)
         if rows.setdefault(number, row) != row:
             why = f"{number!r} is the id of row {rows[number]} too"
             raise RefusedError(RefusalCode.DUPLICATE_ID, f"{here}, id", why)
-        boxes[number] = read_box(item.get("pred_bbox"), said)
+        boxes[number] = read_box(item.get("pred_bbox"), value)
     return boxes
 
 
@@ -306,11 +306,11 @@ def boxes_of(
 ) -> list[Corners | None]:
     """Return each annotation's box or None; if no prediction has a known id, raise RefusedError."""
     if predictions and not any(annotation.index in predictions for annotation in annotations):
-        asked = next((annotation.index for annotation in annotations), None)
+        requested = next((annotation.index for annotation in annotations), None)
         why = (
             f"none of {len(predictions)} ids is one of {len(annotations)} annotations: "
             # Usually one is a text and the other a number.
-            f"{next(iter(predictions))!r} is not like {asked!r}"
+            f"{next(iter(predictions))!r} is not like {requested!r}"
         )
         raise RefusedError(RefusalCode.NO_PREDICTION_ID_MATCHES, where, why)
     return [predictions.get(annotation.index) for annotation in annotations]
@@ -321,6 +321,6 @@ def replies_of(path: Path, annotations: Sequence[Annotation]) -> Iterator[Reply]
     items = read_json(path)
     record = Recorded(space={"kind": "pixels"}, finish_reason="stop")
     boxes = boxes_of(annotations, predictions_from(items, path.name), path.name)
-    for one, box in zip(annotations, boxes, strict=True):
+    for item, box in zip(annotations, boxes, strict=True):
         text = "" if box is None else json.dumps([{"bbox": box}])
-        yield Reply(int(one.index), text, record)
+        yield Reply(int(item.index), text, record)

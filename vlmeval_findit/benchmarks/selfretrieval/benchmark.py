@@ -107,10 +107,10 @@ class SelfRetrieval(Benchmark):
         encoder = loaded(name)
         pairs = [task.queries[reply.index] for reply in replies]
         folder = image_folder(question.images).path
-        judged = judge(pairs, list(map(captions_in, replies)), folder, encoder)
+        scored = judge(pairs, list(map(captions_in, replies)), folder, encoder)
         failed = (reply.failed for reply in replies)
         return BatchScore(
-            tuple(map(scored_row, pairs, judged, failed)), scorer=scorer_of(encoder, source)
+            tuple(map(scored_row, pairs, scored, failed)), scorer=scorer_of(encoder, source)
         )
 
     def draw(self, task: Any, row: ScoredRow) -> Drawing:

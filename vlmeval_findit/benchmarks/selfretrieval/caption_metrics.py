@@ -45,14 +45,14 @@ COUNTS = {  # sums in a score's table, by their names there; ``equal`` counts pa
 SUMS = ("pairs", "captions", "both", "right", "both_published", "right_published", *COUNTS.values())
 
 
-def sums(judged: ScoredCaptions, failed: bool) -> dict[str, float]:
+def sums(captions: ScoredCaptions, failed: bool) -> dict[str, float]:
     """Compute a pair's sums; a failed call counts only in ``asked`` and ``failed``."""
-    found: dict[str, float] = {**dict.fromkeys(SUMS, 0), "asked": 1, "failed": int(failed)}
+    result: dict[str, float] = {**dict.fromkeys(SUMS, 0), "asked": 1, "failed": int(failed)}
     if failed:
-        return found
-    sides: tuple[ScoredCaption, ...] = tuple(judged)
+        return result
+    sides: tuple[ScoredCaption, ...] = tuple(captions)
     texts = [side.said.caption for side in sides]
-    return found | {
+    return result | {
         "pairs": 1,
         "captions": len(sides),
         "both": int(all(side.right for side in sides)),
@@ -66,40 +66,40 @@ def sums(judged: ScoredCaptions, failed: bool) -> dict[str, float]:
     }
 
 
-def scored_row(pair: ImagePair, judged: ScoredCaptions, failed: bool) -> ScoredRow:
+def scored_row(pair: ImagePair, captions: ScoredCaptions, failed: bool) -> ScoredRow:
     """Convert a judged pair to a row of sums with its details."""
     return ScoredRow(
         index=pair.index,
         source=pair.uid,
-        sums=sums(judged, failed),
+        sums=sums(captions, failed),
         failed=failed,
-        reason=why_of(one.said for one in judged),
+        reason=why_of(item.said for item in captions),
         slices={"attribute": pair.attribute} if pair.attribute else {},
         details={
             "label": pair.label,
             "images": list(pair.images),
-            **{side.value: _details(judged.of(side)) for side in PairSide},
+            **{side.value: _details(captions.of(side)) for side in PairSide},
         },
     )
 
 
-def _details(one: ScoredCaption) -> dict[str, Any]:
-    if one.said.why is not None:
-        return {"caption": None, "why": one.said.why}
+def _details(caption: ScoredCaption) -> dict[str, Any]:
+    if caption.said.why is not None:
+        return {"caption": None, "why": caption.said.why}
     return {
-        "caption": one.said.caption,
-        "tokens": one.tokens,
-        "cut": one.cut,
-        "default": _cosines(one.default),
-        PUBLISHED: _cosines(one.published),
+        "caption": caption.said.caption,
+        "tokens": caption.tokens,
+        "cut": caption.cut,
+        "default": _cosines(caption.default),
+        PUBLISHED: _cosines(caption.published),
     }
 
 
-def _cosines(found: ImageSimilarity | None) -> dict[str, Any] | None:
-    if found is None:
+def _cosines(result: ImageSimilarity | None) -> dict[str, Any] | None:
+    if result is None:
         return None
-    own, other = (round(n, 6) if isfinite(n) else None for n in (found.own, found.other))
-    return {"own": own, "other": other, "right": found.right}
+    own, other = (round(n, 6) if isfinite(n) else None for n in (result.own, result.other))
+    return {"own": own, "other": other, "right": result.right}
 
 
 def draw(pair: ImagePair, row: ScoredRow) -> Drawing:
@@ -108,14 +108,14 @@ def draw(pair: ImagePair, row: ScoredRow) -> Drawing:
         DrawnImage(path, 0, 0, at, name=side.value)
         for at, (path, side) in enumerate(zip(pair.images, PairSide, strict=True))
     )
-    said = [(side.value, row.details[side.value]) for side in PairSide]
-    captions = [_caption_line(side, details) for side, details in said]
-    beside = [
+    value = [(side.value, row.details[side.value]) for side in PairSide]
+    captions = [_caption_line(side, details) for side, details in value]
+    additional = [
         _line(f"{PUBLISHED}, {side} image", details[PUBLISHED])
-        for side, details in said
+        for side, details in value
         if details["caption"] is not None
     ]
-    return Drawing(images, lines=(*captions, *beside))
+    return Drawing(images, lines=(*captions, *additional))
 
 
 def _caption_line(side: str, details: Mapping[str, Any]) -> DrawnLine:
@@ -127,7 +127,9 @@ def _caption_line(side: str, details: Mapping[str, Any]) -> DrawnLine:
     return line._replace(text=f"{line.text}{cut} — {details['caption']}")
 
 
-def _line(what: str, found: Mapping[str, Any]) -> DrawnLine:
-    own, other = ("no number" if n is None else f"{n:.3f}" for n in (found["own"], found["other"]))
-    role = Role.HIT if found["right"] else Role.MISS
+def _line(what: str, result: Mapping[str, Any]) -> DrawnLine:
+    own, other = (
+        "no number" if n is None else f"{n:.3f}" for n in (result["own"], result["other"])
+    )
+    role = Role.HIT if result["right"] else Role.MISS
     return DrawnLine(role, f"{what}: own {own}, other {other}")

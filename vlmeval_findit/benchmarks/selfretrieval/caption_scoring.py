@@ -46,8 +46,8 @@ def similarities(captions: ArrayLike, own: ArrayLike, other: ArrayLike) -> Float
     """
     named = {"a caption": captions, "its own image": own, "the other image": other}
     text, *images = (_directions(values, what) for what, values in named.items())
-    found: Floats = np.stack([np.einsum("nd,nd->n", text, image) for image in images], axis=-1)
-    return found
+    result: Floats = np.stack([np.einsum("nd,nd->n", text, image) for image in images], axis=-1)
+    return result
 
 
 def _directions(values: ArrayLike, what: str) -> Floats:
@@ -57,8 +57,8 @@ def _directions(values: ArrayLike, what: str) -> Floats:
     for row in np.flatnonzero(lengths == 0):
         raise ZeroLengthError(int(row), what)
     with np.errstate(invalid="ignore"):
-        found: Floats = (vectors / lengths[:, None]).astype(np.float32)
-    return found
+        result: Floats = (vectors / lengths[:, None]).astype(np.float32)
+    return result
 
 
 def is_right(cosines: Floats) -> Marks:
@@ -70,14 +70,14 @@ def is_right(cosines: Floats) -> Marks:
     array([ True,  True, False])
     """
     own, other = cosines[:, 0], cosines[:, 1]
-    found: Marks = np.isnan(own) | (own >= other)
-    return found
+    result: Marks = np.isnan(own) | (own >= other)
+    return result
 
 
 def is_tie(cosines: Floats) -> Marks:
     """Tell which captions are equally near both images."""
-    found: Marks = cosines[:, 0] == cosines[:, 1]
-    return found
+    result: Marks = cosines[:, 0] == cosines[:, 1]
+    return result
 
 
 class ImageSimilarity(NamedTuple):
@@ -127,9 +127,9 @@ def judge(
         for side in PairSide
         if both.of(side).caption is not None
     ]
-    judged = [PerSide(ScoredCaption(both.left), ScoredCaption(both.right)) for both in captions]
+    scored = [PerSide(ScoredCaption(both.left), ScoredCaption(both.right)) for both in captions]
     if not places:
-        return judged
+        return scored
     names = list(dict.fromkeys(name for at, _ in places for name in pairs[at].images))
     images = dict(zip(names, encoder.images([folder / name for name in names]), strict=True))
     shown = [(PerSide(*pairs[at].images), side) for at, side in places]
@@ -140,22 +140,22 @@ def judge(
     unpadded = encoder.texts(texts, Padding.UNPADDED)
     try:
         default, published = (
-            _nearness(similarities(one.vectors, own, other)) for one in (trained, unpadded)
+            _nearness(similarities(item.vectors, own, other)) for item in (trained, unpadded)
         )
     except ZeroLengthError as error:
         at, side = places[error.row]
         what = f"{error.what} (uid {pairs[at].uid}, {side.value})"
         raise ZeroLengthError(error.row, what) from None
     for row, (at, side) in enumerate(places):
-        one = ScoredCaption(
+        item = ScoredCaption(
             captions[at].of(side),
             default[row],
             published[row],
             trained.tokens[row],
             trained.cut[row],
         )
-        judged[at] = judged[at]._replace(**{side.value: one})
-    return judged
+        scored[at] = scored[at]._replace(**{side.value: item})
+    return scored
 
 
 def _nearness(cosines: Floats) -> list[ImageSimilarity]:

@@ -32,15 +32,15 @@ Captions = PerSide[Caption]  # what was said of a pair
 
 def why_of(captions: Iterable[Caption]) -> str | None:
     """Return the first reason of a pair; None if both captions were read."""
-    return next((said.why for said in captions if said.why is not None), None)
+    return next((value.why for value in captions if value.why is not None), None)
 
 
 def captions_in(reply: Reply) -> Captions:
     """Read a reply's captions; without an answer both are missing for the same reason."""
-    found = read_reply(reply, read)
-    if isinstance(found, ParseFailure):
-        return PerSide(Caption(None, found.reason), Caption(None, found.reason))
-    return found
+    result = read_reply(reply, read)
+    if isinstance(result, ParseFailure):
+        return PerSide(Caption(None, result.reason), Caption(None, result.reason))
+    return result
 
 
 def read(answer: str) -> Captions | ParseFailure:
@@ -53,8 +53,8 @@ def read(answer: str) -> Captions | ParseFailure:
     objects = objects_in(answer)
     if not objects:
         return ParseFailure(NO_JSON)
-    said = {side_of(key): value for one in objects for key, value in one.items()}
-    return PerSide(*(_said(said, side) for side in PairSide))
+    stated = {side_of(key): value for item in objects for key, value in item.items()}
+    return PerSide(*(_said(stated, side) for side in PairSide))
 
 
 _SIDES = {name: side for side in PairSide for name in (side.value, side.key)}
@@ -69,10 +69,10 @@ def side_of(key: object) -> PairSide | None:
     return _SIDES.get("_".join(key.lower().split())) if isinstance(key, str) else None
 
 
-def _said(found: Mapping[PairSide | None, Any], side: PairSide) -> Caption:
-    if side not in found:
+def _said(result: Mapping[PairSide | None, Any], side: PairSide) -> Caption:
+    if side not in result:
         return Caption(None, MISSING_KEY)
-    value = found[side]
+    value = result[side]
     if not isinstance(value, str):
         return Caption(None, NOT_TEXT)
     return Caption(value.strip()) if value.strip() else Caption(None, EMPTY_CAPTION)
@@ -109,9 +109,9 @@ def as_replies(
     values: Mapping[str, Any], pairs: Iterable[ImagePair]
 ) -> tuple[list[Reply], tuple[str, ...]]:
     """Convert captions by uid to replies, and list the unknown uids."""
-    asked = {pair.uid: pair.index for pair in pairs}
-    replies = [Reply(index, _as_reply(values.get(uid, {}))) for uid, index in asked.items()]
-    return replies, tuple(uid for uid in values if uid not in asked)
+    requested = {pair.uid: pair.index for pair in pairs}
+    replies = [Reply(index, _as_reply(values.get(uid, {}))) for uid, index in requested.items()]
+    return replies, tuple(uid for uid in values if uid not in requested)
 
 
 def _as_reply(value: object) -> str:

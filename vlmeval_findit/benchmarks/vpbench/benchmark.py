@@ -72,8 +72,8 @@ def draw(query: VPQuery, row: ScoredRow) -> Drawing:
     if letter is not None:
         lines.append(_answer(query, letter, _option(letter, options.get(letter, ""))))
     if published != letter:
-        said = "no letter" if published is None else _option(published, options.get(published, ""))
-        lines.append(_answer(query, published, f"as published: {said}"))
+        value = "no letter" if published is None else _option(published, options.get(published, ""))
+        lines.append(_answer(query, published, f"as published: {value}"))
     images = tuple(
         DrawnImage(path, query.width, query.height, number)
         for number, path in enumerate(query.images)
@@ -85,28 +85,28 @@ def _option(letter: str, text: str) -> str:
     return f"{letter}. {text or 'no such option'}"
 
 
-def _answer(query: VPQuery, letter: str | None, said: str) -> DrawnLine:
+def _answer(query: VPQuery, letter: str | None, value: str) -> DrawnLine:
     if not query.answer:  # neither right nor wrong
-        return DrawnLine(Role.OPTION, said)
-    return DrawnLine(Role.HIT if letter == query.answer else Role.MISS, said)
+        return DrawnLine(Role.OPTION, value)
+    return DrawnLine(Role.HIT if letter == query.answer else Role.MISS, value)
 
 
 _OPTION = re.compile(r"([A-D])\. +\S")
 
 
-def letters_offered(said: str) -> list[str]:
+def letters_offered(value: str) -> list[str]:
     r"""List the letters of the non-empty options above the last line of a text.
 
     >>> letters_offered("A. is no option here\nWhich?\nA. cat\nB. dog\nC. \nAnswer.")
     ['A', 'B']
     """
-    found: list[str] = []
-    for line in reversed(said.splitlines()[:-1]):
+    result: list[str] = []
+    for line in reversed(value.splitlines()[:-1]):
         if not re.match(r"[A-D]\.", line):
             break
         option = _OPTION.match(line)
-        found += [option[1]] if option else []
-    return found[::-1]
+        result += [option[1]] if option else []
+    return result[::-1]
 
 
 def first_option(message: Message, question: VPQuestion) -> tuple[str, Recorded]:
@@ -125,8 +125,8 @@ def random_option(message: Message, question: VPQuestion) -> tuple[str, Recorded
 
 
 def _letters(message: Message) -> list[str]:
-    said = "\n".join(part.value for part in message if part.kind is PartKind.TEXT)
-    return letters_offered(said) or ["A"]
+    value = "\n".join(part.value for part in message if part.kind is PartKind.TEXT)
+    return letters_offered(value) or ["A"]
 
 
 _ENDED = Recorded(finish_reason="stop")

@@ -50,7 +50,7 @@ class MarkChoice:
             BestMarkError: no such shape or colour.
         """
         shape, _, colour = name.partition("-")
-        shapes = {one.value: one for one in Shape}
+        shapes = {item.value: item for item in Shape}
         if shape not in shapes or colour not in COLOURS:
             known = [f"{shape}-{other}" for shape in shapes for other in COLOURS]
             raise BestMarkError(f"{name!r} is no mark (shape-colour){nearest(name, known)}")
@@ -117,22 +117,22 @@ def read() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
     if not where.is_file():
         return None
     try:
-        found = checked(json.loads(where.read_text(encoding="utf-8")), _SHAPE)
-        models = {name: MarkChoice.named(row["best"]) for name, row in found["models"].items()}
-        shapes = tuple(map(Shape, found["good"]["shapes"]))
-        colours = tuple(found["good"]["colours"])
+        result = checked(json.loads(where.read_text(encoding="utf-8")), _SHAPE)
+        models = {name: MarkChoice.named(row["best"]) for name, row in result["models"].items()}
+        shapes = tuple(map(Shape, result["good"]["shapes"]))
+        colours = tuple(result["good"]["colours"])
         if not shapes or not colours or not set(colours) <= set(COLOURS):
             raise ValueError("good marks need a shape and a colour")
     except (KeyError, TypeError, ValueError) as error:
         what = f"no key {error}" if isinstance(error, KeyError) else str(error)
-        raise BestMarkError(f"{where}: {what}; make it anew with: {HOW_TO_MAKE}") from None
+        raise BestMarkError(f"{where}: {what}; make it again with: {HOW_TO_MAKE}") from None
     return models, GoodMarks(shapes, colours)
 
 
-def best_of(model: str, asked: str) -> tuple[MarkChoice, str]:
+def best_of(model: str, dataset: str) -> tuple[MarkChoice, str]:
     """Return a model's best mark and its source: the environment variable, else the file.
 
-    ``asked`` is the dataset that needs it, for the message.
+    ``dataset`` is the one that needs it, for the message.
 
     Raises:
         BestMarkError: no such mark, or the file is missing or has none for this model.
@@ -142,22 +142,22 @@ def best_of(model: str, asked: str) -> tuple[MarkChoice, str]:
             return MarkChoice.named(named), BY_HAND
         except BestMarkError as error:
             raise BestMarkError(f"{BY_HAND}: {error}") from None
-    found = read()
-    if found is not None and model in found[0]:
-        return found[0][model], path().name
+    result = read()
+    if result is not None and model in result[0]:
+        return result[0][model], path().name
     why = f"there is no {path()}"
-    if found is not None:
-        why = f"{path()} has none of it{nearest(model, list(found[0]))}"
+    if result is not None:
+        why = f"{path()} has none of it{nearest(model, list(result[0]))}"
     raise BestMarkError(
-        f"{asked}: which mark {model!r} does best with is not known: {why}. Ask it stage 1 first, "
-        "then let its runs say it:\n"
+        f"{dataset}: the best mark of {model!r} is not known: {why}. Run stage 1 first, "
+        "then find the best marks:\n"
         f"  python run_findit.py --data VPBench_Stage1 --model {model}\n"
         f"  {HOW_TO_MAKE}\n"
-        f"or name one by hand, which the run records: {BY_HAND}=oval-red"
+        f"or choose one yourself (the run records it): {BY_HAND}=oval-red"
     )
 
 
 def good() -> tuple[GoodMarks, str]:
     """Return the marks that all models see well, and their source."""
-    found = read()
-    return (PUBLISHED_GOOD, "published") if found is None else (found[1], path().name)
+    result = read()
+    return (PUBLISHED_GOOD, "published") if result is None else (result[1], path().name)

@@ -91,7 +91,7 @@ COUNTS = {  # sums in a score's table
 
 def row_slices(query: VPQuery) -> dict[str, str]:
     """Return the known slices of a question; several shapes are one value: ``box + oval``."""
-    found = {
+    result = {
         "shape": " + ".join(sorted(set(query.shapes))),
         "amount": query.amount,
         "kind": query.kind.value,
@@ -99,7 +99,7 @@ def row_slices(query: VPQuery) -> dict[str, str]:
         "mark": "absent" if query.absent else "present",
         "source": query.source,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in result.items() if value}
 
 
 # --- what the authors published -------------------------------------------------------------------

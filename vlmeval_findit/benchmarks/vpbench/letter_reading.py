@@ -183,9 +183,9 @@ def leading(text: str) -> Iterator[str]:
     >>> list(leading("b) dog")), list(leading("A - cat")), list(leading("A cat"))
     (['B'], ['A'], [])
     """
-    found = _BEGINS.match(text.lstrip())
-    if found:
-        yield (found[1] or found[2]).upper()
+    result = _BEGINS.match(text.lstrip())
+    if result:
+        yield (result[1] or result[2]).upper()
 
 
 def standing(text: str) -> set[str]:
@@ -194,12 +194,12 @@ def standing(text: str) -> set[str]:
     >>> sorted(standing("It can't be B, so C.")), sorted(standing("A dog (c) or option d"))
     (['C'], ['C', 'D'])
     """
-    found = {letter for letter, pattern in _UPPER.items() if pattern.search(text)}
+    result = {letter for letter, pattern in _UPPER.items() if pattern.search(text)}
     lowered = text.lower()
-    found.update(letter.upper() for letter in _LOWER.findall(lowered))
+    result.update(letter.upper() for letter in _LOWER.findall(lowered))
     for negated in _NEGATED.findall(lowered):
-        found.difference_update(letters_in(negated))
-    return found
+        result.difference_update(letters_in(negated))
+    return result
 
 
 # One letter, or several in a reply that does not decide
@@ -266,9 +266,9 @@ def named(text: str, options: Options) -> Iterator[str]:
     folded = text.casefold()
     if not any(_may_hold(folded, phrase) for phrase in phrases.values()):
         return
-    said = _folded_words(text)
+    value = _folded_words(text)
     for letter, phrase in phrases.items():
-        rest = said
+        rest = value
         longer = {other for other in phrases.values() if phrase in other and phrase != other}
         for other in sorted(longer, key=len, reverse=True):
             rest = rest.replace(other, "\n")
@@ -298,9 +298,9 @@ def read(answer: str, options: Options) -> str | ParseFailure:
     there = {letter: cleaned(composed(text)) for letter, text in options.items() if text.strip()}
     text = without_list(cleaned(composed(answer)), there)
     for step in (concluded, leading, standing):
-        found = _one_of(letter for letter in step(text) if letter in there)
-        if found is not None:
-            return found
+        result = _one_of(letter for letter in step(text) if letter in there)
+        if result is not None:
+            return result
     return _one_of(named(text, there)) or NO_CHOICE
 
 

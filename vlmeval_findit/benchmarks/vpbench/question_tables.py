@@ -28,10 +28,10 @@ TABLES = {STAGE_1: "VPBench", **{name: name for name in RENDERED}}  # keys of th
 
 def own_tables() -> list[str]:
     """List the custom tables."""
-    found = {
+    result = {
         path.stem for folder in table_folders() for path in sorted(folder.glob(f"{PREFIX}*.tsv"))
     }
-    return sorted(found - {*TABLES, STAGE_2})
+    return sorted(result - {*TABLES, STAGE_2})
 
 
 def how_to_make(table: str) -> str:

@@ -47,10 +47,10 @@ def text(value: Any) -> str:
     >>> text(3.0), text("3.0"), text(float("nan")), text(None), text(" red ")
     ('3', '3', '', '', 'red')
     """
-    said = "" if value is None else str(value).strip()
-    if said.lower() in _MISSING:
+    stated = "" if value is None else str(value).strip()
+    if stated.lower() in _MISSING:
         return ""
-    return re.sub(r"^(-?\d+)\.0+$", r"\1", said)
+    return re.sub(r"^(-?\d+)\.0+$", r"\1", stated)
 
 
 def items(value: Any) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def items(value: Any) -> tuple[str, ...]:
         value = _ITEM.findall(value) if is_list else value.split(",")
     if isinstance(value, str) or not isinstance(value, Iterable):
         value = [value]
-    return tuple(said for one in value if (said := text(one)).lower() not in _NO_ITEM)
+    return tuple(stated for item in value if (stated := text(item)).lower() not in _NO_ITEM)
 
 
 _ITEM = re.compile(r"[^\s,'\"\[\](){}][^,'\"\[\](){}]*")
@@ -96,11 +96,11 @@ def image_bytes(value: Any) -> bytes | None:
         value = value.get("bytes")
     if isinstance(value, bytes):
         return value or None
-    said = "".join(value.split()) if isinstance(value, str) else text(value)
-    if said.lower() in (*_MISSING, *_NO_ITEM):
+    stated = "".join(value.split()) if isinstance(value, str) else text(value)
+    if stated.lower() in (*_MISSING, *_NO_ITEM):
         return None
     try:
-        return base64.b64decode(said.rpartition("base64,")[2], validate=True)
+        return base64.b64decode(stated.rpartition("base64,")[2], validate=True)
     except (binascii.Error, ValueError) as error:
         raise NoImageError(f"no base64 ({error})") from None
 
@@ -130,9 +130,9 @@ def files_of(path: Path) -> list[Path]:
     """List the files of stage 1: the path, or in a folder its TSV, else its Parquet files."""
     if path.is_file():
         return [path] if "stage_2" not in path.name else []
-    inside = [one for one in sorted(path.glob("*")) if "stage_2" not in one.name]
-    tables = [one for one in inside if one.suffix == ".tsv"]
-    return tables or [one for one in inside if one.suffix == ".parquet"]
+    inside = [item for item in sorted(path.glob("*")) if "stage_2" not in item.name]
+    tables = [item for item in inside if item.suffix == ".tsv"]
+    return tables or [item for item in inside if item.suffix == ".parquet"]
 
 
 def _tsv_rows(path: Path) -> Rows:

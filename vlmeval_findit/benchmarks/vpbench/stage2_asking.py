@@ -41,8 +41,8 @@ def filled(question: str, phrases: Sequence[str]) -> str:
     spans = len(SPAN.findall(question))
     if not spans or not phrases:
         return question
-    given = list(phrases) if spans % len(phrases) == 0 else [" and ".join(phrases)]
-    turns = iter(given * (spans // len(given)))
+    inputs = list(phrases) if spans % len(phrases) == 0 else [" and ".join(phrases)]
+    turns = iter(inputs * (spans // len(inputs)))
     return SPAN.sub(lambda _: next(turns), question)
 
 
@@ -89,13 +89,13 @@ _ORDINALS = ("first", "second", "third", "fourth")
 def place_words(row: Stage2Row) -> list[str]:
     """Name a row's regions by their places."""
     many = len(row.images) > 1
-    found = []
+    result = []
     for mark in row.marks:
         where = place(mark, row.sizes[mark.image])
         number = mark.image + 1
         ordinal = _ORDINALS[mark.image] if number <= len(_ORDINALS) else f"{number}th"
-        found.append(where + f" of the {ordinal} picture" * many)
-    return list(dict.fromkeys(found))
+        result.append(where + f" of the {ordinal} picture" * many)
+    return list(dict.fromkeys(result))
 
 
 def place(mark: MarkedRegion, size: Size) -> str:
@@ -167,21 +167,21 @@ class MarkedImage:
         return f"stage2/marked/{sha256_of(json.dumps(drawn).encode())[:24]}.png"
 
 
-def draw_missing(wanted: Iterable[MarkedImage], folder: Folder) -> None:
+def draw_missing(requested: Iterable[MarkedImage], folder: Folder) -> None:
     """Draw the images that are missing and whose sources can be read."""
     unread: list[ImageFileError] = []
-    for one in wanted:
-        if (folder.path / one.name).is_file():
+    for item in requested:
+        if (folder.path / item.name).is_file():
             continue
         try:
-            store_derived_image(folder, one.name, drawn(one, folder.path))
+            store_derived_image(folder, item.name, drawn(item, folder.path))
         except ImageFileError as error:
             unread.append(error)
     if unread:
         log.warning("%d images cannot be marked; the first: %s", len(unread), unread[0])
 
 
-def drawn(one: MarkedImage, folder: Path) -> bytes:
+def drawn(image: MarkedImage, folder: Path) -> bytes:
     """Draw a marked image as PNG.
 
     Raises:
@@ -191,9 +191,9 @@ def drawn(one: MarkedImage, folder: Path) -> bytes:
 
     from ...marks.render import draw_marks
 
-    pixels = np.asarray(decode(folder / one.image))
-    regions = [Region(mark.box, mark.outlines) for mark in one.marks]
-    return png(draw_marks(pixels, regions, default_style(one.shape), one.colours).pixels)
+    pixels = np.asarray(decode(folder / image.image))
+    regions = [Region(mark.box, mark.outlines) for mark in image.marks]
+    return png(draw_marks(pixels, regions, default_style(image.shape), image.colours).pixels)
 
 
 class MarkedQuery(NamedTuple):
@@ -218,15 +218,15 @@ def unsaid(row: Stage2Row) -> VPQuery:
     )
 
 
-def colour_of(role: RegionRole, chosen: str) -> str:
+def colour_of(role: RegionRole, selected: str) -> str:
     """Choose a mark's colour; the object's differs from the subject's.
 
     >>> colour_of(RegionRole.SUBJECT, "blue"), colour_of(RegionRole.OBJECT, "blue")
     ('blue', 'black')
     """
     colours = list(COLOURS)
-    after = colours[(colours.index(chosen) + 1) % len(colours)]
-    return after if role is RegionRole.OBJECT else chosen
+    after = colours[(colours.index(selected) + 1) % len(colours)]
+    return after if role is RegionRole.OBJECT else selected
 
 
 def with_mark(row: Stage2Row, choice: MarkChoice, described: bool) -> MarkedQuery:
@@ -236,18 +236,18 @@ def with_mark(row: Stage2Row, choice: MarkChoice, described: bool) -> MarkedQuer
     for at in sorted({mark.image for mark in row.marks}):
         here = [(mark, colour) for mark, colour in coloured if mark.image == at]
         marks, colours = zip(*here, strict=True)
-        made = MarkedImage(row.images[at], marks, choice.shape, colours)
-        images.append(made)
-        shown[at] = made.name
+        result = MarkedImage(row.images[at], marks, choice.shape, colours)
+        images.append(result)
+        shown[at] = result.name
     of_marks = [colour for _, colour in coloured]
     roles = [mark.role for mark in row.marks]
     style = default_style(choice.shape)
     words = [words_of(style, colour) for colour in dict.fromkeys(of_marks)]
-    said = mark_described(choice.shape, of_marks, roles) if described else ""
+    value = mark_described(choice.shape, of_marks, roles) if described else ""
     query = replace(
         unsaid(row),
         images=tuple(shown),
-        hint=said,
+        hint=value,
         question=filled(row.label, words),
         shapes=(choice.shape.value,),
         properties=tuple(dict.fromkeys(of_marks)),

@@ -74,30 +74,30 @@ def parts_in(place: Path) -> list[Path]:
     """
     if not place.is_dir():
         return [place] if _NUMBER.search(place.name) else []
-    found = {
+    result = {
         int(number[1]): path for path in place.glob(PARTS) if (number := _NUMBER.search(path.name))
     }
-    missing = sorted(set(range(min(found, default=0), max(found, default=0))) - set(found))
+    missing = sorted(set(range(min(result, default=0), max(result, default=0))) - set(result))
     if missing:
         raise TableError(f"{place}: part {missing[0]:04} of {PARTS} is missing")
-    return [found[number] for number in sorted(found)]
+    return [result[number] for number in sorted(result)]
 
 
 def read_release(parts: Sequence[Path], folder: Path) -> tuple[list[Stage2Row], dict[str, str]]:
     """Read all rows and store their images; also return the reading of each source's boxes."""
-    found: list[tuple[str, Stage2Row]] = []
+    result: list[tuple[str, Stage2Row]] = []
     for path in parts:
         for where, cells in parquet_rows(path, COLUMNS, COLUMNS):
-            found.append((where, _row(len(found) + 1, cells, folder, where)))
-    if not found:
+            result.append((where, _row(len(result) + 1, cells, folder, where)))
+    if not result:
         raise TableError(f"{', '.join(path.name for path in parts)}: there is no row")
     by_source: dict[str, list[Quad]] = {}
-    for where, row in found:
+    for where, row in result:
         quads = by_source.setdefault(row.source, [])
         quads += [(mark.box, row.sizes[mark.image], where) for mark in row.marks]
     readings = {source: reading_of(source, quads) for source, quads in by_source.items()}
     rows = []
-    for _, row in found:
+    for _, row in result:
         corners = readings[row.source].startswith("xyxy")
         marks = [replace(mark, box=_as_xywh(mark.box, corners)) for mark in row.marks]
         rows.append(replace(row, marks=tuple(marks)))
@@ -155,13 +155,13 @@ def _options(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     >>> _options(["A. a car", "B. a bus", "", ""]), _options(["A.M.", "P.M.", "", ""])
     ((('A', 'a car'), ('B', 'a bus')), (('A', 'A.M.'), ('B', 'P.M.')))
     """
-    given = [(letter, said) for letter, said in zip(LETTERS, texts, strict=True) if said]
-    if not given:
+    inputs = [(letter, value) for letter, value in zip(LETTERS, texts, strict=True) if value]
+    if not inputs:
         raise ValueError("there is no option")
-    found = [(one, re.fullmatch(rf"{one}\.\s*(.+)", said, re.DOTALL)) for one, said in given]
+    result = [(item, re.fullmatch(rf"{item}\.\s*(.+)", value, re.DOTALL)) for item, value in inputs]
     # Unless all texts begin with their letter, one does by chance.
-    bare = [(letter, match[1]) for letter, match in found if match]
-    return tuple(bare if len(bare) == len(given) else given)
+    bare = [(letter, match[1]) for letter, match in result if match]
+    return tuple(bare if len(bare) == len(inputs) else inputs)
 
 
 # --- images and regions ---------------------------------------------------------------------------
@@ -178,13 +178,13 @@ def _parsed(cell: object) -> Any:
 
 def _images(cell: object, files: Sequence[str]) -> dict[str, bytes]:
     """Map file names to images; numbers where there is no name for each."""
-    found = _parsed(cell)
-    if isinstance(found, list):
-        named = files if len(set(files)) == len(found) else map(str, range(len(found)))
-        found = dict(zip(named, found, strict=True))
-    if not isinstance(found, dict):
+    result = _parsed(cell)
+    if isinstance(result, list):
+        named = files if len(set(files)) == len(result) else map(str, range(len(result)))
+        result = dict(zip(named, result, strict=True))
+    if not isinstance(result, dict):
         raise ValueError("holds no image: neither a list nor an object of base64")
-    images = {name: image_bytes(one) for name, one in found.items()}
+    images = {name: image_bytes(item) for name, item in result.items()}
     if None in images.values():
         raise ValueError("holds no image")
     return images  # type: ignore[return-value]
@@ -198,21 +198,21 @@ def _regions(cell: object, files: Sequence[str], source: str) -> Regions:
 
     Lists have no roles: in SGG (relations) the first of two entries is the subject.
     """
-    found = _parsed(cell)
-    if found is None:
+    result = _parsed(cell)
+    if result is None:
         return {}
-    if isinstance(found, dict):
-        if set(found) != set(files):
-            raise ValueError(f"is about {', '.join(found)}, the images are {', '.join(files)}")
-        by_role = [_roles(found[name]) for name in files]
-    elif not isinstance(found, list) or (len(files) > 1 and len(found) != len(files)):
+    if isinstance(result, dict):
+        if set(result) != set(files):
+            raise ValueError(f"is about {', '.join(result)}, the images are {', '.join(files)}")
+        by_role = [_roles(result[name]) for name in files]
+    elif not isinstance(result, list) or (len(files) > 1 and len(result) != len(files)):
         raise ValueError(f"has no entry for each of {len(files)} images")
     elif len(files) > 1:
-        by_role = [{RegionRole.DEFAULT: one} for one in found]
-    elif source == "SGG" and len(found) == 2:
-        by_role = [{RegionRole.SUBJECT: found[0], RegionRole.OBJECT: found[1]}]
+        by_role = [{RegionRole.DEFAULT: item} for item in result]
+    elif source == "SGG" and len(result) == 2:
+        by_role = [{RegionRole.SUBJECT: result[0], RegionRole.OBJECT: result[1]}]
     else:
-        by_role = [{RegionRole.DEFAULT: found}]
+        by_role = [{RegionRole.DEFAULT: result}]
     return {(at, role): value for at, by in enumerate(by_role) for role, value in by.items()}
 
 
@@ -226,12 +226,12 @@ def _roles(value: object) -> dict[RegionRole, Any]:
 def _marks(
     boxes: Mapping[tuple[int, RegionRole], Sequence[Any]], outlines: Regions
 ) -> Iterator[MarkedRegion]:
-    for (at, role), found in boxes.items():
-        given = outlines.pop((at, role), None)
-        lines = [given] if len(found) == 1 else given or [None] * len(found)
-        if len(lines) != len(found):
-            raise ValueError(f"has {len(lines)} entries for {len(found)} boxes")
-        for box, line in zip(found, lines, strict=True):
+    for (at, role), result in boxes.items():
+        inputs = outlines.pop((at, role), None)
+        lines = [inputs] if len(result) == 1 else inputs or [None] * len(result)
+        if len(lines) != len(result):
+            raise ValueError(f"has {len(lines)} entries for {len(result)} boxes")
+        for box, line in zip(result, lines, strict=True):
             yield MarkedRegion(at, role, box, _polygons(line))
     for at, role in outlines:
         raise ValueError(f"has outlines of image {at + 1}, {role.value}, which has no box")
@@ -240,12 +240,12 @@ def _marks(
 def _boxes(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError(f"{_shown(value)} is no list of boxes")
-    if not any(isinstance(one, list) for one in value):
+    if not any(isinstance(item, list) for item in value):
         value = [value]
-    for one in value:
-        if not _are_numbers(one) or len(one) != 4:
-            raise ValueError(f"{_shown(one)} is no box of four numbers")
-    return [tuple(map(float, one)) for one in value]
+    for item in value:
+        if not _are_numbers(item) or len(item) != 4:
+            raise ValueError(f"{_shown(item)} is no box of four numbers")
+    return [tuple(map(float, item)) for item in value]
 
 
 def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
@@ -259,7 +259,7 @@ def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
     if not isinstance(value, list):
         raise ValueError(f"{_shown(value)} is no list of polygons")
     if not all(_are_numbers(point) and len(point) == 2 for point in value):
-        return tuple(polygon for one in value for polygon in _polygons(one))
+        return tuple(polygon for item in value for polygon in _polygons(item))
     if len(value) < 3:
         raise ValueError(f"{_shown(value)} is no polygon: three or more pairs of x and y")
     return (tuple(float(number) for point in value for number in point),)
@@ -267,7 +267,7 @@ def _polygons(value: Any) -> tuple[tuple[float, ...], ...]:
 
 def _are_numbers(value: object) -> bool:
     return isinstance(value, list) and all(
-        type(one) in (int, float) and math.isfinite(one) for one in value
+        type(item) in (int, float) and math.isfinite(item) for item in value
     )
 
 

@@ -34,7 +34,7 @@ _DESCRIBED = "_described"  # suffix where a hint explains the mark or the words
 class Stage2Question(VPQuestion):
     """One format of stage 2."""
 
-    way: RegionNaming = RegionNaming.BEST_MARK
+    naming: RegionNaming = RegionNaming.BEST_MARK
     described: bool = False
 
 
@@ -45,11 +45,11 @@ QUESTIONS = {
         IMAGES,
         family_name="marks",
         max_new_tokens=MAX_NEW_TOKENS,
-        way=way,
+        naming=naming,
         described=described,
     )
-    for way, described in product(RegionNaming, (False, True))
-    for name in [f"{STAGE_2}_{way.value}{_DESCRIBED * described}"]
+    for naming, described in product(RegionNaming, (False, True))
+    for name in [f"{STAGE_2}_{naming.value}{_DESCRIBED * described}"]
 }
 
 
@@ -96,9 +96,9 @@ def load(name: str) -> Stage2Task:
     question = parse(name)
     table = find_table(question.table, HOW_TO_MAKE_STAGE_2)
     rows = stage2_rows(table)
-    if question.way is RegionNaming.GOOD_MARK:
+    if question.naming is RegionNaming.GOOD_MARK:
         return _marked(Task(name, question, table, {}), rows, *good())
-    if question.way is RegionNaming.WORDS:
+    if question.naming is RegionNaming.WORDS:
         queries = [asking.in_words(row, question.described) for row in rows]
     else:
         queries = [asking.unsaid(row) for row in rows]
@@ -111,12 +111,12 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
     Raises:
         BestMarkError: the model's best mark is unknown, or the run did not record its mark.
     """
-    way = task.question.way
-    if way is RegionNaming.WORDS or (
-        way is RegionNaming.GOOD_MARK and recorded in (None, task.resolved_options)
+    naming = task.question.naming
+    if naming is RegionNaming.WORDS or (
+        naming is RegionNaming.GOOD_MARK and recorded in (None, task.resolved_options)
     ):
         return task
-    key = MARK if way is RegionNaming.BEST_MARK else GOOD_MARKS
+    key = MARK if naming is RegionNaming.BEST_MARK else GOOD_MARKS
     marks: MarkChoice | GoodMarks
     if recorded is None:
         marks, who = best_of(model, task.question.name)
@@ -124,22 +124,25 @@ def for_model(task: Stage2Task, model: str, recorded: Mapping[str, str] | None) 
         marks, who = _KINDS[key].named(recorded[key]), recorded[SAID_BY]
     else:
         raise BestMarkError(f"the run did not record its {key}: {task.question.name}")
-    found = _marked(task, stage2_rows(task.table), marks, who)
-    return replace(found, base_task=task) if way is RegionNaming.BEST_MARK else found
+    result = _marked(task, stage2_rows(task.table), marks, who)
+    return replace(result, base_task=task) if naming is RegionNaming.BEST_MARK else result
 
 
 def _marked(
     task: Stage2Task, rows: Sequence[Stage2Row], marks: MarkChoice | GoodMarks, who: str
 ) -> Stage2Task:
     drawn = [(row, marks.drawn_for(row.index)) for row in rows]
-    asked = [asking.with_mark(row, choice, task.question.described) for row, choice in drawn]
+    requested = [asking.with_mark(row, choice, task.question.described) for row, choice in drawn]
     draw_missing(
-        (image for each in asked for image in each.images), image_folder(task.question.images)
+        (image for element in requested for image in element.images),
+        image_folder(task.question.images),
     )
     key = MARK if isinstance(marks, MarkChoice) else GOOD_MARKS
-    chosen = {key: marks.name, SAID_BY: who}
+    selected = {key: marks.name, SAID_BY: who}
     if boxes := sum(asking.without_outline(row, choice.shape) for row, choice in drawn):
-        chosen[FROM_BOX] = f"{boxes} of {sum(len(row.marks) for row in rows)}"
+        selected[FROM_BOX] = f"{boxes} of {sum(len(row.marks) for row in rows)}"
     return replace(
-        task, queries={one.query.index: one.query for one in asked}, resolved_options=chosen
+        task,
+        queries={item.query.index: item.query for item in requested},
+        resolved_options=selected,
     )

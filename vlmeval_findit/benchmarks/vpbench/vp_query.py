@@ -109,14 +109,14 @@ def is_absent(question: str, right: str) -> bool:
     >>> is_absent("Is there a red oval?", "No"), is_absent("Is there a dog in the box?", "No")
     (True, False)
     """
-    said = " ".join(right.split())
-    if _DENIES.search(said):
+    value = " ".join(right.split())
+    if _DENIES.search(value):
         return True
-    asked = _ASKS_FOR_MARK.search(" ".join(question.split()))
+    requested = _ASKS_FOR_MARK.search(" ".join(question.split()))
     which = kind_of(question) is QuestionKind.EXISTENCE and re.search(
         r"\bwhich of\b", question, re.I
     )
-    return bool((asked or which) and _NO.match(said))
+    return bool((requested or which) and _NO.match(value))
 
 
 # --- stage 2 --------------------------------------------------------------------------------------
@@ -142,11 +142,11 @@ TASKS = {  # ``meta_source`` to its name in metrics, in the order of the paper's
 }
 
 
-def check_source(said: str) -> str:
+def check_source(value: str) -> str:
     """Return a valid source of stage 2; raise ValueError for others."""
-    if said not in TASKS:
-        raise ValueError(f"{said!r} is no source{nearest(said, TASKS)}")
-    return said
+    if value not in TASKS:
+        raise ValueError(f"{value!r} is no source{nearest(value, TASKS)}")
+    return value
 
 
 @dataclass(frozen=True)
