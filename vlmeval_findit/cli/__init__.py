@@ -80,7 +80,7 @@ _SWITCHES = re.compile("-[hqv]+|--help|--version|--verbose|--quiet")
 _EPILOG = """\
 \b
 Examples:
-  python run_findit.py run --data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano
+  python run_findit.py run --data FindIt_Demo_xyxy_json --model FindIt-Nano
   python run_findit.py search --model Qwen3-VL-8B --serve vllm
   python run_findit.py compare outputs/model-a outputs/model-b
 

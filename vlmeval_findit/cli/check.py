@@ -30,7 +30,7 @@ from .options import PATH, Command, complete_datasets
     default="FindIt_Demo_xyxy_json",
     metavar="NAME",
     shell_complete=complete_datasets,
-    help="What a model is asked.",
+    help="Dataset that a model is asked about.",
 )
 @click.option("--from", "folder", type=PATH, metavar="DIR", help="The folder of a published set.")
 @click.option("--out", type=PATH, metavar="DIR", help="Write predictions, scores, a report there.")

@@ -70,7 +70,13 @@ NEEDED = ("vlmeval", "torch", "transformers")
     cls=Command, examples=["python run_findit.py demo", "python run_findit.py demo --quick"]
 )
 @click.option("--quick", is_flag=True, help="One model, eight formats: half a minute.")
-@click.option("--work-dir", type=PATH, default=Path("outputs/demo"), metavar="DIR")
+@click.option(
+    "--work-dir",
+    type=PATH,
+    default=Path("outputs/demo"),
+    metavar="DIR",
+    help="Folder of the results.",
+)
 def command(quick: bool, work_dir: Path) -> int:
     """See why a model scores 2, and 100 in another format: no network, no GPU, no download.
 

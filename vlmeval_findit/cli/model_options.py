@@ -16,7 +16,7 @@ from .options import space_option
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-MODEL = "a name; NAME=CHECKPOINT for another folder or identifier; NAME=SERVED at a server"
+MODEL = "NAME, NAME=CHECKPOINT (a folder or hub identifier) or, at a server, NAME=SERVED."
 
 BATCH = click.option(
     "--batch",
@@ -31,18 +31,21 @@ EXECUTOR = click.option(
     help="ray: replicas of the model over a Ray cluster (RAY_ADDRESS, else a local one).",
 )
 REPLICAS = click.option(
-    "--replicas", type=int, metavar="N", help="Of the model on a Ray cluster.", show_default=False
+    "--replicas",
+    type=int,
+    metavar="N",
+    help="Replicas of the model on a Ray cluster.",
+    show_default=False,
 )
 LOGPROBS = click.option(
     "--logprobs",
     is_flag=True,
-    help="Record how probable the tokens of every reply were; earlier answers without are asked "
-    "for again.",
+    help="Record the probability of every token; earlier answers without are asked again.",
 )
 SKIP_MISSING = click.option(
-    "--skip-missing-images", is_flag=True, help="Leave out the rows whose images are not there."
+    "--skip-missing-images", is_flag=True, help="Leave out rows whose images are missing."
 )
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Count calls and cost, and ask nothing.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Count calls and cost; ask nothing.")
 
 _SHARED: tuple[Option, ...] = (
     click.option("--like", metavar="NAME", help="Known model whose prompts and space it shares."),
@@ -50,8 +53,8 @@ _SHARED: tuple[Option, ...] = (
     click.option(
         "--base-url",
         metavar="URL,URL|@FILE",
-        help="OpenAI-compatible servers of the model, up to and with /v1; @FILE has one a line, "
-        "and is followed while it changes.",
+        help="OpenAI-compatible servers of the model, up to and with /v1; @FILE has an address a "
+        "line and may change during the run.",
     ),
     # Not a Choice: plug-ins add providers, and are not imported for a help.
     click.option(
@@ -60,44 +63,52 @@ _SHARED: tuple[Option, ...] = (
         help="Ask the model's maker in its own protocol, with its key from the environment: "
         "openai, anthropic, google or openrouter.",
     ),
-    click.option("--key", help="Of the servers or the provider (else: the environment's)."),
+    click.option("--key", help="Key of the servers or the provider, else from the environment."),
     click.option(
         "--header",
         multiple=True,
         metavar="'NAME: VALUE'",
-        help="Of every request to the servers or the provider (repeatable).",
+        help="Header of every request to the servers or the provider (repeatable).",
     ),
     click.option("--extra-body", metavar="JSON", help="More fields of every request."),
     click.option(
-        "--temperature", type=float, metavar="T", help="Sample the replies (else: greedy)."
+        "--temperature",
+        type=float,
+        metavar="T",
+        help="Sample the replies at this temperature, else greedy.",
     ),
-    click.option("--batch-size", type=int, metavar="N", help="Most queries at once, on this GPU."),
-    click.option("--dtype", metavar="NAME", help="Of the weights on this machine: bfloat16 …"),
-    click.option("--device", metavar="NAME", help="Of the model on this machine: cuda:1, cpu …"),
+    click.option(
+        "--batch-size", type=int, metavar="N", help="Most queries at once on this machine."
+    ),
+    click.option("--dtype", metavar="NAME", help="Type of the weights on this machine: bfloat16 …"),
+    click.option(
+        "--device", metavar="NAME", help="Device of the model on this machine: cuda:1, cpu …"
+    ),
     click.option(
         "--serve",
         metavar="PROGRAM",
-        help=f"Start the model on this machine as servers and ask those: {', '.join(PROGRAMS)}.",
+        help=f"Start servers of the model on this machine: {', '.join(PROGRAMS)}.",
     ),
     click.option(
-        "--gpus", type=float, metavar="N", help="Of this machine with --serve; of a Ray replica."
+        "--gpus",
+        type=float,
+        metavar="N",
+        help="GPUs of this machine for --serve, or of each Ray replica.",
     ),
     click.option("--tensor-parallel", type=int, metavar="N", help="GPUs of each server."),
+    click.option("--serve-args", metavar="'--flag value'", help="More flags of each server."),
     click.option(
-        "--serve-args", metavar="'--flag value'", help="More of each server's command line."
+        "--api-nproc", type=int, metavar="N", help="Concurrent calls to an API or each server."
     ),
-    click.option(
-        "--api-nproc", type=int, metavar="N", help="Calls at a time to an API or each server."
-    ),
-    click.option("--timeout", type=float, metavar="SECONDS", help="Of one attempt of such a call."),
+    click.option("--timeout", type=float, metavar="SECONDS", help="Time limit of an attempt."),
     click.option(
         "--max-usd", type=float, metavar="USD", help="Stop before calls cost more than this."
     ),
     click.option(
         "--prices",
         metavar="IN,OUT",
-        help="US dollars a million tokens sent and answered, where neither the service nor our "
-        "table says it.",
+        help="US dollars per million tokens sent and answered, if neither the service nor the "
+        "model table says it.",
     ),
 )
 

@@ -45,13 +45,13 @@ Exit status:
        where they should be
   2    undecided: fewer than {FEWEST} boxes, boxes that follow nothing, rivals that
        are not excluded; also, as everywhere, a command line that is refused
-  3    calls failed, so that nothing is confirmed (run again: what was answered
-       is not asked again)
+  3    calls failed, so that nothing is confirmed; run again: only these are
+       asked again
   130  stopped
 Elsewhere 1 says that something failed; here it says that something was found.
 
-A deployment is asked once: the same command again reads what it said. After a change of the
-deployment type --refresh.
+A deployment is asked once: the same command again reads its answers again. After a change of
+the deployment type --refresh.
 """
 
 CONFIRMED, FAULT, UNDECIDED, FAILED = 0, 1, 2, 3
@@ -65,11 +65,11 @@ _PLACEHOLDER = "grid1000"
     cls=Command,
     epilog=_EPILOG,
     examples=[
-        "python run_findit.py probe --model Qwen3-VL-8B --base-url http://localhost:8000/v1",
+        "python run_findit.py probe --model Qwen3-VL=mine --base-url URL",
         "python run_findit.py probe --model mine=NAME --base-url URL --save mine.yaml",
     ],
 )
-@click.option("--model", shell_complete=complete_models, help=f"{MODEL[0].upper()}{MODEL[1:]}.")
+@click.option("--model", shell_complete=complete_models, help=MODEL)
 @click.option(
     "--config", type=PATH, metavar="FILE", help="A sweep's file, as --save writes: its model."
 )
@@ -82,7 +82,13 @@ _PLACEHOLDER = "grid1000"
     help=f"The first N scenes, {FEWEST} to {COUNT}; every {len(SIZES)} have all sizes. A verdict "
     f"needs {FEWEST} boxes.",
 )
-@click.option("--work-dir", type=PATH, default=Path("outputs/probe"), metavar="DIR")
+@click.option(
+    "--work-dir",
+    type=PATH,
+    default=Path("outputs/probe"),
+    metavar="DIR",
+    help="Folder of the results.",
+)
 @click.option("--refresh", is_flag=True, help="Ask again what was asked before.")
 @click.option("--plot", type=PATH, metavar="FILE", help="Plot true against said coordinates.")
 @json_option

@@ -127,8 +127,8 @@ class _RunCommand(Command):
     cls=_RunCommand,
     context_settings={"ignore_unknown_options": True},
     examples=[
-        "python run_findit.py run --data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano",
-        "python run_findit.py --data A B --model Qwen3-VL --base-url http://localhost:8000/v1",
+        "python run_findit.py run --data FindIt_Demo_xyxy_json --model FindIt-Nano",
+        "python run_findit.py run --data A B --model Qwen3-VL=mine --base-url URL",
     ],
 )
 @click.option(
@@ -143,22 +143,27 @@ class _RunCommand(Command):
     multiple=True,
     shell_complete=complete_models,
     metavar="NAME …",
-    help=f"Each {MODEL}.",
+    help=f"Models: {MODEL}",
 )
-@click.option("--config", metavar="FILE", help="VLMEvalKit's file of datasets and models instead.")
+@click.option(
+    "--config", metavar="FILE", help="A file of datasets and models, as VLMEvalKit has it, instead."
+)
 @click.option("--mode", default="all", help="all, infer (ask only) or eval (score only).")
 @click.option("--limit", type=int, metavar="N", help="The first N rows of every dataset.")
-@click.option("--work-dir", default="./outputs", metavar="DIR")
+@click.option("--work-dir", default="./outputs", metavar="DIR", help="Folder of the results.")
 @click.option("--reuse", is_flag=True, help="Go on from the answers of an earlier run.")
 @click.option("--judge-args", metavar="JSON", help="Settings of datasets, as VLMEvalKit has them.")
 @click.option(
     "--image-root",
     multiple=True,
     metavar="KEY=DIR",
-    help="Where the images of a dataset lie (repeatable).",
+    help="Folder of the images of a dataset (repeatable).",
 )
 @click.option(
-    "--prompts", type=PATH, metavar="CLONE", help="Ask in the release's own words, from a clone."
+    "--prompts",
+    type=PATH,
+    metavar="CLONE",
+    help="Ask in the words of the release, of which this is a clone.",
 )
 @model_options(DRY_RUN, LOGPROBS, force_option, SKIP_MISSING)
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")

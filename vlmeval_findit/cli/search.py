@@ -37,9 +37,7 @@ from .sweep import run_or_count, with_options
         "python run_findit.py search --model FindIt-Nano --data Scenes_mini --race",
     ],
 )
-@click.option(
-    "--model", required=True, shell_complete=complete_models, help=f"{MODEL[0].upper()}{MODEL[1:]}."
-)
+@click.option("--model", required=True, shell_complete=complete_models, help=MODEL)
 @click.option(
     "--data",
     default="Pascal",
@@ -66,12 +64,14 @@ from .sweep import run_or_count, with_options
     metavar="FILE",
     help="The formats with their values, for sweep --formats.",
 )
-@click.option("--work-dir", type=PATH, metavar="DIR", help="[default: outputs/search]")
+@click.option(
+    "--work-dir", type=PATH, metavar="DIR", help="Folder of the results.  [default: outputs/search]"
+)
 @click.option(
     "--journal",
     type=PATH,
     metavar="FILE",
-    help="[default: calls.jsonl in the --work-dir that is given, else outputs/calls.jsonl]",
+    help="File of all answers.  [default: calls.jsonl in --work-dir, else in outputs]",
 )
 @model_options(DRY_RUN, BATCH, EXECUTOR, REPLICAS, LOGPROBS, force_option, SKIP_MISSING)
 def command(
