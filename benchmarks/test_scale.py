@@ -21,7 +21,7 @@ from measured import peak_mib
 from scale_runs import BOX, GRID, SIZE, Seconds, import_table, stages_timed
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 
 ROWS, LEAST = 500, 20
 """Rows of the table when it is measured, and when it is only run; each is asked in 40 formats."""
@@ -60,7 +60,7 @@ class AsAsked(AtOnce):
 def right_answer(dataset: str) -> str:
     """The box in thousandths, in the format that is asked for."""
     x1, y1, x2, y2 = (1000 * at / side for at, side in zip(BOX, SIZE * 2, strict=True))
-    return write([Said((x1, y1, x2, y2))], parse(dataset).reply, digits=2)
+    return write([BoxToWrite((x1, y1, x2, y2))], parse(dataset).reply, digits=2)
 
 
 def forget_peak() -> None:

@@ -20,7 +20,7 @@ from conformance.findit import Case, load_cases, score_cases
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.release_subsets import prepare_subset, tables_of
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 
 pytestmark = pytest.mark.shared
 
@@ -147,7 +147,7 @@ def perfect_predictions(name: str) -> list[dict[str, object]]:
         size = (query.width, query.height) * 2
         truth = zip(query.truth.boxes, query.truth.labels, query.truth.frames, strict=True)
         said = [
-            Said(tuple(1000 * n / s for n, s in zip(box, size, strict=True)), label, frame)
+            BoxToWrite(tuple(1000 * n / s for n, s in zip(box, size, strict=True)), label, frame)
             for box, label, frame in truth
         ]
         rows.append({"index": query.index, "prediction": write(said, task.question.reply)})

@@ -29,7 +29,7 @@ from training.samples import (
 )
 from vlmeval_findit.benchmarks.findit.variant import Variant
 from vlmeval_findit.boxes.representation import PLURAL_KEYS, ReplyFormat
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.data.rendered.drawing import SHAPES, Look, Rng
 from vlmeval_findit.data.rendered.scene import SHOT_SIZE, Scene, clip, look, pick, scene, shot
 
@@ -64,7 +64,7 @@ def nothing(how: ReplyFormat) -> str:
         return write([], how)
     if how.output == "json" and how.structure == "nested":
         return json.dumps([{"frame_idx": 1, PLURAL_KEYS.get(how.key, how.key): []}])
-    return write([Said((0.0, 0.0, 0.0, 0.0))], how, digits=0)
+    return write([BoxToWrite((0.0, 0.0, 0.0, 0.0))], how, digits=0)
 
 
 # --- samples --------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.benchmarks.findit.variant import Variant, format_problem
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import Corners
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core import messages
 from vlmeval_findit.data.rendered.drawing import Rng
 from vlmeval_findit.data.rendered.scene import (
@@ -191,7 +191,7 @@ def turn_of(
     else:
         step = 10 if variant.representation == "cxcywh" else 5
         boxes = tuple(_grid(box, *size, step) for box in question.boxes)
-    boxes_written = [Said(boxes[i], labels[i], frames[i]) for i in order]
+    boxes_written = [BoxToWrite(boxes[i], labels[i], frames[i]) for i in order]
     how = UNIT_ROWS[units].reads(variant.reply)
     query = FindItQuery(0, question.label, *size, ("",) * variant.frames, Truth((), ()))
     return Turn(

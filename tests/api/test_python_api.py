@@ -26,7 +26,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.benchmark import BENCHMARK
 from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.identity import IdentityError
 from vlmeval_findit.core.replies import FAILED, Recorded, Reply
@@ -236,7 +236,7 @@ corner = st.tuples(st.integers(0, 300), st.integers(0, 200))
 side = st.tuples(st.integers(20, 300), st.integers(20, 200))
 boxes = st.lists(st.builds(lambda a, b: (*a, a[0] + b[0], a[1] + b[1]), corner, side), max_size=3)
 noise = st.sampled_from([None, "", "[]", "no", '[{"bbox_2d": [1, 2]}]', f"{FAILED} x"])
-written = boxes.map(lambda found: write([Said(box, "", 0) for box in found], FORMAT))
+written = boxes.map(lambda found: write([BoxToWrite(box, "", 0) for box in found], FORMAT))
 
 
 OF_BOXES: tuple[By, ...] = ("f1", "iou", "adherence")

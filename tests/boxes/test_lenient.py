@@ -18,7 +18,7 @@ from vlmeval_findit.boxes.lenient.values import values_in
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import FormatFailure, ParsedReply
 from vlmeval_findit.boxes.representation import Corners, ReplyFormat
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 
 JSON = ReplyFormat("json", "xyxy", "bbox_2d")
 ALL_JSON = ReplyFormat("json", "all", "bbox_2d")
@@ -298,7 +298,7 @@ def test_of_any_beginning_of_a_reply_exactly_the_whole_boxes_are_read(
         lambda n: (min(n[0], n[2]), min(n[1], n[3]), max(n[0], n[2]) + 1, max(n[1], n[3]) + 1)
     )
     said = data.draw(
-        st.lists(st.builds(Said, corner, labels, st.integers(0, how.frames - 1)), max_size=3)
+        st.lists(st.builds(BoxToWrite, corner, labels, st.integers(0, how.frames - 1)), max_size=3)
     )
     # In the order in which a nested reply has them.
     said.sort(key=lambda one: (one.frame, one.label))

@@ -42,7 +42,7 @@ from vlmeval_findit.boxes.records import FormatFailure, ParsedReply, Truth
 from vlmeval_findit.boxes.representation import GRID, MatchRule, ReplyFormat
 from vlmeval_findit.boxes.spaces import ToPixels
 from vlmeval_findit.boxes.spans import places
-from vlmeval_findit.boxes.writing import Said, schema_of, write
+from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
 from vlmeval_findit.coords.run_check import NotBoxesError, replies_of_run
 from vlmeval_findit.core.config import ConfigError
 from vlmeval_findit.core.replies import TokenLogprobs
@@ -146,7 +146,7 @@ def test_what_is_written_is_read_and_its_places_are_known(how: ReplyFormat) -> N
     jsonschema = pytest.importorskip("jsonschema")
     box = (10.0, 20.0, 30.0, 40.0)
     last = 2 * (how.frames > 1)
-    reply = write([Said(box, "cat"), Said((1, 2, 4, 9), "dog", last)], how)
+    reply = write([BoxToWrite(box, "cat"), BoxToWrite((1, 2, 4, 9), "dog", last)], how)
     reading = read(reply, how)
     assert reading.boxes == at((20, 30), (2.5, 5.5))  # a box's centre
     assert reading.reason is None
@@ -156,7 +156,7 @@ def test_what_is_written_is_read_and_its_places_are_known(how: ReplyFormat) -> N
         jsonschema.validate(json.loads(reply), schema_of(how))
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(
-                json.loads(write([Said(box, "cat")], replace(how, representation="all"))),
+                json.loads(write([BoxToWrite(box, "cat")], replace(how, representation="all"))),
                 schema_of(how),
             ) if how.structure != "decomposed" else jsonschema.validate([{"x": 1}], schema_of(how))
     said = [

@@ -21,7 +21,7 @@ from vlmeval_findit.boxes.representation import (
     Corners,
     ReplyFormat,
 )
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.models.model_table import MODELS
 
 R = FormatFailure
@@ -474,7 +474,7 @@ FORMATS = sorted(
 )
 """Every way in which replies are read: the grid's, and the models' own schemes."""
 
-EXAMPLE = (Said(A, "cat", 0), Said(B, "dog", 1))
+EXAMPLE = (BoxToWrite(A, "cat", 0), BoxToWrite(B, "dog", 1))
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -536,13 +536,13 @@ COORDINATES = st.integers(0, 4_000_000).map(lambda n: n / 1000)
 
 
 @st.composite
-def said(draw: st.DrawFn, how: ReplyFormat, min_size: int = 0) -> list[Said]:
+def said(draw: st.DrawFn, how: ReplyFormat, min_size: int = 0) -> list[BoxToWrite]:
     """Boxes that a model could say in a format, grouped as its structure groups them."""
     boxes = []
     for _ in range(draw(st.integers(max(min_size, int(how.frames > 1)), 5))):
         x, y, width, height = (draw(COORDINATES) for _ in range(4))
         boxes.append(
-            Said(
+            BoxToWrite(
                 (x, y, x + width + 0.01, y + height + 0.01),
                 draw(LABEL_TEXTS) if how.multilabel else "",
                 draw(st.integers(0, how.frames - 1)),
@@ -551,16 +551,16 @@ def said(draw: st.DrawFn, how: ReplyFormat, min_size: int = 0) -> list[Said]:
     return boxes if how.structure != "nested" else grouped(boxes)
 
 
-def grouped(boxes: list[Said]) -> list[Said]:
+def grouped(boxes: list[BoxToWrite]) -> list[BoxToWrite]:
     """In the order in which the nested structure says them: by first appearance of the group."""
-    groups: dict[tuple[int, str], list[Said]] = {}
+    groups: dict[tuple[int, str], list[BoxToWrite]] = {}
     for one in boxes:
         groups.setdefault((one.frame, one.label), []).append(one)
     return [one for group in groups.values() for one in group]
 
 
 def assert_said(
-    reading: ParsedReply, boxes: list[Said], how: ReplyFormat, tolerance: float
+    reading: ParsedReply, boxes: list[BoxToWrite], how: ReplyFormat, tolerance: float
 ) -> None:
     assert reading.reason is None
     assert len(reading.boxes) == len(boxes)

@@ -53,10 +53,10 @@ from vlmeval_findit.runs.run_identity import plugin_tables
 
 MINE = r"""
 from vlmeval_findit.boxes.representation import Representation
-from vlmeval_findit.boxes.spaces import Kind, Space
+from vlmeval_findit.boxes.spaces import SpaceKind, Space
 from vlmeval_findit.models.model_row import ModelRow
 
-SPACES = Kind("grid512", "grid512", "512 steps of width and height", lambda size, space: (512, 512))
+SPACES = SpaceKind("grid512", "grid512", "512 steps a side", lambda size, space: (512, 512))
 
 MODELS = ModelRow("Cornered", r"Cornered(-\d+B)?", space=lambda question: Space("grid512"))
 
@@ -152,7 +152,7 @@ def test_rows_of_ours_ask_no_plugin() -> None:
 HEAD = (
     "from vlmeval_findit.models.model_row import *\n"
     "from vlmeval_findit.models.bounds import *\n"
-    "from vlmeval_findit.boxes.spaces import Kind, Space\n"
+    "from vlmeval_findit.boxes.spaces import SpaceKind, Space\n"
     "from vlmeval_findit.boxes.representation import Representation\n"
     "GRID = lambda question: Space('grid1000')\n"
     "same = lambda n: tuple(n)\n"
@@ -194,10 +194,10 @@ BROKEN = {
         "models", "Qwen3-VL-8B is a name of Qwen3-VL",
     ),
     "a space of ours": (
-        "SPACES = Kind('unit', 'x', 'y', lambda s, p: s)", "spaces", "is a row of vlmeval_findit",
+        "SPACES = SpaceKind('unit', 'x', 'y', lambda s, p: s)", "spaces", "is a row of vlmeval",
     ),
-    "a release's name": ("SPACES = Kind('standard', 'x', 'y', max)", "spaces", "another space's"),
-    "no function": ("SPACES = Kind('s', 's', 'y', 3)", "spaces", "reference should not be 3"),
+    "a release's name": ("SPACES = SpaceKind('standard', 'x', '', max)", "spaces", "another space"),
+    "no function": ("SPACES = SpaceKind('s', 's', 'y', 3)", "spaces", "reference should not be 3"),
     "a word of the grid": (
         "REPRESENTATIONS = Representation('json', 4, (), (), same, same)",
         "representations", "'json' cannot stand in a name",
@@ -330,7 +330,7 @@ def test_the_list_fits_a_terminal(mine: Path, capsys: pytest.CaptureFixture[str]
     "size", [None, (0, 5), (1.0,), ("a", 2), (float("nan"), 1.0), 7, (1, 1, "a", 0)]
 )
 def test_a_size_that_no_number_can_refer_to_is_refused(size: object, tmp_path: Path) -> None:
-    text = f"nan = float('nan')\nSPACES = Kind('odd', 'odd', 'odd', lambda s, p: {size!r})"
+    text = f"nan = float('nan')\nSPACES = SpaceKind('odd', 'odd', 'odd', lambda s, p: {size!r})"
     odd = known_here(files=(written(tmp_path / "odd.py", HEAD + text),))
     with odd, pytest.raises(SpaceError, match=r"the space odd of odd\.py sha256:"):
         reference_size(Space("odd"), 10, 10)

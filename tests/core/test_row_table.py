@@ -81,7 +81,7 @@ def in_order(row: ScoredRow) -> ScoredRow:
 def as_lists(given: ClusteredSums) -> Any:
     sums = {name: values.tolist() for name, values in sorted(given.sums.items())}
     slices = {kind: (one.values, one.of.tolist()) for kind, one in sorted(given.slices.items())}
-    return given.pictures, given.picture.tolist(), sums, slices
+    return given.images, given.image.tolist(), sums, slices
 
 
 @settings(max_examples=100)

@@ -63,8 +63,8 @@ def test_influence_is_what_leaving_a_picture_out_does() -> None:
     rows = some_rows(2, 400, 5)
     rows.append(of_class(len(rows), 1000, "alone", False))
     found = estimate(rows)
-    for at in (0, 11, 255, len(found.pictures) - 1):
-        rest = estimate(without(rows, found.pictures[at].removeprefix("x/")))
+    for at in (0, 11, 255, len(found.images) - 1):
+        rest = estimate(without(rows, found.images[at].removeprefix("x/")))
         moved = found.values - rest.values
         assert found.influence[at] == pytest.approx(moved, rel=0.03, abs=2e-4)
     # Without the last picture a class is gone, and the mean is over the five others.

@@ -17,7 +17,7 @@ from scored_runs import World, grid, speaking
 from vlmeval_findit.benchmarks.findit.annotation_tables import find_table, load_task, read_table
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family, own_datasets
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.folders import custom_datasets_file, image_folder
 from vlmeval_findit.core.image_files import rows_to_leave_out
@@ -49,7 +49,7 @@ def run(
 ) -> Run:
     """A run whose answers are perfect, or an empty corner of the picture."""
     right = speaking(name, chance=1.0)
-    wrong = write([Said(grid((190, 95, 199, 99)), "", 0)], load_task(name).question.reply)
+    wrong = write([BoxToWrite(grid((190, 95, 199, 99)), "", 0)], load_task(name).question.reply)
     return World(tmp_path).run(
         sayer, name, lambda query, random: right(query, random) if is_right(query) else wrong
     )

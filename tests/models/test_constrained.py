@@ -28,7 +28,7 @@ from vlmeval_findit.benchmarks.findit.variant import DECODINGS, Variant
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.records import FormatFailure
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.writing import Said, schema_of, write
+from vlmeval_findit.boxes.writing import BoxToWrite, schema_of, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.answers import Answer
 from vlmeval_findit.core.messages import image, text
@@ -57,8 +57,8 @@ def test_what_keeps_to_a_format_fits_its_schema(how: ReplyFormat) -> None:
     schema = schema_of(how)
     Draft202012Validator.check_schema(schema)
     boxes = [
-        Said((1.0, 2.0, 30.0, 40.0), "a cat", 0),
-        Said((5.0, 6.0, 70.0, 80.0), "dog", how.frames - 1),
+        BoxToWrite((1.0, 2.0, 30.0, 40.0), "a cat", 0),
+        BoxToWrite((5.0, 6.0, 70.0, 80.0), "dog", how.frames - 1),
     ]
     assert fits(write(boxes, how), schema)
     assert fits(write(boxes, how, digits=0), schema)
@@ -116,7 +116,7 @@ def test_a_provider_is_sent_an_object_without_lengths() -> None:
     assert schema["type"] == "object"
     assert "Items" not in json.dumps(schema)
     assert "minimum" not in json.dumps(schema)
-    said = write([Said((1, 2, 3, 4), "cat", 2)], how)
+    said = write([BoxToWrite((1, 2, 3, 4), "cat", 2)], how)
     whole = f'{{"answer": {said}}}'
     assert fits(whole, schema)
     assert read(unwrapped(whole, SchemaRoot.OBJECT), how) == read(said, how)

@@ -15,7 +15,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask as Tas
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
 from vlmeval_findit.benchmarks.vpbench.vp_query import VPQuery
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 
 LETTERS = VPQuery(
@@ -40,7 +40,7 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def perfect(task: Task, index: int) -> str:
     truth = task.queries[index].truth
     labels = truth.labels or ("",) * len(truth.boxes)
-    said = [Said(box, label, 0) for box, label in zip(truth.boxes, labels, strict=True)]
+    said = [BoxToWrite(box, label, 0) for box, label in zip(truth.boxes, labels, strict=True)]
     return write(said, task.question.reply, digits=4)
 
 

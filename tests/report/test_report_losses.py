@@ -121,6 +121,6 @@ def test_lenient_boxes_have_a_role_of_their_own(world: World) -> None:
         "labels": ["cat", "dog", "cow"],
     }
     drawn = draw(one, replace(row, details={**row.details, "lenient": lenient}))
-    more = [box for box in drawn.pictures[0].boxes if box.role is Role.LENIENT]
+    more = [box for box in drawn.images[0].boxes if box.role is Role.LENIENT]
     assert [(box.box, box.label) for box in more] == [((1.0, 2.0, 30.0, 40.0), "dog")]
-    assert len(drawn.pictures[0].boxes) == len(draw(one, row).pictures[0].boxes) + 1
+    assert len(drawn.images[0].boxes) == len(draw(one, row).images[0].boxes) + 1

@@ -22,7 +22,7 @@ from vlmeval_findit.boxes.confidences import DEFINITIONS, confidences
 from vlmeval_findit.boxes.reading import read
 from vlmeval_findit.boxes.representation import ReplyFormat
 from vlmeval_findit.boxes.spans import places
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.replies import Recorded, TokenLogprobs
 from vlmeval_findit.core.run_files import RunFiles
@@ -81,7 +81,7 @@ def write_run(
         reply = "Failed to obtain answer via API."
         record = Recorded(call={"error": "down"})
         if boxes is not None:
-            reply = write([Said(grid(box), label) for box, label, _ in boxes], how)
+            reply = write([BoxToWrite(grid(box), label) for box, label, _ in boxes], how)
             known = by_character(reply, how, [sure for _, _, sure in boxes])
             record = Recorded(finish_reason="stop", token_logprobs=known if recorded else None)
         rows.append({"index": index, "prediction": reply, "extra_records": record.as_json()})

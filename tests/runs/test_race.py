@@ -19,7 +19,7 @@ from simulated_races import RATES, races
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse as parse_variant
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli.search import command as search
 from vlmeval_findit.cli.sweep import command as sweep_command
 from vlmeval_findit.cli.sweep import report_formats
@@ -126,7 +126,7 @@ class Skilled(FakeModel):
         if drawn >= skill:
             return "[]"
         scale = np.array([1000 / query.width, 1000 / query.height] * 2)
-        boxes = [Said(tuple(np.array(box) * scale)) for box in query.truth.boxes]
+        boxes = [BoxToWrite(tuple(np.array(box) * scale)) for box in query.truth.boxes]
         return write(boxes, variant.reply)
 
 

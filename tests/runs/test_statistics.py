@@ -86,7 +86,7 @@ def by_picture(run: Run) -> np.ndarray:
     """(pictures, 8) sums of a run."""
     found = clustered_sums(run.rows, run.question.images)
     rows = np.stack([found.sums[name] for name in SUMS], axis=1)
-    made = np.zeros((len(found.pictures), len(SUMS)))
+    made = np.zeros((len(found.images), len(SUMS)))
     np.add.at(made, found.picture, rows)
     return made
 
@@ -111,7 +111,7 @@ def test_figures_are_the_scores(run: Run, world: World) -> None:
 
 def test_queries_of_one_picture_are_one_cluster(run: Run) -> None:
     found = clustered_sums(run.rows, "Pascal")
-    assert found.pictures == tuple(f"Pascal/{i}.jpg" for i in range(6))
+    assert found.images == tuple(f"Pascal/{i}.jpg" for i in range(6))
     assert found.picture.tolist() == [at // 2 for at in range(12)]
     sums = by_picture(run)
     assert sums[:, 0].tolist() == [2] * 6
@@ -125,7 +125,7 @@ def test_influence_is_what_leaving_a_picture_out_does(run: Run) -> None:
     there = ~np.isnan(found.values)
     assert there.sum() == 1 + len(METRICS)
     for at in (0, 7, 149):
-        name = found.pictures[at].removeprefix("Pascal/")
+        name = found.images[at].removeprefix("Pascal/")
         rest = estimate(of_answers(many, (a for a in many.rows if a.source != name)))
         moved = (found.values - rest.values)[there]
         assert moved == pytest.approx(found.influence[at][there], abs=2e-4)
@@ -331,9 +331,9 @@ def test_a_mean_draws_shared_pictures_once(shared: float) -> None:
         all_sums.append(sums)
         parts.append(estimate_from((*names(common), *names(size - common, f"own {at} ")), sums))
     found = mean(parts)
-    assert len(found.pictures) == 2 * size - common
+    assert len(found.images) == 2 * size - common
     # Rows of the union: shared pictures, then those of the first dataset, then of the second.
-    union = np.zeros((2, len(found.pictures), 8))
+    union = np.zeros((2, len(found.images), 8))
     union[0, :size] = all_sums[0]
     union[1, :common] = all_sums[1][:common]
     union[1, size:] = all_sums[1][common:]

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from json_replies import JsonReplies, LocalServer
 
-Said = Callable[[Mapping[str, Any]], str]
+BoxToWrite = Callable[[Mapping[str, Any]], str]
 """From a chat body (or Anthropic's) to the answer."""
 
 
@@ -69,7 +69,7 @@ class Manners:
 class BatchServer(LocalServer):
     """``with BatchServer() as server``: takes batches and chats at ``server.url``."""
 
-    def __init__(self, said: Said = one_box, **manners: Any) -> None:
+    def __init__(self, said: BoxToWrite = one_box, **manners: Any) -> None:
         super().__init__(self._handler())
         self.manners = Manners(**manners)
         self.asked: Counter[str] = Counter()

@@ -14,7 +14,7 @@ from vlmeval_findit.benchmarks.findit.annotation_tables import FindItTask, load_
 from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.spaces import Space, reference
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core.folders import image_folder
 from vlmeval_findit.core.messages import located
 from vlmeval_findit.models.http.chat import chat_model
@@ -45,11 +45,12 @@ def perfect_answer(task: FindItTask, query: FindItQuery, space: Space, digits: i
     across, down = width / query.width, height / query.height
     truth = query.truth
     labels = truth.labels or [""] * len(truth.boxes)
-    said = [
-        Said((x1 * across + left, y1 * down + top, x2 * across + left, y2 * down + top), *rest)
-        for (x1, y1, x2, y2), *rest in zip(truth.boxes, labels, truth.frames, strict=True)
+    scale, shift = (across, down) * 2, (left, top) * 2
+    boxes = [
+        BoxToWrite(tuple(n * s + o for n, s, o in zip(box, scale, shift, strict=True)), *rest)  # type: ignore[arg-type]
+        for box, *rest in zip(truth.boxes, labels, truth.frames, strict=True)
     ]
-    return write(said, task.question.reply, digits=digits)
+    return write(boxes, task.question.reply, digits=digits)
 
 
 def content(body: Any) -> str:

@@ -16,7 +16,7 @@ from vlmeval_findit import benchmarks
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task, write_table
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.boxes.records import Truth
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.core.identity import Answering, Identity, write_identity
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.run_files import RunFiles
@@ -146,7 +146,7 @@ def speaking(name: str, chance: float, loose: float = 0.0) -> Answer:
         for box, label in zip(query.truth.boxes, labels, strict=True):
             shift = generator.uniform(0, loose) if loose else 0.0
             if generator.random() < chance:
-                said.append(Said(grid([n + shift for n in box]), label, 0))
+                said.append(BoxToWrite(grid([n + shift for n in box]), label, 0))
         return write(said, how)
 
     return answer

@@ -16,7 +16,7 @@ from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.grid import all_tables
-from vlmeval_findit.boxes.writing import Said, write
+from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli.sweep import report_formats
 from vlmeval_findit.core.config import ConfigError
@@ -55,7 +55,7 @@ class Knowing(FakeModel):
             if image.endswith(q.images[0]) and f'"{q.label}"' in text
         )  # fmt: skip
         scale = np.array([1000 / query.width, 1000 / query.height] * 2)
-        boxes = [Said(tuple(np.array(box) * scale)) for box in query.truth.boxes]
+        boxes = [BoxToWrite(tuple(np.array(box) * scale)) for box in query.truth.boxes]
         return write(boxes, parse(dataset).reply)
 
 

@@ -124,7 +124,7 @@ def _boxes(
     count = max((frame, *true.frames, *parsed.frames)) + 1
     query = FindItQuery(0, "", *size, ("",) * count, true)
     row = scored_row(MatchedReply(query, Reply(0, ""), parsed, matches, match_rule=match_rule))
-    return box_drawing.draw(query, row).pictures[frame].boxes
+    return box_drawing.draw(query, row).images[frame].boxes
 
 
 def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], scale: Point) -> None:

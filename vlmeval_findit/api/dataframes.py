@@ -239,8 +239,8 @@ def _question(transcript: Transcript | None, row: ScoredRow) -> dict[str, Any]:
     if transcript is None:
         return dict.fromkeys(("image", "prompt", "truth"))
     drawing = transcript.draw(row)
-    images = [str((transcript.pictures / each.path).absolute()) for each in drawing.pictures]
-    drawn = [box for image in drawing.pictures for box in image.boxes]
+    images = [str((transcript.pictures / each.path).absolute()) for each in drawing.images]
+    drawn = [box for image in drawing.images for box in image.boxes]
     boxes = [list(box.box) for box in drawn if box.role is Role.TRUTH]
     texts = [line.text for line in drawing.lines if line.role is Role.TRUTH]
     return {

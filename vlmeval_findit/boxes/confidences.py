@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..core.replies import TokenLogprobs
 from .records import ParsedReply
 from .representation import ReplyFormat
-from .spans import Place, Span, places
+from .spans import BoxSpans, Span, places
 
 Logprobs = tuple[float, ...]
 
@@ -74,22 +74,22 @@ Confidences = Mapping[str, list[float | None]]  # By definition: 0 to 1 per box 
 
 
 def confidences(
-    reply: str, how: ReplyFormat, reading: ParsedReply, logprobs: TokenLogprobs
+    reply: str, fmt: ReplyFormat, reading: ParsedReply, logprobs: TokenLogprobs
 ) -> Confidences:
     """Return the confidences of a reply's boxes, omitting definitions without any value.
 
     >>> from .reading import read
     >>> how = ReplyFormat("text", "xyxy")
     >>> sure = TokenLogprobs((1, 2, 4, 5, 7, 8, 10, 11, 12), (0, 0, 0, 0, 0, -1.2, 0, 0, 0))
-    >>> {name: said[0] for name, said in  # doctest: +NORMALIZE_WHITESPACE
+    >>> {name: values[0] for name, values in  # doctest: +NORMALIZE_WHITESPACE
     ...     confidences("[1, 2, 3, 4]", how, read("[1, 2, 3, 4]", how), sure).items()}
     {'mean': 0.7408182, 'minimum': 0.3011942, 'product': 0.3011942, 'going-on': 1.0,
      'together': 0.7408182}
     """
     labelled = bool(reading.labels)
-    said = [_tokens(place, logprobs, labelled) for place in places(reply, how, reading)]
-    values = {name: [_rounded(row.of(box)) for box in said] for name, row in DEFINITIONS.items()}
-    return {name: of for name, of in values.items() if any(one is not None for one in of)}
+    boxes = [_tokens(place, logprobs, labelled) for place in places(reply, fmt, reading)]
+    values = {name: [_rounded(row.of(box)) for box in boxes] for name, row in DEFINITIONS.items()}
+    return {name: row for name, row in values.items() if any(value is not None for value in row)}
 
 
 def _rounded(value: float | None) -> float | None:
@@ -97,7 +97,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.7g}")
 
 
-def _tokens(place: Place | None, logprobs: TokenLogprobs, labelled: bool) -> Tokens:
+def _tokens(place: BoxSpans | None, logprobs: TokenLogprobs, labelled: bool) -> Tokens:
     if place is None:
         return Tokens((), (), ())
     before = place.before
@@ -114,12 +114,12 @@ def _tokens(place: Place | None, logprobs: TokenLogprobs, labelled: bool) -> Tok
 def _of(spans: Iterable[Span], tokens: TokenLogprobs) -> Logprobs:
     """Return the logprobs of all tokens that overlap spans; none if a span lies beyond them."""
     ends = tokens.ends
-    found: dict[int, float] = {}
+    by_token: dict[int, float] = {}
     for start, end in spans:
         if not ends or ends[-1] < end:
             return ()
         at = bisect_right(ends, start)
         while at < len(ends) and (at == 0 or ends[at - 1] < end):
-            found[at] = tokens.logprobs[at]
+            by_token[at] = tokens.logprobs[at]
             at += 1
-    return tuple(found.values())
+    return tuple(by_token.values())

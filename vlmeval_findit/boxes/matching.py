@@ -20,7 +20,7 @@ from .records import NO_BOX, Matched, ParsedReply, Truth
 from .representation import MatchRule
 from .spaces import ToPixels
 
-HIT = 0.5  # IoU from which a matched box counts as found
+HIT = 0.5  # IoU from which a matched box counts as a hit
 
 _BATCH = 1024  # Queries that are matched at a time
 _PAIRS = 1 << 20  # Pairs that are listed at a time; a query with more is assigned without a list
@@ -77,20 +77,23 @@ def _not_counted(
     for at, key in enumerate(_keys(matched.boxes, reading.frames, reading.labels)):
         if at not in hits:
             waiting.setdefault(key, []).append(at)
-    said = _narrowed(np.array(matched.boxes, dtype=np.float64), match_rule)
-    found: set[int] = set()
+    boxes = _narrowed(np.array(matched.boxes, dtype=np.float64), match_rule)
+    ignored: set[int] = set()
     for other in truth.ignored:
         places = waiting.get((other.frame, plain_label(other.label)), [])
         box = np.tile(
             _narrowed(np.array(other.box, dtype=np.float64), match_rule), (len(places), 1)
         )
         if other.crowd and match_rule is MatchRule.BOX_OVERLAP:
-            values = _share(said[places], box)
+            values = _share(boxes[places], box)
         else:
-            alone = Truth((other.box,), (0,), masks=(other.mask,))
-            values = _values(match_rule, said[places], box, [alone], np.zeros_like(places, np.intp))
-        found.update(at for at, hit in zip(places, (values >= HIT).tolist(), strict=True) if hit)
-    return tuple(sorted(found))
+            truths, zeros = (
+                [Truth((other.box,), (0,), masks=(other.mask,))],
+                np.zeros(len(places), int),
+            )
+            values = _values(match_rule, boxes[places], box, truths, zeros)
+        ignored.update(at for at, hit in zip(places, (values >= HIT).tolist(), strict=True) if hit)
+    return tuple(sorted(ignored))
 
 
 def in_parts(counts: Sequence[int] | Indices, most: int) -> Iterator[slice]:
@@ -114,11 +117,11 @@ def _match_batch(
     expected = [len(truth.boxes) for truth in truths]
     pixels = _in_pixels(_boxes(readings, sum(predicted)), maps, predicted)
     targets = _boxes(truths, sum(expected))
-    said, true = (_narrowed(boxes, match_rule) for boxes in (pixels, targets))
+    answers, truth_boxes = (_narrowed(boxes, match_rule) for boxes in (pixels, targets))
     labels = label_numbers(readings, truths)
 
     def compare(left: Indices, right: Indices) -> _Compared:
-        ious = _values(match_rule, said[left], true[right], truths, right)
+        ious = _values(match_rule, answers[left], truth_boxes[right], truths, right)
         agree = None if labels is None else labels[0][left] == labels[1][right]
         cost = np.float32(1) - ious
         return _Compared(ious, agree, cost if agree is None else cost - agree)
@@ -141,8 +144,8 @@ def _match_batch(
 
     agreeing: Iterable[tuple[bool, ...]] = repeat(())
     if labels is not None:
-        both = zip(_split(same, expected), readings, truths, strict=True)
-        agreeing = [one if truth.labels or reading.labels else () for one, reading, truth in both]
+        rows = zip(_split(same, expected), readings, truths, strict=True)
+        agreeing = [row if truth.labels or reading.labels else () for row, reading, truth in rows]
     boxes = _split(pixels, predicted)
     objects = (_split(each, expected) for each in (best, hits, taken))
     fields = zip(boxes, *objects, agreeing, repeat(()))
@@ -158,7 +161,7 @@ def _split(values: NDArray[Any], counts: Sequence[int]) -> list[tuple[Any, ...]]
 
 
 def _boxes(side: Sequence[ParsedReply | Truth], count: int) -> NDArray[np.float64]:
-    numbers = chain.from_iterable(chain.from_iterable([one.boxes for one in side]))
+    numbers = chain.from_iterable(chain.from_iterable([each.boxes for each in side]))
     return np.fromiter(numbers, np.float64, 4 * count).reshape(-1, 4)
 
 
@@ -167,7 +170,7 @@ def _in_pixels(
 ) -> NDArray[np.float64]:
     each = np.fromiter(chain.from_iterable(maps), np.float64, 4 * len(maps)).reshape(-1, 2, 2)
     scale, offset = np.repeat(np.tile(each, 2), counts, axis=0).swapaxes(0, 1)
-    with np.errstate(over="ignore", invalid="ignore"):  # models can say 1e300
+    with np.errstate(over="ignore", invalid="ignore"):  # models can answer 1e300
         pixels: NDArray[np.float64] = boxes * scale + offset
     return pixels
 
@@ -178,22 +181,23 @@ def _narrowed(boxes: NDArray[np.float64], match_rule: MatchRule) -> Boxes:
 
 
 def _values(
-    match_rule: MatchRule, said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices
+    match_rule: MatchRule, answers: Boxes, targets: Boxes, truths: Sequence[Truth], objects: Indices
 ) -> Array:
     """Return the value, 0 to 1, of pairs of an answer and an object: a hit from HIT on."""
     return (
-        iou(said, true)
+        iou(answers, targets)
         if match_rule is MatchRule.BOX_OVERLAP
-        else lies_in(said, true, truths, objects)
+        else lies_in(answers, targets, truths, objects)
     )
 
 
-def _share(said: Boxes, true: Boxes) -> Boxes:
+def _share(answers: Boxes, targets: Boxes) -> Boxes:
     """Return the share of each answer's area in the other box, for crowds."""
-    low, high = np.maximum(said[:, :2], true[:, :2]), np.minimum(said[:, 2:], true[:, 2:])
+    low = np.maximum(answers[:, :2], targets[:, :2])
+    high = np.minimum(answers[:, 2:], targets[:, 2:])
     with np.errstate(all="ignore"):
         inside = np.maximum(high - low, 0).prod(axis=1)
-        values: Boxes = inside / (said[:, 2:] - said[:, :2]).prod(axis=1)
+        values: Boxes = inside / (answers[:, 2:] - answers[:, :2]).prod(axis=1)
     values[~np.isfinite(values)] = 0
     return values
 
@@ -268,10 +272,12 @@ def _frame_keys(
     owners, targets = np.repeat(queries, predicted), np.repeat(queries, expected)
     if any(reading.frames for reading in readings) or any(any(t.frames) for t in truths):
         frames = [r.frames or (0,) * n for r, n in zip(readings, predicted, strict=True)]
-        said = np.fromiter(chain.from_iterable(frames), np.intp, len(owners))
-        true = np.fromiter(chain.from_iterable([t.frames for t in truths]), np.intp, len(targets))
-        span = max(said.max(initial=0), true.max(initial=0)) + 1
-        owners, targets = owners * span + said, targets * span + true
+        predicted_frames = np.fromiter(chain.from_iterable(frames), np.intp, len(owners))
+        true_frames = np.fromiter(
+            chain.from_iterable([t.frames for t in truths]), np.intp, len(targets)
+        )
+        span = max(predicted_frames.max(initial=0), true_frames.max(initial=0)) + 1
+        owners, targets = owners * span + predicted_frames, targets * span + true_frames
     return owners, targets
 
 
@@ -291,16 +297,20 @@ def label_numbers(
 ) -> tuple[Indices, Indices] | None:
     """Number the labels of predictions and truths by equality; None without labels."""
     both: tuple[Sequence[ParsedReply | Truth], ...] = (readings, truths)
-    if not any(one.labels for side in both for one in side):
+    if not any(each.labels for side in both for each in side):
         return None
     # Boxes of queries with one label have none, and so agree.
-    said, true = (
-        [*chain.from_iterable([one.labels or ("",) * len(one.boxes) for one in side])]
+    predicted, expected = (
+        [*chain.from_iterable([each.labels or ("",) * len(each.boxes) for each in side])]
         for side in both
     )
     plain: dict[str, int] = {}
-    number = {name: plain.setdefault(plain_label(name), len(plain)) for name in {*said, *true}}
-    left, right = (np.fromiter(map(number.get, side), np.intp, len(side)) for side in (said, true))
+    number = {
+        name: plain.setdefault(plain_label(name), len(plain)) for name in {*predicted, *expected}
+    }
+    left, right = (
+        np.fromiter(map(number.get, side), np.intp, len(side)) for side in (predicted, expected)
+    )
     return left, right
 
 
@@ -314,24 +324,24 @@ def _keys(
 # --- points ---------------------------------------------------------------------------------------
 
 
-def lies_in(said: Boxes, true: Boxes, truths: Sequence[Truth], objects: Indices) -> Array:
-    """Return 1 where point ``said[i]`` lies in object ``true[i]`` (its mask, else its box), else 0.
+def lies_in(points: Boxes, targets: Boxes, truths: Sequence[Truth], objects: Indices) -> Array:
+    """Return 1 where ``points[i]`` lies in ``targets[i]`` (its mask, else its box), else 0.
 
-    Both are (N, 4) in pixels: points (x, y, x, y), or boxes for their centres; objects
+    Both are (N, 4) in pixels: points (x, y, x, y), or boxes, whose centres count; targets
     (x1, y1, x2, y2), edges included. ``objects`` (N,) are places among the objects of ``truths``.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        x, y = (said[:, :2] + said[:, 2:]).T / 2
-        x1, y1, x2, y2 = true.T
+        x, y = (points[:, :2] + points[:, 2:]).T / 2
+        x1, y1, x2, y2 = targets.T
         inside = (x1 <= x) & (x <= x2) & (y1 <= y) & (y <= y2)
-    found: Array = inside.astype(np.float32)
+    values: Array = inside.astype(np.float32)
     if any(truth.masks for truth in truths):
         masks = list(chain.from_iterable(t.masks or (None,) * len(t.boxes) for t in truths))
         for at, place in enumerate(objects.tolist()):
             mask = masks[place]
             if mask is not None:
-                found[at] = mask.covers(float(x[at]), float(y[at]))
-    return found
+                values[at] = mask.covers(float(x[at]), float(y[at]))
+    return values
 
 
 _POINT_PAIRS = 1 << 18  # (point, object) pairs that are listed at a time
@@ -348,21 +358,21 @@ def points_inside(matched: Matched, reading: ParsedReply, truth: Truth) -> int:
     points = matched.boxes
     if not points or not truth.boxes:
         return 0
-    asked = _keys(truth.boxes, truth.frames, truth.labels)
+    expected = _keys(truth.boxes, truth.frames, truth.labels)
     ignored = {*matched.ignored}
     keys = enumerate(_keys(points, reading.frames, reading.labels))
-    told = [(at, key) for at, key in keys if at not in ignored]
+    candidates = [(at, key) for at, key in keys if at not in ignored]
     boxes, targets = np.array(points, dtype=float), np.array(truth.boxes, dtype=float)
-    at_a_time = max(1, _POINT_PAIRS // len(asked))
-    found: set[int] = set()
-    for first in range(0, len(told), at_a_time):
+    at_a_time = max(1, _POINT_PAIRS // len(expected))
+    inside: set[int] = set()
+    for first in range(0, len(candidates), at_a_time):
         pairs = [
             (point, at)
-            for point, this in told[first : first + at_a_time]
-            for at, other in enumerate(asked)
+            for point, this in candidates[first : first + at_a_time]
+            for at, other in enumerate(expected)
             if this == other
         ]
         if pairs:
             left, right = np.array(pairs, dtype=np.intp).T
-            found.update(left[lies_in(boxes[left], targets[right], [truth], right) > 0].tolist())
-    return len(found)
+            inside.update(left[lies_in(boxes[left], targets[right], [truth], right) > 0].tolist())
+    return len(inside)

@@ -19,29 +19,29 @@ from .representation import CLASS_KEY, PLURAL_KEYS, Corners, ReplyFormat, Repres
 Reader = Callable[[str], ParsedReply]
 
 # Label, numbers or the reason why there are none, frame number (images: 0)
-Said = tuple[str, Any, int]
+RawBox = tuple[str, Any, int]
 
 
-def read(reply: str, how: ReplyFormat) -> ParsedReply:
+def read(reply: str, fmt: ReplyFormat) -> ParsedReply:
     """Read a reply in the format of its prompt; boxes are in its units."""
-    return reader(how)(reply)
+    return reader(fmt)(reply)
 
 
 @lru_cache(maxsize=4096)
-def reader(how: ReplyFormat) -> Reader:
+def reader(fmt: ReplyFormat) -> Reader:
     """Return the function that reads replies of a format."""
-    if how.output == "json":
-        return _json_reader(how)
-    return _text_video_reader(how) if how.frames > 1 else _text_reader(how)
+    if fmt.output == "json":
+        return _json_reader(fmt)
+    return _text_video_reader(fmt) if fmt.frames > 1 else _text_reader(fmt)
 
 
 # --- numbers that become boxes --------------------------------------------------------------------
 
 
-def boxes_said(
-    how: ReplyFormat,
+def parsed_reply(
+    fmt: ReplyFormat,
     row: Representation,
-    said: Sequence[Said],
+    raw_boxes: Sequence[RawBox],
     indices: Sequence[int] = (),
     reason: FormatFailure | None = None,
 ) -> ParsedReply:
@@ -51,12 +51,12 @@ def boxes_said(
     smallest is 0, else from 1.
     """
     width, to_corners = row.width, row.to_corners
-    count, labelled = how.frames, how.multilabel
+    count, labelled = fmt.frames, fmt.multilabel
     first = 1 if indices and min(indices) else 0
     boxes: list[Corners] = []
     labels: list[str] = []
     frames: list[int] = []
-    for label, values, index in said:
+    for label, values, index in raw_boxes:
         frame = index - first
         try:
             good = len(values) == width and 0 <= frame < count
@@ -136,45 +136,45 @@ def _labelled(stops: str) -> str:
     return rf"(?<![^{stops}])([^{stops}]++):\s*+"
 
 
-def _text_reader(how: ReplyFormat) -> Reader:
+def _text_reader(fmt: ReplyFormat) -> Reader:
     """Read replies about one image: every ``[a, b, c, d]`` or ``label: [a, b, c, d]``."""
-    row = how.numbers
-    free = how.representation == "unconstrained"
-    square = _bracketed(row, _labelled(r":\[\]") if how.multilabel else "")
-    round_ = _bracketed(row, _labelled(r":\[\]()") if how.multilabel else "", r"\(\)")
+    row = fmt.numbers
+    free = fmt.representation == "unconstrained"
+    square = _bracketed(row, _labelled(r":\[\]") if fmt.multilabel else "")
+    round_ = _bracketed(row, _labelled(r":\[\]()") if fmt.multilabel else "", r"\(\)")
 
     def reading(reply: str) -> ParsedReply:
         text = next(_marked(reply), reply) if _OPEN in reply else reply
-        found = square.findall(text)
+        matches = square.findall(text)
         if free:
-            if not how.multilabel:
+            if not fmt.multilabel:
                 pairs = iter(_PAIR.findall(text))
                 # (a, b) … (c, d): the first pair belongs to the second, the third to the fourth.
-                found += [one + other for one, other in zip(pairs, pairs, strict=False)]
-            found += round_.findall(text)
-        if not found:
+                matches += [each + other for each, other in zip(pairs, pairs, strict=False)]
+            matches += round_.findall(text)
+        if not matches:
             # A reply adheres if it has a box or says that there is none.
             return _without_boxes(text, None if _EMPTY_LIST.search(text) else FormatFailure.NO_BOX)
-        if how.multilabel:
-            return boxes_said(how, row, [(label.strip(), box, 0) for label, *box in found])
-        return boxes_said(how, row, [("", box, 0) for box in found])
+        if fmt.multilabel:
+            return parsed_reply(fmt, row, [(label.strip(), box, 0) for label, *box in matches])
+        return parsed_reply(fmt, row, [("", box, 0) for box in matches])
 
     return reading
 
 
-def _text_video_reader(how: ReplyFormat) -> Reader:
+def _text_video_reader(fmt: ReplyFormat) -> Reader:
     """Read replies about frames: every ``<index>: [a, b, c, d]``, labels after the index."""
-    row = how.numbers
-    label = r"([^:\[\]]*+):\s*+" if how.multilabel else r"()\s*+"
+    row = fmt.numbers
+    label = r"([^:\[\]]*+):\s*+" if fmt.multilabel else r"()\s*+"
     pattern = _bracketed(row, before=_INDEX + label)
 
     def reading(reply: str) -> ParsedReply:
         text = next(_marked(reply), reply) if _OPEN in reply else reply
-        found = pattern.findall(text)
-        said = [(label.strip(), box, as_index(index) or 0) for index, label, *box in found]
-        if not said:
+        matches = pattern.findall(text)
+        raw_boxes = [(label.strip(), box, as_index(index) or 0) for index, label, *box in matches]
+        if not raw_boxes:
             return _without_boxes(text, FormatFailure.NO_BOX)
-        return boxes_said(how, row, said, [index for _, _, index in said])
+        return parsed_reply(fmt, row, raw_boxes, [index for _, _, index in raw_boxes])
 
     return reading
 
@@ -261,8 +261,8 @@ def _why_not_json(reply: str) -> FormatFailure:
     start = min((i for i in (text.find("["), text.find("{")) if i >= 0), default=-1)
     if start < 0:
         return FormatFailure.NOT_JSON if text else FormatFailure.EMPTY
-    found = _parse(text[start:])
-    return found if isinstance(found, FormatFailure) else FormatFailure.NOT_JSON
+    matches = _parse(text[start:])
+    return matches if isinstance(matches, FormatFailure) else FormatFailure.NOT_JSON
 
 
 def _text_of(value: Any) -> str:
@@ -278,9 +278,9 @@ def _own_label(entry: dict[str, Any]) -> str:
     return label.strip() if type(label) is str else _text_of(label)
 
 
-def _boxes_of(how: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
-    key = PLURAL_KEYS.get(how.key, how.key) if how.structure == "nested" else how.key
-    keys, never_beside = how.numbers.keys, how.numbers.never_beside
+def _boxes_of(fmt: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
+    key = PLURAL_KEYS.get(fmt.key, fmt.key) if fmt.structure == "nested" else fmt.key
+    keys, never_beside = fmt.numbers.keys, fmt.numbers.never_beside
 
     def decomposed(entry: dict[str, Any]) -> tuple[str, Any]:
         if not never_beside.isdisjoint(entry):
@@ -291,7 +291,7 @@ def _boxes_of(how: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
             return "", FormatFailure.WRONG_KEY
 
     def by_class(entry: dict[str, Any]) -> tuple[str, Any]:
-        rest = [name for name in entry if name != "frame_idx" or how.frames == 1]
+        rest = [name for name in entry if name != "frame_idx" or fmt.frames == 1]
         return (
             (rest[0].strip(), entry[rest[0]]) if len(rest) == 1 else ("", FormatFailure.WRONG_KEY)
         )
@@ -302,17 +302,17 @@ def _boxes_of(how: ReplyFormat) -> Callable[[dict[str, Any]], tuple[str, Any]]:
     def unlabelled(entry: dict[str, Any]) -> tuple[str, Any]:
         return "", entry.get(key, FormatFailure.WRONG_KEY)
 
-    if how.structure == "decomposed":
+    if fmt.structure == "decomposed":
         return decomposed
-    if how.key == CLASS_KEY:
+    if fmt.key == CLASS_KEY:
         return by_class
-    return labelled if how.multilabel else unlabelled
+    return labelled if fmt.multilabel else unlabelled
 
 
-def _json_reader(how: ReplyFormat) -> Reader:
+def _json_reader(fmt: ReplyFormat) -> Reader:
     """Read a list of objects of any structure; over frames each names its own."""
-    row, boxes_of = how.numbers, _boxes_of(how)
-    nested, video = how.structure == "nested", how.frames > 1
+    row, boxes_of = fmt.numbers, _boxes_of(fmt)
+    nested, video = fmt.structure == "nested", fmt.frames > 1
     value_in = _video_json if video else _image_json
 
     def reading(reply: str) -> ParsedReply:
@@ -326,34 +326,34 @@ def _json_reader(how: ReplyFormat) -> Reader:
             elif text is not reply or not reply.startswith(("[", "{")):
                 entries = _why_not_json(reply)
             return ParsedReply((), (), (), entries)
-        said: list[Said] = []
+        raw_boxes: list[RawBox] = []
         indices: list[int] = []
         index: Any = 0
         for entry in entries:
             if type(entry) is not dict:
-                said.append(("", FormatFailure.NOT_AN_OBJECT, 0))
+                raw_boxes.append(("", FormatFailure.NOT_AN_OBJECT, 0))
                 continue
             if video:
                 index = entry.get("frame_idx")
                 if type(index) is not int:
                     index = as_index(index)
                     if index is None:
-                        said.append(("", FormatFailure.NO_FRAME, 0))
+                        raw_boxes.append(("", FormatFailure.NO_FRAME, 0))
                         continue
                 indices.append(index)
             label, values = boxes_of(entry)
             if type(values) is not list:
-                said.append((label, _listed(values), index))
+                raw_boxes.append((label, _listed(values), index))
             elif nested:
-                said += [(label, _listed(box), index) for box in values]
+                raw_boxes += [(label, _listed(box), index) for box in values]
             else:
-                said.append((label, values, index))
+                raw_boxes.append((label, values, index))
         if not video:
-            return boxes_said(how, row, said)
+            return parsed_reply(fmt, row, raw_boxes)
         # Entries that are no box are reported before boxes that cannot be used.
-        bad = (values for _, values, _ in said if type(values) is FormatFailure)
+        bad = (values for _, values, _ in raw_boxes if type(values) is FormatFailure)
         reason = next(bad, None if indices else FormatFailure.NO_FRAME)
-        return boxes_said(how, row, said, indices, reason)
+        return parsed_reply(fmt, row, raw_boxes, indices, reason)
 
     return reading
 

@@ -20,7 +20,7 @@ from ..core.plugins import Group, Table
 Size = tuple[int, int]  # (width, height) of an image in pixels
 
 
-class Reference(NamedTuple):
+class ImageExtent(NamedTuple):
     """Where an image lies in a reply's numbers: its size and its upper left corner."""
 
     width: float
@@ -76,7 +76,7 @@ class Space:
             raise SpaceError(f"min_pixels {self.min_pixels} > max_pixels {self.max_pixels}")
 
     def as_dict(self) -> dict[str, Any]:
-        values = ((one.name, getattr(self, one.name)) for one in dataclasses.fields(self))
+        values = ((each.name, getattr(self, each.name)) for each in dataclasses.fields(self))
         return {name: value for name, value in values if value not in (None, False)}
 
 
@@ -104,19 +104,19 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
 
 
 @lru_cache(maxsize=65536)
-def reference(space: Space, width: int, height: int) -> Reference:
+def reference(space: Space, width: int, height: int) -> ImageExtent:
     """Return where a width x height image lies in a reply; a SpaceError if a plug-in is wrong."""
-    found = KINDS[space.kind].reference(as_sent(space, width, height), space)
+    numbers = KINDS[space.kind].reference(as_sent(space, width, height), space)
     if space.kind not in KINDS.ours:
-        _check(space.kind, found)
-    return Reference(*found)
+        _check(space.kind, numbers)
+    return ImageExtent(*numbers)
 
 
-def _check(kind: str, found: Any) -> None:
-    numbers = found if isinstance(found, tuple) and len(found) in (2, 4) else ()
+def _check(kind: str, value: Any) -> None:
+    numbers = value if isinstance(value, tuple) and len(value) in (2, 4) else ()
     good = all(isinstance(n, int | float) and abs(n) < 1e9 for n in numbers)
     if not numbers or not good or min(numbers[:2]) <= 0:
-        raise SpaceError(f"the space {kind} of {KINDS.plugin_of(kind)} gives {found!r:.60}")
+        raise SpaceError(f"the space {kind} of {KINDS.plugin_of(kind)} gives {value!r:.60}")
 
 
 def reference_size(space: Space, width: int, height: int) -> tuple[float, float]:
@@ -232,15 +232,15 @@ def _smart_resize(size: Size, space: Space) -> Size:
     return smart_resize(size, space.min_pixels, space.max_pixels, space.factor or _QWEN2_5_FACTOR)
 
 
-def _letterbox(size: Size, space: Space) -> Reference:
+def _letterbox(size: Size, space: Space) -> ImageExtent:
     """Scale to a longer side of ``side``, centred in a square, as YOLO and LLaVA do."""
     assert space.side is not None
     width, height = (space.side * edge / max(size) for edge in size)
-    return Reference(width, height, (space.side - width) / 2, (space.side - height) / 2)
+    return ImageExtent(width, height, (space.side - width) / 2, (space.side - height) / 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SpaceKind:
     """A kind of coordinate space."""
 
     name: str
@@ -253,30 +253,30 @@ class Kind:
 
 
 _ROWS = (
-    Kind("grid1000", "standard", "thousandths of width and height", lambda *_: (1000.0, 1000.0)),
-    Kind("unit", "unit_rescale", "fractions of width and height", lambda *_: (1.0, 1.0)),
-    Kind("pixels", "no_rescale", "pixels of the image as sent", lambda s, _: _sender_limited(s)),
-    Kind("openai_high", "openai_high", "pixels after OpenAI's 'high' resize", _openai_high),
-    Kind(
+    SpaceKind("grid1000", "standard", "1/1000 of width and height", lambda *_: (1000.0, 1000.0)),
+    SpaceKind("unit", "unit_rescale", "fractions of width and height", lambda *_: (1.0, 1.0)),
+    SpaceKind("pixels", "no_rescale", "pixels of the sent image", lambda s, _: _sender_limited(s)),
+    SpaceKind("openai_high", "openai_high", "pixels after OpenAI's 'high' resize", _openai_high),
+    SpaceKind(
         "claude_standard",
         "claude_standard",
         "pixels after Anthropic's resize to 1568 pixels",
         _claude(edge=1568, tokens=1568),
     ),
-    Kind(
+    SpaceKind(
         "claude_highres",
         "claude_highres",
         "pixels after Anthropic's resize to 2576 pixels",
         _claude(edge=2576, tokens=4784),
     ),
-    Kind(
+    SpaceKind(
         "smart_resize",
         "smart_resize",
         "pixels of a Qwen processor's resize",
         _smart_resize,
         {"min_pixels": 200_704, "max_pixels": 1_605_632},
     ),
-    Kind(
+    SpaceKind(
         "letterbox",
         "letterbox",
         "a square of `side` with the image in its middle",
@@ -288,7 +288,7 @@ _ROWS = (
 ALIASES: dict[str, str] = {row.release_name: row.name for row in _ROWS}
 
 
-def _problem(row: Kind) -> str | None:
+def _problem(row: SpaceKind) -> str | None:
     """Say why a plug-in's row cannot be used; its sizes are checked in :func:`reference`."""
     if not re.fullmatch(r"[A-Za-z][\w.-]*", row.name) or row.name in ALIASES:
         return f"{row.name!r} is no name of a coordinate space, or another space's"
@@ -298,7 +298,7 @@ def _problem(row: Kind) -> str | None:
     return None if callable(row.reference) else f"reference should not be {row.reference!r:.40}"
 
 
-KINDS: Table[Kind] = Table(Group.SPACES, {row.name: row for row in _ROWS}, Kind, _problem)
+KINDS: Table[SpaceKind] = Table(Group.SPACES, {row.name: row for row in _ROWS}, SpaceKind, _problem)
 
 
 def spaces_help() -> str:

@@ -21,7 +21,7 @@ from .representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat, Representation
 Span = tuple[int, int]  # Characters of the reply from start to before end
 
 
-class Place(NamedTuple):
+class BoxSpans(NamedTuple):
     """Where a reply says a box."""
 
     numbers: tuple[Span, ...]  # In the order of its representation
@@ -30,7 +30,7 @@ class Place(NamedTuple):
     before: Span | None
 
 
-def places(reply: str, how: ReplyFormat, reading: ParsedReply) -> list[Place | None]:
+def places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans | None]:
     """Find where a reply says each box; None where that cannot be told.
 
     >>> how = ReplyFormat("text", "xyxy", multilabel=True)
@@ -39,27 +39,27 @@ def places(reply: str, how: ReplyFormat, reading: ParsedReply) -> list[Place | N
     """
     if not reading.boxes:
         return []
-    marked = _marked_json(reply, how) if how.output == "json" else _marked_text(reply)
-    again = read(marked.text, _tracing(how))
+    marked = _marked_json(reply, fmt) if fmt.output == "json" else _marked_text(reply)
+    again = read(marked.text, _tracing(fmt))
     if len(again.boxes) != len(reading.boxes) or again.frames != reading.frames:
         return [None] * len(reading.boxes)
-    found: list[tuple[tuple[Span, ...], Span | None] | None] = []
+    matches: list[tuple[tuple[Span, ...], Span | None] | None] = []
     for at, (box, ordinals) in enumerate(zip(reading.boxes, again.boxes, strict=True)):
         spans = [marked.places.get(ordinal) for ordinal in ordinals]
         numbers = tuple(span for span in spans if span is not None)
-        if len(numbers) < how.numbers.width or box != _box_at(reply, numbers, how):
-            found.append(None)
+        if len(numbers) < fmt.numbers.width or box != _box_at(reply, numbers, fmt):
+            matches.append(None)
             continue
         label = None
-        if reading.labels and how.output == "text":
+        if reading.labels and fmt.output == "text":
             label = _label_before(reply, reading.labels[at], numbers[0][0])
         elif reading.labels:
             label = _label_at(reply, reading.labels[at], marked.labels.get(again.labels[at]))
-        found.append((numbers, label))
-    between = _between(reply, how, found)
+        matches.append((numbers, label))
+    between = _between(reply, fmt, matches)
     return [
-        None if one is None else Place(*one, before)
-        for one, before in zip(found, between, strict=True)
+        None if each is None else BoxSpans(*each, before)
+        for each, before in zip(matches, between, strict=True)
     ]
 
 
@@ -91,8 +91,8 @@ def _as_read(representation: str) -> Representation:
 
 
 @lru_cache(maxsize=4096)
-def _tracing(how: ReplyFormat) -> ReplyFormat:
-    return _Tracing(**{field.name: getattr(how, field.name) for field in fields(how)})
+def _tracing(fmt: ReplyFormat) -> ReplyFormat:
+    return _Tracing(**{field.name: getattr(fmt, field.name) for field in fields(fmt)})
 
 
 # A number in text; before a colon it is a frame's or a label's
@@ -108,33 +108,33 @@ _NUMBER_IN_STRING = re.compile(rf"\s*+({_JSON_NUMBER})\s*+")
 
 
 def _marked_text(reply: str) -> _Marked:
-    spans = [found.span() for found in _TEXT_NUMBER.finditer(reply) if _is_finite(found[0])]
+    spans = [matches.span() for matches in _TEXT_NUMBER.finditer(reply) if _is_finite(matches[0])]
     return _marked(reply, [(span, str(_FIRST + at), span) for at, span in enumerate(spans)])
 
 
-def _marked_json(reply: str, how: ReplyFormat) -> _Marked:
-    return _marked(reply, list(_json_parts(reply, _keys(how))))
+def _marked_json(reply: str, fmt: ReplyFormat) -> _Marked:
+    return _marked(reply, list(_json_parts(reply, _keys(fmt))))
 
 
 def _json_parts(reply: str, keys: frozenset[str]) -> Iterator[tuple[Span, str, Span]]:
     """Yield what to replace in a JSON reply, by what, and the place that this stands for."""
-    for at, found in enumerate(_JSON_PART.finditer(reply)):
-        if found["number"] is not None:
-            if _is_finite(found["number"]):
-                yield found.span(), str(_FIRST + at), found.span()
-        elif found["closed"]:
-            number = _NUMBER_IN_STRING.fullmatch(reply, *found.span("string"))
+    for at, matches in enumerate(_JSON_PART.finditer(reply)):
+        if matches["number"] is not None:
+            if _is_finite(matches["number"]):
+                yield matches.span(), str(_FIRST + at), matches.span()
+        elif matches["closed"]:
+            number = _NUMBER_IN_STRING.fullmatch(reply, *matches.span("string"))
             if number is not None and _is_finite(number[1]):
                 yield number.span(1), str(_FIRST + at), number.span(1)
-            elif found["string"] not in keys:
-                yield found.span("string"), f"{_MARK}{at}", found.span("string")
+            elif matches["string"] not in keys:
+                yield matches.span("string"), f"{_MARK}{at}", matches.span("string")
 
 
-def _keys(how: ReplyFormat) -> frozenset[str]:
-    if how.key == CLASS_KEY and how.structure != "decomposed":
+def _keys(fmt: ReplyFormat) -> frozenset[str]:
+    if fmt.key == CLASS_KEY and fmt.structure != "decomposed":
         return frozenset({"frame_idx"})
-    own = (how.key, PLURAL_KEYS.get(how.key, how.key), *how.numbers.keys)
-    return frozenset({"frame_idx", "label", *own})
+    own_keys = (fmt.key, PLURAL_KEYS.get(fmt.key, fmt.key), *fmt.numbers.keys)
+    return frozenset({"frame_idx", "label", *own_keys})
 
 
 def _marked(reply: str, parts: Sequence[tuple[Span, str, Span]]) -> _Marked:
@@ -158,8 +158,8 @@ def _is_finite(number: str) -> bool:
 # --- checks against what was read -----------------------------------------------------------------
 
 
-def _box_at(reply: str, numbers: Sequence[Span], how: ReplyFormat) -> tuple[float, ...]:
-    return how.numbers.to_corners([float(reply[start:end]) for start, end in numbers])
+def _box_at(reply: str, numbers: Sequence[Span], fmt: ReplyFormat) -> tuple[float, ...]:
+    return fmt.numbers.to_corners([float(reply[start:end]) for start, end in numbers])
 
 
 def _label_before(reply: str, label: str, number: int) -> Span | None:
@@ -174,32 +174,32 @@ def _label_at(reply: str, label: str, span: Span | None) -> Span | None:
         return None
     text = reply[slice(*span)]
     try:
-        said = json.loads(f'"{text}"').strip()
+        label_text = json.loads(f'"{text}"').strip()
     except ValueError:
         return None
-    return span if label and said == label else None
+    return span if label and label_text == label else None
 
 
 # --- between the boxes ----------------------------------------------------------------------------
 
 
 def _between(
-    reply: str, how: ReplyFormat, found: Sequence[tuple[tuple[Span, ...], Span | None] | None]
+    reply: str, fmt: ReplyFormat, matches: Sequence[tuple[tuple[Span, ...], Span | None] | None]
 ) -> list[Span | None]:
     """Return the span from the previous box in the text to each box."""
-    before: list[Span | None] = [None] * len(found)
-    if None in found:
+    before: list[Span | None] = [None] * len(matches)
+    if None in matches:
         return before
     boxes = [
         (min(numbers)[0], max(numbers)[1], label, at)
-        for at, (numbers, label) in enumerate(one for one in found if one is not None)
+        for at, (numbers, label) in enumerate(each for each in matches if each is not None)
     ]
     end = None
     for first, last, label, at in sorted(boxes, key=lambda box: box[:2]):
         upto = first if label is None else min(first, label[0])
         # A label that several boxes share was said before the first of them.
         upto = first if end is not None and upto < end else upto
-        start = _beginning(reply, how, upto) if end is None else end
+        start = _beginning(reply, fmt, upto) if end is None else end
         before[at] = (start, upto)
         end = last if label is None else max(last, label[1])
     return before
@@ -209,9 +209,9 @@ _OPENING = re.compile(r'(?:\[\s*+)?+(?:\{[^{}\[\]]*+)?+(?:\[\s*+)*+"?\s*+\Z')
 _LONGEST = 200  # Characters before a box that are searched for the start of its list
 
 
-def _beginning(reply: str, how: ReplyFormat, first: int) -> int:
+def _beginning(reply: str, fmt: ReplyFormat, first: int) -> int:
     """Return where the first box's answer begins: its list in JSON, its line in text."""
-    if how.output == "text":
+    if fmt.output == "text":
         return reply.rfind("\n", 0, first) + 1
     from_here = max(0, first - _LONGEST)
     opening = _OPENING.search(reply[from_here:first])

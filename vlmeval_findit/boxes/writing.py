@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .representation import CLASS_KEY, PLURAL_KEYS, Corners, ReplyFormat
 
 
-class Said(NamedTuple):
+class BoxToWrite(NamedTuple):
     """A box to write: (x1, y1, x2, y2) in the units of the reply; frames count from 0."""
 
     box: Corners
@@ -17,48 +17,48 @@ class Said(NamedTuple):
     frame: int = 0
 
 
-def write(boxes: Sequence[Said], how: ReplyFormat, digits: int = 1) -> str:
+def write(boxes: Sequence[BoxToWrite], fmt: ReplyFormat, digits: int = 1) -> str:
     """Write boxes, in order, in the requested format; 0 ``digits`` gives whole numbers."""
     # round(n, 0) stays a float, which JSON writes as 120.0.
     places = digits or None
     rows = [
-        (said, [round(n, places) for n in how.numbers.from_corners(said.box)]) for said in boxes
+        (box_, [round(n, places) for n in fmt.numbers.from_corners(box_.box)]) for box_ in boxes
     ]
-    return _json(rows, how) if how.output == "json" else _text(rows, how, digits)
+    return _json(rows, fmt) if fmt.output == "json" else _text(rows, fmt, digits)
 
 
-Rows = Sequence[tuple[Said, list[float]]]
+Rows = Sequence[tuple[BoxToWrite, list[float]]]
 
 
-def _text(rows: Rows, how: ReplyFormat, digits: int) -> str:
+def _text(rows: Rows, fmt: ReplyFormat, digits: int) -> str:
     if not rows:
         return "[]"
     lines = []
-    for said, numbers in rows:
-        frame = f"{said.frame + 1}: " if how.frames > 1 else ""
-        label = f"{said.label}: " if how.multilabel else ""
+    for box_, numbers in rows:
+        frame = f"{box_.frame + 1}: " if fmt.frames > 1 else ""
+        label = f"{box_.label}: " if fmt.multilabel else ""
         lines.append(f"{frame}{label}[{', '.join(f'{n:.{digits}f}' for n in numbers)}]")
     return "\n".join(lines)
 
 
-def _json(rows: Rows, how: ReplyFormat) -> str:
-    nested = how.structure == "nested"
-    key = PLURAL_KEYS.get(how.key, how.key) if nested else how.key
+def _json(rows: Rows, fmt: ReplyFormat) -> str:
+    nested = fmt.structure == "nested"
+    key = PLURAL_KEYS.get(fmt.key, fmt.key) if nested else fmt.key
     entries: list[dict[str, object]] = []
     groups: dict[tuple[int, str], list[list[float]]] = {}
-    for said, numbers in rows:
-        entry: dict[str, object] = {"frame_idx": said.frame + 1} if how.frames > 1 else {}
-        if how.multilabel and how.key != CLASS_KEY:
-            entry["label"] = said.label
-        if how.structure == "decomposed":
-            entry |= dict(zip(how.numbers.keys, numbers, strict=True))
+    for box_, numbers in rows:
+        entry: dict[str, object] = {"frame_idx": box_.frame + 1} if fmt.frames > 1 else {}
+        if fmt.multilabel and fmt.key != CLASS_KEY:
+            entry["label"] = box_.label
+        if fmt.structure == "decomposed":
+            entry |= dict(zip(fmt.numbers.keys, numbers, strict=True))
             entries.append(entry)
             continue
-        name = said.label if how.key == CLASS_KEY else key
+        name = box_.label if fmt.key == CLASS_KEY else key
         if not nested:
             entries.append({**entry, name: numbers})
             continue
-        group = (said.frame, said.label)
+        group = (box_.frame, box_.label)
         if group not in groups:
             groups[group] = []
             entries.append({**entry, name: groups[group]})
@@ -73,7 +73,7 @@ Schema = Mapping[str, Any]
 _NUMBER: Schema = {"type": "number"}
 
 
-def schema_of(how: ReplyFormat) -> dict[str, Any]:
+def schema_of(fmt: ReplyFormat) -> dict[str, Any]:
     """Return the JSON schema of replies that adhere to a format.
 
     Raises:
@@ -82,26 +82,26 @@ def schema_of(how: ReplyFormat) -> dict[str, Any]:
     >>> schema_of(ReplyFormat("json", "xyxy", "bbox_2d"))["items"]["required"]
     ['bbox_2d']
     """
-    if how.output != "json":
-        raise ValueError(f"replies in {how.output} have no grammar")
-    return {"type": "array", "items": _entry(how)}
+    if fmt.output != "json":
+        raise ValueError(f"replies in {fmt.output} have no grammar")
+    return {"type": "array", "items": _entry(fmt)}
 
 
-def _entry(how: ReplyFormat) -> dict[str, Any]:
-    box = _numbers(how.numbers.width)
+def _entry(fmt: ReplyFormat) -> dict[str, Any]:
+    box = _numbers(fmt.numbers.width)
     fields: dict[str, Schema] = {}
-    if how.frames > 1:
-        fields["frame_idx"] = {"type": "integer", "minimum": 0, "maximum": how.frames}
-    if how.multilabel and how.key != CLASS_KEY:
+    if fmt.frames > 1:
+        fields["frame_idx"] = {"type": "integer", "minimum": 0, "maximum": fmt.frames}
+    if fmt.multilabel and fmt.key != CLASS_KEY:
         fields["label"] = {"type": "string"}
-    if how.structure == "decomposed":
-        fields |= dict.fromkeys(how.numbers.keys, _NUMBER)
+    if fmt.structure == "decomposed":
+        fields |= dict.fromkeys(fmt.numbers.keys, _NUMBER)
         return _object(fields)
-    nested = how.structure == "nested"
+    nested = fmt.structure == "nested"
     value = {"type": "array", "items": box} if nested else box
-    if how.key == CLASS_KEY:
+    if fmt.key == CLASS_KEY:
         return _keyed_by_label(fields, value)
-    return _object({**fields, PLURAL_KEYS[how.key] if nested else how.key: value})
+    return _object({**fields, PLURAL_KEYS[fmt.key] if nested else fmt.key: value})
 
 
 def _numbers(width: int) -> dict[str, Any]:

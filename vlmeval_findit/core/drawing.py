@@ -94,7 +94,7 @@ class DrawnImage:
 class Drawing:
     """One answer: images with boxes, reference images (``support``), lines of text."""
 
-    pictures: tuple[DrawnImage, ...]
+    images: tuple[DrawnImage, ...]
     support: tuple[str, ...] = ()
     lines: tuple[DrawnLine, ...] = ()
 

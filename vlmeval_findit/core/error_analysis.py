@@ -154,14 +154,14 @@ def estimate_errors(analysis: ErrorAnalysis, given: ClusteredSums) -> Estimate:
     Points are no ratio of sums, so an image's influence is the change without it (jackknife).
     The metrics' names are the error types' keys.
     """
-    pictures = len(given.pictures)
+    images = len(given.images)
     by_picture = _by_picture(given, analysis.score.over)
     totals = {name: values.sum() for name, values in by_picture.items()}
     without = {name: totals[name] - values for name, values in by_picture.items()}
     points, left = analysis.points(totals), analysis.points(without)
     keys = [one.key for one in analysis.error_types]
     values = np.array([points[key] for key in keys], dtype=float) / 100
-    others = np.stack([np.broadcast_to(left[key], pictures) for key in keys], axis=-1) / 100
+    others = np.stack([np.broadcast_to(left[key], images) for key in keys], axis=-1) / 100
     there = int((np.asarray(weighted(by_picture, analysis.score.whole)) > 0).sum())
     enough = there >= FEWEST
     scale = np.sqrt((there - 1) / there) if enough else 0.0
@@ -170,20 +170,20 @@ def estimate_errors(analysis: ErrorAnalysis, given: ClusteredSums) -> Estimate:
     return Estimate(
         metrics=tuple(Metric(key, {key: 1}, analysis.score.whole) for key in keys),
         values=values,
-        pictures=given.pictures,
+        images=given.images,
         influence=influence,
         counted=np.full(len(keys), float(there) if enough else 0.0),
     )
 
 
 def _by_picture(given: ClusteredSums, over: str) -> dict[str, Array]:
-    pictures = len(given.pictures)
-    found = {name: add_up_at(given.picture, one, pictures) for name, one in given.sums.items()}
+    images = len(given.images)
+    found = {name: add_up_at(given.image, one, images) for name, one in given.sums.items()}
     if over in given.slices:
         slicing = given.slices[over]
         for at, value in enumerate(slicing.values):
             inside = slicing.of == at
             for name, values in given.sums.items():
-                added = add_up_at(given.picture[inside], values[inside], pictures)
+                added = add_up_at(given.image[inside], values[inside], images)
                 found[sliced(name, over, value)] = added
     return found

@@ -28,8 +28,8 @@ Places = NDArray[np.intp]
 class ClusteredSums:
     """Rows as arrays: sums by name, one entry a row (an image, once added up). Parts are rows."""
 
-    pictures: tuple[str, ...]  # ``<image folder's key>/<name>``, alphabetical
-    picture: Places  # Index of each row's image
+    images: tuple[str, ...]  # ``<image folder's key>/<name>``, alphabetical
+    image: Places  # Index of each row's image
     sums: Mapping[str, Array]
     slices: Mapping[str, Texts]
 
@@ -40,8 +40,8 @@ def clustered_sums(rows: Sequence[ScoredRow], images: str) -> ClusteredSums:
         parts = [part for row in rows for part in row.part_rows()]
         rows = table_of([*(replace(row, parts={}) if row.parts else row for row in rows), *parts])
     return ClusteredSums(
-        pictures=_pictures(rows.source.values, images),
-        picture=rows.source.of.astype(np.intp),
+        images=_image_names(rows.source.values, images),
+        image=rows.source.of.astype(np.intp),
         sums={name: as_floats(one) for name, one in rows.sums.items()},
         slices={
             kind: Texts(one.values, one.of.astype(np.intp)) for kind, one in rows.slices.items()
@@ -50,7 +50,7 @@ def clustered_sums(rows: Sequence[ScoredRow], images: str) -> ClusteredSums:
 
 
 @lru_cache(maxsize=64)
-def _pictures(names: tuple[str, ...], images: str) -> tuple[str, ...]:
+def _image_names(names: tuple[str, ...], images: str) -> tuple[str, ...]:
     """Share one tuple between all runs over the same images."""
     return tuple(f"{images}/{name}" for name in names)
 
@@ -60,7 +60,7 @@ def slice_of(given: ClusteredSums, kind: str, value: str) -> ClusteredSums:
     slicing = given.slices[kind]
     inside = slicing.of == slicing.values.index(value)
     sums = {name: values[inside] for name, values in given.sums.items()}
-    return ClusteredSums(given.pictures, given.picture[inside], sums, {})
+    return ClusteredSums(given.images, given.image[inside], sums, {})
 
 
 # --- values and influences ------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Estimate:
 
     metrics: tuple[Metric, ...]
     values: Array  # Hundredths of the metrics (of a share: the ratio); NaN: none
-    pictures: tuple[str, ...]
+    images: tuple[str, ...]
     influence: Array  # (images, metrics)
     counted: Array  # Images that each metric rests on; 0 below :data:`FEWEST`
 
@@ -90,31 +90,31 @@ def estimate_metrics(metrics: Sequence[Metric], given: ClusteredSums) -> Estimat
     values, influences, counted = zip(*found, strict=True)
     influence = np.stack(influences, axis=-1)
     return Estimate(
-        tuple(metrics), np.array(values), given.pictures, influence, np.array(counted, dtype=float)
+        tuple(metrics), np.array(values), given.images, influence, np.array(counted, dtype=float)
     )
 
 
 def _one(metric: Metric, given: ClusteredSums) -> tuple[float, Array, float]:
     """Return a hundredth of a value, its influences, and how many images count for it."""
-    rows = len(given.picture)
+    rows = len(given.image)
     slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
     if metric.over:
         slicing = given.slices.get(metric.over, Texts((), np.full(rows, -1)))
-    nothing = np.zeros(len(given.pictures))
+    nothing = np.zeros(len(given.images))
     part, whole = (
         np.broadcast_to(np.asarray(weighted(_sums(given, weights), weights), dtype=float), rows)
         for weights in (metric.part, metric.whole)
     )
-    cells = _cells(metric.scale * part, whole, slicing, given.picture)
+    cells = _cells(metric.scale * part, whole, slicing, given.image)
     if not len(cells.whole):
         return np.nan if metric.empty is None else metric.empty / 100, nothing, 0.0
     # Divided last, so that the value is that of the score to the last digit.
     value = float(cells.ratios().mean()) / 100
-    pictures = cells.alike() if metric.over else float((cells.whole > 0).sum())
-    if pictures < FEWEST:
+    images = cells.alike() if metric.over else float((cells.whole > 0).sum())
+    if images < FEWEST:
         return value, nothing, 0.0
-    influence = add_up_at(cells.picture, cells.influence() / 100, len(given.pictures))
-    return value, influence, pictures
+    influence = add_up_at(cells.image, cells.influence() / 100, len(given.images))
+    return value, influence, images
 
 
 def _sums(given: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
@@ -134,7 +134,7 @@ def _sums(given: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
 @dataclass(frozen=True, slots=True)
 class _Cells:
     slice: Places  # Numbered without those that have no whole
-    picture: Places
+    image: Places
     part: Array
     whole: Array
 
@@ -159,20 +159,20 @@ class _Cells:
     def alike(self) -> float:
         """Return Kish's effective sample size: images of rare classes weigh more."""
         wholes = add_up_at(self.slice, self.whole)
-        weights = add_up_at(self.picture, self.whole / wholes[self.slice])
+        weights = add_up_at(self.image, self.whole / wholes[self.slice])
         return float(weights.sum() ** 2 / (weights**2).sum())
 
 
-def _cells(part: Array, whole: Array, slicing: Texts, picture: Places) -> _Cells:
+def _cells(part: Array, whole: Array, slicing: Texts, image: Places) -> _Cells:
     inside = slicing.of >= 0
-    pictures = int(picture.max(initial=0)) + 1
-    keys, at = np.unique(slicing.of[inside] * pictures + picture[inside], return_inverse=True)
+    images = int(image.max(initial=0)) + 1
+    keys, at = np.unique(slicing.of[inside] * images + image[inside], return_inverse=True)
     parts = add_up_at(at, part[inside], len(keys))
     wholes = add_up_at(at, whole[inside], len(keys))
-    of = keys // pictures
+    of = keys // images
     counts = add_up_at(of, wholes)[of] > 0
     slices = np.unique(of[counts], return_inverse=True)[1]
-    return _Cells(slices, keys[counts] % pictures, parts[counts], wholes[counts])
+    return _Cells(slices, keys[counts] % images, parts[counts], wholes[counts])
 
 
 def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
@@ -194,14 +194,14 @@ def mean(parts: Sequence[Estimate]) -> Estimate:
     The image count is the datasets' harmonic mean, as small ones vary most, or 0 if a dataset has
     too few. There is no mean where a dataset has no value.
     """
-    pictures, influences = aligned(parts)
+    images, influences = aligned(parts)
     counts = np.stack([one.counted for one in parts])
     enough = (counts > 0).all(axis=0)
     inverse = _ratio(np.ones_like(counts), counts).mean(axis=0)
     return Estimate(
         metrics=parts[0].metrics,
         values=np.mean([one.values for one in parts], axis=0),
-        pictures=pictures,
+        images=images,
         influence=influences[0] if len(parts) == 1 else np.mean(influences, axis=0),
         counted=np.where(enough, _ratio(np.ones_like(inverse), inverse), 0.0),
     )
@@ -210,13 +210,13 @@ def mean(parts: Sequence[Estimate]) -> Estimate:
 def aligned(parts: Sequence[Estimate]) -> tuple[tuple[str, ...], list[Array]]:
     """Return the images of all parts, and each part's influences by them (0: it lacks one)."""
     first = parts[0]
-    if all(one.pictures == first.pictures for one in parts):
-        return first.pictures, [one.influence for one in parts]
-    pictures = tuple(sorted({name for one in parts for name in one.pictures}))
-    place = {name: at for at, name in enumerate(pictures)}
+    if all(one.images == first.images for one in parts):
+        return first.images, [one.influence for one in parts]
+    images = tuple(sorted({name for one in parts for name in one.images}))
+    place = {name: at for at, name in enumerate(images)}
     made = []
     for one in parts:
-        influence = np.zeros((len(pictures), len(one.metrics)))
-        influence[[place[name] for name in one.pictures]] = one.influence
+        influence = np.zeros((len(images), len(one.metrics)))
+        influence[[place[name] for name in one.images]] = one.influence
         made.append(influence)
-    return pictures, made
+    return images, made

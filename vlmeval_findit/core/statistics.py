@@ -17,7 +17,7 @@ from .metric import Array
 LEVEL = 0.95  # Of intervals
 ALPHA = 0.05  # Corrected p-values below it are significant
 
-INTERVALS = f"95 % over pictures; none where fewer than {FEWEST} pictures count"
+INTERVALS = f"95 % over images; none where fewer than {FEWEST} images count"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
 _UNSEEN = 1 / 3  # How much of an unseen image is allowed for; checked against simulated coverage
@@ -60,23 +60,23 @@ def _tail(freedom: float, value: float) -> float:
     return float(stdtr(freedom, value))
 
 
-def bounds(value: float, variance: float, pictures: float) -> Interval | None:
+def bounds(value: float, variance: float, images: float) -> Interval | None:
     """Return the 95 % interval, in percent, of a share of 1; None below :data:`.FEWEST` images.
 
     Wilson's interval at the effective sample size, with Student's t. The variance includes a third
     of a missed image and a third of a found one, since few images cannot show that there are none.
     Where nothing varies, every image is one trial.
     """
-    if pictures < FEWEST:
+    if images < FEWEST:
         return None
     value = min(1.0, max(0.0, value))
     if value in (0.0, 1.0):
-        trials = pictures
+        trials = images
     else:
         spread = value * (1 - value)
-        unseen = (_UNSEEN / pictures) ** 2 * (value**2 + (1 - value) ** 2)
-        trials = spread / (variance + min(unseen, spread / pictures))
-    t2 = _quantile(pictures - 1) ** 2
+        unseen = (_UNSEEN / images) ** 2 * (value**2 + (1 - value) ** 2)
+        trials = spread / (variance + min(unseen, spread / images))
+    t2 = _quantile(images - 1) ** 2
     middle = value + t2 / (2 * trials)
     reach = np.sqrt(t2 * (value * (1 - value) / trials + t2 / (4 * trials**2)))
     # Rounding must not exclude the value.
@@ -85,28 +85,28 @@ def bounds(value: float, variance: float, pictures: float) -> Interval | None:
     return Interval(100 * max(0.0, float(low)), 100 * min(1.0, float(high)))
 
 
-def mean_bounds(value: float, variance: float, pictures: float) -> Interval | None:
+def mean_bounds(value: float, variance: float, images: float) -> Interval | None:
     """Return Student's 95 % interval of hundredths of what is no share; None as in bounds."""
-    if pictures < FEWEST:
+    if images < FEWEST:
         return None
-    reach = float(_quantile(pictures - 1) * np.sqrt(variance))
+    reach = float(_quantile(images - 1) * np.sqrt(variance))
     return Interval(100 * (value - reach), 100 * (value + reach))
 
 
 def metric_intervals(found: Estimate) -> dict[str, Interval | None]:
     """Return all intervals (None: too few images); a ValueError if a share is not 0 to 100 %."""
     variances = (found.influence**2).sum(axis=0)
-    for metric, value, pictures in zip(found.metrics, found.values, found.counted, strict=True):
-        if metric.share and pictures and not -_ROUNDING <= value <= 1 + _ROUNDING:
+    for metric, value, images in zip(found.metrics, found.values, found.counted, strict=True):
+        if metric.share and images and not -_ROUNDING <= value <= 1 + _ROUNDING:
             raise ValueError(
                 f"{metric.name} is {100 * value:g} %, which no share of a whole can be: "
                 f'write Metric({metric.name!r}, …, unit="")'
             )
     return {
         metric.name: (bounds if metric.share else mean_bounds)(
-            float(value), float(variance), float(pictures)
+            float(value), float(variance), float(images)
         )
-        for metric, value, variance, pictures in zip(
+        for metric, value, variance, images in zip(
             found.metrics, found.values, variances, found.counted, strict=True
         )
         if not np.isnan(value)
@@ -121,15 +121,15 @@ def difference(one: Estimate, other: Estimate, metric: str) -> Difference:
     """
     at = one.place(metric)
     value = float(one.values[at] - other.values[at])
-    pictures = float(min(one.counted[at], other.counted[at]))
-    if not pictures:
+    images = float(min(one.counted[at], other.counted[at]))
+    if not images:
         return Difference(100 * value, None, None, None)
     _, (ours, theirs) = aligned([one, other])
     error = float(np.sqrt(((ours[:, at] - theirs[:, at]) ** 2).sum()))
-    p_value = _p_value(value, error, pictures)
+    p_value = _p_value(value, error, images)
     share = one.metrics[at].share
-    unseen = 2 * (_UNSEEN / pictures) ** 2 * (1 + value**2) if share else 0.0
-    reach = float(_quantile(pictures - 1) * np.sqrt(error**2 + unseen))
+    unseen = 2 * (_UNSEEN / images) ** 2 * (1 + value**2) if share else 0.0
+    reach = float(_quantile(images - 1) * np.sqrt(error**2 + unseen))
     reach = min(reach, abs(value)) if p_value < ALPHA else max(reach, abs(value))
     low, high = value - reach, value + reach
     if share:
@@ -137,13 +137,13 @@ def difference(one: Estimate, other: Estimate, metric: str) -> Difference:
     return Difference(100 * value, Interval(100 * low, 100 * high), p_value, p_value)
 
 
-def _p_value(value: float, error: float, pictures: float) -> float:
+def _p_value(value: float, error: float, images: float) -> float:
     # Sums in another order differ in their last bits, but are equal.
     if abs(value) < 1e-11:
         return 1.0
     # At least that of as many coins that fall alike: few images cannot say more.
-    tail = _tail(pictures - 1, -abs(value) / error) if error else 0.0
-    return max(2 * tail, float(2.0 ** (1 - pictures)))
+    tail = _tail(images - 1, -abs(value) / error) if error else 0.0
+    return max(2 * tail, float(2.0 ** (1 - images)))
 
 
 def chance_of_lead(one: Estimate, front: Estimate, metric: str, share: float) -> float | None:
@@ -154,28 +154,28 @@ def chance_of_lead(one: Estimate, front: Estimate, metric: str, share: float) ->
     interval over all images. As in :func:`bounds`, a third of an image is allowed for.
     """
     at = one.place(metric)
-    pictures = float(min(one.counted[at], front.counted[at]))
-    if not pictures:
+    images = float(min(one.counted[at], front.counted[at]))
+    if not images:
         return None
     _, (ours, theirs) = aligned([one, front])
     values = np.array([one.values[at], front.values[at]])
-    unseen = (_UNSEEN / pictures) ** 2 * (values**2 + (1 - values) ** 2).sum()
+    unseen = (_UNSEEN / images) ** 2 * (values**2 + (1 - values) ** 2).sum()
     variance = ((ours[:, at] - theirs[:, at]) ** 2).sum() + unseen
-    reach = _quantile(pictures / share - 1) * np.sqrt(variance * share)
+    reach = _quantile(images / share - 1) * np.sqrt(variance * share)
     short_of = reach - (values[0] - values[1])
-    return _tail(pictures - 1, -short_of / np.sqrt(variance * (1 - share)))
+    return _tail(images - 1, -short_of / np.sqrt(variance * (1 - share)))
 
 
 DRAWN = 500  # Bootstrap samples, for what is no ratio of sums
 _SEED = 11
 
 
-def drawn_again(pictures: int) -> Array:
+def drawn_again(images: int) -> Array:
     """Return how often each bootstrap sample draws each image: (samples, images), seeded."""
-    if pictures < FEWEST:
-        return np.zeros((0, pictures))
+    if images < FEWEST:
+        return np.zeros((0, images))
     generator = np.random.default_rng(_SEED)
-    return generator.multinomial(pictures, [1 / pictures] * pictures, DRAWN).astype(float)
+    return generator.multinomial(images, [1 / images] * images, DRAWN).astype(float)
 
 
 def drawn_interval(values: Array) -> Interval | None:

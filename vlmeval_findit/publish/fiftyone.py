@@ -84,7 +84,7 @@ def _add(
     """
     about = {"tags": [f"{kind}={value}" for kind, value in row.slices.items()], "query": row.index}
     confidences = _confidences(row)
-    for place, picture in enumerate(one.draw(row).pictures):
+    for place, picture in enumerate(one.draw(row).images):
         path = (one.pictures / picture.path).absolute()
         width, height = picture.width, picture.height
         size = {"_cls": "ImageMetadata", "width": width, "height": height}

@@ -179,7 +179,7 @@ def worst_answers(transcript: Transcript, most: int, private: Private) -> Iterat
 
 
 def _drawn(transcript: Transcript, row: ScoredRow) -> Image | None:
-    pictures = transcript.draw(row).pictures
+    pictures = transcript.draw(row).images
     # Of a video the first frame that shows anything.
     shown = next((one for one in pictures if one.boxes), next(iter(pictures), None))
     if shown is None:

@@ -32,9 +32,9 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
     Raises:
         TypeError, ValueError: a drawing of odd values.
     """
-    count = len(drawing.pictures)
+    count = len(drawing.images)
     kept = np.linspace(0, count - 1, min(count, _PICTURES), dtype=int).tolist()
-    every = (box for one in drawing.pictures for box in one.boxes)
+    every = (box for one in drawing.images for box in one.boxes)
     objects = [box for box in every if box.role is Role.TRUTH]
     ious = [box.value for box in objects if box.value is not None]
     return {
@@ -46,7 +46,7 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
                 "picture": place((folder / one.path, one.width, one.height)),
                 "boxes": [_box(box) for box in one.boxes],
             }
-            for one in (drawing.pictures[at] for at in kept)
+            for one in (drawing.images[at] for at in kept)
         ],
         "count": count,
         "lines": [[line.role.value, str(line.text)] for line in drawing.lines[:_LINES]],

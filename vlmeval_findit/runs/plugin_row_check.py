@@ -19,8 +19,8 @@ from ..boxes.representation import (
     ReplyFormat,
     Representation,
 )
-from ..boxes.spaces import Kind, Space, reference, to_pixels
-from ..boxes.writing import Said, write
+from ..boxes.spaces import Space, SpaceKind, reference, to_pixels
+from ..boxes.writing import BoxToWrite, write
 from ..core.folders import image_folder
 from ..core.image_files import header
 from ..core.messages import located
@@ -66,7 +66,7 @@ def check_model(row: ModelRow, checkpoint: str | None, name: str, indexes: int =
 # --- a space, a representation -------------------------------------------------------------------
 
 
-def check_space(kind: Kind) -> Findings:
+def check_space(kind: SpaceKind) -> Findings:
     """A coordinate space on images of all shapes."""
     needs: Mapping[str, Any] = kind.needs
     space = Space(kind.name, **needs)
@@ -110,7 +110,7 @@ def check_representation(row: Representation) -> Findings:
             return
     yield Finding(f"1,000 random boxes come back from {row.name}")
     for how in _formats(row):
-        reply = write([Said(box) for box in boxes[:9]], how, digits=9)
+        reply = write([BoxToWrite(box) for box in boxes[:9]], how, digits=9)
         found = read(reply, how)
         same = len(found.boxes) == 9 and all(
             _same(row, box, back) for box, back in zip(boxes, found.boxes, strict=False)

@@ -1,7 +1,7 @@
 """The rows that this package adds to the tables of vlmeval_findit."""
 
 from vlmeval_findit.boxes.representation import ReplyFormat
-from vlmeval_findit.boxes.spaces import Kind, Space
+from vlmeval_findit.boxes.spaces import Space, SpaceKind
 from vlmeval_findit.models.model_row import ModelRow
 
 
@@ -12,7 +12,7 @@ def _of_the_longer_side(size, space):
     return 1000.0 * width / longer, 1000.0 * height / longer
 
 
-SPACES = [Kind("longer1000", "longer1000", "thousandths of the longer side", _of_the_longer_side)]
+SPACES = [SpaceKind("longer1000", "longer1000", "1/1000 of the longer side", _of_the_longer_side)]
 
 _YXYX = ReplyFormat(output="json", representation="yxyx", key="box_2d")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...boxes.records import FormatFailure
 from ...boxes.representation import MatchRule
-from ...boxes.writing import Said, write
+from ...boxes.writing import BoxToWrite, write
 from ...core.benchmark import Baseline, BatchScore, Benchmark, PromptSet
 from ...core.drawing import Curve, Drawing
 from ...core.error_analysis import ErrorAnalysis
@@ -40,7 +40,7 @@ def full_image(message: Message, variant: Variant) -> tuple[str, Recorded]:
     shown = [part for part in message if part.kind is PartKind.IMAGE]
     frames = sum(not isinstance(part, Reference) for part in shown)
     everything = (0.0, 0.0, 1000.0, 1000.0)
-    value = [Said(everything, "object", frame) for frame in range(frames)]
+    value = [BoxToWrite(everything, "object", frame) for frame in range(frames)]
     images = tuple(_sent(part.value) for part in shown)
     return write(value, variant.reply), Recorded(space=SPACE, finish_reason="stop", images=images)
 
@@ -107,7 +107,7 @@ class FindIt(Benchmark):
         truth = query.truth
         labels = truth.labels or [query.label] * len(truth.boxes)
         boxes = zip(truth.boxes, labels, truth.frames, strict=True)
-        return write([Said(*box) for box in boxes], question.reply, digits=3)
+        return write([BoxToWrite(*box) for box in boxes], question.reply, digits=3)
 
     def space(
         self, model: str, question: Any, settings: Settings, described: Described

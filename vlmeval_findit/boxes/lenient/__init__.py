@@ -12,11 +12,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..reading import boxes_said, reader
+from ..reading import parsed_reply, reader
 from ..records import FormatFailure, ParsedReply
 from ..representation import ReplyFormat
-from .entries import Candidate, Entries, boxes_in, says_another_order
-from .values import Found, List, Repair, values_in
+from .entries import Candidate, Entries, boxes_in, names_another_order
+from .values import List, ParsedValue, Repair, values_in
 
 __all__ = ["LenientReply", "Repair", "parse_leniently"]
 
@@ -36,7 +36,7 @@ class LenientReply(NamedTuple):
     repairs: tuple[Repair, ...]  # In the order of :class:`Repair`
 
 
-def parse_leniently(reply: str, how: ReplyFormat, strict: ParsedReply) -> LenientReply | None:
+def parse_leniently(reply: str, fmt: ReplyFormat, strict: ParsedReply) -> LenientReply | None:
     """Parse a reply leniently; None if that finds no more than ``strict``, whose boxes it keeps.
 
     ``reply`` is without its thought, boxes are in its units. An empty list is returned only if a
@@ -50,17 +50,22 @@ def parse_leniently(reply: str, how: ReplyFormat, strict: ParsedReply) -> Lenien
     """
     if strict.reason is None or strict.reason in _NEVER:
         return None
-    said = reply[:LONGEST]
-    entries = Entries(how)
-    values = list(values_in(said))
-    found = _structured(values, entries, how, strict.reason, said)
-    reading, repairs = _read(found, entries.indices, how), set().union(*(c.repairs for c in found))
-    if not reading.boxes and not _OBJECT.search(said) and not says_another_order(said, how.numbers):
-        reading, repair = _worded(said, how)
+    text = reply[:LONGEST]
+    entries = Entries(fmt)
+    values = list(values_in(text))
+    candidates = _structured(values, entries, fmt, strict.reason, text)
+    reading = _read(candidates, entries.indices, fmt)
+    repairs = set().union(*(candidate.repairs for candidate in candidates))
+    if (
+        not reading.boxes
+        and not _OBJECT.search(text)
+        and not names_another_order(text, fmt.numbers)
+    ):
+        reading, repair = _worded(text, fmt)
         repairs = {repair}
     if not reading.boxes:
-        return None if strict.boxes else _empty(values, said, strict.reason)
-    merged = _beside(strict, reading)
+        return None if strict.boxes else _empty(values, text, strict.reason)
+    merged = _merged(strict, reading)
     if merged is None:
         return None
     return LenientReply(merged, tuple(repair for repair in Repair if repair in repairs))
@@ -70,55 +75,59 @@ def parse_leniently(reply: str, how: ReplyFormat, strict: ParsedReply) -> Lenien
 _OBJECT = re.compile(r"[{}]")
 
 
-def _worded(text: str, how: ReplyFormat) -> tuple[ParsedReply, Repair]:
-    if how.output == "json":
-        reading = reader(replace(how, output="text", structure="per_box"))(text)
+def _worded(text: str, fmt: ReplyFormat) -> tuple[ParsedReply, Repair]:
+    if fmt.output == "json":
+        reading = reader(replace(fmt, output="text", structure="per_box"))(text)
         if reading.boxes:
             return reading, Repair.OTHER_OUTPUT
-    found = list(boxes_in(text, how))
-    indices = [one.frame for one in found if one.frame is not None]
-    return _read(found, indices, how), Repair.PROSE
+    candidates = list(boxes_in(text, fmt))
+    indices = [candidate.frame for candidate in candidates if candidate.frame is not None]
+    return _read(candidates, indices, fmt), Repair.PROSE
 
 
 def _structured(
-    values: Sequence[Found], entries: Entries, how: ReplyFormat, reason: FormatFailure, text: str
+    values: Sequence[ParsedValue],
+    entries: Entries,
+    fmt: ReplyFormat,
+    reason: FormatFailure,
+    text: str,
 ) -> list[Candidate]:
     """Return the boxes of lists and objects; an answer that is repeated counts once."""
     made: list[Candidate] = []
     seen: set[Hashable] = set()
-    used: list[Found] = []
+    used: list[ParsedValue] = []
     for value in values:
         mine = list(entries.of(value.value))
-        key = tuple((one.label, one.frame, one.numbers) for one in mine)
+        key = tuple((candidate.label, candidate.frame, candidate.numbers) for candidate in mine)
         if mine and key not in seen:
             seen.add(key)
             used.append(value)
-            made += [one._replace(repairs=one.repairs | value.repairs) for one in mine]
+            made += [box._replace(repairs=box.repairs | value.repairs) for box in mine]
     around = _around(used, text)
-    if any(one.bare for one in made) and says_another_order(around, how.numbers):
+    if any(candidate.bare for candidate in made) and names_another_order(around, fmt.numbers):
         return []
-    if how.output == "text":
-        return [one._replace(repairs=_in_text(one)) for one in made]
+    if fmt.output == "text":
+        return [candidate._replace(repairs=_in_text(candidate)) for candidate in made]
     if reason not in (FormatFailure.NOT_JSON, FormatFailure.TRUNCATED) or not around:
         return made
     in_words = any(map(str.isalpha, around))
     return [
-        one._replace(
-            repairs=one.repairs - {Repair.STRUCTURE} | {Repair.PROSE}
-            if one.bare and in_words
-            else one.repairs | {Repair.AROUND}
+        candidate._replace(
+            repairs=candidate.repairs - {Repair.STRUCTURE} | {Repair.PROSE}
+            if candidate.bare and in_words
+            else candidate.repairs | {Repair.AROUND}
         )
-        for one in made
+        for candidate in made
     ]
 
 
-def _in_text(one: Candidate) -> frozenset[Repair]:
+def _in_text(candidate: Candidate) -> frozenset[Repair]:
     """Return the repairs where text was asked for: keys and quotes need none."""
-    kept = one.repairs & {Repair.NUMBERS, Repair.CUT_OFF}
-    return kept | {Repair.NUMBERS if one.bare else Repair.OTHER_OUTPUT}
+    added = candidate.repairs & {Repair.NUMBERS, Repair.CUT_OFF}
+    return added | {Repair.NUMBERS if candidate.bare else Repair.OTHER_OUTPUT}
 
 
-def _around(used: Sequence[Found], text: str) -> str:
+def _around(used: Sequence[ParsedValue], text: str) -> str:
     pieces, end = [], 0
     for value in used:
         pieces.append(text[end : value.start])
@@ -126,26 +135,27 @@ def _around(used: Sequence[Found], text: str) -> str:
     return "".join([*pieces, text[end:]]).strip(" \t\r\n,;") if used else ""
 
 
-def _read(found: Sequence[Candidate], indices: Sequence[int], how: ReplyFormat) -> ParsedReply:
-    video = how.frames > 1
-    said = [(c.label, c.numbers, c.frame or 0) for c in found if c.frame is not None or not video]
-    return boxes_said(how, how.numbers, said, indices if video else ())
+def _read(candidates: Sequence[Candidate], indices: Sequence[int], fmt: ReplyFormat) -> ParsedReply:
+    video = fmt.frames > 1
+    used = [box for box in candidates if box.frame is not None or not video]
+    raw_boxes = [(box.label, box.numbers, box.frame or 0) for box in used]
+    return parsed_reply(fmt, fmt.numbers, raw_boxes, indices if video else ())
 
 
-def _beside(strict: ParsedReply, found: ParsedReply) -> ParsedReply | None:
+def _merged(strict: ParsedReply, lenient: ParsedReply) -> ParsedReply | None:
     """Add new boxes to the strict reading; None if there are none or the two disagree."""
-    had, kept = Counter(_keys(strict)), []
-    for place, key in enumerate(_keys(found)):
+    had, added = Counter(_keys(strict)), []
+    for place, key in enumerate(_keys(lenient)):
         if had[key] > 0:
             had[key] -= 1
         else:
-            kept.append(place)
-    if not kept or any(had.values()):
+            added.append(place)
+    if not added or any(had.values()):
         return None
     return ParsedReply(
-        (*strict.boxes, *(found.boxes[i] for i in kept)),
-        (*strict.labels, *(found.labels[i] for i in kept)) if found.labels else (),
-        (*strict.frames, *(found.frames[i] for i in kept)) if found.frames else (),
+        (*strict.boxes, *(lenient.boxes[i] for i in added)),
+        (*strict.labels, *(lenient.labels[i] for i in added)) if lenient.labels else (),
+        (*strict.frames, *(lenient.frames[i] for i in added)) if lenient.frames else (),
         strict.reason,
     )
 
@@ -156,9 +166,9 @@ def _keys(reading: ParsedReply) -> list[Hashable]:
     return list(zip(reading.boxes, labels, frames, strict=True))
 
 
-def _empty(values: Sequence[Found], text: str, reason: FormatFailure) -> LenientReply | None:
+def _empty(values: Sequence[ParsedValue], text: str, reason: FormatFailure) -> LenientReply | None:
     """Read a reply whose lists are all empty: it says that there is nothing."""
-    if not values or not all(one.value == List([], whole=True) for one in values):
+    if not values or not all(candidate.value == List([], whole=True) for candidate in values):
         return None
     around = _around(values, text)
     bare = not around.strip("`").removeprefix("json").strip()

@@ -50,13 +50,13 @@ _ORDERS = re.compile(
 )
 
 
-def says_another_order(words: str, representation: Representation) -> bool:
+def names_another_order(words: str, representation: Representation) -> bool:
     """Return whether words name another order of numbers than was asked for."""
-    said = _ORDERS.search(plain(words))
-    if said is None:
+    match = _ORDERS.search(plain(words))
+    if match is None:
         return False
-    asked = "xyxy" if representation.name == "unconstrained" else representation.name
-    return said.lastgroup != asked
+    requested = "xyxy" if representation.name == "unconstrained" else representation.name
+    return match.lastgroup != requested
 
 
 _SIDES = {
@@ -71,11 +71,11 @@ _SIDES = {
 @lru_cache
 def names_of(representation: Representation) -> Sequence[tuple[str, ...]]:
     """Return the plain names that the numbers may have, those asked for first."""
-    found = [representation.keys] if representation.keys else []
+    names = [representation.keys] if representation.keys else []
     if representation.keys and len(set(representation.fields)) == representation.width:
-        found.append(tuple(map(plain, representation.fields)))
+        names.append(tuple(map(plain, representation.fields)))
     order = "xyxy" if representation.name == "unconstrained" else representation.name
-    return [*found, *_SIDES.get(order, ())]
+    return [*names, *_SIDES.get(order, ())]
 
 
 def numbers_by_name(
@@ -100,56 +100,56 @@ _NO_REPAIRS: frozenset[Repair] = frozenset()
 
 
 class Candidate(NamedTuple):
-    """A box that was found, with the repairs that it needed."""
+    """A box, with the repairs that it needed."""
 
     label: str
-    frame: int | None  # None: not said
+    frame: int | None  # None: not stated
     numbers: tuple[Any, ...]
     repairs: frozenset[Repair]
     bare: bool = False  # Only brackets around it
 
 
-class Place(NamedTuple):
+class Context(NamedTuple):
     """What holds for everything inside an object or list."""
 
     label: str | None = None
     frame: int | None = None
     repairs: frozenset[Repair] = _NO_REPAIRS
 
-    def after(self, repair: Repair) -> Place:
+    def after(self, repair: Repair) -> Context:
         return self._replace(repairs=self.repairs | {repair})
 
 
-def _odd(place: Place) -> Place:
+def _odd(place: Context) -> Context:
     return place.after(Repair.STRUCTURE)
 
 
 class Entries:
-    """Finds the boxes in the values of one reply; ``indices`` are all frame numbers said."""
+    """Finds the boxes in the values of one reply; ``indices`` are all frame numbers."""
 
-    def __init__(self, how: ReplyFormat) -> None:
-        self._how = how
-        self._labelled = how.multilabel
-        self._keys = {how.key, PLURAL_KEYS.get(how.key, how.key)} - {CLASS_KEY}
+    def __init__(self, fmt: ReplyFormat) -> None:
+        self._how = fmt
+        self._labelled = fmt.multilabel
+        self._keys = {fmt.key, PLURAL_KEYS.get(fmt.key, fmt.key)} - {CLASS_KEY}
         self._plain_keys = set(map(plain, self._keys))
-        own = {*how.numbers.json_keys} - {CLASS_KEY}
-        plurals = {PLURAL_KEYS.get(key, key) for key in own}
-        self._known = BOXES | set(map(plain, own | plurals))
+        keys = {*fmt.numbers.json_keys} - {CLASS_KEY}
+        plurals = {PLURAL_KEYS.get(key, key) for key in keys}
+        self._known = BOXES | set(map(plain, keys | plurals))
         self.indices: list[int] = []
 
     def of(self, root: List | Object) -> Iterator[Candidate]:
         """Yield the boxes of an outermost value."""
-        odd = _odd(Place())
+        odd = _odd(Context())
         if isinstance(root, Object):
-            yield from self._object(root, Place() if self._how.structure == "nested" else odd)
+            yield from self._object(root, Context() if self._how.structure == "nested" else odd)
             return
         if self._numbers(root) is not None:
             yield from self._inside(root, odd)
             return
         for item in root.items:
-            yield from self._inside(item, Place() if isinstance(item, Object) else odd)
+            yield from self._inside(item, Context() if isinstance(item, Object) else odd)
 
-    def _inside(self, value: Value, place: Place) -> Iterator[Candidate]:
+    def _inside(self, value: Value, place: Context) -> Iterator[Candidate]:
         if isinstance(value, Object):
             yield from self._object(value, place)
         elif isinstance(value, List):
@@ -160,7 +160,7 @@ class Entries:
             elif not self._labelled or place.label is not None:
                 yield self._candidate(box, place, bare=True)
 
-    def _object(self, value: Object, place: Place) -> Iterator[Candidate]:
+    def _object(self, value: Object, place: Context) -> Iterator[Candidate]:
         fields = dict(value.pairs)
         place = self._placed(fields, place)
         named = numbers_by_name(fields, self._how.numbers)
@@ -168,12 +168,12 @@ class Entries:
             yield from self._decomposed(_Numbers(tuple(named[1]), _NO_REPAIRS), value, place)
             return
         for keys in self._ranks(fields):
-            found = [box for key in keys for box in self._under(key, fields[key], value, place)]
-            if found:
-                yield from found
+            boxes = [box for key in keys for box in self._under(key, fields[key], value, place)]
+            if boxes:
+                yield from boxes
                 return
 
-    def _decomposed(self, box: _Numbers, value: Object, place: Place) -> Iterator[Candidate]:
+    def _decomposed(self, box: _Numbers, value: Object, place: Context) -> Iterator[Candidate]:
         """Yield a box whose numbers the object names, unless it was cut off before a label."""
         if self._how.structure != "decomposed":
             place = _odd(place)
@@ -182,25 +182,25 @@ class Entries:
         if not self._labelled or place.label is not None or value.whole:
             yield self._candidate(box, place)
 
-    def _placed(self, fields: dict[str, Value], place: Place) -> Place:
+    def _placed(self, fields: dict[str, Value], place: Context) -> Context:
         label, frame, repairs = place.label, place.frame, set(place.repairs)
         if self._labelled:
             key = "label" if "label" in fields else _first(fields, LABELS)
-            said = fields.get(key) if key else None
-            if key and not isinstance(said, (List, Object)):
-                label = str(said).strip()
+            value = fields.get(key) if key else None
+            if key and not isinstance(value, (List, Object)):
+                label = str(value).strip()
                 repairs |= {Repair.KEY} if key != "label" else set()
         if self._how.frames > 1:
             key = "frame_idx" if "frame_idx" in fields else _first(fields, FRAMES)
             if key:
-                said = fields[key]
-                index = _index(said)
+                value = fields[key]
+                index = _index(value)
                 if index is not None:
                     self.indices.append(index)
                     frame = index
-                    if key != "frame_idx" or as_index(said) is None:
+                    if key != "frame_idx" or as_index(value) is None:
                         repairs.add(Repair.KEY)
-        return Place(label, frame, frozenset(repairs))
+        return Context(label, frame, frozenset(repairs))
 
     def _ranks(self, fields: dict[str, Value]) -> Iterator[list[str]]:
         """Yield the keys that may hold boxes: those asked for, known words, all others."""
@@ -208,40 +208,40 @@ class Entries:
         known = [key for key in fields if key not in self._keys and plain(key) in self._known]
         rest = [key for key in fields if key not in asked and key not in known]
         for keys in (asked, known, rest):
-            yield [key for key in keys if not says_another_order(key, self._how.numbers)]
+            yield [key for key in keys if not names_another_order(key, self._how.numbers)]
 
-    def _under(self, key: str, said: Value, owner: Object, place: Place) -> Iterator[Candidate]:
-        if not isinstance(said, (List, Object, str)):
+    def _under(self, key: str, value: Value, owner: Object, place: Context) -> Iterator[Candidate]:
+        if not isinstance(value, (List, Object, str)):
             return
         if self._how.frames > 1 and place.frame is None and (index := _index(key)) is not None:
             self.indices.append(index)
             there = place._replace(frame=index)
-            yield from self._inside(said, there.after(Repair.STRUCTURE))
+            yield from self._inside(value, there.after(Repair.STRUCTURE))
             return
         named = self._named(key, owner, place)
         if named is None:
             return
         nested = self._how.structure == "nested"
-        box = self._numbers(said)
+        box = self._numbers(value)
         if box is not None:
             yield self._candidate(box, named if self._how.structure == "per_box" else _odd(named))
-        elif isinstance(said, Object):
-            yield from self._object(said, _odd(named))
-        elif isinstance(said, List):
-            for item in said.items:
+        elif isinstance(value, Object):
+            yield from self._object(value, _odd(named))
+        elif isinstance(value, List):
+            for item in value.items:
                 box = self._numbers(item)
                 if box is not None:
                     yield self._candidate(box, named if nested else _odd(named))
                 else:
                     yield from self._inside(item, _odd(named))
 
-    def _named(self, key: str, owner: Object, place: Place) -> Place | None:
+    def _named(self, key: str, owner: Object, place: Context) -> Context | None:
         """Return the place under a key; None if the object was cut off before a label."""
-        how = self._how
+        fmt = self._how
         is_box = key in self._keys or plain(key) in self._known
-        by_class = how.key == CLASS_KEY
+        by_class = fmt.key == CLASS_KEY
         if self._labelled and place.label is None:
-            others = [name for name, _ in owner.pairs if name != "frame_idx" or how.frames == 1]
+            others = [name for name, _ in owner.pairs if name != "frame_idx" or fmt.frames == 1]
             if by_class and others == [key]:
                 return place._replace(label=key.strip())
             if not is_box:
@@ -254,15 +254,15 @@ class Entries:
         # Singular for plural is another structure, which is noted elsewhere.
         return place if plain(key) in self._plain_keys else place.after(Repair.KEY)
 
-    def _candidate(self, box: _Numbers, place: Place, bare: bool = False) -> Candidate:
+    def _candidate(self, box: _Numbers, place: Context, bare: bool = False) -> Candidate:
         repairs = place.repairs | box.repairs
         return Candidate(place.label or "", place.frame, box.numbers, repairs, bare)
 
     def _numbers(self, value: Value) -> _Numbers | None:
         row = self._how.numbers
         if isinstance(value, str):
-            said = _IN_QUOTES.fullmatch(value.strip())
-            numbers = _SEPARATOR.split(said[1]) if said else []
+            match = _IN_QUOTES.fullmatch(value.strip())
+            numbers = _SEPARATOR.split(match[1]) if match else []
             written = frozenset({Repair.NUMBERS})
             return _Numbers(tuple(numbers), written) if len(numbers) == row.width else None
         if not isinstance(value, List) or not value.whole:
@@ -271,7 +271,7 @@ class Entries:
         if len(items) == row.width and _are_numbers(items):
             return _Numbers(tuple(items), _NO_REPAIRS)
         if row.name in POINTS and 2 * len(items) == row.width:
-            points = [one.items for one in items if isinstance(one, List) and one.whole]
+            points = [pair.items for pair in items if isinstance(pair, List) and pair.whole]
             flat = [n for point in points for n in point]
             if all(len(point) == 2 for point in points) and len(flat) == row.width:
                 pairs = _Numbers(tuple(flat), frozenset({Repair.NUMBERS}))
@@ -307,8 +307,8 @@ def _index(value: object) -> int | None:
     """Return the frame number in a value, as a number or in words such as "frame 2"."""
     index = as_index(value)
     if index is None and isinstance(value, str):
-        said = _DIGITS.fullmatch(value.strip())
-        index = int(said[1]) if said else None
+        match = _DIGITS.fullmatch(value.strip())
+        index = int(match[1]) if match else None
     return index
 
 
@@ -317,7 +317,7 @@ def _index(value: object) -> int | None:
 _NUMBER = r"([-+]?\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?)"
 _BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
 _POINT = rf"\(\s*+{_NUMBER}{_BETWEEN}{_NUMBER}\s*+\)"
-_FOUND = frozenset({Repair.PROSE})
+_IN_PROSE = frozenset({Repair.PROSE})
 
 _FRAME = re.compile(r"frame\W{0,4}(\d{1,9})|^\s*+<?\s*+(\d{1,9})\s*+[>:.)]", re.I | re.M)
 _MARKS = " \t\r:;,.*-–—=>#\"'`([{)]}•"
@@ -325,38 +325,37 @@ _BULLET = re.compile(r"^\s*+(?:\d{1,3}[.)]|[-*•])\s++")
 _LABEL_WITHIN = 200  # Characters before a box that are searched for its label and frame
 
 
-def boxes_in(text: str, how: ReplyFormat) -> Iterator[Candidate]:
+def boxes_in(text: str, fmt: ReplyFormat) -> Iterator[Candidate]:
     """Yield the boxes in prose that have the label and frame asked for."""
-    width = how.numbers.width
+    width = fmt.numbers.width
     numbers = _BETWEEN.join([_NUMBER] * width)
     alone = re.fullmatch(rf"\s*+{numbers}\s*+\.?", text)
-    if alone is not None and not how.multilabel and how.frames == 1:
-        yield Candidate("", None, alone.groups(), _FOUND)
+    if alone is not None and not fmt.multilabel and fmt.frames == 1:
+        yield Candidate("", None, alone.groups(), _IN_PROSE)
         return
     # Between the points of one box: a word or an arrow, no other number.
     points = r"[^()\d\n]{0,20}+".join([_POINT] * (width // 2))
-    kinds = [rf"[\[(>]\s*+{numbers}\s*+[\])<]"] + [points] * (how.representation in POINTS)
+    kinds = [rf"[\[(>]\s*+{numbers}\s*+[\])<]"] + [points] * (fmt.representation in POINTS)
     end = 0
     label, frame = "", None
-    for found in re.finditer("|".join(kinds), text):
-        before = text[max(end, found.start() - _LABEL_WITHIN) : found.start()]
-        end = found.end()
-        said = [n for n in found.groups() if n is not None]
-        if how.frames > 1:
+    for match in re.finditer("|".join(kinds), text):
+        before = text[max(end, match.start() - _LABEL_WITHIN) : match.start()]
+        end = match.end()
+        if fmt.frames > 1:
             frame = _frame(before, frame)
             if frame is None:
                 continue
-        if how.multilabel:
+        if fmt.multilabel:
             label = _label(before) or label
             if not label:
                 continue
-        yield Candidate(label, frame, tuple(said), _FOUND)
+        yield Candidate(label, frame, tuple(n for n in match.groups() if n is not None), _IN_PROSE)
 
 
 def _frame(before: str, last: int | None) -> int | None:
     """Return the last frame named before a box, else that of the previous box."""
-    for found in _FRAME.finditer(before):
-        last = int(found[1] or found[2])
+    for match in _FRAME.finditer(before):
+        last = int(match[1] or match[2])
     return last
 
 

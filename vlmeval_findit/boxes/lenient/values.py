@@ -55,7 +55,7 @@ class Object(NamedTuple):
 Value = Scalar | List | Object
 
 
-class Found(NamedTuple):
+class ParsedValue(NamedTuple):
     """One outermost list or object, its place in the text and the repairs it needed."""
 
     value: List | Object
@@ -64,23 +64,23 @@ class Found(NamedTuple):
     repairs: frozenset[Repair]
 
 
-def values_in(text: str) -> Iterator[Found]:
+def values_in(text: str) -> Iterator[ParsedValue]:
     """Yield the outermost lists and objects of a text, up to one that is nested too deep.
 
-    >>> [found] = values_in("So: [{'box': [1, 2], 'other': [3,")
-    >>> found.value.items[0].pairs
+    >>> [value] = values_in("So: [{'box': [1, 2], 'other': [3,")
+    >>> value.value.items[0].pairs
     [('box', List(items=[1, 2], whole=True)), ('other', List(items=[3], whole=False))]
-    >>> sorted(repair.name for repair in found.repairs)
+    >>> sorted(repair.name for repair in value.repairs)
     ['CUT_OFF', 'QUOTES']
     """
-    reader = _Reader(text)
+    reader = _ValueReader(text)
     opening = _OPENING.search(text)
     while opening is not None:
-        found = reader.value(opening.start())
-        if found is None:
+        value = reader.value(opening.start())
+        if value is None:
             return
-        yield found
-        opening = _OPENING.search(text, found.end)
+        yield value
+        opening = _OPENING.search(text, value.end)
 
 
 _OPENING = re.compile(r"[\[{]")
@@ -99,7 +99,7 @@ _CLOSES = {"]": "[", ")": "(", "}": "{"}
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenBracket:
     sign: str
     key: str | None = None
     colon: bool = False
@@ -107,24 +107,24 @@ class _Open:
     items: list[Value] = field(default_factory=list)
     pairs: list[tuple[str, Value]] = field(default_factory=list)
 
-    def made(self, whole: bool) -> List | Object:
+    def closed(self, whole: bool) -> List | Object:
         return Object(self.pairs, whole) if self.sign == "{" else List(self.items, whole)
 
 
-class _Reader:
+class _ValueReader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._ends: dict[str, list[int]] = {'"': [], "'": []}
-        for found in _QUOTE.finditer(text):
-            self._ends[found[1]].append(found.start(1))
-        self._stack: list[_Open] = []
+        for match in _QUOTE.finditer(text):
+            self._ends[match[1]].append(match.start(1))
+        self._stack: list[_OpenBracket] = []
         self._repairs: set[Repair] = set()
 
-    def value(self, start: int) -> Found | None:
+    def value(self, start: int) -> ParsedValue | None:
         """Read the value whose bracket is at ``start``; None if it is nested too deep."""
         text, end = self._text, len(self._text)
         self._repairs = set()
-        self._stack = [_Open(text[start])]
+        self._stack = [_OpenBracket(text[start])]
         at, word_before = start + 1, False
         while at < end:
             token = _TOKEN.match(text, at)
@@ -134,7 +134,7 @@ class _Reader:
             if kind == "sign":
                 made = self._sign(token[0])
                 if made is not None:
-                    return Found(made, start, at, frozenset(self._repairs))
+                    return ParsedValue(made, start, at, frozenset(self._repairs))
                 if len(self._stack) > DEEPEST:
                     return None
             elif kind == "word" and not token[0].startswith("```"):
@@ -147,14 +147,14 @@ class _Reader:
                 self._repairs.add(Repair.COMMENTS)
             word_before = kind == "word"
         self._repairs.add(Repair.CUT_OFF)
-        return Found(self._close(0, whole=False), start, at, frozenset(self._repairs))
+        return ParsedValue(self._close(0, whole=False), start, at, frozenset(self._repairs))
 
     def _sign(self, sign: str) -> List | Object | None:
         top = self._stack[-1]
         if sign in "[({":
             if sign == "(":
                 self._repairs.add(Repair.QUOTES)
-            self._stack.append(_Open(sign))
+            self._stack.append(_OpenBracket(sign))
         elif sign in _CLOSES:
             return self._closing(_CLOSES[sign])
         elif sign == ":":
@@ -182,7 +182,7 @@ class _Reader:
 
     def _close(self, place: int, whole: bool) -> List | Object:
         while True:
-            made = self._stack.pop().made(whole)
+            made = self._stack.pop().closed(whole)
             if self._stack:
                 self._take(made)
             if len(self._stack) <= place:
