@@ -16,7 +16,7 @@ from chat_server import Answer, Asked, ChatServer, Script
 
 KEY = "sk-own-c0ffee-SECRET"
 
-BoxToWrite = Callable[[list[dict[str, Any]]], str]
+AnswerOf = Callable[[list[dict[str, Any]]], str]
 """From the parts of a message, as OpenAI writes them, to the answer."""
 
 
@@ -41,7 +41,7 @@ class Protocol:
     reply: Callable[..., Answer]
     error: Callable[..., Answer]
 
-    def answering(self, said: BoxToWrite) -> Script:
+    def answering(self, said: AnswerOf) -> Script:
         """A script that answers what the provider would take."""
 
         def script(asked: Asked, number: int) -> Answer:

@@ -199,7 +199,7 @@ def test_the_first_box_counts_and_none_is_a_miss() -> None:
 def test_a_hit_is_drawn_as_one_and_later_boxes_never_are() -> None:
     right = corners_of(VAL[0])
     task, found = scored([reply_with(right, right)])
-    boxes = BENCHMARK.draw(task, found[0]).pictures[0].boxes
+    boxes = BENCHMARK.draw(task, found[0]).images[0].boxes
     assert [box.role for box in boxes] == [Role.TRUTH, Role.HIT, Role.MISS]
     assert boxes[0].box == tuple(right)
     assert BENCHMARK.query_score(found[0]) == 100.0

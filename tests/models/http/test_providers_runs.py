@@ -18,7 +18,7 @@ from provider_servers import (
     KEY,
     OPENAI,
     PROTOCOLS,
-    BoxToWrite,
+    AnswerOf,
     Protocol,
     address,
 )
@@ -45,7 +45,7 @@ def one_box(parts: list[dict[str, Any]]) -> str:
     return f'[{{"bbox_2d": [20, 30, {500 + 37 * len(words) % 500}, 900], "label": "cat"}}]'
 
 
-def plain(said: BoxToWrite) -> Script:
+def plain(said: AnswerOf) -> Script:
     """A script of an OpenAI-compatible server."""
     return lambda asked, number: completion(said(asked.body["messages"][0]["content"]))
 
@@ -188,7 +188,7 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-def knowing(protocol: Protocol) -> BoxToWrite:
+def knowing(protocol: Protocol) -> AnswerOf:
     """Every third answer is perfect, the others one box."""
     row = find_model(protocol.model)
     assert row is not None
