@@ -2,7 +2,7 @@
 
     python -m pytest benchmarks/test_coverage.py --benchmark-enable -s
 
-prints the tables of docs/leaderboard-and-report.md.
+prints the tables of docs/design/statistics.md.
 """
 
 from __future__ import annotations
