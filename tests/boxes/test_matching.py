@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vlmeval_findit.boxes import matching
@@ -237,6 +237,7 @@ def cheapest_ious(said: ParsedReply, true: Truth, frame: int) -> list[list[float
 @pytest.mark.parametrize("labelled", [False, True], ids=["one label", "labels"])
 @pytest.mark.parametrize("frames", [1, 3], ids=["image", "video"])
 @given(st.data())
+@settings(max_examples=40)
 def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) -> None:
     """Query by query the cheapest assignment; and the same in batches of any size."""
     found = data.draw(st.lists(queries(labelled, frames), max_size=6))

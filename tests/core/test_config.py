@@ -224,6 +224,7 @@ def test_where_nothing_is_read_nothing_is_checked(tmp_path: Path) -> None:
     subprocess.run(command, cwd=ROOT, env=lmu, capture_output=True, check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.host
 def test_the_classes_of_the_datasets_are_the_hosts() -> None:
     require_host()

@@ -92,6 +92,7 @@ def test_a_holder_on_another_machine_that_is_heard_of_lives(
     assert "host=elsewhere" in path.read_text()
 
 
+@pytest.mark.slow
 def test_the_locks_of_a_dead_machine_are_waited_for_once(
     quick_leases: float,
     tmp_path: Path,

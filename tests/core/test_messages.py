@@ -53,6 +53,7 @@ def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_commands_in_messages_are_commands_with_their_flags(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -75,6 +76,7 @@ def test_commands_in_messages_are_commands_with_their_flags(
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_extras_in_messages_are_those_of_setup() -> None:
     tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
     tables = [

@@ -339,6 +339,7 @@ def test_a_size_that_no_number_can_refer_to_is_refused(size: object, tmp_path: P
 # --- a stranger's package -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_package_adds_its_rows(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with known_here(site):
         assert main(["plugins"]) == 0
@@ -365,6 +366,7 @@ def test_the_package_adds_its_rows(site: Path, capsys: pytest.CaptureFixture[str
         parse("Plates_Few")
 
 
+@pytest.mark.slow
 def test_its_set_is_imported(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -381,6 +383,7 @@ def test_its_set_is_imported(
     assert len(load(question.name).queries) == 4
 
 
+@pytest.mark.slow
 def test_its_provider_is_asked_in_its_protocol(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

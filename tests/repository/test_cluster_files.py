@@ -109,6 +109,7 @@ def no_server_is_left(folder: Path) -> None:
     assert lines(folder / "record") == started, "none is started again"
 
 
+@pytest.mark.slow
 def test_the_file_says_which_servers_answer(cluster: dict[str, str], tmp_path: Path) -> None:
     script = [str(FOLDER / "slurm_servers.sh"), "org/model", "Qwen3-VL", sys.executable, "-c"]
     job = subprocess.Popen(

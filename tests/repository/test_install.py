@@ -11,6 +11,8 @@ import pytest
 from fresh_venvs import bare_venv, build, copy_of_the_clone, pip
 from paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 HOOK = "vlmeval_findit_hook.pth"
 
 

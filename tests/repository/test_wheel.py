@@ -21,6 +21,8 @@ from paths import ROOT
 
 from vlmeval_findit.core.command import EXTRAS
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = ROOT / "vlmeval_findit"
 COPIED = {f"vlmeval_findit/configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")}
 
