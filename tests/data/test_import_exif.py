@@ -250,3 +250,10 @@ def test_boxes_that_may_be_fractions_are_asked_for(
     assert imported() == [(60, 40, (7.5, 4, 24, 14)), (60, 40, (0, 0, 60, 40))]
     assert import_csv(tmp_path, rows, "--units", "pixels", "--replace") == 0
     assert imported() == [(60, 40, tuple(SMALL)), (60, 40, (0, 0, 1, 1))]
+
+
+def test_one_number_above_one_is_enough(tmp_path: Path) -> None:
+    photograph(tmp_path / "pictures" / "a.png", 1)
+    rows = [["a.png", "x", *SMALL, "", ""], ["a.png", "y", 0, 0, 1, 1.25, "", ""]]
+    assert import_csv(tmp_path, rows) == 0
+    assert imported() == [(60, 40, tuple(SMALL)), (60, 40, (0, 0, 1, 1.25))]

@@ -17,7 +17,13 @@ from vlmeval_findit.core.metric import Better, Metric
 from vlmeval_findit.models.entry import ModelEntry
 from vlmeval_findit.runs.best_format import ranked, rule
 from vlmeval_findit.runs.format_file import BestFormats, best_format
-from vlmeval_findit.sweeps.sweep_file import Race, Sweep, search_sweep, search_target
+from vlmeval_findit.sweeps.sweep_file import (
+    Race,
+    Sweep,
+    parse_sweep,
+    search_sweep,
+    search_target,
+)
 
 __all__ = ["letters", "world"]
 
@@ -102,6 +108,15 @@ def test_a_sweep_over_complete_names_of_two_benchmarks_writes_two_winners(
     assert "My-Own: best format on Letters json (" in shown
     found = BestFormats(tmp_path / "sweep" / "best_formats.yaml").models["My-Own"]
     assert found == {"FindIt": "xyxy_text", "Letters": "json"}
+
+
+def test_formats_of_two_benchmarks_do_not_race(letters: World) -> None:
+    text = (
+        "models: {name: My-Own, space: unit}\nrace: true\n"
+        "datasets: [FindIt_Demo_xyxy_text, Letters_Zoo_plain, Letters_Zoo_json]\n"
+    )
+    with pytest.raises(ValueError, match="FindIt and Letters do not race each other"):
+        parse_sweep(text)
 
 
 @pytest.mark.parametrize("kills", [(5, 10), (17,)])

@@ -142,9 +142,7 @@ class Client:
                 raise DownloadError(f"{url}: {total} bytes, more than {largest}")
             expect((total or start) - start)
             size = start
-            with part.open("r+b") as f:
-                f.seek(start)
-                f.truncate()
+            with part.open("ab") as f:
                 for piece in response.iter_content(CHUNK):
                     if self._stopped.is_set():
                         raise DownloadError("stopped")
