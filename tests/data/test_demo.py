@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from training import demo as build
-from training.demo import SubsetRow
 from vlmeval_findit.benchmarks.findit.annotation_tables import read_table
+from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.data.demo.photos import (
     PARTS,
     SHIPPED,
@@ -22,7 +21,6 @@ from vlmeval_findit.data.demo.photos import (
     read_photo,
 )
 
-ANNOTATIONS = build.load_annotations()
 PHOTOS = photos()
 FAMILIES = (
     "Demo",
@@ -37,51 +35,61 @@ MISSING = sorted({p.pip for p in PHOTOS.values() if importlib.util.find_spec(p.p
 needs_photos = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 
-@pytest.fixture(scope="module")
-def rows() -> dict[str, list[SubsetRow]]:
-    return build.build_demo()[0]
+def queries(table: str) -> list[FindItQuery]:
+    return read_table(SHIPPED / f"{table}.tsv")
 
 
-def plain_boxes(row: SubsetRow) -> list[list[float]]:
-    return [box["bbox"] if isinstance(box, dict) else box for box in row["bboxes"]]
+def sizes() -> dict[str, tuple[int, int]]:
+    """The size of every image that is made of a part of a photograph, and of whole ones."""
+    parts = json.loads(PARTS.read_text())
+    whole = {f"photos/{name}.png": (photo.width, photo.height) for name, photo in PHOTOS.items()}
+    return whole | {name: tuple(size) for name, (_, _, size) in parts.items()}
 
 
-def assert_boxes_inside(boxes: list[list[float]], width: int, height: int) -> None:
-    for x1, y1, x2, y2 in boxes:
-        assert all(isinstance(value, float) for value in (x1, y1, x2, y2))
-        assert 0 <= x1 < x2 <= width
-        assert 0 <= y1 < y2 <= height
+# --- the annotations, without any photograph ------------------------------------------------------
 
 
-def image_size(name: str) -> tuple[int, int]:
-    made = image(name)
-    assert made.mode == "RGB"
-    return made.size
+@pytest.mark.parametrize("table", FAMILIES)
+def test_boxes_lie_inside_images_of_the_stated_size(table: str) -> None:
+    known = sizes()
+    assert len(queries(table)) >= 4
+    for query in queries(table):
+        for name in query.images:
+            assert known[name] == (query.width, query.height)
+        for x1, y1, x2, y2 in query.truth.boxes:
+            assert 0 <= x1 < x2 <= query.width
+            assert 0 <= y1 < y2 <= query.height
+        for name in query.support:
+            assert min(known[name]) >= 12
 
 
-# --- the annotations themselves, without any photograph -----------------------------------------
+def test_parts_lie_inside_their_photographs() -> None:
+    for photo, (x1, y1, x2, y2), _ in json.loads(PARTS.read_text()).values():
+        assert 0 <= x1 < x2 <= PHOTOS[photo].width
+        assert 0 <= y1 < y2 <= PHOTOS[photo].height
 
 
-def all_boxes(value: Any) -> list[list[float]]:
-    """Every [x1, y1, x2, y2] below a box, a list of boxes or a mapping of such."""
-    if isinstance(value, dict):
-        return [box for part in value.values() for box in all_boxes(part)]
-    if value and isinstance(value[0], int):
-        return [value]
-    return [box for part in value for box in all_boxes(part)]
+def test_every_family_asks_what_it_should() -> None:
+    (coins,) = (query for query in queries("Demo") if query.label == "coin")
+    assert len(coins.truth.boxes) == 24
+    assert all(len(query.truth.boxes) == 1 for query in queries("Demo_refexp"))
+    assert all(query.support for query in queries("Demo_insdet"))
+    for query in queries("Demo_multilabel"):
+        assert query.label.split(", ") == sorted({*query.truth.labels})
+    assert all(len(query.images) == 8 for query in queries("Demo_video"))
+    assert any(len({*query.truth.frames}) < 8 for query in queries("Demo_video"))
+    absent = {table for table in FAMILIES if any(not q.truth.boxes for q in queries(table))}
+    assert absent == {"Demo_described"}
 
 
-@pytest.mark.parametrize("section", sorted(ANNOTATIONS))
-def test_annotated_boxes_lie_inside_their_photographs(section: str) -> None:
-    for entry in ANNOTATIONS[section]:
-        photo = PHOTOS[entry["photo"]]
-        for raw in all_boxes(entry.get("boxes", entry.get("box"))):
-            assert build.as_box(raw, photo) == tuple(raw)
-        for support in entry.get("supports", []):
-            build.as_box(support["box"], PHOTOS[support["photo"]])
+def test_every_photograph_states_its_origin() -> None:
+    for photo in PHOTOS.values():
+        assert len(photo.sha256) == 64
+        assert photo.licence
+        assert photo.credit
 
 
-# --- functions ----------------------------------------------------------------------------------
+# --- photographs ----------------------------------------------------------------------------------
 
 
 def absent(photo: Photo) -> Photo:
@@ -108,21 +116,6 @@ def test_photographs_have_the_stated_size_and_checksum(photo: Photo) -> None:
     assert pixels.dtype == np.uint8
 
 
-# --- the built demonstration --------------------------------------------------------------------
-
-
-def test_every_family_has_rows(rows: dict[str, list[SubsetRow]]) -> None:
-    assert tuple(rows) == FAMILIES
-    assert all(len(rows[family]) >= 4 for family in FAMILIES)
-
-
-def test_what_ships_is_what_training_makes(tmp_path: Path) -> None:
-    build.ship(tmp_path)
-    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert made == {path.name: path.read_bytes() for path in SHIPPED.iterdir()}
-    assert PARTS.name in made
-
-
 @needs_photos
 def test_tables_and_their_images_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -134,13 +127,3 @@ def test_tables_and_their_images_are_written(
             for name in (*query.images, *query.support):
                 with Image.open(tmp_path / "images" / "Demo" / name) as written:
                     assert np.array_equal(np.asarray(written), np.asarray(image(name)))
-
-
-@needs_photos
-@pytest.mark.parametrize("family", FAMILIES[:-1])
-def test_image_rows_match_their_files(rows: dict[str, list[SubsetRow]], family: str) -> None:
-    for row in rows[family]:
-        assert image_size(row["filename"]) == (row["width"], row["height"])
-        assert isinstance(row["label"], str)
-        assert row["label"]
-        assert_boxes_inside(plain_boxes(row), row["width"], row["height"])
