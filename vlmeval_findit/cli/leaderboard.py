@@ -154,11 +154,11 @@ def print_remarks(board: Board, rest: str) -> None:
 
 def _write_best_marks(runs: Sequence[Path], at_least: int) -> int:
     """Write and print the marks that stage 2 of VP-Bench asks by."""
-    from ..benchmarks.vpbench import best_marks
+    from ..benchmarks.vpbench import mark_choices
     from ..leaderboard.best_marks import find_best_marks
 
     marks = find_best_marks(load_runs(runs), at_least)
-    path = best_marks.write(marks.values())
+    path = mark_choices.write(marks.values())
     print(marks.table.title)
     print_table(marks.table, path.name)
     for excluded in marks.apart:

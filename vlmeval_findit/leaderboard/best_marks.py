@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from .. import __version__
-from ..benchmarks.vpbench.best_marks import MarkChoice
+from ..benchmarks.vpbench.mark_choices import MarkChoice
 from ..benchmarks.vpbench.question_tables import STAGE_2, VPQuestion
 from ..core.scored_row import ScoredRow
 from ..marks.style import COLOURS, Shape

@@ -23,7 +23,7 @@ from vlmeval_findit.benchmarks.findit.box_prompts import message
 from vlmeval_findit.benchmarks.findit.dataset_names import parse
 from vlmeval_findit.benchmarks.findit.findit_datasets import DATASETS, Family
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
-from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, kwargs_of, prompt_set
+from vlmeval_findit.benchmarks.findit.release_prompts import PromptError, prompt_set
 from vlmeval_findit.benchmarks.findit.variant import CENTRES, MARKS, Variant
 from vlmeval_findit.boxes.records import Truth
 from vlmeval_findit.boxes.representation import BOX_KEYS, OUTPUTS, REPRESENTATIONS
@@ -255,26 +255,6 @@ def test_the_release_gets_the_cell_and_the_row(clone) -> None:
     assert doc["frame_paths"] == ["1.jpg", "2.jpg", "3.jpg"]
     assert doc["frame_indices"] == [0, 1, 2]
     assert doc["bboxes"] == [[], [], []]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("FindIt_iGround_f1_xyxy_text", {"task_family": "objdet", "max_frames": 1}),
-        ("FindIt_iGround_f2_xyxy_text", {"task_family": "objdet_video", "max_frames": 2}),
-        ("FindIt_RoboTools_f1_xyxy_text", {"task_family": "insdet", "max_frames": 1}),
-        ("FindIt_D3_xyxy_text", {"task_family": "refexp_all", "negative_examples": True}),
-        ("FindIt_RefCOCO_testA_xyxy_json", {"dataset_name": "refcoco_testA", "json_key": "bbox",
-                                            "json_structure": "per_box"}),
-        ("FindIt_Pascal_multilabel_xyxy_text", {"dataset_name": "pascal", "multi_label": True}),
-        ("FindIt_SVG_cxcywh_text", {"center_exp": "none", "with_caption": False}),
-    ],
-)  # fmt: skip
-def test_arguments_of_the_release(name: str, expected: dict[str, Any]) -> None:
-    kwargs = kwargs_of(parse(name))
-    assert {key: kwargs[key] for key in expected} == expected
-    assert ("max_frames" in kwargs) == parse(name).data.family.is_video
-    assert ("json_key" in kwargs) == (parse(name).output == "json")
 
 
 def test_the_release_does_not_speak_of_marks(clone) -> None:

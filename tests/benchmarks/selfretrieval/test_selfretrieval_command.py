@@ -61,22 +61,3 @@ def test_what_is_missing_is_wrong_and_what_is_unknown_is_said(
     assert found["scorer"]["name"] == "owner/name"
     assert list(found["figures"].values())[:2] == [40.0, 50.0]
     assert "1 uids of no pair, the first 'x': not used" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("values", "flags", "says"),
-    [
-        ([], (), "is no object of"),
-        ({"x": {}}, (), "none of its 1 uids is of a pair"),
-        (RIGHT, ("--data", "SelfRetreival"), "did you mean SelfRetrieval"),
-        (RIGHT, ("--encoder", "Siglip"), "did you mean SigLIP?"),
-    ],
-    ids=["a list", "other uids", "no such data", "no such encoder"],
-)
-def test_what_cannot_be_scored(
-    values: object, flags: tuple[str, ...], says: str, folder: Path, capsys: Capture
-) -> None:
-    path = folder / "captions.json"
-    assert score(path, values, *flags) == 2
-    assert says in capsys.readouterr().err
-    assert not path.with_name("captions_SelfRetrieval_score.csv").exists()

@@ -12,7 +12,7 @@ import pytest
 from scored_runs import World, failing, saying
 
 from vlmeval_findit import cli
-from vlmeval_findit.benchmarks.vpbench import best_marks
+from vlmeval_findit.benchmarks.vpbench import mark_choices
 from vlmeval_findit.benchmarks.vpbench.question_tables import write_table
 from vlmeval_findit.benchmarks.vpbench.vp_query import QuestionKind, VPQuery
 from vlmeval_findit.leaderboard.best_marks import find_best_marks
@@ -132,8 +132,8 @@ def test_good_marks_are_good_for_all_models(mine: World) -> None:
     found = find_best_marks(runs, 1)
     assert [one.model for one in found.models] == ["Other", "Seer"]
     assert (found.good_shapes, found.good_colours) == (["box", "oval"], ["red"])
-    assert best_marks.write(found.values()) == best_marks.path()
-    read = best_marks.read()
+    assert mark_choices.write(found.values()) == mark_choices.path()
+    read = mark_choices.read()
     assert read is not None
     models, good = read
     assert models["Seer"].name == "box-red"
@@ -165,8 +165,8 @@ def test_the_command_says_what_it_wrote_and_is_the_same_again(
     for _ in range(2):
         assert cli.main(["leaderboard", "--best-marks", str(mine.runs), "--at-least", "3"]) == 0
         said = capsys.readouterr().out
-        before = best_marks.path().read_bytes()
-    assert best_marks.path().read_bytes() == before
+        before = mark_choices.path().read_bytes()
+    assert mark_choices.path().read_bytes() == before
     assert re.search(r"^Seer +oval-blue +0.0 +100.0 +–", said, re.MULTILINE)
     [run] = json.loads(before)["models"]["Seer"]["runs"]
     assert run["file"] == path.name
@@ -174,4 +174,4 @@ def test_the_command_says_what_it_wrote_and_is_the_same_again(
     assert json.loads(before)["at_least"] == 3
     assert cli.main(["leaderboard", "--best-marks", str(mine.runs)]) == 2
     assert "Seer: no shape with enough questions about one mark" in capsys.readouterr().err
-    assert best_marks.path().read_bytes() == before
+    assert mark_choices.path().read_bytes() == before

@@ -20,9 +20,9 @@ from scored_runs import World, saying
 from stage2_stand_in import SOURCES, Layout, rows, write_part
 
 from vlmeval_findit import benchmarks
-from vlmeval_findit.benchmarks.vpbench import best_marks
+from vlmeval_findit.benchmarks.vpbench import mark_choices
 from vlmeval_findit.benchmarks.vpbench import stage2_asking as asking
-from vlmeval_findit.benchmarks.vpbench.best_marks import BestMarkError
+from vlmeval_findit.benchmarks.vpbench.mark_choices import BestMarkError
 from vlmeval_findit.benchmarks.vpbench.stage2_release import parts_in, prepare
 from vlmeval_findit.benchmarks.vpbench.stage2_task import QUESTIONS, for_model, load
 from vlmeval_findit.benchmarks.vpbench.vp_query import (
@@ -69,14 +69,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _data(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMUData", str(made))
-    monkeypatch.delenv(best_marks.BY_HAND, raising=False)
-    best_marks.path().unlink(missing_ok=True)
+    monkeypatch.delenv(mark_choices.BY_HAND, raising=False)
+    mark_choices.path().unlink(missing_ok=True)
 
 
 @pytest.fixture
 def best() -> None:
     """The marks of two models are known."""
-    best_marks.write(BEST)
+    mark_choices.write(BEST)
 
 
 def message(task: Any, index: int) -> Message:
@@ -155,13 +155,13 @@ def test_without_a_best_mark_a_model_is_refused_with_what_to_do(
         BestMarkError, match=r"there is no .*(\n.*)*--data VPBench_Stage1 --model See"
     ):
         for_model(task, "See", None)
-    best_marks.write(BEST)
+    mark_choices.write(BEST)
     with pytest.raises(BestMarkError, match="has none of it: did you mean Seer"):
         for_model(task, "Ser", None)
-    monkeypatch.setenv(best_marks.BY_HAND, "oval-red")
+    monkeypatch.setenv(mark_choices.BY_HAND, "oval-red")
     found = for_model(task, "Ser", None)
     assert found.resolved_options == {"mark": "oval-red", "source of the marks": "FINDIT_VP_MARK"}
-    monkeypatch.setenv(best_marks.BY_HAND, "ovel-red")
+    monkeypatch.setenv(mark_choices.BY_HAND, "ovel-red")
     with pytest.raises(BestMarkError, match=r"FINDIT_VP_MARK: 'ovel-red' .*did you mean oval-red"):
         for_model(task, "Ser", None)
 
@@ -170,7 +170,7 @@ def test_without_a_best_mark_a_model_is_refused_with_what_to_do(
 def test_a_run_is_shown_as_it_was_asked_whatever_the_file_says_now() -> None:
     bvp, rbvp = load("VPBench_Stage2_bvp"), load("VPBench_Stage2_rbvp")
     asked = for_model(bvp, "Seer", None)
-    best_marks.path().unlink()
+    mark_choices.path().unlink()
     assert for_model(load("VPBench_Stage2_bvp"), "Seer", asked.resolved_options) == asked
     now = load("VPBench_Stage2_rbvp")
     assert now.resolved_options["source of the marks"] == "published"
@@ -188,7 +188,7 @@ def test_good_marks_are_the_published_ones_until_runs_say_others() -> None:
 
     shapes = {shape for shape, _ in asked()}
     assert shapes == {"box", "oval", "tag"}
-    best_marks.write(BEST)
+    mark_choices.write(BEST)
     assert asked() == {(shape, colour) for shape in ("oval", "tag") for colour in ("red", "blue")}
 
 
@@ -206,7 +206,7 @@ def test_good_marks_are_the_published_ones_until_runs_say_others() -> None:
     ],
 )
 def test_a_damaged_file_of_best_marks_is_refused(text: str) -> None:
-    best_marks.path().write_text(text)
+    mark_choices.path().write_text(text)
     for name in ("VPBench_Stage2_bvp", "VPBench_Stage2_rbvp"):
         with pytest.raises(BestMarkError, match=r"make it again with: .*leaderboard --best-marks"):
             for_model(load(name), "a", None)

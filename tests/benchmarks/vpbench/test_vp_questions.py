@@ -17,10 +17,6 @@ cv2 = pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 from training.vp_questions.asking import ShownQuestion  # noqa: E402
 from training.vp_questions.images import (  # noqa: E402
     AnnotatedImage,
-    ClassCounts,
-    LabelledBox,
-    OutlinedPixels,
-    Pixels,
     scene_images,
 )
 from training.vp_questions.making import mark_rows, questions  # noqa: E402
@@ -67,19 +63,7 @@ def test_the_option_that_there_is_no_such_mark_says_nothing_by_itself(
     assert two[Absence.NOT_OFFERED] == 0
 
 
-# --- fields ---------------------------------------------------------------------------------------
-
-
 # --- letters --------------------------------------------------------------------------------------
-
-
-# --- marks that can be seen -----------------------------------------------------------------------
-
-GREY = (128, 128, 128)
-
-
-def flat(colour: tuple[int, int, int]) -> Pixels:
-    return np.full((150, 160, 3), colour, dtype=np.uint8)
 
 
 # --- a set ----------------------------------------------------------------------------------------
@@ -213,55 +197,3 @@ def test_the_bytes_are_the_same_everywhere(source: list[AnnotatedImage]) -> None
         words = (one.posed.question, one.posed.right, *one.posed.wrong, one.posed.hint)
         digest.update("\n".join(words).encode() + one.pixels.tobytes())
     assert digest.hexdigest() == GOLDEN
-
-
-# --- classes --------------------------------------------------------------------------------------
-
-
-def image(name: str, *objects: LabelledBox) -> AnnotatedImage:
-    pixels = flat(GREY)
-
-    def read() -> OutlinedPixels:
-        return OutlinedPixels(pixels, ((),) * len(objects))
-
-    return AnnotatedImage(name, 160, 150, objects, read)
-
-
-def test_other_classes_are_those_of_the_picture_then_those_seen_with_it() -> None:
-    images = [
-        image("1", LabelledBox("cup", (10, 60, 40, 90)), LabelledBox("spoon", (100, 60, 130, 90))),
-        image("2", LabelledBox("cup", (10, 60, 40, 90)), LabelledBox("saucer", (100, 60, 130, 90))),
-        image("3", LabelledBox("cup", (10, 60, 40, 90)), LabelledBox("saucer", (100, 60, 130, 90))),
-        image(
-            "4", LabelledBox("dog", (10, 60, 40, 90)), LabelledBox("paper cup", (100, 60, 130, 90))
-        ),
-        image("5", LabelledBox("dog", (10, 60, 40, 90))),
-    ]
-    assert ClassCounts(images).likely_with("cup") == ["saucer", "spoon", "dog", "paper cup"]
-    for one in questions(images, 24, 0, (Shape.BOX,)):
-        if one.posed.slot.kind is QuestionKind.REFERENCE and one.posed.right == "cup":
-            assert {"saucer", "spoon", "dog", "paper cup", ABSENT} >= set(one.posed.wrong)
-
-
-def test_no_question_without_an_object_that_can_be_marked() -> None:
-    tiny = image("1", LabelledBox("cup", (10, 60, 20, 70)))
-    twins = image("2", LabelledBox("cup", (10, 60, 60, 90)), LabelledBox("cup", (50, 60, 90, 90)))
-    whole = image("3", LabelledBox("cup", (0, 0, 160, 150)))
-    assert list(questions((tiny, twins, whole), 8, 0, (Shape.BOX,))) == []
-
-
-def test_an_arrow_does_not_point_where_two_objects_overlap() -> None:
-    both = image("1", LabelledBox("cup", (60, 60, 100, 90)), LabelledBox("dog", (90, 60, 130, 90)))
-    apart = image("2", LabelledBox("cup", (10, 60, 40, 90)), LabelledBox("dog", (100, 60, 130, 90)))
-    spare = image("3", LabelledBox("car", (60, 60, 100, 90)), LabelledBox("cat", (2, 2, 30, 30)))
-    for one in questions((both, apart, spare), 16, 0, (Shape.ARROW,)):
-        if one.posed.slot.kind is not QuestionKind.COUNTING and one.posed.image == "1":
-            assert one.posed.slot.style.shape is not Shape.ARROW
-
-
-def test_a_slot_that_cannot_be_asked_is_asked_more_easily() -> None:
-    small = image("1", LabelledBox("cup", (60, 60, 92, 92)))
-    styles = [one.posed.slot.style for one in questions((small,), 16, 0, (Shape.TAG,))]
-    tags = [style for style in styles if style.shape is Shape.TAG]
-    assert tags
-    assert {style.width for style in tags} <= {1, 2}, "a wide tag would hide the object"

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import World
 from vpbench_stand_in import ROWS, write_tsv
 
 from vlmeval_findit import benchmarks
@@ -25,13 +24,12 @@ from vlmeval_findit.benchmarks.vpbench.question_tables import message, parse, wr
 from vlmeval_findit.benchmarks.vpbench.stage1_release import prepare
 from vlmeval_findit.benchmarks.vpbench.vp_query import HintColumn, QuestionKind, VPQuery
 from vlmeval_findit.core.drawing import Role
-from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics, slice_of
+from vlmeval_findit.core.estimate import clustered_sums, estimate_metrics
 from vlmeval_findit.core.messages import located
 from vlmeval_findit.core.question import QuestionError
 from vlmeval_findit.core.replies import Recorded, Reply
 from vlmeval_findit.core.scored_row import totals
 from vlmeval_findit.core.statistics import metric_intervals
-from vlmeval_findit.leaderboard import board
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.score import score_rows
 
@@ -231,29 +229,6 @@ def test_the_authors_rounded_score_is_the_published_figure(found: list[tuple[str
         right += next((c for c in text.upper() if c in "ABCD"), text) == answer
     assert value is not None
     assert round(value / 100, 4) == round(right / len(found), 4)
-
-
-def test_the_lower_rate_ranks_first_and_slices_have_intervals(folder: Path) -> None:
-    """The same questions to two models, of whom one is wrong about absent marks half as often."""
-    asked = [
-        replace(QUERY, index=n, images=(f"{n}.jpg",), cluster=f"{n}.jpg", absent=True)
-        for n in range(8)
-    ]
-    write_table(folder, "VPBench_Mine", asked, {})
-    world, runs = World(folder), []
-    for model, wrong in (("careful", 2), ("eager", 4)):
-        replies = ["A" if n < wrong else "C" for n in range(8)]
-        runs.append(world.run(model, "VPBench_Mine", lambda one, _, said=replies: said[one.index]))
-        rows = clustered_sums(runs[-1].rows, "Mine")
-        part = metric_intervals(estimate_metrics([HALLUCINATION], slice_of(rows, "mark", "absent")))
-        whole = metric_intervals(estimate_metrics(BENCHMARK.all_metrics, rows))
-        ours, theirs = (found["Hallucination rate"] for found in (part, whole))
-        assert ours is not None
-        assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
-    cells = board.make_board(runs).cells
-    for metric in ("Accuracy", "Hallucination rate"):
-        assert cells["careful", "Mine"].entries[metric].rank == 1
-        assert cells["eager", "Mine"].entries[metric].rank == 2
 
 
 def test_a_drawing_shows_options_truth_and_both_readings() -> None:

@@ -20,7 +20,7 @@ from ...core.image_files import ImageFileError, Size, decode, header, problem
 from ...core.stored_png import png
 from ...marks.region import Region
 from ...marks.style import COLOURS, Shape, default_style, words_of
-from .best_marks import MarkChoice
+from .mark_choices import MarkChoice
 from .stage1_release import suffix
 from .vp_query import TASKS, MarkedRegion, RegionRole, Stage2Row, VPQuery
 

@@ -11,7 +11,7 @@ from ...core.folders import find_table, image_folder
 from ...core.formatting import nearest
 from ...core.question import QuestionError, Task
 from . import stage2_asking as asking
-from .best_marks import BestMarkError, GoodMarks, MarkChoice, best_of, good
+from .mark_choices import BestMarkError, GoodMarks, MarkChoice, best_of, good
 from .question_tables import MAX_NEW_TOKENS, STAGE_2, VPQuestion
 from .stage2_asking import draw_missing
 from .vp_query import HOW_TO_MAKE_STAGE_2, Stage2Row, VPQuery, stage2_rows
