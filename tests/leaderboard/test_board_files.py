@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from boards import JSON, LABELS_JSON, LABELS_TEXT, METRICS, NOW, TEXT, board, runs, world
+from boards import JSON, LABELS_JSON, METRICS, NOW, TEXT, board, runs, world
 from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, failing, saying, speaking
@@ -24,7 +24,6 @@ from vlmeval_findit.leaderboard.notes import (
     coordinate_lines,
     failure_lines,
     forced_lines,
-    formats_chosen,
 )
 from vlmeval_findit.leaderboard.openvlm import MetaError, read_meta
 from vlmeval_findit.report.page import make_page
@@ -119,16 +118,6 @@ def test_text_in_a_sheet_is_never_a_formula(world: World, tmp_path: Path) -> Non
     book = load_workbook(tmp_path / "leaderboard.xlsx")
     cell = book["mIoU"].cell(4, 2)
     assert (cell.value, cell.data_type) == ("=1+1", "s")
-
-
-def test_where_there_is_no_choice_of_formats_none_is_said(world: World, runs: list[Run]) -> None:
-    assert formats_chosen(make_board(runs))[0] == "Good xyxy_text"
-    assert formats_chosen(make_board([world.run("Only", JSON, saying("[]"))])) == []
-    # No format of Good's has both tables: each is named with how many it is the format of.
-    gone = {("Good", JSON), ("Good", LABELS_TEXT)}
-    partly = [run for run in runs if (run.model, run.question.name) not in gone]
-    chosen = formats_chosen(make_board(partly))
-    assert {"Good xyxy_text (1 dataset)", "Good xyxy_json (1 dataset)"} <= {*chosen}
 
 
 def test_markdown_and_latex(world: World, runs: list[Run], tmp_path: Path) -> None:

@@ -211,14 +211,6 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path: Pat
     assert "Published values, not ranked: A paper, table 2" in latex
 
 
-def test_a_benchmark_without_published_rows_says_nothing_of_them(house: World) -> None:
-    findit, _ = boards(load_runs([house.runs]))
-    assert "published in" not in values_table(findit).records()[0]
-    for text in (as_markdown(findit), as_latex(findit), make_page(findit, NOW)):
-        assert "ublished figures" not in text
-        assert "not ranked" not in text
-
-
 # --- pages and tables -----------------------------------------------------------------------------
 
 

@@ -127,41 +127,6 @@ def test_an_interruption_leaves_the_file_of_before(
     assert [path.name for path in tmp_path.glob(".errors*")] == []
 
 
-def test_of_runs_that_have_none_the_list_is_empty(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, out = world.predict("Old", JSON, failing), tmp_path / "errors.json"
-    forget_events(path)
-    for _ in range(2):
-        assert main(["errors", str(path), "--json", str(out)]) == 2
-        assert "score it again" in capsys.readouterr().err
-        assert out.read_text("utf-8") == "[]\n"
-
-
-def test_nothing_is_compared_to_a_run_that_has_none(
-    runs: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """That is told once, and not of every run that it is compared to."""
-    other, out = runs.runs / f"Fails_{JSON}.json", tmp_path / "errors.json"
-    forget_events(other)
-    given = [str(runs.runs / f"{model}_{JSON}.json") for model in ("Good", "Talks")]
-    assert main(["errors", *given, "--against", str(other), "--json", str(out)]) == 2
-    assert capsys.readouterr().err.count(f"score it again: python run_findit.py score {other}") == 1
-    assert not out.exists()
-
-
-def forget_events(path: Path) -> None:
-    """Leave the files of a run as they were before events were counted."""
-    files = run_of(path)
-    lines = [json.loads(line) for line in files.details.read_text("utf-8").splitlines()]
-    values = json.loads(files.provenance.read_text("utf-8"))
-    for sums in (values["totals"], *(line["sums"] for line in lines)):
-        for name in [name for name in sums if name.startswith("lost")]:
-            del sums[name]
-    files.details.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
-    files.provenance.write_text(json.dumps(values), "utf-8")
-
-
 @pytest.mark.parametrize("keep", RowData)
 def test_chosen_rows_are_found_in_one_pass(
     world: World, keep: RowData, monkeypatch: pytest.MonkeyPatch

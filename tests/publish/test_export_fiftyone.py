@@ -19,7 +19,6 @@ from scored_runs import HEIGHT, WIDTH, World, failing, query, saying, speaking
 from vlmeval_findit.boxes.confidences import DEFAULT
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.run_files import RunFiles
-from vlmeval_findit.publish.fiftyone import _name
 from vlmeval_findit.runs.score_files import details_line
 from vlmeval_findit.runs.scored_run import Run
 
@@ -104,15 +103,6 @@ def test_confidences_and_slices_where_they_are_known(world: World) -> None:
     }
 
 
-def test_every_label_names_its_class(world: World, runs: list[Run]) -> None:
-    out = export(world)
-    for sample in samples_of(out):
-        for name, value in sample.items():
-            if isinstance(value, dict) and name != "metadata":
-                items = value[value["_cls"].lower()]
-                assert {one["_cls"] + "s" for one in items} <= {value["_cls"]}
-
-
 def test_twice_is_the_same_bytes(world: World, runs: list[Run]) -> None:
     out = export(world)
     first = {path.name: path.read_bytes() for path in out.iterdir()}
@@ -131,28 +121,12 @@ def test_boxes_that_cannot_be_shown_are_counted(
     assert len(boxes_of(samples_of(out), "Many_Pascal_xyxy_json")) == 200
 
 
-def test_pictures_that_are_not_there_are_counted(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    world.predict("Good", JSON, speaking(JSON, 0.8, 10))
-    (world.folder / "pictures" / "3.jpg").unlink()
-    assert len(samples_of(export(world))) == 6
-    assert "1 picture not there" in capsys.readouterr().out
-
-
 def test_runs_of_one_name_have_fields_of_their_own(world: World) -> None:
     world.predict("A.1", JSON, speaking(JSON, 0.8, 10))
     world.predict("A-1", JSON, speaking(JSON, 0.1, 10))
     samples = samples_of(export(world))
     names = {name for sample in samples for name in sample if name.endswith("_answers")}
     assert names == {"A_1_Pascal_xyxy_json_answers", "A_1_Pascal_xyxy_json_2_answers"}
-
-
-@pytest.mark.parametrize(
-    ("text", "name"), [("A b/c", "A_b_c"), ("3D", "run_3D"), ("_x_", "x"), ("模型", "run_")]
-)
-def test_names_of_fields(text: str, name: str) -> None:
-    assert _name(text) == name
 
 
 def test_what_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,10 @@ machine; uploaded only when somebody says so."""
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,7 +21,6 @@ from vlmeval_findit.core.files import file_sha256
 from vlmeval_findit.core.identity import Answering, Identity
 from vlmeval_findit.core.run_files import CHECKSUMS
 from vlmeval_findit.models.model_table import NANO_CHECKPOINT
-from vlmeval_findit.publish.parquet import _column
 from vlmeval_findit.publish.private import Private
 from vlmeval_findit.runs.scored_run import Run
 
@@ -277,21 +274,6 @@ def test_what_a_run_recorded_of_a_failed_call_names_no_path(
     first = read_predictions(published.path)[0]
     assert first.recorded.call["error"] == "no …/cache: gone"
     assert first.recorded.thought == "of /a/b/c"
-
-
-def test_a_sheet_becomes_json_that_can_be_searched(world: World, out: Path) -> None:
-    from vlmeval_findit.core.predictions import read_predictions, write_rows
-
-    path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
-    rows = [{"index": r.index, "prediction": r.text} for r in read_predictions(path)]
-    sheet = path.with_suffix(".xlsx")
-    write_rows(sheet, lambda: rows)
-    path.unlink()
-    assert main(["score", str(sheet)]) == 0
-    assert export(world, out) == 0
-    (published,) = open_runs(out / "runs")
-    assert published.path.suffix == ".json"
-    assert [r.text for r in read_predictions(published.path)] == [r["prediction"] for r in rows]
 
 
 # --- refused --------------------------------------------------------------------------------------
@@ -569,14 +551,6 @@ def test_private_makes_no_public_repository_private(
     assert "an existing repository, private: only those who" in capsys.readouterr().out
 
 
-def test_the_card_names_no_folder(world: World, out: Path) -> None:
-    mixed(world)
-    assert export(world, out) == 0
-    card = (out / "README.md").read_text(encoding="utf-8")
-    assert not re.search(r"(?<![\w`])/\w+/\w+", card)
-    assert os.sep + "tmp" not in card
-
-
 def test_the_checkpoint_in_the_record_of_every_reply_is_a_path_too(
     world: World, out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -611,19 +585,3 @@ def test_the_card_names_plug_ins_and_no_path_of_the_model_that_ships(
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "findit --model FindIt-Nano --data" in card
     assert "With plug-ins: mine.py sha256:0123" in card
-
-
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([1, None], "int64"),
-        ([1, 2.5], "double"),
-        ([2**70, 1], "string"),
-        (["a", 1], "string"),
-        ([{"a": 1}, [1]], "string"),
-        ([None], "string"),
-    ],
-)
-def test_a_column_has_one_type(values: list[Any], kind: str) -> None:
-    """0.2 could not write a whole number beyond 64 bits."""
-    assert str(_column("extra", values).type) == kind

@@ -139,16 +139,6 @@ def test_no_secret_and_no_path_is_logged(
         assert str(world.folder).encode() not in data, path
 
 
-def test_without_pictures_the_figures_are_logged(
-    world: World, store: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    world.predict("Good", JSON, speaking(JSON, 0.6, 10))
-    (world.folder / "Pascal.tsv").unlink()
-    assert track(world) == 0
-    assert "1 run without answers: " in capsys.readouterr().out
-    assert logged(store)[0].data.metrics["F1 at 0.5"] > 0
-
-
 def test_a_store_that_there_is_not(
     world: World, store: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,23 +271,3 @@ def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:
     again = {one.row.index: one.picture for one in worst_answers(transcript, 20, Private())}
     assert again[1] is None
     assert again[2] is not None
-
-
-def test_boxes_lie_where_they_are_on_a_picture_that_was_shrunk(world: World) -> None:
-    from dataclasses import replace
-
-    from scored_runs import query
-
-    size = (4000, 2000)
-    one = replace(query(0, "big.png", boxes=[(1000, 500, 3000, 1500)]), width=4000, height=2000)
-    world.table("Pascal", [one])
-    Image.new("RGB", size).save(world.folder / "pictures" / "big.png")
-    run = world.run("Silent", JSON, saying("[]"))
-    (transcript,), _ = gather([run])
-    (answer,) = worst_answers(transcript, 1, Private())
-    drawn = answer.picture
-    assert drawn is not None
-    assert drawn.size == (1024, 512)
-    assert drawn.getpixel((256, 256)) == (255, 255, 255)
-    assert drawn.getpixel((512, 128)) == (255, 255, 255)
-    assert drawn.getpixel((512, 256)) == (0, 0, 0)

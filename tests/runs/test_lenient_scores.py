@@ -153,17 +153,6 @@ def test_an_adherent_run_has_the_same_figure_twice_and_no_more_sums(world: World
     assert not lenient_table(run).rows
 
 
-def test_scoring_twice_gives_the_same(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    run = answered(world, REPLIES)
-    before = run.path.with_name(f"{run.path.stem}_details.jsonl").read_bytes()
-    assert main(["score", str(run.path)]) == 0
-    assert run.path.with_name(f"{run.path.stem}_details.jsonl").read_bytes() == before
-    said = capsys.readouterr().out
-    assert "lenient parsing would take boxes from 4 of 5 replies that do not adhere" in said
-    assert "F1@0.5 70.0, not 40.0" in said
-    assert "nothing to find" not in said
-
-
 # --- queries with nothing to find -----------------------------------------------------------------
 
 JSON, TEXT = ReplyFormat("json", "xyxy"), ReplyFormat("text", "xyxy")

@@ -159,17 +159,6 @@ def test_intervals_agree_with_a_bootstrap_where_pictures_are_many(run: Run, metr
     assert (ours.low, ours.high) == pytest.approx((low, high), abs=0.08 * (high - low))
 
 
-def test_clusters_widen_the_intervals(run: Run) -> None:
-    """Every query asked four times is not four times the evidence."""
-    single = with_queries(run, 50)
-    answers = [replace(a, index=4 * a.index + i) for a in single.rows for i in range(4)]
-    together = of_answers(run, answers)
-    apart = of_answers(run, (replace(a, source=f"{a.index}.jpg") for a in answers))
-    widths = [width(intervals(one)["F1@0.5"]) for one in (single, together, apart)]
-    assert widths[1] == pytest.approx(widths[0])
-    assert widths[2] == pytest.approx(widths[0] / 2, rel=0.15)
-
-
 @pytest.mark.parametrize(
     ("value", "pictures", "expected"),
     [
@@ -224,15 +213,6 @@ def test_what_is_unseen_matters_less_with_every_picture() -> None:
     # Never wider than if every picture were a trial of its own that failed or not.
     assert few.low > bounds(1.0, 0, 12).low
     assert bounds(1 - 1e-9, 1e-20, 12).low == pytest.approx(bounds(1.0, 0, 12).low, abs=0.1)
-
-
-def test_intervals_hold_their_figure() -> None:
-    generator = np.random.default_rng(3)
-    for value in (*generator.random(200), 0.0, 1.0, 1e-12, 1 - 1e-12):
-        for pictures in (4, 7.5, 1000):
-            found = bounds(value, value * (1 - value) * generator.random() / pictures, pictures)
-            assert found is not None
-            assert 0 <= found.low <= 100 * value <= found.high <= 100
 
 
 # --- what is no share -----------------------------------------------------------------------------
@@ -344,19 +324,6 @@ def test_a_mean_draws_shared_pictures_once(shared: float) -> None:
     errors = np.sqrt((found.influence**2).sum(axis=0))
     assert errors == pytest.approx(np.std(draws, axis=0), rel=0.06)
     assert found.values == pytest.approx(np.mean([one.values for one in parts], axis=0))
-
-
-def test_what_is_shared_decides_how_wide_a_mean_is() -> None:
-    generator = np.random.default_rng(4)
-    sums = sums_of(generator, 200, 0.6)
-    one = estimate_from(names(200), sums)
-    again = estimate_from(names(200, "other "), sums)
-    alone = width(metric_intervals(one)["F1@0.5"])
-    # Three tables of the same answers over the same pictures are one; over others, less.
-    assert width(metric_intervals(mean([one] * 3))["F1@0.5"]) == pytest.approx(alone)
-    independent = width(metric_intervals(mean([one, again]))["F1@0.5"])
-    assert independent == pytest.approx(alone / np.sqrt(2), rel=0.02)
-    assert mean([one, again]).counted == pytest.approx(one.counted)
 
 
 def test_a_mean_counts_pictures_as_its_small_datasets_do() -> None:

@@ -144,18 +144,6 @@ def test_nothing_to_find_and_nothing_said(world: World, capsys) -> None:
     assert "nothing is lost" in capsys.readouterr().out
 
 
-def test_a_run_of_before(world: World) -> None:
-    run = world.run("Model", NAME, ODD)
-    before = without_events(run)
-    with pytest.raises(StatisticsError, match=f"{run.path}: .*{AGAIN} {run.path}"):
-        errors_of(before)
-    for pair in ((run, before), (before, run)):
-        with pytest.raises(StatisticsError, match=AGAIN):
-            compare_errors(*pair)
-    with pytest.raises(StatisticsError, match=AGAIN):
-        errors_by_slice(before, "size")
-
-
 def without_events(run: Run) -> Run:
     """The run as it was scored before events were counted."""
     rows = tuple(
@@ -184,28 +172,6 @@ def test_on_a_terminal_runs_are_a_line_each(
     assert rest.endswith("run_findit.py errors FILE")
     assert main(["errors", str(world.runs), "--by", "size"]) == 0
     assert "mostly" in capsys.readouterr().out
-
-
-def test_files_of_before_are_named(world: World, capsys) -> None:
-    run = world.run("Model", NAME, ODD)
-    stem = run.path.with_suffix("")
-    details, provenance = Path(f"{stem}_details.jsonl"), Path(f"{stem}_provenance.json")
-    lines = [json.loads(line) for line in details.read_text().splitlines()]
-    for line in lines:
-        line.pop("losses", None)
-        line["sums"] = {k: n for k, n in line["sums"].items() if not k.startswith("lost")}
-    details.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    values = json.loads(provenance.read_text())
-    values["totals"] = {k: n for k, n in values["totals"].items() if not k.startswith("lost")}
-    provenance.write_text(json.dumps(values))
-    world.run("Newer", NAME, ODD)
-    assert main(["errors", str(world.runs)]) == 2
-    printed = capsys.readouterr()
-    assert f"{AGAIN} {run.path}" in printed.err
-    assert f"Newer on {NAME}" in printed.out
-    assert f"Model on {NAME}" not in printed.out
-    assert main(["score", str(run.path)]) == 0
-    assert main(["errors", str(run.path)]) == 0
 
 
 # --- influence ------------------------------------------------------------------------------------
@@ -333,21 +299,6 @@ def test_parts_of_slices(letters: World) -> None:
     assert sum(part.total for part in parts) == pytest.approx(lacks(run))
     with pytest.raises(StatisticsError, match=r"no slices by 'anmal'.*animal"):
         errors_by_slice(run, "anmal")
-
-
-def test_one_run_without_the_part_does_not_end_the_others(
-    letters: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bare = letters.predict("Bare", "Letters_Zoo_plain", guessing(0.5))
-    details = bare.with_name(f"{bare.stem}_details.jsonl")
-    rows = [{**json.loads(line), "slices": {}} for line in details.read_text().splitlines()]
-    details.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    letters.predict("Model", "Letters_Zoo_plain", guessing(0.5))
-    assert main(["errors", str(letters.runs), "--by", "animal"]) == 2
-    shown = capsys.readouterr()
-    assert f"error: {bare} has no slices by 'animal'" in shown.err
-    assert "Model on Letters_Zoo_plain" in shown.out
-    assert "by animal" in shown.out
 
 
 def test_rows_without_a_slice_are_a_part(letters: World) -> None:

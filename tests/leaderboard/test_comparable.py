@@ -17,7 +17,6 @@ from vlmeval_findit.core.identity import Answering, merge_for_resume
 from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.leaderboard.board_files import as_latex, as_markdown
 from vlmeval_findit.leaderboard.board_tables import sweep_table
-from vlmeval_findit.leaderboard.comparable import group_comparable
 from vlmeval_findit.leaderboard.formats import FormatError, choose
 from vlmeval_findit.runs.scored_run import Run, load_runs
 
@@ -30,15 +29,6 @@ def test_column_and_format_make_up_every_name_of_the_grid() -> None:
         assert f"{PREFIX}{variant.board_dataset}_{variant.format}" == variant.name
         seen.add((variant.board_dataset, variant.format))
     assert len(seen) == sum(1 for _ in grid())
-
-
-def test_comparable_runs_are_kept(runs: list[Run]) -> None:
-    columns, apart = group_comparable(runs)
-    assert [(c.name, c.family, c.queries, c.images) for c in columns] == [
-        ("Pascal", "objdet", 12, 6),
-        ("Pascal_multilabel", "objdet", 5, 5),
-    ]
-    assert apart == ()
 
 
 @pytest.mark.parametrize(

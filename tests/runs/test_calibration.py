@@ -378,24 +378,6 @@ def test_a_run_without_them_is_refused(
     assert not out.exists()
 
 
-def test_a_run_that_was_scored_before_has_them_all_the_same(world: World) -> None:
-    """The command reads the predictions: details of an older score need no confidences."""
-    many(world, 6)
-    path = write_run(world, NAME, noisy(np.random.default_rng(1), lambda hit: 0.5))
-    write_score(score_file(path, GRID), path)
-    details = RunFiles(path).details
-    rows = [json.loads(line) for line in details.read_text().splitlines()]
-    assert all(len(row["confidences"]["mean"]) == len(row["boxes"]) for row in rows)
-    provenance = RunFiles(path).provenance
-    assert json.loads(provenance.read_text())["logprobs_recorded"] == 6
-    for row in rows:
-        del row["confidences"]
-    details.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["calibration", str(path)]) == 0
-    loaded = load_run(provenance)
-    assert np.isnan(boxes_of_rows(loaded.rows, "mean").confidence).all()
-
-
 @pytest.mark.parametrize("said", [[], [0.5, "0.5"], [0.5], "text", 7])
 def test_a_damaged_row_is_named(said: object) -> None:
     details = {"boxes": [CAT, DOG], "assigned": [], "hits": [], "confidences": {"mean": said}}
@@ -572,19 +554,6 @@ def test_export_to_coco_writes_them(
         assert scores("--confidence", name) == kept
     assert scores() == scores("--confidence", "mean")
     assert main([*given, "--confidence", "means"]) == 2
-
-
-def test_a_format_without_labels_has_none_to_export(
-    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    many(world, 4)
-    path = write_run(world, NAME, noisy(np.random.default_rng(1), lambda hit: 0.5))
-    write_score(score_file(path, GRID), path)
-    out = str(tmp_path / "coco")
-    given = ["export", str(path), "--to", "coco", "--out", out, "--confidence"]
-    assert main([*given, "label"]) == 2
-    assert "in a format that says labels" in capsys.readouterr().err
-    assert main([*given, "product"]) == 0
 
 
 def test_without_pycocotools_it_says_what_to_install(

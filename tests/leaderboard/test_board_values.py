@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +22,11 @@ from boards import (
     world,
 )
 from openpyxl import load_workbook
-from scored_runs import World, failing, query, speaking, two_labels
+from scored_runs import World, query, speaking, two_labels
 
 from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
-from vlmeval_findit.core.estimate import Estimate, mean
-from vlmeval_findit.core.metric import Metric
+from vlmeval_findit.core.estimate import mean
 from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.core.statistics import Difference, correct, metric_intervals
 from vlmeval_findit.leaderboard.board import OVERALL, TIED, Board, make_board
@@ -38,7 +35,7 @@ from vlmeval_findit.leaderboard.board_tables import sweep_table, values_table
 from vlmeval_findit.leaderboard.notes import NOTE, failure_lines, format_note
 from vlmeval_findit.report.page import make_page
 from vlmeval_findit.runs.run_statistics import compare, estimate
-from vlmeval_findit.runs.scored_run import RowData, Run, load_runs
+from vlmeval_findit.runs.scored_run import Run, load_runs
 
 __all__ = ["board", "many", "runs", "world"]
 
@@ -139,15 +136,6 @@ def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
     )
     apart = metric_intervals(mean([estimate(mine[0]), estimate(elsewhere)]))
     assert apart["mIoU"] != expected["mIoU"]
-
-
-def test_failed_calls_are_counted(world: World) -> None:
-    run = world.run("Fails", JSON, failing)
-    board = make_board([run])
-    assert board.cells["Fails", "Pascal"].failures == 4
-    [line] = failure_lines(board)
-    assert line.startswith("Fails, Pascal: 4 of 12 calls failed; its F1@0.5 is 0.0 with them as")
-    assert f"* {line}" in as_markdown(board)
 
 
 def test_figures_leave_failed_calls_out(world: World) -> None:
@@ -366,29 +354,3 @@ def test_formats_are_corrected_for_their_number(many: Board) -> None:
         if row["format"] == "xyxy_text" and row["model"] == "B"
     ]
     assert rows[0]["p to reported"] < rows[0]["p to reported (Holm)"] < 0.05
-
-
-def test_what_figures_rest_on_is_held_of_two_models_at_a_time(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By picture they are as many numbers as all runs have: of a thousand they would not fit."""
-    for at in range(6):
-        for name in (JSON, LABELS_JSON):
-            world.predict(f"Model{at}", name, speaking(name, 0.3 + 0.1 * at))
-    held: list[int] = []
-
-    def counting(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
-        held.append(sum(isinstance(one, Estimate) for one in gc.get_objects()))
-        return estimate(run, metrics)
-
-    found = load_runs([world.runs], keep=RowData.SUMS)
-    expected = make_board(found)
-    monkeypatch.setattr("vlmeval_findit.leaderboard.board.estimate", counting)
-    gc.freeze()  # What was there before is not looked through.
-    try:
-        assert make_board(found) == expected
-    finally:
-        gc.unfreeze()
-    # Two that were compared, the next one, and its part of an average.
-    assert len(held) > 6 * 2
-    assert max(held) <= 4
