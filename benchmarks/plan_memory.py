@@ -45,7 +45,7 @@ def main(count: int) -> dict[str, float]:
         left = calls_left(plan, journal)
         waits, done = list(left.waits), 0
         for unit in plan:
-            for at in (at for call in unit.calls for at in call.wanted_by):
+            for at in (at for call in unit.calls for at in call.needed_by):
                 waits[at] -= 1
                 if not waits[at]:
                     done += sum(1 for _ in plan.cells[at].call_keys())

@@ -121,7 +121,7 @@ def test_equal_calls_are_one(tables: CellBuilder) -> None:
     twice = Plan([*cells, *cells])
     calls = list(twice.calls())
     assert len(calls) == 19
-    assert all(call.wanted_by == (0, 1) for call in calls)
+    assert all(call.needed_by == (0, 1) for call in calls)
     first, second = (list(one.call_keys()) for one in twice.cells)
     assert first == second
 
@@ -164,7 +164,7 @@ def test_pictures_of_the_same_content_are_asked_about_once(
         over(tmp_path, asked, ["c", "a"]),
         over(tmp_path, other, ["c", "a"]),
     ]
-    found = [(call.images[0].name, call.row, call.wanted_by) for call in Plan(cells).calls()]
+    found = [(call.images[0].name, call.row, call.needed_by) for call in Plan(cells).calls()]
     assert found == [("b", 0, (0, 3)), ("b", 0, (1, 2)), ("c", 0, (2,)), ("c", 0, (3,))]
 
 

@@ -103,7 +103,7 @@ class Silent:
     def answered(self, answers: Sequence[Answer]) -> None:
         self.answers += answers
 
-    def took(self, model: str, servers: Mapping[str, int]) -> None:
+    def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
         self.at_once.update(servers)
 
     def scored(self, result: CellResult) -> None:

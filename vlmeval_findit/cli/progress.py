@@ -143,7 +143,7 @@ class SweepProgress:
         self.state.cells_done += 1
         self._show(now=self.state.cells_done == self.state.cells)
 
-    def took(self, model: str, servers: Mapping[str, int]) -> None:
+    def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
         if servers:
             self.state.capacity[model] = servers
 

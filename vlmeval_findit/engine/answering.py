@@ -142,7 +142,7 @@ def answer(job: JobSpec, cancel: CancelToken) -> JobResult:
     # An interruption must not come between a reply and the journal.
     with cancel.shielded():
         run_sync(_answer(plan, job.backend, sink, cancel))
-    watcher.took(model, job.backend.capacity)
+    watcher.model_finished(model, job.backend.capacity)
     if sink.error is not None:
         raise sink.error
     if sink.last is None and cancel.requested and len(sink.complete) < len(outputs):
@@ -158,12 +158,12 @@ async def _answer(plan: Plan, backend: Backend, sink: ResultSink, cancel: Cancel
             if plan.is_left(call.key):
                 why = next(filter(None, map(unread, call.image_sha256)))
                 failed = Answer("", error=f"an image cannot be read: {why}")
-                sink.take(WorkResult((call,), (failed,)))
+                sink.store(WorkResult((call,), (failed,)))
         if sink.ended:
             return
         async with aclosing(backend.answer(plan, own)) as results:
             async for result in results:
-                sink.take(result)
+                sink.store(result)
                 if sink.ended:
                     # Calls in flight are paid for: wait for them, and store them if there is room.
                     own.request()

@@ -133,8 +133,8 @@ def answers_in_turn(
         client.cancelled_by(is_stopped)
     parts = [batch]
     if not client.answers_together(shares_images=batch.shares_images):
-        both = zip(batch.messages, batch.questions, strict=True)
-        parts = [batch._replace(messages=(one,), questions=(of,)) for one, of in both]
+        pairs = zip(batch.messages, batch.questions, strict=True)
+        parts = [batch._replace(messages=(m,), questions=(q,)) for m, q in pairs]
     with suppress(CancelledError):
         for part in parts:
             if is_stopped():

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_HOW = ("kind", "server", "model", "logprobs")
+_OPTIONS = ("kind", "server", "model", "logprobs")
 _REFUSALS = 3  # consecutive failures to learn about a batch that end the run
 
 
@@ -53,34 +53,35 @@ class Ledger:
 
     @property
     def open(self) -> frozenset[str]:
-        return frozenset().union(*(one.open for one in self._batches.values()))
+        return frozenset().union(*(batch.open for batch in self._batches.values()))
 
     @property
     def ids(self) -> frozenset[str]:
-        return frozenset(one.id for one in self._batches.values())
+        return frozenset(batch.id for batch in self._batches.values())
 
     def with_any(self, keys: Set[str]) -> list[BatchRequest]:
         """Return the batches in which some of these calls are pending."""
-        return [one for one in self._batches.values() if one.open & keys]
+        return [batch for batch in self._batches.values() if batch.open & keys]
 
-    def intend(self, how: Mapping[str, Any], keys: Iterable[str]) -> BatchRequest:
-        own = sorted(keys)
+    def intend(self, options: Mapping[str, Any], keys: Iterable[str]) -> BatchRequest:
+        sorted_keys = sorted(keys)
         # The number gives a batch whose calls all failed a new name when it is repeated.
-        name = sha256_of("\n".join([str(len(self._batches)), *own]).encode())[:32]
-        return self._note({"batch": name, **how, "at": round(time.time(), 3), "keys": own})
+        name = sha256_of("\n".join([str(len(self._batches)), *sorted_keys]).encode())[:32]
+        at = round(time.time(), 3)
+        return self._note({"batch": name, **options, "at": at, "keys": sorted_keys})
 
     def note(self, batch: BatchRequest, **step: Any) -> BatchRequest:
         """Note ``uploaded`` requests, a created ``id``, ``collected`` keys, or why it ``ended``."""
         return self._note({"batch": batch.name, **step})
 
-    def refuse_open(self, keys: Set[str], how: Mapping[str, Any] | None = None) -> None:
+    def refuse_open(self, keys: Set[str], options: Mapping[str, Any] | None = None) -> None:
         """Refuse calls that are pending in batches with other options, with a ValueError."""
-        for one in self.with_any(keys):
-            if one.how != how:
-                as_said = "with" if one.how["logprobs"] else "without"
+        for batch in self.with_any(keys):
+            if batch.options != options:
+                was = "with" if batch.options["logprobs"] else "without"
                 raise ValueError(
-                    f"{len(one.open & keys)} of these calls are on their way in {one}, asked "
-                    f"{as_said} --logprobs: run with --batch {one.how['kind']}, and like "
+                    f"{len(batch.open & keys)} of these calls are on their way in {batch}, asked "
+                    f"{was} --logprobs: run with --batch {batch.options['kind']}, and like "
                     "this, to collect them first, or name another --journal to ask, and pay, them "
                     "once more"
                 )
@@ -93,8 +94,8 @@ class Ledger:
     def _take(self, event: Mapping[str, Any]) -> None:
         name = event.get("batch", "")
         if "keys" in event:
-            keys, how = frozenset(event["keys"]), {one: event[one] for one in _HOW}
-            self._batches[name] = BatchRequest(name, how, event["at"], keys, keys)
+            keys, options = frozenset(event["keys"]), {name: event[name] for name in _OPTIONS}
+            self._batches[name] = BatchRequest(name, options, event["at"], keys, keys)
         elif (known := self._batches.get(name)) is not None:
             gone = known.open if "ended" in event else event.get("collected", ())
             ids = {step: event[step] for step in ("uploaded", "id") if step in event}
@@ -156,9 +157,9 @@ class _BatchRun:
         for item in self.items:
             if self.cancel.requested:
                 raise CancelledError
-            for one in single_calls(item):
-                if one.calls[0].key not in self.answered:
-                    yield one
+            for single in single_calls(item):
+                if single.calls[0].key not in self.answered:
+                    yield single
 
     def _call(self, item: WorkItem) -> ChatCall:
         (call,), cell = item.calls, item.calls[0].cell
@@ -185,15 +186,15 @@ class _BatchRun:
     async def submitted(self) -> AsyncGenerator[WorkResult, None]:
         """Submit all calls, each once; yield those that cannot be sent."""
         first, service = next(self.pending()).calls[0].cell, self.service
-        how: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
-        how |= {"model": first.model, "logprobs": first.logprobs}
+        options: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
+        options |= {"model": first.model, "logprobs": first.logprobs}
         noted = self.ledger.open
         keys = (item.calls[0].key for item in (self.pending() if noted else ()))
         on_way = {key for key in keys if key in noted}
-        self.ledger.refuse_open(on_way, how)
+        self.ledger.refuse_open(on_way, options)
         for batch in self.ledger.with_any(on_way):
             await self._find(batch)
-        covered = {key for one in self.going for key in one.open}
+        covered = {key for batch in self.going for key in batch.open}
         requests = _Requests()
         for item in self.pending():
             if (key := item.calls[0].key) in covered:
@@ -210,14 +211,14 @@ class _BatchRun:
                 continue
             size = requests.file.tell() + len(service.between) + len(line) + len(service.tail)
             if len(requests.keys) == service.requests or size > service.size:
-                await self._submit(how, requests)
+                await self._submit(options, requests)
                 requests = _Requests()
             requests.file.write(service.between if requests.keys else service.head)
             requests.file.write(line)
             requests.keys.append(key)
             requests.at_most += at_most or 0.0  # unknown if there is no limit
         if requests.keys:
-            await self._submit(how, requests)
+            await self._submit(options, requests)
 
     async def _find(self, batch: BatchRequest) -> bool:
         """Find out whether a batch was created; if so, collect it too.
@@ -231,7 +232,7 @@ class _BatchRun:
             return False
         while not batch.id:
             why = f"{batch} cannot be looked for"
-            id, perhaps = await self._asked(why, service.find, batch, self.ledger.ids)
+            id, perhaps = await self._ask_again(why, service.find, batch, self.ledger.ids)
             if id:
                 batch = self.ledger.note(batch, id=id)
                 break
@@ -249,13 +250,13 @@ class _BatchRun:
         self.going.append(batch)
         return True
 
-    async def _submit(self, how: Mapping[str, Any], requests: _Requests) -> None:
+    async def _submit(self, options: Mapping[str, Any], requests: _Requests) -> None:
         service = self.service
         with requests.file as file:
             service.budget.commit(requests.at_most)
             file.write(service.tail)
             file.seek(0)
-            batch = self.ledger.intend(how, requests.keys)
+            batch = self.ledger.intend(options, requests.keys)
             try:
                 if service.takes_files:
                     id = await self._unless_cancelled(service.upload(batch, file))
@@ -278,7 +279,7 @@ class _BatchRun:
         while waiting:
             for batch in list(waiting):
                 why = f"the batch {batch.id} cannot be looked at"
-                status = await self._asked(why, self.service.status, batch.id)
+                status = await self._ask_again(why, self.service.status, batch.id)
                 if status.refused:
                     self.ledger.note(batch, ended=status.refused)
                     why = f"the batch {batch.id} was refused: {status.refused}"
@@ -297,7 +298,7 @@ class _BatchRun:
     ) -> AsyncGenerator[WorkResult, None]:
         """Yield the answers of an ended batch in the order of the plan: images are read once."""
         done, problem = [], f"the results of {batch} cannot be had"
-        results = await self._asked(problem, self.service.results, status.results or ())
+        results = await self._ask_again(problem, self.service.results, status.results or ())
         with closing(results):
             for item in self.pending():
                 key = item.calls[0].key
@@ -316,7 +317,7 @@ class _BatchRun:
                 done.append(key)
         self.ledger.note(batch, collected=done)
 
-    async def _asked(self, problem: str, ask: Callable[..., Awaitable[T]], *about: Any) -> T:
+    async def _ask_again(self, problem: str, ask: Callable[..., Awaitable[T]], *about: Any) -> T:
         """Ask a service about a batch, and again as long as it may still answer."""
         seconds, refusals = _waits(self.poll), 0
         while True:

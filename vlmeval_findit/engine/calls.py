@@ -188,7 +188,7 @@ class Call(NamedTuple):
     key: str
     cell: Cell
     at: int
-    wanted_by: tuple[int, ...] = ()  # indices of all cells of its plan that need it
+    needed_by: tuple[int, ...] = ()  # indices of all cells of its plan that need it
 
     @property
     def row(self) -> int:

@@ -62,16 +62,16 @@ class HttpService:
             raise ValueError("no server is named")
         if not self.timeout > 0:
             raise ValueError(f"timeout: {self.timeout!r} should be seconds, more than 0")
-        self.look()
+        self.refresh()
 
-    def look(self) -> list[str]:
+    def refresh(self) -> list[str]:
         """Return the names of the current servers; what is known of others is kept."""
         endpoints = self.endpoints() if callable(self.endpoints) else self.endpoints
         by_name = model_servers(endpoints)
         self.servers = {**by_name, **self.servers}
         return list(by_name)
 
-    def say(self, call: ChatCall) -> None:
+    def warn(self, call: ChatCall) -> None:
         for message in call.warnings:
             if message not in self._shown:
                 self._shown.add(message)
@@ -142,7 +142,8 @@ _Asked = tuple[Any, ChatCall]  # a call of the engine (or None), and how it is m
 
 
 def _calls_of(items: Iterable[WorkItem], service: HttpService) -> Iterator[tuple[str, _Asked]]:
-    single = ((image_name(one), one.calls[0]) for item in items for one in single_calls(item))
+    items = (single for item in items for single in single_calls(item))
+    single = ((image_name(item), item.calls[0]) for item in items)
     end: tuple[str, Call | None] = ("", None)
     before = ""
     for (image, call), (after, _) in pairwise(chain(single, [end])):
@@ -159,7 +160,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         self, backend: HttpBackend, calls: Iterator[tuple[str, _Asked]], cancel: CancelToken
     ) -> None:
         service = self._service = backend.service
-        limits = dict.fromkeys(service.look(), backend.calls)
+        limits = dict.fromkeys(service.refresh(), backend.calls)
         super().__init__(Scheduler(calls, limits, service.policy), cancel)
         self._backend = backend
         self._budget = service.budget
@@ -169,7 +170,7 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         self._lost = ""
         if callable(service.endpoints):
             self._scheduler.servers_may_come = True
-            self._go(self._follow())
+            self._go(self._follow_servers())
             if not limits:
                 log.warning("%s: no server is there yet: calls wait for one", service.model.name)
 
@@ -217,16 +218,16 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         gave_up = self._scheduler.given_up and not (self._spent or self._cancel.requested)
         stop = StopReason.HOPELESS if gave_up and finished.outcome is CallOutcome.HOPELESS else None
         answer = call.answer(stop, _later(call.error.retry_after if call.error else None))
-        self._service.say(call)
+        self._service.warn(call)
         return asked, answer._replace(seconds=self._loop.time() - call.began)
 
-    async def _follow(self) -> None:
+    async def _follow_servers(self) -> None:
         scheduler = self._scheduler
         while not scheduler.given_up:
             await asyncio.sleep(_LOOK_SECONDS)
             now = self._loop.time()
             try:
-                there = self._service.look()
+                there = self._service.refresh()
             except RuntimeError as error:
                 self._lost, there = error_line(error), []
                 scheduler.give_up(self._lost, CallOutcome.HOPELESS)
@@ -245,10 +246,12 @@ class _HttpRun(ScheduledRun[tuple[Any, Answer]]):
         outcome, reason, retry_after = CallOutcome.ANSWERED, "", None
         try:
             await call.attempt(server, self._client, self._images)
-            server.note_answer(self._loop.time(), held=call.is_held)
+            server.note_answer(self._loop.time(), constrained=call.is_constrained)
         except CallError as error:
             now, named = self._loop.time(), bool(call.fields_in(str(error)))
-            server.note_refusal(error, assignment.began, now, held=call.is_held, names_field=named)
+            server.note_refusal(
+                error, assignment.began, now, constrained=call.is_constrained, names_field=named
+            )
             outcome, reason, retry_after = _outcome_of(error), str(error), error.retry_after
         except Exception as error:  # a broken image may raise anything
             log.debug("a call was not made", exc_info=error)

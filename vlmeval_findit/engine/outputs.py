@@ -72,8 +72,8 @@ def prepare_output(
     identity = run_identity(cell.task, cell.model, described.answering, cell.rows, space, known)
     identity = replace(identity, left_out=cell.left_out, reads_like=settings.reads_like, host=host)
     if (recorded := read_identity(path)) is not None:
-        against = [one for one in identity_conflicts(recorded, identity) if one.is_space]
-        refuse_variable(settings, against, f"{path}")
+        conflicts = [c for c in identity_conflicts(recorded, identity) if c.is_space]
+        refuse_variable(settings, conflicts, f"{path}")
     return Output(path, cell, settings, merge_for_resume(recorded, identity, settings.force, path))
 
 

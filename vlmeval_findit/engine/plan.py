@@ -74,9 +74,9 @@ class Plan:
     def __iter__(self) -> Iterator[WorkItem]:
         """Yield what is left and readable, cut as if all calls were made."""
         for item in work_items(self.calls(), self._sizes):
-            calls = [one for one in item.calls if self.is_left(one.key)]
+            calls = [call for call in item.calls if self.is_left(call.key)]
             if calls and self._unreadable:
-                calls = [one for one in calls if not any(map(unread, one.image_sha256))]
+                calls = [call for call in calls if not any(map(unread, call.image_sha256))]
             if calls:
                 yield WorkItem(tuple(calls), item.shares_images)
 
@@ -134,13 +134,13 @@ def calls_left(plan: Plan, journal: JournalView, noted: Set[str] = frozenset()) 
         calls += 1
         is_known, is_left = call.key in journal, plan.is_left(call.key)
         if is_known:
-            known.update(call.wanted_by)
+            known.update(call.needed_by)
         if is_left:
             count += 1
             again += is_known
             if call.key in noted:
                 noted_here.add(call.key)
-            for at in call.wanted_by:
+            for at in call.needed_by:
                 waits[at] += 1
     if again:
         log.warning(

@@ -75,24 +75,24 @@ def replicas(ray: Any, load: Loader, inference: CallOptions) -> Iterator[list[An
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    there = ray.cluster_resources()
-    if not inference.gpus and (gpus := there.get("GPU", 0)):
+    resources = ray.cluster_resources()
+    if not inference.gpus and (gpus := resources.get("GPU", 0)):
         raise ValueError(
             f"--gpus 0: each replica would run on processors, and the cluster has {gpus:g} GPUs. "
             "Type --gpus 1, or start Ray with --num-gpus 0"
         )
     wanted = {"CPU": inference.cpus, "GPU": inference.gpus}
     needs = {kind: need for kind, need in wanted.items() if need}
-    room = min((there.get(kind, 0) / need for kind, need in needs.items()), default=1)
+    room = min((resources.get(kind, 0) / need for kind, need in needs.items()), default=1)
     if room < 1:
         log.warning("a replica needs %s; until the cluster has them, none starts", needs)
     for module in loaded_files():
         # Workers could not import a plug-in's classes.
         ray.cloudpickle.register_pickle_by_value(module)
-    ours = (name for name in os.environ if name.startswith("FINDIT_") or name == "LMUData")
-    environment = {name: os.environ[name] for name in ours if not _SECRET.search(name)}
+    names = (name for name in os.environ if name.startswith("FINDIT_") or name == "LMUData")
+    environment = {name: os.environ[name] for name in names if not _SECRET.search(name)}
     environment[FILES_VARIABLE] = os.pathsep.join(named_files())
-    how = {"num_cpus": inference.cpus, "num_gpus": inference.gpus, "max_restarts": _RESTARTS}
+    options = {"num_cpus": inference.cpus, "num_gpus": inference.gpus, "max_restarts": _RESTARTS}
     remote, where = ray.remote(Replica), "SPREAD"
     with ExitStack() as undo:
         handles = []
@@ -102,7 +102,7 @@ def replicas(ray: Any, load: Loader, inference: CallOptions) -> Iterator[list[An
                 group = placement_group([needs], strategy="STRICT_PACK")
                 undo.callback(remove_placement_group, group)
                 where = PlacementGroupSchedulingStrategy(group, 0, True)
-            handle = remote.options(**how, scheduling_strategy=where).remote(load, environment)
+            handle = remote.options(**options, scheduling_strategy=where).remote(load, environment)
             undo.callback(ray.kill, handle)
             handles.append(handle)
         yield handles
@@ -125,9 +125,9 @@ class Replica:
         self._stopped = False
         # CUDA's current device and torch's grad mode belong to a thread.
         self._thread = ThreadPoolExecutor(1)
-        self._heard = BufferingHandler(1000)
-        self._heard.setLevel(logging.WARNING)
-        logging.getLogger().addHandler(self._heard)
+        self._logged = BufferingHandler(1000)
+        self._logged.setLevel(logging.WARNING)
+        logging.getLogger().addHandler(self._logged)
 
     async def ready(self, code: str) -> str:
         """Load the model and return the host name; ValueError if the driver's package differs."""
@@ -154,8 +154,8 @@ class Replica:
             await asyncio.wait([running], timeout=_TOGETHER)
             if together := answers[sent:]:
                 sent += len(together)
-                heard, self._heard.buffer = self._heard.buffer, []
-                yield together, [(one.levelno, quoted(one.getMessage(), 2000)) for one in heard]
+                records, self._logged.buffer = self._logged.buffer, []
+                yield together, [(r.levelno, quoted(r.getMessage(), 2000)) for r in records]
         await running
 
     async def stop(self) -> None:

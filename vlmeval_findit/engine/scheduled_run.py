@@ -58,7 +58,7 @@ class ScheduledRun(ABC, Generic[Result]):
 
     def _finished(self) -> list[Result]:
         finished, self._scheduler.finished = self._scheduler.finished, []
-        return [result for one in finished if (result := self._result(one)) is not None]
+        return [result for item in finished if (result := self._result(item)) is not None]
 
     def _go(self, coroutine: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(coroutine)

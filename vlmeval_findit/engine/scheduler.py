@@ -112,7 +112,7 @@ class Scheduler:
 
     def _move_all(self, server: Server) -> None:
         if server.lost or any(s.is_up for s in self.servers.values() if s is not server):
-            self._place(server.give_all())
+            self._place(server.release_all())
 
     def _end_if_lost(self, now: float) -> None:
         if self.servers_may_come or self.given_up:
@@ -136,13 +136,13 @@ class Scheduler:
         slow = self._too_slow(now)
         self._turn += 1  # round robin
         turn = self._turn % len(free)
-        free = [one for one in free[turn:] + free[:turn] if one not in slow]
+        free = [server for server in free[turn:] + free[:turn] if server not in slow]
         for server in free:
             if (begun := self._begin(server, slow, now)) is not None:
                 return self._assignment(server, *begun, now)
         for server in free:
-            took = self._take_over(server, slow, now)
-            if took and (begun := self._begin(server, slow, now)) is not None:
+            moved = self._take_over(server, slow, now)
+            if moved and (begun := self._begin(server, slow, now)) is not None:
                 return self._assignment(server, *begun, now)
         return None
 
@@ -204,7 +204,7 @@ class Scheduler:
             elif other.new:
                 server.again += other.new.take_part(1).items
             return bool(server.again)
-        other = max(others, key=lambda s: s.last_home(now))
+        other = max(others, key=lambda s: s.seconds_left(now))
         is_out = not other.is_up or other in slow
         if is_out and other.again and server.name not in other.again[-1].failed_at:
             server.again.append(other.again.pop())
@@ -212,7 +212,7 @@ class Scheduler:
         # The image has to be read again, which must be worth it.
         reading = 2 * (server.first_seconds or other.first_seconds)
         has_new = any(s.new for s in self.servers.values())
-        is_late = not has_new and 0 < reading < other.last_home(now)
+        is_late = not has_new and 0 < reading < other.seconds_left(now)
         most = other.begun if is_out else (other.begun - server.begun) // 2
         if most < 1 or not (is_out or is_late):
             return False
@@ -259,7 +259,7 @@ class Scheduler:
         if remaining is not None:
             item.value = remaining
         if group is not None:
-            server.first_is_home(group, answered=outcome is CallOutcome.ANSWERED)
+            server.first_ended(group, answered=outcome is CallOutcome.ANSWERED)
         if outcome is not CallOutcome.ANSWERED:
             item.reason = server.reason = reason
         match outcome:
@@ -338,7 +338,7 @@ class Scheduler:
         items = [item for _, _, item, _ in self._waiting]
         groups = [*self._homeless, *([self._next] if self._next is not None else [])]
         for server in self.servers.values():
-            groups += server.give_all()
+            groups += server.release_all()
         for group in groups:
             items += group.items
         self._waiting, self._homeless = [], []

@@ -64,25 +64,25 @@ class ServedModel:
 
     def chat(self) -> ChatModel:
         """Return how its servers are asked; ValueError for bounds they do not support."""
-        own = self.settings
-        if any(getattr(own, name) for name in _BOUNDS) and not self.program.takes_bounds:
+        settings = self.settings
+        if any(getattr(settings, name) for name in _BOUNDS) and not self.program.takes_bounds:
             raise ValueError(
                 f"{', '.join(_BOUNDS)} have no effect under --serve {self.program.name}: "
                 "it takes no image bounds with a request. --serve vllm does"
             )
-        template = {**self._family.template, **own.template}
+        template = {**self._family.template, **settings.template}
         sent: dict[str, Any] = {"chat_template_kwargs": template} if template else {}
         if self._family.preserves and self.program.filters_tokens:
             sent["skip_special_tokens"] = False
-        if own.temperature is not None:
-            sent["temperature"] = own.temperature
-        called = self.program.served_name(self.name, self.checkpoint, own.revision)
-        limit, row = own.max_new_tokens, self.row.name
-        made = chat_model(self.name, None, called, own.space, sent, limit, row)
+        if settings.temperature is not None:
+            sent["temperature"] = settings.temperature
+        served_name = self.program.served_name(self.name, self.checkpoint, settings.revision)
+        limit, row = settings.max_new_tokens, self.row.name
+        chat = chat_model(self.name, None, served_name, settings.space, sent, limit, row)
         return replace(
-            made,
+            chat,
             row=self.row,
-            space=made.space if own.space is not None else partial(self._space, made.space),
+            space=chat.space if settings.space is not None else partial(self._space, chat.space),
             by_question=self._processor,
         )
 
@@ -139,9 +139,11 @@ class ServedModel:
     def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
         """Start its servers if needed; return a function that lists those that answer."""
         refuse_missing(self.checkpoint)
-        how = self.settings.revision, self.settings.dtype
-        servers = serve(LocalServers(self.serving, self.checkpoint, self.name, log_folder, *how))
-        return lambda: [Endpoint(one.url, label=one.name) for one in servers.living()]
+        options = self.settings.revision, self.settings.dtype
+        servers = serve(
+            LocalServers(self.serving, self.checkpoint, self.name, log_folder, *options)
+        )
+        return lambda: [Endpoint(server.url, label=server.name) for server in servers.living()]
 
     def service(self, log_folder: Path, **more: Any) -> HttpService:
         # Imported late, as a finished sweep asks nothing.

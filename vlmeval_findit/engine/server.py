@@ -295,7 +295,7 @@ class Server:
             del self.ready[group]
         return item
 
-    def first_is_home(self, group: ImageGroup, *, answered: bool) -> None:
+    def first_ended(self, group: ImageGroup, *, answered: bool) -> None:
         """Release the siblings; if the first got no answer, the next one is the first."""
         if group in self.reading:
             self.reading.discard(group)
@@ -304,7 +304,7 @@ class Server:
             else:
                 self.new.add(group, first=True)
 
-    def give_all(self) -> list[ImageGroup]:
+    def release_all(self) -> list[ImageGroup]:
         groups = [*self.reading, *self.ready, *self.new]
         # New groups, so that a first call that ends later does not find its own.
         given = [ImageGroup(group.image, group.items) for group in groups]
@@ -322,7 +322,7 @@ class Server:
         """Return the duration of most calls, at least as long as it has been silent."""
         return max(self.seconds, now - self.silent_since if self.in_flight else 0.0)
 
-    def last_home(self, now: float) -> float:
+    def seconds_left(self, now: float) -> float:
         """Return the seconds until the queue over begun images would be done."""
         rounds = (self.begun + len(self.again)) / self.at_once
         return max(self.back_at - now, 0.0) + (rounds + 1) * self.seconds_by(now)

@@ -39,7 +39,7 @@ class Watcher(Protocol):
     def scored(self, result: CellResult) -> None:
         """A cell's files are written."""
 
-    def took(self, model: str, servers: Mapping[str, int]) -> None:
+    def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
         """A model's calls were made, with each server's concurrency."""
 
 
@@ -76,7 +76,7 @@ class ResultSink:
 
     @property
     def ended(self) -> bool:
-        return any(one is not None for one in (self.error, self.last, self._problem))
+        return any(end is not None for end in (self.error, self.last, self._problem))
 
     @asynccontextmanager
     async def open(self, cancel: CancelToken) -> AsyncIterator[None]:
@@ -92,15 +92,15 @@ class ResultSink:
         if self._problem is not None:
             raise self._problem
 
-    def take(self, result: WorkResult) -> None:
+    def store(self, result: WorkResult) -> None:
         """Store answers; calls that were not made have none."""
-        both = zip(result.calls, result.answers, strict=True)
-        made = [(call, answer) for call, answer in both if answer.stop not in NOT_MADE]
+        pairs = zip(result.calls, result.answers, strict=True)
+        stored = [(call, answer) for call, answer in pairs if answer.stop not in NOT_MADE]
         try:
-            if made:
-                self._journal.append(self._record(*pair) for pair in made)
-            self._watcher.answered([answer for _, answer in made])
-            self._completed(self._made(call for call, _ in made))
+            if stored:
+                self._journal.append(self._record(*pair) for pair in stored)
+            self._watcher.answered([answer for _, answer in stored])
+            self._completed(self._cells_completed_by(call for call, _ in stored))
         except JournalError as error:
             self._failed(error)
         except OSError as error:
@@ -108,9 +108,9 @@ class ResultSink:
         last = (answer for answer in result.answers if answer.stop is not None)
         self.last = self.last or next(last, None)
 
-    def _made(self, calls: Iterable[Call]) -> Iterable[int]:
+    def _cells_completed_by(self, calls: Iterable[Call]) -> Iterable[int]:
         for call in calls:
-            for at in call.wanted_by:
+            for at in call.needed_by:
                 self._waits[at] -= 1
                 if not self._waits[at]:
                     yield at

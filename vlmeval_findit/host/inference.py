@@ -311,7 +311,7 @@ class CallsBar:
     def answered(self, answers: Sequence[Answer]) -> None:
         self._bar.update(len(answers))
 
-    def took(self, model: str, servers: Mapping[str, int]) -> None:
+    def model_finished(self, model: str, servers: Mapping[str, int]) -> None:
         pass
 
     def scored(self, result: CellResult) -> None:

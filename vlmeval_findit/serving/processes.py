@@ -54,19 +54,19 @@ class LocalServer:
         self.answers = False
         self.failed = ""  # why it will not answer
         self._log_file = log_file
-        own = {} if devices is None else {"CUDA_VISIBLE_DEVICES": devices}
+        extra = {} if devices is None else {"CUDA_VISIBLE_DEVICES": devices}
         log_file.parent.mkdir(parents=True, exist_ok=True)
         with log_file.open("ab") as output:
             output.write(f"# {time.strftime('%F %T')} {shlex.join(command)}\n".encode())
             output.flush()
             self._log_begin = output.tell()
-            # A session of its own, so that our terminal's Ctrl-C does not reach it.
+            # A new session, so that our terminal's Ctrl-C does not reach it.
             self._guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **own},
+                env={**os.environ, **extra},
                 start_new_session=True,
             )
 
@@ -202,4 +202,4 @@ def end(wait: bool = True) -> None:
 def _free_ports(count: int) -> list[int]:
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in sockets]
+        return [opened.getsockname()[1] for opened in sockets]

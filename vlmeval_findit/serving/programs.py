@@ -32,15 +32,15 @@ class ServerProgram:
     @property
     def executable(self) -> str:
         """Path beside this interpreter, else on PATH; ValueError if it is not installed."""
-        beside = os.path.dirname(sys.executable)
-        path = os.pathsep.join((beside, os.environ.get("PATH", os.defpath)))
-        path_found = shutil.which(self.name, path=path)
-        if path_found is None:
+        folder = os.path.dirname(sys.executable)
+        path = os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))
+        program = shutil.which(self.name, path=path)
+        if program is None:
             why = f"there is no program {self.name} on the PATH"
-        elif missing := [one for one in self.needs if _version(path_found, one) is None]:
-            why = f"{', '.join(missing)} is not installed beside {path_found}"
+        elif missing := [package for package in self.needs if _version(program, package) is None]:
+            why = f"{', '.join(missing)} is not installed beside {program}"
         else:
-            return path_found
+            return program
         raise ValueError(f"--serve {self.name}: {why}: {self.install}")
 
     def served_name(self, name: str, checkpoint: str, revision: str | None) -> str:
@@ -144,7 +144,7 @@ class ServeOptions(Config):
 def _visible_gpus() -> list[str]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
-        return [one.strip() for one in named.split(",") if one.strip() not in ("", "-1")]
+        return [part.strip() for part in named.split(",") if part.strip() not in ("", "-1")]
     try:
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):

@@ -261,19 +261,19 @@ def chat_model(
     if provider is None:
         if name.lower().endswith("-nothink"):
             sent["chat_template_kwargs"] = {"enable_thinking": False}
-        called = served or served_as(name)
+        service_name = served or default_served_name(name)
     else:
-        asked, called = find_provider(provider), own_name(provider, name, served)
-        if asked.relays:
+        row, service_name = find_provider(provider), provider_name(provider, name, served)
+        if row.relays:
             sent |= {"usage": {"include": True}, "reasoning": reasoning and dict(reasoning)}
         else:
             sent["reasoning_effort"] = (reasoning or {}).get("effort")
-            root = asked.schema_root
+            root = row.schema_root
         if known is not None and facts is not None and not stated:
             rule = known.space
     return ChatModel(
         name=name,
-        served=called,
+        served=service_name,
         row=known,
         space=rule,
         fields={key: it for key, it in {**sent, **(fields or {})}.items() if it is not None},
@@ -293,32 +293,33 @@ def model_key(
     without ``served`` is ``fields`` alone.
     """
     if provider is None:
-        return {**fields, "served": served or served_as(name)}
+        return {**fields, "served": served or default_served_name(name)}
     if provider == OPENROUTER and not served:
         return dict(fields)
-    return {**fields, "served": own_name(provider, name, served), "provider": provider}
+    return {**fields, "served": provider_name(provider, name, served), "provider": provider}
 
 
-def own_name(provider: str, name: str, served: str | None) -> str:
+def provider_name(provider: str, name: str, served: str | None) -> str:
     """Return a provider's name for a model: ``served``, else its row's, else ValueError."""
     known = find_model(name)
     if stated := served or (known and known.served):
         return stated
-    names = _names_at(known.api if known else None)
+    names = _names_by_provider(known.api if known else None)
     if provider not in names:
-        theirs = [row.entry for row in MODELS.values() if provider in _names_at(row.api)]
+        rows = (row for row in MODELS.values() if provider in _names_by_provider(row.api))
+        known_names = [row.entry for row in rows]
         raise ValueError(
             f"the model table has no name of {provider}'s for {name}: say it, {name}=NAME_AT_"
-            f"{provider.upper()} (in a sweep's file, `served`){nearest(name, theirs)}"
+            f"{provider.upper()} (in a sweep's file, `served`){nearest(name, known_names)}"
         )
     return names[provider]
 
 
-def _names_at(facts: ApiFacts | None) -> Mapping[str, str]:
+def _names_by_provider(facts: ApiFacts | None) -> Mapping[str, str]:
     return {OPENROUTER: facts.identifier, **facts.provider_names} if facts else {}
 
 
-def served_as(model: str) -> str:
+def default_served_name(model: str) -> str:
     """Return a model's name at servers: its row's, else its own."""
     row = find_model(model)
     return (row and row.served) or model
@@ -328,7 +329,7 @@ def server_name(model: str) -> tuple[str, str]:
     """Split ``NAME``, ``NAME=SERVED`` or ``a/b/NAME`` into result name and server's name."""
     name, given, served = model.partition("=")
     if not given:
-        name, served = model.rstrip("/").rsplit("/", 1)[-1], served_as(model)
+        name, served = model.rstrip("/").rsplit("/", 1)[-1], default_served_name(model)
     if not name or not served or "/" in name:  # results are files of this name
         raise ValueError(f"--model {model}: with --base-url it is NAME or NAME=THE_SERVERS_NAME")
     return name, served

@@ -18,7 +18,7 @@ from .endpoint import LIMIT_FIELDS
 from .images import ChatRequest, EncodedImages
 from .logprobs import FIELDS, refuses_logprobs
 from .model_server import ModelServer, is_unknown
-from .schema import check_held, first_question, was_free, without_schema
+from .schema import check_request, is_unconstrained, refuse_unconstrained, without_schema
 from .spending import Budget
 
 _ALWAYS = {"model", "messages", "max_tokens", "temperature", "usage", "provider", "reasoning"}
@@ -48,7 +48,7 @@ class ChatCall:
     warnings: tuple[str, ...] = ()  # for the user, once
 
     @property
-    def is_held(self) -> bool:
+    def is_constrained(self) -> bool:
         return self.question.reply_schema is not None
 
     async def attempt(self, server: ModelServer, client: HttpClient, images: EncodedImages) -> None:
@@ -56,8 +56,8 @@ class ChatCall:
         self.server = server.name
         try:
             request = self.request or await self.made_request(images)
-            if self.is_held:
-                await self._check_holding(server, client, request)
+            if self.is_constrained:
+                await self._check_schemas(server, client, request)
             more = FIELDS if self.logprobs else {}
             completion = await self._sent(server, client, {**request.body, **more}, self.logprobs)
         except CallError as error:
@@ -81,7 +81,7 @@ class ChatCall:
         self.request = self.model.request(self.message, self.question, shown, shared=self.shared)
         return self.request
 
-    async def _check_holding(
+    async def _check_schemas(
         self, server: ModelServer, client: HttpClient, request: ChatRequest
     ) -> None:
         """Ask once per server what only a server that enforces schemas answers correctly.
@@ -91,15 +91,15 @@ class ChatCall:
         root = self.model.schema_root
         if root is None:
             return
-        if server.holding is not None:
-            if (known := await asyncio.shield(server.holding)) is not None:
+        if server.schema_check is not None:
+            if (known := await asyncio.shield(server.schema_check)) is not None:
                 raise known.of_another()
             return
-        held = server.holding = asyncio.get_running_loop().create_future()
+        check = server.schema_check = asyncio.get_running_loop().create_future()
         attempts = self.attempts
         try:
             try:
-                completion = await self._sent(server, client, first_question(request.body, root))
+                completion = await self._sent(server, client, check_request(request.body, root))
             except CallError as refused:
                 refused.args = (f"{refused} (to the question that comes before constrained ones)",)
                 raise
@@ -107,14 +107,14 @@ class ChatCall:
             if completion.cost is None:
                 self._guess()
             self._pay(completion.cost or 0.0)
-            check_held(completion, self.question)
+            refuse_unconstrained(completion, self.question)
         except BaseException as failure:
             error = failure if isinstance(failure, CallError) else None
             if error is None or not error.hopeless:
-                server.holding = None  # ask again
-            held.set_result(error)
+                server.schema_check = None  # ask again
+            check.set_result(error)
             raise
-        held.set_result(None)
+        check.set_result(None)
 
     async def _sent(
         self,
@@ -181,7 +181,7 @@ class ChatCall:
             why = f"{completion.no_logprobs}: its replies are kept without log-probabilities"
             self.warnings += (why,)
         read = self.model.read(completion, self.question)
-        if self.is_held and was_free(read):
+        if self.is_constrained and is_unconstrained(read):
             self.warnings += ("its replies are not held to the format: it decodes freely",)
         call = self._record(completion, 200)
         recorded = self.model.recorded(self.question, self.request, read, call)
@@ -190,7 +190,7 @@ class ChatCall:
     def _hints(self) -> dict[str, tuple[str, str]]:
         """Return, by request field, a pattern of its name in messages and how to omit it."""
         hints: dict[str, tuple[str, str]] = {}
-        if self.is_held:
+        if self.is_constrained:
             named = "response_format|schema|grammar|structured|guided"
             hints["response_format"] = (named, without_schema(self.question))
         if self.logprobs:

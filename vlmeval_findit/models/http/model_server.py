@@ -51,10 +51,10 @@ class ModelServer:
         self.limit_field = endpoint.limit_field  # its field for the token limit
         # Result of the schema check (None: not yet asked): an error, or None if schemas are
         # enforced.
-        self.holding: asyncio.Future[CallError | None] | None = None
+        self.schema_check: asyncio.Future[CallError | None] | None = None
         self._answered_at = -math.inf
         self._hinted = False
-        # By ``held``; None: one was answered.
+        # By ``constrained``; None: one was answered.
         self._first: dict[bool, _Refusals | None] = {False: _Refusals(), True: _Refusals()}
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
         self._chat = self._provider.chat if self._provider else OPENAI_CHAT
@@ -79,21 +79,21 @@ class ModelServer:
             return reply
         return {"provider": provider.name, **wire.reply(object_in(reply))}
 
-    def note_answer(self, now: float, *, held: bool) -> None:
-        self._first[held] = None
+    def note_answer(self, now: float, *, constrained: bool) -> None:
+        self._first[constrained] = None
         self._answered_at = now
 
     def note_refusal(
-        self, error: CallError, began: float, now: float, *, held: bool, names_field: bool
+        self, error: CallError, began: float, now: float, *, constrained: bool, names_field: bool
     ) -> None:
         """Make an error hopeless that all first calls of its kind got, and none an answer."""
-        if (first := self._first[held]) is None:
+        if (first := self._first[constrained]) is None:
             return
         words = _OWN_TO_A_CALL.sub("#", str(error).lower())
         if error.status not in (400, 422, 500, 501) or MODERATED.search(words):
             words = ""
         if words != first.words:
-            first = self._first[held] = _Refusals(words)
+            first = self._first[constrained] = _Refusals(words)
         # A server that is down says 500 too, but then it names no field and answers nobody.
         is_up = error.status != 500 or names_field or self._answered_at >= first.at
         if words and is_up and began >= first.at:  # concurrent refusals count once
@@ -101,7 +101,7 @@ class ModelServer:
             first.at = now
         if words:
             first.errors.append(error)
-        if held and not is_up and len(first.errors) >= _ALIKE and not self._hinted:
+        if constrained and not is_up and len(first.errors) >= _ALIKE and not self._hinted:
             self._hinted = True
             log.warning(
                 "%s: it refuses every constrained call (%s), and is waited for. If it is not "

@@ -85,7 +85,7 @@ _SCHEMA = _object("word", {"type": "string", "enum": [_ONLY["word"]]})
 _SHOWN = 80  # characters of another reply in a message
 
 
-def first_question(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
+def check_request(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
     """Return the check as a request like ``body``."""
     content = [{"type": "text", "text": WORDS}]
     held = response_format(_SCHEMA, root)
@@ -96,7 +96,7 @@ def first_question(body: Mapping[str, Any], root: SchemaRoot) -> dict[str, Any]:
     }
 
 
-def check_held(completion: Completion, question: Question) -> None:
+def refuse_unconstrained(completion: Completion, question: Question) -> None:
     """Raise CallError for a reply to the check that was not enforced; ignore a truncated one."""
     if completion.finish_reason == "length":
         return
@@ -111,7 +111,7 @@ def check_held(completion: Completion, question: Question) -> None:
     )
 
 
-def was_free(completion: Completion) -> bool:
+def is_unconstrained(completion: Completion) -> bool:
     """Whether a complete reply is no JSON list, so that no schema was enforced."""
     if completion.finish_reason != "stop":
         return False

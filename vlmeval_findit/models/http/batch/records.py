@@ -27,7 +27,7 @@ class BatchRequest:
     """A batch, noted before it is created."""
 
     name: str  # ours
-    how: Mapping[str, Any]  # kind, server, model, logprobs: shared by its calls
+    options: Mapping[str, Any]  # kind, server, model, logprobs: shared by its calls
     at: float  # when it was noted, in seconds since 1970
     keys: frozenset[str]  # of its calls, and ids of its requests
     open: frozenset[str]  # keys without collected results
@@ -35,7 +35,8 @@ class BatchRequest:
     id: str = ""  # the service's id; empty if not known to exist
 
     def __str__(self) -> str:
-        return f"the batch {self.id or self.name} ({self.how['kind']} at {self.how['server']})"
+        kind, server = self.options["kind"], self.options["server"]
+        return f"the batch {self.id or self.name} ({kind} at {server})"
 
 
 class BatchStatus(NamedTuple):
