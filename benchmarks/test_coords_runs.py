@@ -2,7 +2,7 @@
 
     python -m pytest benchmarks/test_coords_runs.py --benchmark-enable -s
 
-prints docs/design.md's table, of runs as they come, and how often runs alarm that are right.  Runs
+prints the table of docs/design/coordinate-check.md, of runs as they come, and how often runs alarm that are right.  Runs
 are numbered: those of :data:`SHAPED` set its thresholds, others did not.  Habits of models
 are continuous, so that no run is one of those that a test has.
 """

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .api.reply_scores import score as score
     from .api.rewards import reward as reward
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 _HOMES = {
     "Family": "api.custom_questions",
