@@ -2,9 +2,9 @@
 
     python -m pytest benchmarks/test_coords_runs.py --benchmark-enable -s
 
-prints the table of docs/design/coordinate-check.md, of runs as they come, and how often runs alarm that are right.  Runs
-are numbered: those of :data:`SHAPED` set its thresholds, others did not.  Habits of models
-are continuous, so that no run is one of those that a test has.
+prints the table of docs/design/coordinate-check.md, of runs as they come, and how often runs alarm
+that are right.  Runs are numbered: those of :data:`SHAPED` set its thresholds, others did not.
+Habits of models are continuous, so that no run is one of those that a test has.
 """
 
 from __future__ import annotations
