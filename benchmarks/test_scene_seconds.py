@@ -15,12 +15,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.core.messages import image, text
-from vlmeval_findit.models.local import images
-from vlmeval_findit.models.local.run_settings import RunSettings
-from vlmeval_findit.models.local.runner import plan
-from vlmeval_findit.models.model_table import MODELS
 from vlmeval_findit.models.scene_cache import CachedScene, SceneCache, make
 
 Asked = TypeVar("Asked")
@@ -66,49 +60,3 @@ def test_a_pass_over_large_scenes(
     # Ideally the ratio is the queries a scene; half of it allows for a busy machine.
     assert not measures or without / with_it > queries / 2
     assert cache.encoded(scenes[0]) == make(scenes[0])
-
-
-def test_a_pass_of_a_local_model(
-    tmp_path: Path,
-    measures: bool,
-    one_thread: None,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Everything that is done to a picture before a Qwen3-VL, at the paper's size for HR-InsDet.
-
-    The rows of HR-InsDet come in no order of its 120 scenes, of which memory holds three: so the
-    pass without the cache finds none there.
-    """
-    pytest.importorskip("transformers")
-    from tiny_checkpoints import build
-
-    from vlmeval_findit.models.local.encoding import MessageEncoder
-    from vlmeval_findit.models.local.transformer import load_processor
-
-    count, queries = (2, QUERIES_A_SCENE) if measures else (1, 2)
-    row, variant = MODELS["Qwen3-VL"], parse("FindIt_HRInsDet_easy_xyxy_json")
-    assert row.local is not None
-    encoder = MessageEncoder(load_processor(str(build("Qwen3-VL", tmp_path / "model"))), row.local)
-    bounds = plan(row, variant, RunSettings()).bounds
-    scenes = [str(synthetic_scene(tmp_path / f"{i}.jpg", i)) for i in range(count)]
-    monkeypatch.setenv("LMUData", str(tmp_path))
-    monkeypatch.setattr(images, "_RECENT", images.RecentPixels(most=0))
-    sizes = set()
-
-    def encode(scene: str, group: images.ImageSet) -> None:
-        encoded = encoder.encode((image(scene), text("Find it.")), group, bounds)
-        sizes.add(tuple(encoded.images[0]["processed"]))
-
-    without = seconds(lambda scene: encode(scene, images.ImageSet(bounds)), scenes, queries)
-    with_it = seconds(lambda scene: encode(scene, encoder.image_set(bounds)), scenes, queries)
-    assert sizes == {(4128, 3072)}
-    if measures:
-        with capsys.disabled():
-            print(
-                f"\n{count * queries} queries in {count} scenes of {SCENE[0]}x{SCENE[1]} to a "
-                f"Qwen3-VL that resizes them to 4128x3072: {without:.1f} s on images without the "
-                f"cache, {with_it:.1f} s with it, {without / with_it:.1f} times less"
-            )
-    # What is left of a query is the processor's arithmetic on 12.7 megapixels.
-    assert not measures or without / with_it > 2

@@ -31,6 +31,7 @@ from vlmeval_findit.core.stored_png import png  # noqa: E402
 from vlmeval_findit.data.rendered.scene import SPLITS, Stream, clip, rng_of, scene  # noqa: E402
 from vlmeval_findit.models.bounds import Bounds  # noqa: E402
 from vlmeval_findit.models.local.encoding import MessageEncoder  # noqa: E402
+from vlmeval_findit.models.local.images import ImageSet  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -177,7 +178,7 @@ def test_turns_that_share_pictures_are_taught_as_if_each_were_alone(
     # A row has its turns in the order of their lengths.
     for turn in sorted(sample.turns, key=lambda turn: -length(untrained, turn)):
         message = message_of(sample, turn.request, tmp_path)
-        alone = encoder.encode(message, encoder.image_set(Bounds()), Bounds())
+        alone = encoder.encode(message, ImageSet(Bounds()), Bounds())
         reply = untrained.processor.tokenizer(turn.reply, add_special_tokens=False).input_ids
         ids = torch.tensor([[*alone.ids, *reply]])
         with torch.no_grad():

@@ -1,10 +1,8 @@
-"""Disk cache of large scenes, decoded and resized to the size that is sent.
+"""Disk cache of large scenes, resized to the size that servers are sent.
 
 HR-InsDet asks a thousand questions about 40 to 120 scenes of 8192x6144 pixels: without a cache a
 run decodes each up to two dozen times. The cache is bounded (least recently used goes first) and
 safe to share between processes.
-
-:func:`make` makes what servers are sent; for local processors see :mod:`.local.large_images`.
 """
 
 from __future__ import annotations
@@ -13,11 +11,11 @@ import hashlib
 import io
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from PIL import Image
 
@@ -52,14 +50,6 @@ class CachedScene:
     format: str = "PNG"
 
 
-def key_of(path: Path, *made: object) -> str:
-    """Return a key of what is ``made`` of a file in its present state; OSError if it is missing."""
-    path = path.resolve()
-    state = path.stat()
-    identity = (str(path), state.st_size, state.st_mtime_ns, *made)
-    return hashlib.sha256(repr(identity).encode()).hexdigest()
-
-
 def make(scene: CachedScene) -> bytes:
     """Encode the stored pixels, resized, without profile or orientation; raises OSError."""
     image = decode(scene.path)
@@ -76,33 +66,25 @@ LARGE = 16_000_000
 
 
 def encoded(scene: CachedScene, original: tuple[int, int]) -> bytes:
-    """Return an image's bytes, from the cache if the file's ``original`` size (w, h) is large."""
-    limit = limit_of_runs()
-    if limit == 0 or scene.size == original or not is_large(original):
+    """Return an image's bytes, from the cache if the file's ``original`` size (w, h) is large.
+
+    ``FINDIT_SCENES_MB`` limits the cache in MiB; 0 switches it off.
+    """
+    limit = int(os.environ.get("FINDIT_SCENES_MB") or DEFAULT_LIMIT >> 20) << 20
+    if limit == 0 or scene.size == original or original[0] * original[1] < LARGE:
         return make(scene)
     return SceneCache(limit=limit).encoded(scene)
 
 
-def is_large(size: tuple[int, int]) -> bool:
-    """Whether a file of this size (w, h) in pixels is worth caching."""
-    return size[0] * size[1] >= LARGE
-
-
-def limit_of_runs() -> int:
-    """Return the cache limit in bytes: ``FINDIT_SCENES_MB`` (MiB); 0 switches it off."""
-    return int(os.environ.get("FINDIT_SCENES_MB") or DEFAULT_LIMIT >> 20) << 20
-
-
 class SceneCache:
-    """Encoded scenes as files in a folder.
+    """Encoded scenes as files in a folder, the least recently used of which are deleted.
 
     Each scene is made once, also across processes, by system locks that are released when a process
-    dies. Files are written atomically. A use updates the file's time stamp. On a full disk scenes
-    are not stored.
+    dies. Files are written atomically; on a full disk scenes are not stored.
 
     Args:
         folder: default: ``<LMUData>/findit_scenes``.
-        limit: the most bytes to store.
+        limit: most bytes to store.
     """
 
     def __init__(self, folder: Path | None = None, limit: int = DEFAULT_LIMIT) -> None:
@@ -113,32 +95,21 @@ class SceneCache:
 
     def encoded(self, scene: CachedScene) -> bytes:
         """Return the scene in its format and size; raises as :func:`make`."""
-        return self.kept(key_of(scene.path, scene.size, scene.format), lambda: make(scene))
+        source = scene.path.resolve()
+        state = source.stat()
+        identity = (str(source), state.st_size, state.st_mtime_ns, scene.size, scene.format)
+        key = hashlib.sha256(repr(identity).encode()).hexdigest()
+        path = self._folder / f"{key}{_SUFFIX}"
+        data = _read(path)
+        if data is None:
+            with alone(self._locks / f"{int(key[:8], 16) % _LOCKS:02}"):
+                data = _read(path)
+                if data is None:
+                    data = make(scene)
+                    self._store(path, data)
+        return data
 
-    def kept(self, key: str, made: Callable[[], bytes]) -> bytes:
-        """Return what is stored under a key, else store what ``made`` returns."""
-        path = self._path(key)
-        known = _used(path)
-        if known is not None:
-            return known
-        with alone(self._locks / f"{int(key[:8], 16) % _LOCKS:02}"):
-            known = _used(path)
-            if known is None:
-                known = made()
-                self._keep(path, known)
-        return known
-
-    def drop(self, key: str) -> None:
-        self._path(key).unlink(missing_ok=True)
-
-    def size(self) -> int:
-        """Return the bytes stored."""
-        return sum(file.size for file in _files(self._folder))
-
-    def _path(self, key: str) -> Path:
-        return self._folder / f"{key}{_SUFFIX}"
-
-    def _keep(self, path: Path, data: bytes) -> None:
+    def _store(self, path: Path, data: bytes) -> None:
         if len(data) > self._limit:
             return  # would evict everything else and itself
         with alone(self._locks / "limit"):
@@ -146,38 +117,29 @@ class SceneCache:
             try:
                 write_once(path, data)
             except OSError as error:
-                log.warning("FindIt: a large scene cannot be kept in %s: %s", self._folder, error)
+                log.warning("FindIt: cannot store a large scene in %s: %s", self._folder, error)
 
     def _make_room(self, size: int) -> None:
         """Delete the least recently used files until ``size`` more bytes fit, and left-overs."""
         for path in self._folder.glob(f".*{_SUFFIX}.*"):
             path.unlink(missing_ok=True)
-        files = sorted(_files(self._folder))
-        total = sum(file.size for file in files)
-        for file in files:
+        files = []
+        for path in self._folder.glob(f"*{_SUFFIX}"):
+            with suppress(FileNotFoundError):  # deleted by another process
+                state = path.stat()
+                files.append((state.st_mtime_ns, state.st_size, path))
+        total = sum(stored for _, stored, _ in files)
+        for _, stored, path in sorted(files):
             if total + size <= self._limit:
                 return
-            file.path.unlink(missing_ok=True)
-            total -= file.size
+            path.unlink(missing_ok=True)
+            total -= stored
 
 
 _SUFFIX = ".scene"
 
 
-class _File(NamedTuple):
-    used: int
-    size: int
-    path: Path
-
-
-def _files(folder: Path) -> Iterator[_File]:
-    for path in folder.glob(f"*{_SUFFIX}"):
-        with suppress(FileNotFoundError):  # deleted by another process
-            state = path.stat()
-            yield _File(state.st_mtime_ns, state.st_size, path)
-
-
-def _used(path: Path) -> bytes | None:
+def _read(path: Path) -> bytes | None:
     """Return a stored file and mark it as used; None if there is none."""
     try:
         data = path.read_bytes()

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
-from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -20,7 +19,6 @@ from ..bounds import Bounds
 from ..model_row import LocalFamily
 from ..reply_tokens import id_ends
 from .images import ImageSet, ModelImage
-from .large_images import RAW, LargeImages
 from .layout import ImageLayout
 from .logits import grammar_tokenizer
 
@@ -89,13 +87,6 @@ class MessageEncoder:
             images=layout.records(shown, inputs),
         )
 
-    def image_set(self, bounds: Bounds) -> ImageSet:
-        """Return the images of a group of queries within bounds; large ones are cached."""
-        layout = self._layout(bounds)
-        raw = partial(self._inputs, self._placeholder, layout=layout, more=RAW)
-        large = LargeImages(layout, lambda image: raw([image]), type(self.processor))
-        return ImageSet(bounds, large.get)
-
     def encode_like(self, first: Encoded, message: Message) -> Encoded | None:
         """Encode a message that differs from another only after its last image, else None."""
         text = self.chat(message)
@@ -154,21 +145,15 @@ class MessageEncoder:
         return family.layout(self.processor.image_processor, bounds, family.pixels_counted)
 
     def _inputs(
-        self,
-        text: str,
-        shown: Sequence[ModelImage],
-        layout: ImageLayout,
-        more: Mapping[str, Any] = MappingProxyType({}),
+        self, text: str, shown: Sequence[ModelImage], layout: ImageLayout
     ) -> Mapping[str, Any]:
-        inputs = self.processor(
+        inputs: Mapping[str, Any] = self.processor(
             text=[text],
             images=[[image.pixels for image in shown]] if shown else None,
-            images_kwargs={**layout.as_arguments(), **more},
+            images_kwargs=layout.as_arguments(),
             return_tensors="pt",
         )
-        if all(image.thumbnail is None for image in shown):
-            return inputs  # type: ignore[no-any-return]
-        return layout.with_thumbnails(inputs, shown, more)
+        return inputs
 
     def _check_places(self, text: str, images: int) -> None:
         places = text.count(self._placeholder)

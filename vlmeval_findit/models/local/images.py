@@ -19,23 +19,18 @@ from ...core.image_files import decode, header
 from ..bounds import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from PIL import Image
 
 
 @dataclass(frozen=True, slots=True)
 class ModelImage:
-    """An image as the processor gets it; sizes are (w, h).
-
-    A cached one (:mod:`.large_images`) has the pixels that the processor resizes it to, and the
-    thumbnail of a processor that cuts tiles.
-    """
+    """An image as the processor gets it; sizes are (w, h)."""
 
     pixels: Image.Image
     original: tuple[int, int]  # of the file
     sent: tuple[int, int]  # after the run's own limits
-    thumbnail: Image.Image | None = None
 
 
 class RecentPixels:
@@ -81,21 +76,15 @@ def limited(pixels: Image.Image, bounds: Bounds) -> ModelImage:
 
 
 class ImageSet:
-    """The images of a group of queries within a run's bounds, each file decoded once.
+    """The images of a group of queries within a run's bounds, each file decoded once."""
 
-    ``kept`` returns images cached on disk by path, None for others.
-    """
-
-    def __init__(
-        self, bounds: Bounds, kept: Callable[[str], ModelImage | None] = lambda path: None
-    ) -> None:
+    def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._kept = kept
         self._known: dict[str, ModelImage] = {}
 
     def get(self, path: str) -> ModelImage:
         if path not in self._known:
-            self._known[path] = self._kept(path) or limited(_RECENT.get(path), self._bounds)
+            self._known[path] = limited(_RECENT.get(path), self._bounds)
         return self._known[path]
 
 

@@ -6,7 +6,6 @@ A family names the :class:`ImageLayout` of its processor; outputs are interprete
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -69,19 +68,6 @@ class ImageLayout:
         """Return the size of every image after the processor; None if unknown."""
         return None
 
-    def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
-        """Return pixels (rows, columns, 3) of one resized image, and of its thumbnail or None.
-
-        Raises LayoutError or RuntimeError if the features are laid out otherwise.
-        """
-        raise LayoutError(f"{type(self).__name__} does not say how features become pixels")
-
-    def with_thumbnails(
-        self, features: Features, shown: Sequence[ModelImage], more: Mapping[str, Any]
-    ) -> Features:
-        """Insert the features of stored thumbnails; ``more`` are processor options."""
-        return features
-
 
 def _of(features: Features, name: str) -> Any:
     """Return a tensor of a processor's output, or raise LayoutError."""
@@ -116,14 +102,6 @@ class Grid(ImageLayout):
         side = self.image_processor.patch_size
         return [(w * side, h * side) for _, h, w in _of(features, "image_grid_thw").tolist()]
 
-    def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
-        side, merged = self.image_processor.patch_size, self.image_processor.merge_size
-        _, rows, columns = _of(features, "image_grid_thw")[0].tolist()
-        blocks = (rows // merged, columns // merged, merged, merged)
-        patches = features["pixel_values"].reshape(*blocks, 3, -1, side, side)[:, :, :, :, :, 0]
-        pixels = patches.permute(0, 2, 5, 1, 3, 6, 4)
-        return pixels.reshape(rows * side, columns * side, 3), None
-
 
 class Positions(ImageLayout):
     """Gemma 4: patches row by row with their positions, then padding."""
@@ -135,13 +113,6 @@ class Positions(ImageLayout):
         side = self.image_processor.patch_size
         last = _of(features, "image_position_ids").amax(dim=1).tolist()
         return [((x + 1) * side, (y + 1) * side) for x, y in last]
-
-    def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
-        side = self.image_processor.patch_size
-        columns, rows = (_of(features, "image_position_ids")[0].amax(dim=0) + 1).tolist()
-        patches = features["pixel_values"][0, : rows * columns]
-        pixels = patches.reshape(rows, columns, side, side, 3).permute(0, 2, 1, 3, 4)
-        return pixels.reshape(rows * side, columns * side, 3), None
 
 
 class Tiles(ImageLayout):
@@ -162,29 +133,6 @@ class Tiles(ImageLayout):
         height, width = self._tile
         grids = [self._canvas(image.sent) for image in shown]
         return [(columns * width, rows * height) for columns, rows in grids]
-
-    def put_together(self, features: Features, sent: Size) -> tuple[Any, Any]:
-        values = features["pixel_values"]
-        columns, rows = self._canvas(sent)
-        height, width = values.shape[-2:]
-        tiles = values[: columns * rows].reshape(rows, columns, 3, height, width)
-        pixels = tiles.permute(0, 3, 1, 4, 2).reshape(rows * height, columns * width, 3)
-        return pixels, values[-1].permute(1, 2, 0) if len(values) > columns * rows else None
-
-    def with_thumbnails(
-        self, features: Features, shown: Sequence[ModelImage], more: Mapping[str, Any]
-    ) -> Features:
-        """Replace thumbnails by stored ones: one made of a resized image would differ."""
-        grids = [columns * rows for columns, rows in (self._canvas(one.sent) for one in shown)]
-        # A thumbnail follows its tiles, if there are several.
-        ends = accumulate(tiles + (tiles > 1) for tiles in grids)
-        for image, end in zip(shown, ends, strict=True):
-            if image.thumbnail is not None:
-                made = self.image_processor(
-                    images=[image.thumbnail], crop_to_patches=False, return_tensors="pt", **more
-                )
-                features["pixel_values"][end - 1] = made["pixel_values"][0]
-        return features
 
     def _canvas(self, sent: Size) -> Size:
         from transformers.models.got_ocr2 import image_processing_got_ocr2 as tiles

@@ -232,7 +232,7 @@ class LocalRunner:
         if not messages or not all(_paths(one) == _paths(messages[0]) for one in messages):
             return []
         try:
-            first = encoder.encode(messages[0], encoder.image_set(how.bounds), how.bounds)
+            first = encoder.encode(messages[0], ImageSet(how.bounds), how.bounds)
         except OSError:
             return []
         others = [encoder.encode_like(first, message) for message in messages[1:]]
@@ -241,7 +241,7 @@ class LocalRunner:
     def _answer(self, batch: Sequence[Message], how: GenerationPlan) -> list[LocalReply]:
         from .transformer import generate
 
-        images = self._loaded.encoder.image_set(how.bounds)
+        images = ImageSet(how.bounds)
         encoded: dict[int, Any] = {}
         answers: dict[int, LocalReply] = {}
         for at, message in enumerate(batch):
