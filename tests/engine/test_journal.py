@@ -90,6 +90,16 @@ def test_a_failure_is_no_answer_and_the_first_answer_stays(tmp_path: Path) -> No
         assert answered(journal) == 1
 
 
+def test_an_answer_with_log_probabilities_replaces_one_without(tmp_path: Path) -> None:
+    with Journal(tmp_path / "calls.jsonl") as journal:
+        journal.append([record("a", "plain")])
+        assert journal.serves(key("a"), logprobs=False)
+        assert not journal.serves(key("a"), logprobs=True)
+        journal.append([record("a", "with", logprobs=True), record("a", "again")])
+        assert journal.serves(key("a"), logprobs=True)
+        assert answer_of(journal, key("a"))["reply"] == "with"
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     replies=st.lists(st.text(max_size=30), min_size=1, max_size=6),

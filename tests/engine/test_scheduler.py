@@ -274,6 +274,18 @@ def test_what_was_on_its_way_when_a_server_was_left_out_says_nothing() -> None:
     assert scheduler.servers["a"].back_at < 0.1 + 1.3, "one rest, not sixteen"
 
 
+def test_an_answer_to_an_earlier_call_does_not_end_a_rest() -> None:
+    scheduler = one_server(limit=6, failures=5)
+    early = scheduler.next(0.0)
+    assert early is not None
+    for _ in range(5):
+        ask(scheduler, CallOutcome.FAILED, 0.0)
+    server = scheduler.servers["a"]
+    assert not server.is_up
+    scheduler.ended(early, CallOutcome.ANSWERED, 0.1)
+    assert not server.is_up
+
+
 def test_three_denials_without_an_answer_end_a_server_and_together_they_are_one() -> None:
     scheduler = one_server(limit=4)
     flying = [scheduler.next(0.0) for _ in range(4)]
