@@ -1,0 +1,209 @@
+"""Break the code on purpose and count how often the tests notice.
+
+``python benchmarks/mutations.py --most 12 --seed 0`` makes at most 12 random faults in each area
+below, one at a time, in a copy of the repository, and runs the tests of that area.  A fault that
+no test notices is printed with its place.  Areas are the modules that decide numbers and money.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = 600
+"""A fault that makes tests run for longer counts as noticed."""
+
+AREAS = {
+    "reading": (
+        ["boxes/reading.py", "boxes/lenient/values.py", "boxes/lenient/entries.py"],
+        ["boxes", "benchmarks/findit/test_scoring.py"],
+    ),
+    "spaces": (
+        ["boxes/spaces.py"],
+        ["boxes/test_spaces.py", "benchmarks/findit/test_scoring.py"],
+    ),
+    "matching": (
+        ["boxes/matching.py", "boxes/assignment.py"],
+        ["boxes", "benchmarks/findit/test_scoring.py", "benchmarks/findit/test_ignored.py"],
+    ),
+    "statistics": (
+        ["core/statistics.py", "core/estimate.py"],
+        ["runs/test_statistics.py", "core/test_sliced_metrics.py", "leaderboard"],
+    ),
+    "identity": (
+        ["core/identity.py"],
+        ["core/test_identity.py", "engine/test_plan.py", "sweeps/test_sweep.py"],
+    ),
+    "scheduler": (
+        ["engine/scheduler.py", "engine/server.py"],
+        ["engine/test_scheduler.py", "engine/test_routing.py", "engine/test_http_backend.py"],
+    ),
+    "journal": (
+        ["engine/journal/view.py", "engine/journal/writer.py", "engine/journal/records.py"],
+        ["engine/test_journal.py", "engine/test_journal_view.py"],
+    ),
+    "spending": (
+        ["models/http/spending.py"],
+        ["models/http/test_api_spending.py", "engine/test_http_backend.py"],
+    ),
+}
+"""Area -> modules below ``vlmeval_findit``, test files or folders below ``tests``."""
+
+COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+}
+
+
+class Fault(NamedTuple):
+    """A change at one place of a module."""
+
+    line: int
+    what: str
+    apply: Callable[[], None]
+
+
+def faults(tree: ast.Module) -> Iterator[Fault]:
+    """Yield every fault that can be made in a module; each changes ``tree`` itself."""
+    skipped = {id(child) for node in ast.walk(tree) for child in _skipped(node)}
+    for node in ast.walk(tree):
+        if id(node) not in skipped:
+            yield from _of_node(node)
+
+
+def _skipped(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what has no effect when it runs: docstrings and annotations."""
+    for name in ("annotation", "returns"):
+        if isinstance(value := getattr(node, name, None), ast.AST):
+            yield from ast.walk(value)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        yield node
+        yield node.value
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        yield from ast.walk(node)
+
+
+def _of_node(node: ast.AST) -> Iterator[Fault]:
+    line = getattr(node, "lineno", 0)
+    match node:
+        case ast.Compare(ops=[operator, *_]) if type(operator) in COMPARED:
+            other = COMPARED[type(operator)]
+            yield Fault(
+                line,
+                f"{type(operator).__name__} -> {other.__name__}",
+                lambda: node.ops.__setitem__(0, other()),
+            )
+        case ast.BinOp(op=operator) if type(operator) in COMPUTED:
+            if not isinstance(node.left, ast.Constant | ast.JoinedStr) or isinstance(
+                getattr(node.left, "value", None), int | float
+            ):
+                changed = COMPUTED[type(operator)]
+                yield Fault(
+                    line,
+                    f"{type(operator).__name__} -> {changed.__name__}",
+                    lambda: setattr(node, "op", changed()),
+                )
+        case ast.BoolOp():
+            swapped = ast.Or if isinstance(node.op, ast.And) else ast.And
+            yield Fault(line, f"-> {swapped.__name__}", lambda: setattr(node, "op", swapped()))
+        case ast.If() | ast.While() | ast.IfExp():
+            yield Fault(
+                line,
+                "condition negated",
+                lambda: setattr(node, "test", ast.UnaryOp(ast.Not(), node.test)),
+            )
+        case ast.Constant(value=bool() as value):
+            yield Fault(line, f"{value} -> {not value}", lambda: setattr(node, "value", not value))
+        case ast.Constant(value=int() | float() as value):
+            yield Fault(line, f"{value} -> {value + 1}", lambda: setattr(node, "value", value + 1))
+        case ast.Return(value=ast.AST() as value) if not isinstance(value, ast.Constant):
+            yield Fault(line, "returns None", lambda: setattr(node, "value", ast.Constant(None)))
+        case ast.Expr(value=ast.Call()):
+            yield Fault(line, "call left out", lambda: setattr(node, "value", ast.Constant(None)))
+
+
+def mutants(path: Path, most: int, random_: random.Random) -> Iterator[tuple[Fault, str]]:
+    """Yield at most ``most`` faults of a module, each with the module's changed text."""
+    source = ast.parse(path.read_text(encoding="utf-8"))
+    count = len(list(faults(source)))
+    for number in sorted(random_.sample(range(count), min(most, count))):
+        tree = copy.deepcopy(source)
+        fault = list(faults(tree))[number]
+        fault.apply()
+        yield fault, ast.unparse(ast.fix_missing_locations(tree))
+
+
+def notices(clone: Path, tests: list[str]) -> bool:
+    """Return whether a test fails."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    try:
+        done = subprocess.run(
+            [*command, "-m", "not slow", *(f"tests/{name}" for name in tests)],
+            cwd=clone, capture_output=True, check=False, timeout=SECONDS,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def main() -> int:
+    """Print a line an area; returns 1 if the tests fail without a fault."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("areas", nargs="*", default=list(AREAS))
+    parser.add_argument("--most", type=int, default=12, help="faults an area")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "clone"
+        ignored = shutil.ignore_patterns(".git", ".venv*", "outputs", "__pycache__", "_build")
+        shutil.copytree(ROOT, clone, ignore=ignored)
+        for area in chosen.areas:
+            modules, tests = AREAS[area]
+            if notices(clone, tests):
+                print(f"{area}: tests fail without a fault", flush=True)
+                return 1
+            paths = [clone / "vlmeval_findit" / module for module in modules]
+            share = -(-chosen.most // len(paths))
+            made = noticed = 0
+            for path in paths:
+                text = path.read_text(encoding="utf-8")
+                for fault, changed in mutants(path, share, random.Random(chosen.seed)):
+                    path.write_text(changed, encoding="utf-8")
+                    made += 1
+                    if notices(clone, tests):
+                        noticed += 1
+                    else:
+                        place = f"{path.relative_to(clone)}:{fault.line}"
+                        print(f"  not noticed: {place}: {fault.what}", flush=True)
+                path.write_text(text, encoding="utf-8")
+            print(f"{area}: {noticed} of {made} faults noticed", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
