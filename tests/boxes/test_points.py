@@ -562,11 +562,11 @@ def test_every_lost_place_has_one_cause(world: World) -> None:
     analysis = run.benchmark.errors
     events = [dict(analysis.events(row)) for row in run.rows[:5]]
     assert events == [
-        {"lost: beside": 1},
-        {"lost: beside": 1, "lost: missed": 1},
+        {"lost: off target": 1},
+        {"lost: off target": 1, "lost: missed": 1},
         {"lost: missed": 2},
         {"lost: no box": 2},
-        {"lost: beside": 2, "lost: too many": 1},
+        {"lost: off target": 2, "lost: too many": 1},
     ]
     sums = {**run.sums}
     for row in run.rows:

@@ -137,32 +137,30 @@ def size_of(box: Sequence[float]) -> str:
 
 
 FALSE_ALARM = error_type("false alarm", "a point, though there is nothing to find")
-BESIDE = error_type(
-    "beside", "a point that lies in no object of its own, and an object without one"
-)
+OFF_TARGET = error_type("off target", "a point in no object, and an object without a point")
 TOO_MANY = error_type("too many", "a point more than there are objects")
-MISSED = error_type("missed", "an object more than points were said")
+MISSED = error_type("missed", "an object more than there are points")
 
 
 @dataclass(frozen=True)
 class PointErrors(AnswerErrors):
     """Errors of point answers.
 
-    An unmatched point and an unmatched object together are one "beside"; what is left over is
+    An unmatched point and an unmatched object together are one "off target"; the rest is
     "too many" or "missed".
     """
 
     @property
     def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
         known = (one for one in super().error_types if one is not WRONG)
-        return *known, FALSE_ALARM, BESIDE, TOO_MANY, MISSED
+        return *known, FALSE_ALARM, OFF_TARGET, TOO_MANY, MISSED
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
         if row.failed or row.reason is not None:
             return super().events(row)
         points, objects = (row.sums[name] - row.sums["pointed"] for name in ("points", "objects"))
         result = {
-            BESIDE: min(points, objects),
+            OFF_TARGET: min(points, objects),
             (TOO_MANY if row.sums["objects"] else FALSE_ALARM): max(0, points - objects),
             MISSED: max(0, objects - points),
         }

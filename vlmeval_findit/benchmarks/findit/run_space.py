@@ -62,7 +62,7 @@ def space_of_new_run(
         if described.space not in (None, value) and not described.answering.in_vlmevalkit:
             raise SpaceError(
                 f"{model} answers in {described.space}, and records it with every reply: "
-                f"another space cannot be said of it ({settings.source} {value})"
+                f"{settings.source} {value} cannot change that"
             )
     return run_space(model, variant, settings, value).space.as_dict()
 

@@ -308,7 +308,7 @@ def reading_of(source: str, quads: Sequence[Quad]) -> str:
     better = min(outside, key=lambda name: len(outside[name]))
     numbers, size, where = outside[better][0]
     raise TableError(
-        f"{where}, column meta_bbox: {list(numbers)} is no box of a image of "
+        f"{where}, column meta_bbox: {list(numbers)} is no box of an image of "
         f"{size[0]}x{size[1]}, read as {better}; of {len(quads)} boxes of {source} "
         f"{len(outside['xywh'])} do not fit as xywh, {len(outside['xyxy'])} as xyxy"
     )
