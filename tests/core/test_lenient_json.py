@@ -113,7 +113,7 @@ def test_the_work_grows_as_the_text(
             return counting
 
         with monkeypatch.context() as patch:
-            reader = lenient_json._Reader
+            reader = lenient_json._ObjectReader
             patch.setattr(reader, "_token", counted(reader._token, lambda *_: 1))
             patch.setattr(lenient_json, "unescaped", counted(lenient_json.unescaped, len))
             objects_in(make(n))

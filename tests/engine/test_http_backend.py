@@ -291,7 +291,7 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
         answer = one(service(s.url, budget=budget))
         assert len(s.asked) == 1, "the next reply would quote it too"
     assert answer.text == ""
-    assert answer.error == "the reply quotes a credential (a key of this run): it is not kept"
+    assert answer.error == "the reply quotes a credential (a key of this run): it is not stored"
     assert call_of(answer)["error"] == answer.error
     assert "thought" not in answer.record
     assert budget.spent == 0.01, "it was paid for"

@@ -346,5 +346,5 @@ def test_a_reply_that_quotes_a_credential_is_a_failed_call_whoever_gave_it(
         answer = answer_from(reply)
         assert answer.text == ""
         assert answer.error == (
-            "the reply quotes a credential (the value of AWS_SECRET_ACCESS_KEY): it is not kept"
+            "the reply quotes a credential (the value of AWS_SECRET_ACCESS_KEY): it is not stored"
         )

@@ -1,7 +1,7 @@
 """Read replies (protocol section 3) in linear time; never raise, never evaluate.
 
-Patterns are possessive (``++``) against backtracking; labels and frames are found by looking back
-from their box.
+Patterns are possessive (``++``) against backtracking; labels and frames are looked for
+backwards from their box.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def parsed_reply(
     indices: Sequence[int] = (),
     reason: FormatFailure | None = None,
 ) -> ParsedReply:
-    """Make a reading of what was said, with the first reason why it does not adhere.
+    """Make a parsed reply of raw boxes, with the first reason why it does not adhere.
 
-    ``indices`` are all frame numbers said, even in malformed entries: they count from 0 if the
+    ``indices`` are all frame numbers, even in malformed entries: they count from 0 if the
     smallest is 0, else from 1.
     """
     width, to_corners = row.width, row.to_corners

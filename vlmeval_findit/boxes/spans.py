@@ -1,7 +1,7 @@
-"""Find the characters of a reply that say its boxes: numbers, labels and what is between.
+"""Find the characters of a reply that state its boxes: numbers, labels and what is between.
 
 The reader runs again on the reply with each number replaced by its ordinal, so its boxes show which
-numbers made them. A box has no place if the numbers found there make another box.
+numbers made them. A box has no place if the numbers there make another box.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class BoxSpans(NamedTuple):
     """Where a reply says a box."""
 
     numbers: tuple[Span, ...]  # In the order of its representation
-    label: Span | None  # None: not said, or its place is not known
+    label: Span | None  # None: there is none, or its place is not known
     # From the previous box to this one (empty: nothing between; None: some box has no place)
     before: Span | None
 
@@ -35,7 +35,7 @@ def places(reply: str, fmt: ReplyFormat, reading: ParsedReply) -> list[BoxSpans 
 
     >>> how = ReplyFormat("text", "xyxy", multilabel=True)
     >>> places("cat: [1, 2, 30, 4]", how, read("cat: [1, 2, 30, 4]", how))
-    [Place(numbers=((6, 7), (9, 10), (12, 14), (16, 17)), label=(0, 3), before=(0, 0))]
+    [BoxSpans(numbers=((6, 7), (9, 10), (12, 14), (16, 17)), label=(0, 3), before=(0, 0))]
     """
     if not reading.boxes:
         return []
@@ -197,7 +197,7 @@ def _between(
     end = None
     for first, last, label, at in sorted(boxes, key=lambda box: box[:2]):
         upto = first if label is None else min(first, label[0])
-        # A label that several boxes share was said before the first of them.
+        # A label that several boxes share stands before the first of them.
         upto = first if end is not None and upto < end else upto
         start = _beginning(reply, fmt, upto) if end is None else end
         before[at] = (start, upto)

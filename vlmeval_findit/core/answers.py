@@ -65,7 +65,7 @@ def refused_if_it_quotes(answer: Answer) -> Answer:
     which = credential_in(answer.text) or credential_in(thought)
     if not which:
         return answer
-    error = f"the reply quotes a credential ({which}): it is not kept"
+    error = f"the reply quotes a credential ({which}): it is not stored"
     log.warning("%s: %s", error, quoted(answer.text or thought, 500))
     record = recorded(answer.extra)
     if record == NOTHING_RECORDED:

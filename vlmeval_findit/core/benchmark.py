@@ -61,7 +61,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """What decided what is right beside the benchmark's code, such as an encoder."""
+    """A model that judges answers, such as an encoder."""
 
     name: str  # For people
     settings: Mapping[str, str]  # Only runs with equal ones are compared
@@ -69,8 +69,8 @@ class Scorer:
     versions: Mapping[str, str] = field(default_factory=dict)  # Recorded, not compared
 
     def __str__(self) -> str:
-        said = ", ".join(f"{name} {value}" for name, value in self.settings.items())
-        return f"{self.name} ({said})"
+        settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        return f"{self.name} ({settings})"
 
 
 class Score(NamedTuple):
@@ -151,7 +151,7 @@ class Benchmark(ABC):
 
     def in_format(self, question: Any, name: str) -> Question:
         """Return the same table in a format by name; a QuestionError names the nearest."""
-        known = {one.format: one for one in self.formats(question)}
+        known = {each.format: each for each in self.formats(question)}
         if name not in known:
             raise QuestionError(f"{question.name} has no format {name!r}{nearest(name, known)}")
         return known[name]
@@ -204,22 +204,22 @@ class Benchmark(ABC):
 
         ``settings`` never contradict ``run``, the recorded identity (None: nothing recorded).
         """
-        return BatchScore(tuple(self._row(task.queries[one.index], one) for one in replies))
+        return BatchScore(tuple(self._row(task.queries[reply.index], reply) for reply in replies))
 
     def _row(self, query: Query, reply: Reply) -> ScoredRow:
         answer = read_reply(reply, lambda text: self.read(text, query))
-        why = answer.reason if isinstance(answer, ParseFailure) else None
-        made = Score({}) if reply.failed else self.score(query, answer)
-        standard = {"asked": 1, "answered": int(not reply.failed), "readable": int(why is None)}
+        reason = answer.reason if isinstance(answer, ParseFailure) else None
+        score = Score({}) if reply.failed else self.score(query, answer)
+        standard = {"asked": 1, "answered": int(not reply.failed), "readable": int(reason is None)}
         return ScoredRow(
             index=query.index,
             source=query.cluster,
-            sums={**standard, **made.sums},
+            sums={**standard, **score.sums},
             failed=reply.failed,
-            reason=why,
-            slices=made.slices,
-            details={"label": query.label, **made.details},
-            parts=made.parts,
+            reason=reason,
+            slices=score.slices,
+            details={"label": query.label, **score.details},
+            parts=score.parts,
         )
 
     def check_sums(self, rows: Sequence[ScoredRow]) -> None:
@@ -232,17 +232,17 @@ class Benchmark(ABC):
         needed: set[str] = set()
         known = {*_STANDARD, *self.counts.values(), *self.other_sums, *self.errors.keys}
         for metric in self.all_metrics:
-            own = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
-            known |= own
+            names = {unsliced(name)[0] for name in (*metric.part, *metric.whole)}
+            known |= names
             # Metrics that may have no value rest on rows or replies that need not exist.
             if metric.empty is not None and metric is not self.lenient:
-                needed |= own
+                needed |= names
         for row in rows:
-            said = {*row.sums}.union(*row.parts.values())
-            wrong = min(said - known, default=None)
+            stated = {*row.sums}.union(*row.parts.values())
+            wrong = min(stated - known, default=None)
             # Failed calls have few sums; rows that cannot be judged have none of these.
-            judged = not (row.failed or row.parts or needed.isdisjoint(said))
-            missing = min(needed - said, default=None) if judged else None
+            judged = not (row.failed or row.parts or needed.isdisjoint(stated))
+            missing = min(needed - stated, default=None) if judged else None
             if wrong is not None:
                 raise ValueError(
                     f"row {row.index}: no metric of {self.name} has a sum {wrong!r}"
@@ -251,7 +251,7 @@ class Benchmark(ABC):
             if missing is not None:
                 raise ValueError(
                     f"row {row.index}: lacks the sum {missing!r}, which a metric of {self.name} "
-                    f"needs{nearest(missing, sorted(said))}"
+                    f"needs{nearest(missing, sorted(stated))}"
                 )
 
     def convert(self, path: Path, task: AnyTask) -> Sequence[Reply]:

@@ -51,7 +51,7 @@ class ErrorAnalysis(Protocol):
     @property
     def keys(self) -> Collection[str]:
         """Return the keys that events may have."""
-        return {one.key for one in self.error_types}
+        return {error_type.key for error_type in self.error_types}
 
     @abstractmethod
     def events(self, row: ScoredRow) -> Mapping[str, float]:
@@ -64,7 +64,9 @@ class ErrorAnalysis(Protocol):
     def lost(self, sums: Sums) -> float:
         """Return what the score lacks to 100; 0 where nothing could be lost."""
         score = self.score.value(sums)
-        if score is None or not any(weighted(sums, one.whole) for one in self.score.ratios(sums)):
+        if score is None or not any(
+            weighted(sums, ratio.whole) for ratio in self.score.ratios(sums)
+        ):
             return 0.0
         return score if self.score.better is Better.LOWER else 100.0 - score
 
@@ -111,12 +113,15 @@ class AnswerErrors(ErrorAnalysis):
         return FAILED, *known, UNREADABLE, WRONG
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:
-        got = weighted(row.sums, self.score.part)
-        missing = got if self.score.better is Better.LOWER else self._whole(row.sums) - got
+        reached = weighted(row.sums, self.score.part)
+        missing = reached if self.score.better is Better.LOWER else self._whole(row.sums) - reached
         return {self._why(row): missing} if missing else {}
 
     def points(self, sums: Sums) -> Mapping[str, Any]:
-        return {one.key: _evaluated(self._share(one.key), sums) for one in self.error_types}
+        return {
+            error_type.key: _evaluated(self._share(error_type.key), sums)
+            for error_type in self.error_types
+        }
 
     def _whole(self, sums: Sums) -> Any:
         return weighted(sums, self.score.whole)
@@ -155,14 +160,14 @@ def estimate_errors(analysis: ErrorAnalysis, given: ClusteredSums) -> Estimate:
     The metrics' names are the error types' keys.
     """
     images = len(given.images)
-    by_picture = _by_picture(given, analysis.score.over)
-    totals = {name: values.sum() for name, values in by_picture.items()}
-    without = {name: totals[name] - values for name, values in by_picture.items()}
+    by_image = _by_image(given, analysis.score.over)
+    totals = {name: values.sum() for name, values in by_image.items()}
+    without = {name: totals[name] - values for name, values in by_image.items()}
     points, left = analysis.points(totals), analysis.points(without)
-    keys = [one.key for one in analysis.error_types]
+    keys = [error_type.key for error_type in analysis.error_types]
     values = np.array([points[key] for key in keys], dtype=float) / 100
     others = np.stack([np.broadcast_to(left[key], images) for key in keys], axis=-1) / 100
-    there = int((np.asarray(weighted(by_picture, analysis.score.whole)) > 0).sum())
+    there = int((np.asarray(weighted(by_image, analysis.score.whole)) > 0).sum())
     enough = there >= FEWEST
     scale = np.sqrt((there - 1) / there) if enough else 0.0
     # Around the value itself, so that an image without weight has no influence.
@@ -176,14 +181,14 @@ def estimate_errors(analysis: ErrorAnalysis, given: ClusteredSums) -> Estimate:
     )
 
 
-def _by_picture(given: ClusteredSums, over: str) -> dict[str, Array]:
+def _by_image(given: ClusteredSums, over: str) -> dict[str, Array]:
     images = len(given.images)
-    found = {name: add_up_at(given.image, one, images) for name, one in given.sums.items()}
+    sums = {name: add_up_at(given.image, values, images) for name, values in given.sums.items()}
     if over in given.slices:
         slicing = given.slices[over]
         for at, value in enumerate(slicing.values):
             inside = slicing.of == at
             for name, values in given.sums.items():
                 added = add_up_at(given.image[inside], values[inside], images)
-                found[sliced(name, over, value)] = added
-    return found
+                sums[sliced(name, over, value)] = added
+    return sums

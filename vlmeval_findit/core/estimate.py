@@ -42,9 +42,10 @@ def clustered_sums(rows: Sequence[ScoredRow], images: str) -> ClusteredSums:
     return ClusteredSums(
         images=_image_names(rows.source.values, images),
         image=rows.source.of.astype(np.intp),
-        sums={name: as_floats(one) for name, one in rows.sums.items()},
+        sums={name: as_floats(column) for name, column in rows.sums.items()},
         slices={
-            kind: Texts(one.values, one.of.astype(np.intp)) for kind, one in rows.slices.items()
+            kind: Texts(column.values, column.of.astype(np.intp))
+            for kind, column in rows.slices.items()
         },
     )
 
@@ -77,7 +78,7 @@ class Estimate:
     counted: Array  # Images that each metric rests on; 0 below :data:`FEWEST`
 
     def place(self, metric: str) -> int:
-        return [one.name for one in self.metrics].index(metric)
+        return [each.name for each in self.metrics].index(metric)
 
     def value(self, metric: str) -> float | None:
         value = 100 * float(self.values[self.place(metric)])
@@ -86,15 +87,15 @@ class Estimate:
 
 def estimate_metrics(metrics: Sequence[Metric], given: ClusteredSums) -> Estimate:
     """Return the values of metrics over rows, with each image's influence."""
-    found = [_one(metric, given) for metric in metrics]
-    values, influences, counted = zip(*found, strict=True)
+    rows = [_estimate_metric(metric, given) for metric in metrics]
+    values, influences, counted = zip(*rows, strict=True)
     influence = np.stack(influences, axis=-1)
     return Estimate(
         tuple(metrics), np.array(values), given.images, influence, np.array(counted, dtype=float)
     )
 
 
-def _one(metric: Metric, given: ClusteredSums) -> tuple[float, Array, float]:
+def _estimate_metric(metric: Metric, given: ClusteredSums) -> tuple[float, Array, float]:
     """Return a hundredth of a value, its influences, and how many images count for it."""
     rows = len(given.image)
     slicing = Texts(("",), np.zeros(rows, dtype=np.intp))
@@ -118,17 +119,17 @@ def _one(metric: Metric, given: ClusteredSums) -> tuple[float, Array, float]:
 
 
 def _sums(given: ClusteredSums, names: Iterable[str]) -> dict[str, Array]:
-    found: dict[str, Array] = {}
+    sums: dict[str, Array] = {}
     for name in names:
         of, kind, value = unsliced(name)
         if of not in given.sums:
             continue
         if not kind:
-            found[name] = given.sums[of]
+            sums[name] = given.sums[of]
         elif kind in given.slices and value in given.slices[kind].values:
             slicing = given.slices[kind]
-            found[name] = np.where(slicing.of == slicing.values.index(value), given.sums[of], 0.0)
-    return found
+            sums[name] = np.where(slicing.of == slicing.values.index(value), given.sums[of], 0.0)
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,8 @@ class _Cells:
         # Without its only image a slice drops out of the mean.
         alone = (ratio - ratio.mean()) / max(1, len(ratio) - 1)
         lonely = (counted[self.slice] == 1) & (self.whole > 0)
-        made: Array = np.where(lonely, alone[self.slice], within / len(ratio))
-        return made
+        moves: Array = np.where(lonely, alone[self.slice], within / len(ratio))
+        return moves
 
     def alike(self) -> float:
         """Return Kish's effective sample size: images of rare classes weigh more."""
@@ -177,15 +178,15 @@ def _cells(part: Array, whole: Array, slicing: Texts, image: Places) -> _Cells:
 
 def add_up_at(places: Places, values: Array, length: int = 0) -> Array:
     """Return the sum of the values at each place."""
-    made: Array = np.bincount(places, values, length).astype(float)
-    return made
+    sums: Array = np.bincount(places, values, length).astype(float)
+    return sums
 
 
 def _ratio(part: Array, whole: Array) -> Array:
-    made: Array = np.divide(
+    ratios: Array = np.divide(
         part, whole, out=np.zeros(np.shape(part), dtype=float), where=whole != 0
     )
-    return made
+    return ratios
 
 
 def mean(parts: Sequence[Estimate]) -> Estimate:
@@ -195,12 +196,12 @@ def mean(parts: Sequence[Estimate]) -> Estimate:
     too few. There is no mean where a dataset has no value.
     """
     images, influences = aligned(parts)
-    counts = np.stack([one.counted for one in parts])
+    counts = np.stack([part.counted for part in parts])
     enough = (counts > 0).all(axis=0)
     inverse = _ratio(np.ones_like(counts), counts).mean(axis=0)
     return Estimate(
         metrics=parts[0].metrics,
-        values=np.mean([one.values for one in parts], axis=0),
+        values=np.mean([part.values for part in parts], axis=0),
         images=images,
         influence=influences[0] if len(parts) == 1 else np.mean(influences, axis=0),
         counted=np.where(enough, _ratio(np.ones_like(inverse), inverse), 0.0),
@@ -210,13 +211,13 @@ def mean(parts: Sequence[Estimate]) -> Estimate:
 def aligned(parts: Sequence[Estimate]) -> tuple[tuple[str, ...], list[Array]]:
     """Return the images of all parts, and each part's influences by them (0: it lacks one)."""
     first = parts[0]
-    if all(one.images == first.images for one in parts):
-        return first.images, [one.influence for one in parts]
-    images = tuple(sorted({name for one in parts for name in one.images}))
+    if all(part.images == first.images for part in parts):
+        return first.images, [part.influence for part in parts]
+    images = tuple(sorted({name for part in parts for name in part.images}))
     place = {name: at for at, name in enumerate(images)}
-    made = []
-    for one in parts:
-        influence = np.zeros((len(images), len(one.metrics)))
-        influence[[place[name] for name in one.images]] = one.influence
-        made.append(influence)
-    return images, made
+    influences = []
+    for part in parts:
+        influence = np.zeros((len(images), len(part.metrics)))
+        influence[[place[name] for name in part.images]] = part.influence
+        influences.append(influence)
+    return images, influences

@@ -124,12 +124,12 @@ def find_table(table: str, how_to_make: str) -> Path:
         FileNotFoundError: there is none; the message says ``how_to_make`` it.
     """
     folders = table_folders()
-    found = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
-    if not found:
+    tables = [path for folder in folders if (path := folder / f"{table}.tsv").is_file()]
+    if not tables:
         raise FileNotFoundError(
             f"no table {table}.tsv in {', '.join(map(str, folders))}; make it with: {how_to_make}"
         )
-    first, *others = found
+    first, *others = tables
     for other in others:
         if not first.samefile(other) and file_sha256(first) != file_sha256(other):
             _say_once(f"FindIt: two tables {table}: {first} is taken, {other} is another")
@@ -171,7 +171,7 @@ def image_folder(key: str) -> Folder:
     """Find an image key's folder: FINDIT_IMAGES, configuration, custom datasets, LMUData.
 
     Raises:
-        PlaceError: the configuration cannot be read.
+        FolderError: the configuration cannot be read.
         DatasetFileError: the file of custom datasets cannot be read.
     """
     for pair in filter(None, os.environ.get("FINDIT_IMAGES", "").split(",")):
@@ -186,21 +186,21 @@ def image_folder(key: str) -> Folder:
             return Folder(key, base / Path(named).expanduser(), str(config))
         if values.root:
             return Folder(key, base / Path(values.root).expanduser() / key, str(config))
-    own = custom_datasets().get(key)
-    if own is not None:
-        return Folder(key, Path(own.folder), "run_findit.py data import")
+    custom = custom_datasets().get(key)
+    if custom is not None:
+        return Folder(key, Path(custom.folder), "run_findit.py data import")
     return Folder(key, lmu_data_root() / "images" / key, "LMUData")
 
 
 def store_derived_image(folder: Folder, name: str, data: bytes) -> Path:
-    """Store an image made from the folder's own; a PlaceError if that is not allowed."""
+    """Store an image made of another one of the folder; a FolderError if that is not allowed."""
     path = folder.path / name
     try:
         write_once(path, data)
         os.utime(path)  # newer than its source, even if unchanged
     except OSError as error:
         raise FolderError(
-            f"{path} cannot be written ({error.strerror}): marked pictures are kept below the "
+            f"{path} cannot be written ({error.strerror}): marked images are stored below the "
             f"image folder, which comes from {folder.source}. Make it writable, or name a copy: "
             f"images.{folder.key} in configs/datasets.yaml, or run_findit.py --image-root "
             f"{folder.key}=DIR, or FINDIT_IMAGES={folder.key}=DIR"
@@ -211,10 +211,10 @@ def store_derived_image(folder: Folder, name: str, data: bytes) -> Path:
 _InText = Annotated[str, Wanted("text: write it in quotes", strict=True)]
 
 
-def _mapping(said: Any) -> Any:
-    if not isinstance(said or {}, Mapping):
-        raise ValueError(f"{said!r:.40} is no mapping of names")
-    return said or {}
+def _mapping(value: Any) -> Any:
+    if not isinstance(value or {}, Mapping):
+        raise ValueError(f"{value!r:.40} is no mapping of names")
+    return value or {}
 
 
 _Named = Annotated[Mapping[_InText, _InText | None], Checked(_mapping, before=True)]
@@ -231,7 +231,7 @@ class DatasetsConfig(Config):
 
 
 def read_config(path: Path) -> DatasetsConfig:
-    """Read a configuration file; a PlaceError where that fails."""
+    """Read a configuration file; a FolderError where that fails."""
     try:
         return _config(path.read_text(encoding="utf-8"))
     except MisplacedError as error:

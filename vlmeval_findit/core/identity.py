@@ -47,8 +47,12 @@ class Answering:
     @property
     def sampled(self) -> str | None:
         """Say at which temperature replies are sampled; None: greedily, as far as is known."""
-        said = self.settings.get("temperature")
-        return f"replies were sampled at temperature {said}" if said and float(said) else None
+        temperature = self.settings.get("temperature")
+        return (
+            f"replies were sampled at temperature {temperature}"
+            if temperature and float(temperature)
+            else None
+        )
 
 
 class Described(NamedTuple):
@@ -91,18 +95,18 @@ class Identity:
         """Return what an answer depends on beside its call's key."""
         who = self.answering
         named = {"endpoint": who.endpoint, "server": who.server}
-        found: dict[str, Any] = {name: value for name, value in named.items() if value}
+        values: dict[str, Any] = {name: value for name, value in named.items() if value}
         if who.source:
-            found[SOURCE] = who.source
+            values[SOURCE] = who.source
         if who.runs_here:
-            found |= {name: self.versions[name] for name in ENGINES if name in self.versions}
-            found |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
-        return found | (dict(self.host) if who.in_vlmevalkit else {})
+            values |= {name: self.versions[name] for name in ENGINES if name in self.versions}
+            values |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
+        return values | (dict(self.host) if who.in_vlmevalkit else {})
 
     def has_made(self, made_by: Mapping[str, Any]) -> bool:
         """Return whether an answer with this :attr:`made_by` (old ones lack a source) is ours."""
-        own = self.made_by
-        return {SOURCE: own.get(SOURCE), **made_by} == {SOURCE: None, **own}
+        ours_ = self.made_by
+        return {SOURCE: ours_.get(SOURCE), **made_by} == {SOURCE: None, **ours_}
 
     def compared(self) -> dict[str, Any]:
         """Return all in which records of one run must agree, by its name in messages."""
@@ -245,7 +249,7 @@ def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConfli
     """List where a run that resumes differs from the record; more rows are allowed."""
     before, after = recorded.compared(), now.compared()
     known = recorded.answering.kind is not None and now.answering.kind is not None
-    found = []
+    conflicts = []
     for what in dict.fromkeys((*before, *after)):
         is_setting = what.startswith("setting ")
         if is_setting and not known:
@@ -255,12 +259,12 @@ def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConfli
         if what == "checkpoint" and None not in (recorded.answering.revision, after["revision"]):
             continue  # the revision is compared instead
         if None not in (old, new) and _plain(old) != _plain(new):
-            found.append(IdentityConflict(what, old, new))
+            conflicts.append(IdentityConflict(what, old, new))
     lost = sorted(set(recorded.rows or ()) - set(now.rows or recorded.rows or ()))
     if lost:
         rows = (rows_text(recorded.rows or ()), rows_text(now.rows or ()))
-        found.append(IdentityConflict("rows", *rows))
-    return found
+        conflicts.append(IdentityConflict("rows", *rows))
+    return conflicts
 
 
 def _plain(value: Any) -> Any:
@@ -277,10 +281,10 @@ def apply_force(
             and ends with what ``else_`` the user can do.
     """
     if against and not forced:
-        shown = [f"  {one}" for one in against[:_SHOWN]]
+        shown = [f"  {conflict}" for conflict in against[:_SHOWN]]
         shown += [f"  and {len(against) - _SHOWN} more"] * (len(against) > _SHOWN)
         raise IdentityError("\n".join([f"{where}:", *shown, f"{else_} {FORCE_HELP}"]))
-    return [str(one) for one in against]
+    return [str(conflict) for conflict in against]
 
 
 _SHOWN = 5
@@ -309,8 +313,8 @@ def merge_for_resume(
 
 def _filled(before: Answering, now: Answering) -> Answering:
     known = {f.name: getattr(before, f.name) or getattr(now, f.name) for f in fields(Answering)}
-    said = {name: value for name, value in before.settings.items() if value is not None}
-    return Answering(**{**known, "settings": {**now.settings, **said}})
+    settings = {name: value for name, value in before.settings.items() if value is not None}
+    return Answering(**{**known, "settings": {**now.settings, **settings}})
 
 
 FORCE_HELP = (

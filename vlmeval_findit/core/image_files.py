@@ -96,22 +96,22 @@ def orientation(path: Path | str) -> int:
     """Return the EXIF orientation of a file, 1 to 8; 1 (as stored) if it cannot be read."""
     with _opened(path) as picture:
         try:
-            said = picture.getexif().get(_ORIENTATION, 1)
+            value = picture.getexif().get(_ORIENTATION, 1)
         except Exception:  # damaged metadata: viewers ignore it
             return 1
-    return said if isinstance(said, int) and 1 <= said <= 8 else 1
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
-def misfit(found: Header, stated: Size | None) -> str | None:
+def misfit(header: Header, stated: Size | None) -> str | None:
     """Say why an image cannot be used, by its header and the size that annotations state."""
-    width, height = found.size
-    if stated is not None and found.size != stated:
+    width, height = header.size
+    if stated is not None and header.size != stated:
         return f"is {width}x{height}, but its annotations are for {stated[0]}x{stated[1]}"
     most = MOST_UNSTATED if stated is None else MOST
     if width * height > most:
         unless = "" if stated else ", and no annotation states its size"
         return f"is {width}x{height}: more than {most // 10**6} megapixels{unless}"
-    if found.mode.startswith(_MORE_THAN_8_BITS):
+    if header.mode.startswith(_MORE_THAN_8_BITS):
         return "has more than 8 bits a channel: which of them to show is yours to say; make it 8"
     return None
 
@@ -213,8 +213,8 @@ def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
     # Rows may state several sizes for one image: each is checked.
     wanted = list(dict.fromkeys(chain.from_iterable(stated)))
     with ThreadPoolExecutor(8) as pool:
-        found = pool.map(lambda one: _problem(folder / one[0], one[1]), wanted)
-        problems = dict(zip(wanted, found, strict=True))
+        problems_ = pool.map(lambda image: _problem(folder / image[0], image[1]), wanted)
+        problems = dict(zip(wanted, problems_, strict=True))
 
     def first(query: Query, images: Sequence[_Stated]) -> Iterator[Unusable]:
         for name, size in images:

@@ -26,19 +26,19 @@ def objects_in(text: str) -> list[dict[str, Any]]:
     >>> objects_in("So: {'left': 'a dog isn't there', 'n': [1, None],} and {\\"right\\": \\"x\\"}")
     [{'left': "a dog isn't there", 'n': [1.0, None]}, {'right': 'x'}]
     """
-    reader, found = _Reader(text), []
+    reader, objects = _ObjectReader(text), []
     at = text.find("{")
     while at >= 0:
         try:
             value, at = reader.value(at, DEEPEST)
-            found.append(value)
+            objects.append(value)
         except ValueError:
             at += 1
         at = text.find("{", at)
-    return found
+    return objects
 
 
-class _Reader:
+class _ObjectReader:
     """Reads values; a ValueError where there is none.
 
     A broken object is read again from each bracket in it, so that nested ones need ``DEEPEST``
@@ -48,8 +48,8 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._ends: dict[str, list[int]] = {'"': [], "'": []}
-        for found in _QUOTE.finditer(text):
-            self._ends[found[1]].append(found.start(1))
+        for match in _QUOTE.finditer(text):
+            self._ends[match[1]].append(match.start(1))
         self._work = 2 * DEEPEST * len(text)  # Characters
 
     def value(self, at: int, depth: int) -> tuple[Any, int]:
@@ -86,11 +86,11 @@ class _Reader:
                 raise ValueError(token)
         if closing == "]":
             return [value for _, value in pairs], end
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, value in pairs:
-            found.pop(str(key), None)  # a repeated key moves to the end
-            found[str(key)] = value
-        return found, end
+            members.pop(str(key), None)  # a repeated key moves to the end
+            members[str(key)] = value
+        return members, end
 
     def _token(self, at: int) -> tuple[str, int]:
         token = _TOKEN.match(self._text, at)
@@ -111,9 +111,9 @@ def unescaped(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _escaped(found: re.Match[str]) -> str:
-    said = found[1]
-    if len(said) > 1:
-        return chr(int(said[1:], 16))
+def _escaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    if len(escape) > 1:
+        return chr(int(escape[1:], 16))
     # Unknown escapes stay, as in Python.
-    return said if said in _ITSELF else _ESCAPES.get(said, f"\\{said}")
+    return escape if escape in _ITSELF else _ESCAPES.get(escape, f"\\{escape}")

@@ -1,6 +1,6 @@
 """Metrics as ratios of additive sums, for a query, a run, or arrays by image.
 
-The sums of a *slice* of the queries (a size, a class) have keys of their own:
+The sums of a *slice* of the queries (a size, a class) have other keys:
 
     >>> sliced("tp", "size", "small")
     'tp[size=small]'
@@ -109,9 +109,9 @@ class Metric:
     @property
     def title(self) -> str:
         """Return its name with its unit if not percent, and whether lower is better."""
-        said = [self.unit or "not in percent"] * (not self.share)
-        said += ["lower is better"] * (self.better is Better.LOWER)
-        return f"{self.name} ({', '.join(said)})" if said else self.name
+        notes = [self.unit or "not in percent"] * (not self.share)
+        notes += ["lower is better"] * (self.better is Better.LOWER)
+        return f"{self.name} ({', '.join(notes)})" if notes else self.name
 
     @property
     def scale(self) -> float:
@@ -122,24 +122,24 @@ class Metric:
         if not self.over:
             return [Ratio(self.part, self.whole)]
         begin = f"[{self.over}="
-        kept = {name[name.index(begin) :] for name in names if begin in name}
+        endings = {name[name.index(begin) :] for name in names if begin in name}
         return [
             Ratio(
                 {f"{name}{end}": weight for name, weight in self.part.items()},
                 {f"{name}{end}": weight for name, weight in self.whole.items()},
             )
-            for end in sorted(kept)
+            for end in sorted(endings)
         ]
 
     def value(self, sums: Sums) -> float | None:
-        found = []
+        values = []
         for ratio in self.ratios(sums):
             whole = weighted(sums, ratio.whole)
             if whole:
-                found.append(self.scale * weighted(sums, ratio.part) / whole)
-        if not found:
+                values.append(self.scale * weighted(sums, ratio.part) / whole)
+        if not values:
             return self.empty
-        return found[0] if len(found) == 1 else float(np.mean(found))
+        return values[0] if len(values) == 1 else float(np.mean(values))
 
     def values(self, sums: Sums) -> Array:
         """Evaluate it for sums that are arrays of one shape; NaN for None."""
@@ -157,8 +157,8 @@ class Metric:
         )
         ratios = np.divide(self.scale * part, whole, out=np.zeros_like(part), where=whole != 0)
         there = (whole != 0).sum(axis=0)
-        made: Array = np.where(there > 0, ratios.sum(axis=0) / np.maximum(there, 1), empty)
-        return made
+        result: Array = np.where(there > 0, ratios.sum(axis=0) / np.maximum(there, 1), empty)
+        return result
 
 
 def weighted(sums: Sums, weights: Weights) -> Any:

@@ -82,8 +82,8 @@ class Broken(NamedTuple):
 
     def __str__(self) -> str:
         where = f", {self.group.value}" if self.group else ""
-        said = f" {self.what}" if self.what else ""
-        return f"plug-in {self.plugin}{where}{said}: {self.why}"
+        part = f" {self.what}" if self.what else ""
+        return f"plug-in {self.plugin}{where}{part}: {self.why}"
 
 
 class _State:
@@ -102,8 +102,8 @@ lock = threading.RLock()  # Of all tables: a row of one may need a row of anothe
 
 def named_files() -> tuple[str, ...]:
     """Return the files of FINDIT_PLUGINS, without duplicates."""
-    said = filter(None, os.environ.get(FILES_VARIABLE, "").split(os.pathsep))
-    return tuple(dict.fromkeys(str(Path(path).resolve()) for path in said))
+    paths = filter(None, os.environ.get(FILES_VARIABLE, "").split(os.pathsep))
+    return tuple(dict.fromkeys(str(Path(path).resolve()) for path in paths))
 
 
 def offered(group: Group) -> tuple[Offer, ...]:
@@ -116,7 +116,7 @@ def offered(group: Group) -> tuple[Offer, ...]:
 def loaded_files() -> list[ModuleType]:
     """Return the modules of the files that were loaded."""
     with lock:
-        return [found[1] for found in _STATE.files.values() if found is not None]
+        return [module[1] for module in _STATE.files.values() if module is not None]
 
 
 def report(broken: Broken) -> None:
@@ -164,10 +164,12 @@ def _of_entry_points(group: Group) -> tuple[Offer, ...]:
     if group not in _STATE.entry_points:
         _STATE.entry_points[group] = ()  # for its packages while they load
         with _loading():
-            found = importlib.metadata.entry_points(group=group.entry_points)
-            ordered = sorted(found, key=lambda one: (one.dist.name if one.dist else "", one.name))
+            entries = importlib.metadata.entry_points(group=group.entry_points)
+            ordered = sorted(
+                entries, key=lambda entry: (entry.dist.name if entry.dist else "", entry.name)
+            )
             _STATE.entry_points[group] = tuple(
-                offer for one in ordered for offer in _of_entry_point(one, group)
+                offer for entry in ordered for offer in _of_entry_point(entry, group)
             )
     return _STATE.entry_points[group]
 
@@ -183,10 +185,10 @@ def _of_file(path: str, group: Group) -> Sequence[Offer]:
         _STATE.files[path] = None
         with _loading():
             _STATE.files[path] = _loaded(path)
-    found = _STATE.files[path]
-    if found is None:
+    loaded = _STATE.files[path]
+    if loaded is None:
         return ()
-    plugin, module = found
+    plugin, module = loaded
     if group is Group.BENCHMARKS and hasattr(module, "PREFIX"):
         return [Offer(plugin, module)]
     return _offers(group, plugin, group.name, lambda: getattr(module, group.name, ()))
@@ -281,8 +283,8 @@ class Table(Mapping[str, Row]):
         """Return the plug-in of a row; None for our rows and unknown names."""
         if name is None or name in self.ours:
             return None
-        found = self.added().get(name)
-        return found.plugin if found else None
+        offer = self.added().get(name)
+        return offer.plugin if offer else None
 
     def added(self) -> Mapping[str, Offer]:
         """Return the rows of plug-ins by name; cached."""
@@ -298,12 +300,12 @@ class Table(Mapping[str, Row]):
             try:
                 for offer in (*offered(self.group), *more):
                     self._take(offer)
-                found = self._asking
+                offers = self._asking
             finally:
                 self._asking = None
             if not _STATE.loading:  # while plug-ins load, this may be incomplete
-                self._asked, self._added = asked, found
-            return found
+                self._asked, self._added = asked, offers
+            return offers
 
     def _take(self, offer: Offer) -> None:
         assert self._asking is not None

@@ -87,16 +87,16 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
     if isinstance(row["prediction"], dict):
         # VLMEvalKit's --api-mode puts a reply and its record into one cell.
         row = {"prediction": None, **row["prediction"]}
-    found = recorded(row.get("extra_records"))
-    said = record_in(row.get("extra_records")).get("space")
-    if said and found.space is None:
+    record = recorded(row.get("extra_records"))
+    space = record_in(row.get("extra_records")).get("space")
+    if space and record.space is None:
         # Without it, boxes would silently be read in another space than the run's.
         raise PredictionError(
-            f"{where}, column extra_records: {reprlib.repr(said)} are no settings of a "
+            f"{where}, column extra_records: {reprlib.repr(space)} are no settings of a "
             "coordinate space"
         )
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
-    return Reply(index, _text(row["prediction"]), found, stated)
+    return Reply(index, _text(row["prediction"]), record, stated)
 
 
 # Columns of a prediction file that repeat what the table says

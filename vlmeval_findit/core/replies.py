@@ -42,12 +42,12 @@ def _any_of(marks: Iterable[str]) -> re.Pattern[str]:
 
 
 _OPENS = _any_of(
-    re.escape(one.opens) + (rf"(?:{one.title}\b)?" if one.title else "") for one in _ALL
+    re.escape(each.opens) + (rf"(?:{each.title}\b)?" if each.title else "") for each in _ALL
 )
-_CLOSES = _any_of(re.escape(one.closes) for one in _ALL)
+_CLOSES = _any_of(re.escape(each.closes) for each in _ALL)
 _MARK = _any_of((_OPENS.pattern, _CLOSES.pattern))
 
-_SIGNS = frozenset(sign[0] for one in _ALL for sign in (one.opens, one.closes))
+_SIGNS = frozenset(sign[0] for each in _ALL for sign in (each.opens, each.closes))
 
 
 class Spoken(NamedTuple):
@@ -122,7 +122,7 @@ class TokenLogprobs:
     def of(cls, ends: Iterable[int], logprobs: Iterable[float]) -> TokenLogprobs:
         """Round logprobs, with :data:`LEAST` for a probability of 0."""
         # Adding 0.0 turns -0.0 into 0.0.
-        rounded = (round(max(one, LEAST), _DECIMALS) + 0.0 for one in logprobs)
+        rounded = (round(max(each, LEAST), _DECIMALS) + 0.0 for each in logprobs)
         return cls(tuple(ends), tuple(rounded))
 
     def behind(self, begin: int) -> TokenLogprobs:
@@ -133,8 +133,8 @@ class TokenLogprobs:
         """
         if not begin:
             return self
-        left = [one for one in zip(self.ends, self.logprobs, strict=True) if one[0] > begin]
-        return TokenLogprobs(tuple(end - begin for end, _ in left), tuple(one for _, one in left))
+        left = [each for each in zip(self.ends, self.logprobs, strict=True) if each[0] > begin]
+        return TokenLogprobs(tuple(end - begin for end, _ in left), tuple(each for _, each in left))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a record; :func:`token_logprobs` reads them back."""
@@ -149,7 +149,7 @@ def token_logprobs(value: object) -> TokenLogprobs | None:
     if not isinstance(ends, list) or not isinstance(logprobs, list):
         return None
     whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
-    real = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in logprobs)
+    real = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in logprobs)
     if not whole or not real:
         return None
     try:
@@ -198,8 +198,8 @@ class Recorded:
             "call": dict(self.call),
             "logprobs": self.token_logprobs and self.token_logprobs.as_json(),
         }
-        said = {name: value for name, value in record.items() if value}
-        return json.dumps({RECORD_KEY: said})
+        filled = {name: value for name, value in record.items() if value}
+        return json.dumps({RECORD_KEY: filled})
 
 
 NOTHING_RECORDED = Recorded()  # Shared by replies of other models
@@ -273,8 +273,8 @@ def read_reply(reply: Reply, read: Callable[[str], Answer | ParseFailure]) -> An
     text = reply.answer
     if not text.strip():
         return ParseFailure("truncated while thinking" if reply.ends_in_thought else "empty")
-    found = read(text)
-    return ParseFailure("truncated") if isinstance(found, ParseFailure) and reply.cut else found
+    answer = read(text)
+    return ParseFailure("truncated") if isinstance(answer, ParseFailure) and reply.cut else answer
 
 
 def recorded(value: object) -> Recorded:
@@ -291,7 +291,7 @@ def recorded(value: object) -> Recorded:
         thought=_string(record.get("thought")),
         ends_in_thought=record.get("ends_in_thought") is True,
         tokens=tokens,
-        model={key: said for key, said in model.items() if isinstance(said, str)},
+        model={key: value_ for key, value_ in model.items() if isinstance(value_, str)},
         call=_plain_object(record.get("call")),
         token_logprobs=token_logprobs(record.get("logprobs")),
     )
@@ -324,10 +324,10 @@ def _space(value: object) -> Mapping[str, Any] | None:
     if not isinstance(value, dict) or not value:
         return None
     plain = all(
-        said is None
-        or isinstance(said, str)
-        or (isinstance(said, (int, float)) and _is_number(said))
-        for said in value.values()
+        setting is None
+        or isinstance(setting, str)
+        or (isinstance(setting, (int, float)) and _is_number(setting))
+        for setting in value.values()
     )
     return value if plain else None
 
@@ -351,8 +351,8 @@ _DEPTH = 8  # Nested objects that a record may have; ours have three
 
 
 def _plain_object(value: object) -> dict[str, Any]:
-    found = _plain(value, _DEPTH)
-    return found if isinstance(found, dict) else {}
+    plain = _plain(value, _DEPTH)
+    return plain if isinstance(plain, dict) else {}
 
 
 _ODD = object()
@@ -365,11 +365,11 @@ def _plain(value: object, depth: int) -> object:
     if isinstance(value, (int, float)):
         return value if _is_number(value) else _ODD
     if isinstance(value, dict) and depth:
-        inside = ((str(key), _plain(one, depth - 1)) for key, one in value.items())
-        return {key: one for key, one in inside if one is not _ODD}
+        inside = ((str(key), _plain(each, depth - 1)) for key, each in value.items())
+        return {key: each for key, each in inside if each is not _ODD}
     if isinstance(value, (list, tuple)) and depth:
         # Places in a list have a meaning: they stay.
-        return [None if one is _ODD else one for one in (_plain(v, depth - 1) for v in value)]
+        return [None if each is _ODD else each for each in (_plain(v, depth - 1) for v in value)]
     return _ODD
 
 

@@ -64,10 +64,10 @@ def run_of(path: Path) -> RunFiles:
     >>> run_of(Path("m_FindIt_Pascal_xyxy_json_score.space-pixels.csv")).provenance.name
     'm_FindIt_Pascal_xyxy_json_provenance.space-pixels.json'
     """
-    found = _RESULT.fullmatch(path.stem)
-    if found is None:
+    match = _RESULT.fullmatch(path.stem)
+    if match is None:
         return RunFiles(path)
-    return RunFiles(path.with_name(f"{found['run']}.json"), found["mark"] or "")
+    return RunFiles(path.with_name(f"{match['run']}.json"), match["mark"] or "")
 
 
 def in_other_spaces(folder: Path) -> list[Path]:
@@ -140,8 +140,8 @@ def checked(value: Any, shape: Shape, at: str = "") -> Any:
         inner = ((key, shape[key]) for key in shape if key in value)
         if isinstance(shape, list):
             inner = ((place, shape[0]) for place in range(len(value)))
-        for key, one in inner:
-            checked(value[key], one, f"{at}.{key}" if at else f"{key}")
+        for key, item_shape in inner:
+            checked(value[key], item_shape, f"{at}.{key}" if at else f"{key}")
     # Python's bool is an int.
     elif not isinstance(value, shape) or (isinstance(value, bool) and shape is not bool):
         raise _other_shape(value, at)
@@ -149,5 +149,5 @@ def checked(value: Any, shape: Shape, at: str = "") -> Any:
 
 
 def _other_shape(value: Any, at: str) -> TypeError:
-    said = repr(value)
-    return TypeError(f"{at or 'it'} should not be {said[:40]}{'…' * (len(said) > 40)}")
+    text = repr(value)
+    return TypeError(f"{at or 'it'} should not be {text[:40]}{'…' * (len(text) > 40)}")

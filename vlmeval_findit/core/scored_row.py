@@ -48,10 +48,10 @@ class ScoredRow:
                 raise self._wrong(f"the sum {name!r} is {value!r}, no finite plain number")
             if "[" in name or "]" in name:
                 of, *slice_of = unsliced(name)
-                said = {slice_of[0] or "KIND": slice_of[1] or "VALUE"}
+                slices = {slice_of[0] or "KIND": slice_of[1] or "VALUE"}
                 raise self._wrong(
-                    f"the sum {name!r} has brackets, which are kept for slices: name it "
-                    f"{of.replace(']', '')!r}, with slices={said}"
+                    f"the sum {name!r} has brackets, which are reserved for slices: name it "
+                    f"{of.replace(']', '')!r}, with slices={slices}"
                 )
 
     def _check_slices(self) -> None:
@@ -75,7 +75,7 @@ class ScoredRow:
         return ValueError(f"row {self.index}: {what}")
 
     def part_rows(self) -> Iterator[ScoredRow]:
-        """Yield its parts as rows, in its slices and their own."""
+        """Yield its parts as rows, with its slices and their kind and value."""
         for (kind, value), sums in self.parts.items():
             yield replace(self, sums=sums, slices={**self.slices, kind: value}, parts={})
 
@@ -95,11 +95,11 @@ def _is_plain(sums: Sums) -> bool:
 
 
 def totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
-    """Return the sums of all rows, and of every slice under keys of its own."""
+    """Return the sums of all rows, and of every slice under `name[kind=value]`."""
     rows = list(rows)
-    found = _totals(rows)
+    sums = _totals(rows)
     parts = [part for row in rows if row.parts for part in row.part_rows()]
-    return add_up((found, _totals(parts))) if parts else found
+    return add_up((sums, _totals(parts))) if parts else sums
 
 
 def _totals(rows: Iterable[ScoredRow]) -> dict[str, float]:
@@ -136,24 +136,24 @@ Number = int | float
 Column = NDArray[Any]  # A number per row; Python's own objects where some differ in type
 
 
-def column(said: Sequence[Any]) -> Column:
+def column(numbers: Sequence[Any]) -> Column:
     """Make a column of the smallest type that holds its numbers (or None) exactly."""
     kind: Any = object
-    types = {*map(type, said)}
+    types = {*map(type, numbers)}
     if types == {float}:
         kind = np.float64
     elif types == {int}:
-        lowest, highest = (np.min_scalar_type(end(said)) for end in (min, max))
+        lowest, highest = (np.min_scalar_type(end(numbers)) for end in (min, max))
         # numpy's type for both -1 and 2**63 is a float.
         kind = np.result_type(lowest, highest)
         kind = object if kind == np.float64 else kind
-    return np.array(said, dtype=kind)
+    return np.array(numbers, dtype=kind)
 
 
 def as_floats(numbers: Column) -> NDArray[np.float64]:
     """Convert a column; 0 stands for None."""
     if numbers.dtype == object:
-        numbers = np.array([0 if one is None else one for one in numbers])
+        numbers = np.array([0 if number is None else number for number in numbers])
     return numbers.astype(np.float64)
 
 
@@ -177,12 +177,12 @@ class Texts(NamedTuple):
         return [values[at] for at in self.of.tolist()]
 
 
-def texts(said: Sequence[str | None]) -> Texts:
+def texts(values_: Sequence[str | None]) -> Texts:
     """Make the texts of rows; equal strings are shared between runs."""
-    values = tuple(sorted({sys.intern(one) for one in said if one is not None}))
-    place: dict[str | None, int] = {one: at for at, one in enumerate(values)}
+    values = tuple(sorted({sys.intern(text) for text in values_ if text is not None}))
+    place: dict[str | None, int] = {text: at for at, text in enumerate(values)}
     kind = np.result_type(np.int8, np.min_scalar_type(-len(values) - 1))
-    return Texts(values, np.array([place.get(one, -1) for one in said], dtype=kind))
+    return Texts(values, np.array([place.get(text, -1) for text in values_], dtype=kind))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,9 +213,9 @@ class RowTable(Sequence[ScoredRow]):
             source=self.source.where(inside),
             failed=self.failed[inside],
             reason=self.reason.where(inside),
-            sums={name: one[inside] for name, one in self.sums.items()},
-            slices={kind: one.where(inside) for kind, one in self.slices.items()},
-            counted=counted and {name: one[inside] for name, one in counted.items()},
+            sums={name: column[inside] for name, column in self.sums.items()},
+            slices={kind: column.where(inside) for kind, column in self.slices.items()},
+            counted=counted and {name: column[inside] for name, column in counted.items()},
             query_scores=None if self.query_scores is None else self.query_scores[inside],
             parts=parts,
         )
@@ -231,22 +231,24 @@ class RowTable(Sequence[ScoredRow]):
         return tuple(self)[at]
 
     def __iter__(self) -> Iterator[ScoredRow]:
-        sums = {name: one.tolist() for name, one in self.sums.items()}
-        slices = {kind: one.said() for kind, one in self.slices.items()}
-        known: list[Sequence[Any]] = [self.indices.tolist(), self.source.said()]
-        known += [self.failed.tolist(), self.reason.said()]
+        sums = {name: column.tolist() for name, column in self.sums.items()}
+        slices = {kind: column.said() for kind, column in self.slices.items()}
+        fields: list[Sequence[Any]] = [self.indices.tolist(), self.source.said()]
+        fields += [self.failed.tolist(), self.reason.said()]
         parts: dict[int, list[ScoredRow]] = {}
-        for one in self.parts or ():
-            parts.setdefault(one.index, []).append(one)
-        for at, (index, source, failed, reason) in enumerate(zip(*known, strict=True)):
-            own = _at(slices, at)
-            found = {
-                part: one.sums
-                for one in parts.get(at, ())
-                for part in one.slices.items()
-                if part not in own.items()
+        for column in self.parts or ():
+            parts.setdefault(column.index, []).append(column)
+        for at, (index, source, failed, reason) in enumerate(zip(*fields, strict=True)):
+            row_slices = _at(slices, at)
+            row_parts = {
+                part: column.sums
+                for column in parts.get(at, ())
+                for part in column.slices.items()
+                if part not in row_slices.items()
             }
-            yield ScoredRow(index, source, _at(sums, at), failed, reason, own, parts=found)
+            yield ScoredRow(
+                index, source, _at(sums, at), failed, reason, row_slices, parts=row_parts
+            )
 
 
 def table_of(
@@ -255,7 +257,7 @@ def table_of(
     query_scores: Sequence[float] | None = None,
 ) -> RowTable:
     """Make a table of rows; ``counted`` are the same rows with events counted."""
-    more = counted and any(one.sums != row.sums for one, row in zip(counted, rows, strict=True))
+    more = counted and any(row_.sums != row.sums for row_, row in zip(counted, rows, strict=True))
     parts = [replace(part, index=at) for at, row in enumerate(rows) for part in row.part_rows()]
     kinds = dict.fromkeys(kind for row in rows for kind in row.slices)
     return RowTable(
@@ -277,7 +279,7 @@ def _columns(rows: Sequence[ScoredRow]) -> dict[str, Column]:
 
 
 def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:
-    return {name: said[at] for name, said in columns.items() if said[at] is not None}
+    return {name: values[at] for name, values in columns.items() if values[at] is not None}
 
 
 # --- of rows, whether they are a table or not -----------------------------------------------------
@@ -287,26 +289,26 @@ def totals_of(rows: Sequence[ScoredRow]) -> dict[str, float]:
     """Return :func:`totals`, identical to the last bit: added up row by row."""
     if not isinstance(rows, RowTable):
         return totals(rows)
-    found: dict[str, float] = {}
-    for name, one in rows.sums.items():
-        said = one.tolist()
-        found |= _added_up(said, [0] * len(said), [name])
+    sums: dict[str, float] = {}
+    for name, column in rows.sums.items():
+        values = column.tolist()
+        sums |= _added_up(values, [0] * len(values), [name])
         for kind, slicing in rows.slices.items():
             keys = [sys.intern(sliced(name, kind, value)) for value in slicing.values]
-            found |= _added_up(said, slicing.of.tolist(), keys)
-    return found if rows.parts is None else add_up((found, totals_of(rows.parts)))
+            sums |= _added_up(values, slicing.of.tolist(), keys)
+    return sums if rows.parts is None else add_up((sums, totals_of(rows.parts)))
 
 
 def _added_up(
-    said: Sequence[Number | None], places: Sequence[int], keys: Sequence[str]
+    values: Sequence[Number | None], places: Sequence[int], keys: Sequence[str]
 ) -> dict[str, float]:
     """Add up by place, under each place's key; no sum where no row has a number."""
-    found: list[Number | None] = [None] * len(keys)
-    for value, at in zip(said, places, strict=True):
+    sums_by_place: list[Number | None] = [None] * len(keys)
+    for value, at in zip(values, places, strict=True):
         if value is not None and at >= 0:
-            before = found[at]
-            found[at] = (0 if before is None else before) + value
-    return {key: total for key, total in zip(keys, found, strict=True) if total is not None}
+            before = sums_by_place[at]
+            sums_by_place[at] = (0 if before is None else before) + value
+    return {key: total for key, total in zip(keys, sums_by_place, strict=True) if total is not None}
 
 
 def indices(rows: Sequence[ScoredRow]) -> list[int]:

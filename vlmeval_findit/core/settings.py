@@ -72,17 +72,17 @@ def settings_from(values: Mapping[str, Any]) -> Settings:
     reads_like = values.get("reads_like") or os.environ.get("FINDIT_READS_LIKE") or None
     if not isinstance(reads_like, str | None):
         raise SettingsError(f"reads_like: {reads_like!r} is no name")
-    if not isinstance(forced := values.get("force") or False, bool):
-        raise SettingsError(f"force: {forced!r} should be true or false")
+    if not isinstance(force := values.get("force") or False, bool):
+        raise SettingsError(f"force: {force!r} should be true or false")
     encoder = _encoder(values.get("encoder"))
-    return Settings(space or None, reads_like, forced or _is_on(FORCE_VARIABLE), source, encoder)
+    return Settings(space or None, reads_like, force or _is_on(FORCE_VARIABLE), source, encoder)
 
 
-def _encoder(said: object) -> ChosenEncoder | None:
-    if said and not isinstance(said, str):
-        raise SettingsError(f"encoder: {said!r} is no name")
-    if isinstance(said, str) and said:
-        return ChosenEncoder(said)
+def _encoder(value: object) -> ChosenEncoder | None:
+    if value and not isinstance(value, str):
+        raise SettingsError(f"encoder: {value!r} is no name")
+    if isinstance(value, str) and value:
+        return ChosenEncoder(value)
     named = os.environ.get(ENCODER_VARIABLE)
     return ChosenEncoder(named, ENCODER_VARIABLE) if named else None
 

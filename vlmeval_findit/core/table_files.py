@@ -149,13 +149,15 @@ def write_table(
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
         writer = csv.writer(f, delimiter="\t", lineterminator="\n")
-        writer.writerow([one.name for one in columns])
-        writer.writerows([_cell(one, getattr(row, one.name)) for one in columns] for row in rows)
+        writer.writerow([column.name for column in columns])
+        writer.writerows(
+            [_cell(column, getattr(row, column.name)) for column in columns] for row in rows
+        )
         # First: after a kill no new table may stand beside old facts.
         meta_path(path).unlink(missing_ok=True)
-    said = {"table": path.stem, **origin, "table_sha256": file_sha256(path), **facts()}
+    facts_ = {"table": path.stem, **origin, "table_sha256": file_sha256(path), **facts()}
     with atomic_write(meta_path(path)) as f:
-        json.dump(said, f, indent=1)
+        json.dump(facts_, f, indent=1)
 
 
 def sources(files: Sequence[Path]) -> dict[str, Any]:
@@ -193,17 +195,17 @@ def read_table(
         known = _READ.get((path, sha256))
     if known is not None:
         return list(known)
-    found: dict[int, Any] = {}
+    queries: dict[int, Any] = {}
     for line, cells in _lines(path, data, _columns(kind), how_to_make):
-        made = _query(f"{path}, line {line}", kind, cells, query)
-        if made.index in found:
-            raise TableError(f"{path}, line {line}, column index: {made.index} stands twice")
-        found[made.index] = made
+        query_ = _query(f"{path}, line {line}", kind, cells, query)
+        if query_.index in queries:
+            raise TableError(f"{path}, line {line}, column index: {query_.index} stands twice")
+        queries[query_.index] = query_
     with _READ_LOCK:
         while len(_READ) >= _TABLES_KEPT:
             del _READ[next(iter(_READ))]
-        _READ[path, sha256] = tuple(found.values())
-    return list(found.values())
+        _READ[path, sha256] = tuple(queries.values())
+    return list(queries.values())
 
 
 _TABLES_KEPT = 32  # More than FindIt's release has
@@ -220,7 +222,11 @@ def _lines(
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
         known = [column.name for column in columns]
-        missing = [one.name for one in columns if one.default is MISSING and one.name not in header]
+        missing = [
+            column.name
+            for column in columns
+            if column.default is MISSING and column.name not in header
+        ]
         if missing or not {*header} <= {*known} or len({*header}) != len(header):
             raise TableError(
                 f"{path}: columns are {header}, should be {known}"
@@ -242,23 +248,23 @@ def _query(where: str, kind: Any, cells: Mapping[str, str], query: Any) -> Any:
     column = "index"
     try:
         values = {}
-        for one in _columns(kind):
-            column = one.name
+        for column_ in _columns(kind):
+            column = column_.name
             if cell := cells.get(column, ""):
-                values[column] = one.read(cell)
-            elif one.default is MISSING:
+                values[column] = column_.read(cell)
+            elif column_.default is MISSING:
                 raise ValueError("is empty")
-        made = kind(**values) if query is None else query(kind(**values))
+        query_ = kind(**values) if query is None else query(kind(**values))
         column = "index"
-        if not is_index(made.index):
-            raise ValueError(f"{made.index} is no number of a row: they begin at 0")
+        if not is_index(query_.index):
+            raise ValueError(f"{query_.index} is no number of a row: they begin at 0")
         column = "images"
-        if not made.images:
+        if not query_.images:
             raise ValueError("names no image")
         column = "cluster"
-        if not made.cluster.strip():
+        if not query_.cluster.strip():
             raise ValueError("is empty: it says what is not independent, as the image or the video")
-        return made
+        return query_
     except CellError as error:
         raise TableError(f"{where}, column {error.column}: {error}") from None
     except ValueError as error:
@@ -272,8 +278,8 @@ def _why(error: ValueError) -> str:
     if first["type"] == "value_error":
         return str(first["ctx"]["error"])
     at = "".join(f"[{place}]" for place in first["loc"])
-    said = first["msg"].replace("Input should", "should").replace("Field required", "is missing")
-    return f"{at + ' ' if at else ''}{said}: {first['input']!r:.60}"
+    text = first["msg"].replace("Input should", "should").replace("Field required", "is missing")
+    return f"{at + ' ' if at else ''}{text}: {first['input']!r:.60}"
 
 
 # --- facts about a table --------------------------------------------------------------------------

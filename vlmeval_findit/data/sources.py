@@ -59,7 +59,7 @@ def base_addresses() -> Mapping[str, str | None]:
 
     Raises:
         SourceError: the configuration names an unknown base, or no http(s) address.
-        PlaceError: the configuration cannot be read.
+        FolderError: the configuration cannot be read.
     """
     config = config_file()
     if config is None:

@@ -266,7 +266,7 @@ def load_task(name: str) -> FindItTask:
         VariantError: the name is not valid.
         FileNotFoundError: there is no table.
         TableError: the table cannot be read.
-        PlaceError: the folder of marked images is not writable.
+        FolderError: the folder of marked images is not writable.
     """
     variant = parse(name)
     if variant.data.maker is not None:

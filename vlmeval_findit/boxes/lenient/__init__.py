@@ -92,7 +92,7 @@ def _structured(
     reason: FormatFailure,
     text: str,
 ) -> list[Candidate]:
-    """Return the boxes of lists and objects; an answer that is repeated counts once."""
+    """Return the boxes of lists and objects; a repeated answer counts once."""
     made: list[Candidate] = []
     seen: set[Hashable] = set()
     used: list[ParsedValue] = []
