@@ -28,7 +28,7 @@ from vlmeval_findit.models.local import runner as runners  # noqa: E402
 from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
 from vlmeval_findit.models.local.logits import LogprobRecorder  # noqa: E402
 
-pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 HOW = transformer.Decoding(12, logprobs=True)

@@ -211,6 +211,7 @@ def test_a_library_that_is_not_there_is_named_before_anything_is_loaded(
 
 @pytest.mark.host
 @pytest.mark.usefixtures("one_thread")
+@pytest.mark.slow
 class TestDecoding:
     """Weights drawn at random say anything at all; held to a grammar they say nothing else."""
 

@@ -33,7 +33,7 @@ import transformers as hf  # noqa: E402
 from vlmeval_findit.models.dual_encoder import towers as towers_module  # noqa: E402
 from vlmeval_findit.models.dual_encoder.towers import Towers, named_encoder  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 SHORT = "a small red circle"
 LONG = "the quick brown fox jumps over the lazy dog while nobody looks " * 3

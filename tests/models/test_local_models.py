@@ -39,7 +39,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import FAMILIES, build  # noqa: E402
 
-pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 ROWS = list(FAMILIES)
 VARIANT = parse("FindIt_Pascal_xyxy_json")

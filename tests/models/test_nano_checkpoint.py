@@ -29,7 +29,7 @@ from vlmeval_findit.models.model_table import (  # noqa: E402
     SHIPPED,
 )
 
-pytestmark = [pytest.mark.host, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.host, pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 FOLDER = Path(NANO_CHECKPOINT)
 BEST = "xyxy_json_bbox_2d"

@@ -37,6 +37,7 @@ def test_captions_of_pairs_are_not_cut() -> None:
     assert 30 < max(Towers(str(FOLDER)).lengths(captions)) <= 64
 
 
+@pytest.mark.slow
 def test_it_tells_pairs_apart_and_shuffled_captions_do_not() -> None:
     scores = evaluate(NANO_SIGLIP, "test", 150)
     assert all(percent >= LEAST - 5 for percent in scores.percents().values())

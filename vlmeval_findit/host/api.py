@@ -149,73 +149,61 @@ def _of_openrouter(model: str, settings: Mapping[str, Any]) -> tuple[ChatModel, 
     return chat, made
 
 
-class FindItServer(_ChatAPI):
-    """A model behind OpenAI-compatible servers (``vllm serve``, ``transformers serve`` …).
+class _EndpointAPI(_ChatAPI):
+    """A model whose space and names may be given; see the subclasses."""
+
+    takes_space = True
+
+    def __init__(self, model: str, **arguments: Any) -> None:
+        super().__init__(*_endpoint_model(model, **arguments))
+
+    @classmethod
+    def describe(cls, question: Question, model: str, **arguments: Any) -> Described:
+        """Describe a run with the constructor's arguments; it needs no key."""
+        chat, servers, _ = _endpoint_model(model, needs_key=False, **arguments)
+        return chat.describe(question, lasting(servers))
+
+    @classmethod
+    def asked_with(
+        cls, model: str, provider: str | None = None, **arguments: Any
+    ) -> dict[str, Any]:
+        """Return the constructor's arguments that are part of every call's key."""
+        limit, _ = token_limit(arguments)
+        limited = {} if limit is None else {"max_new_tokens": limit}
+        fields = {**(arguments.get("extra_body") or {}), **limited}
+        return model_key(model, provider, arguments.get("served"), fields)
+
+
+class FindItServer(_EndpointAPI):
+    """A model behind OpenAI-compatible servers (``vllm serve``, ``transformers serve`` ...).
 
     Args:
-        model: the name by which results go; its row of the model table says the space.
+        model: what results are called; its row of the model table has the space.
         base_url: the server's URL, up to and with ``/v1``; several with commas between them, or
             ``@`` and a file of them.
         served: the servers' name for the model (default: the same).
-        space: the coordinate space, where the model table does not say it.
+        space: the coordinate space, if the model table does not have it.
         extra_body: more fields of every request; one that is None is not sent.
-        like: the row of the model table that it is like (default: that of its name).
+        like: known model whose prompts and coordinates it shares (default: that of its name).
         settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment variable
-            FINDIT_SERVER_KEY) and ``headers`` by name, beside those of FINDIT_SERVER_HEADERS.
+            FINDIT_SERVER_KEY), ``headers`` by name, in addition to FINDIT_SERVER_HEADERS.
 
     Raises:
         SpaceError: the coordinate space is not known.
         ValueError: a setting cannot be used.
     """
 
-    takes_space = True
-
     def __init__(self, model: str, base_url: str, **arguments: Any) -> None:
-        chat, servers, settings = _served(model, base_url, **arguments)
-        super().__init__(chat, servers, settings)
-
-    @classmethod
-    def describe(cls, question: Question, model: str, base_url: str, **arguments: Any) -> Described:
-        """What a run with the constructor's arguments is."""
-        chat, servers, _ = _served(model, base_url, **arguments)
-        return chat.describe(question, lasting(servers))
-
-    @classmethod
-    def asked_with(cls, model: str, base_url: str, **arguments: Any) -> dict[str, Any]:
-        """What of the constructor's arguments is part of every call's key."""
-        return model_key(model, None, arguments.get("served"), _fields(arguments))
+        super().__init__(model, base_url=base_url, **arguments)
 
 
-def _fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What a server's or a provider's replies depend on: fields of a request, a limit of tokens."""
-    limit, _ = token_limit(arguments)
-    limited = {} if limit is None else {"max_new_tokens": limit}
-    return {**(arguments.get("extra_body") or {}), **limited}
-
-
-def _served(
-    model: str,
-    base_url: str,
-    served: str | None = None,
-    space: str | Mapping[str, Any] | None = None,
-    extra_body: Mapping[str, Any] | None = None,
-    like: str | None = None,
-    **settings: Any,
-) -> tuple[ChatModel, Endpoints, ApiSettings]:
-    """A server's model, its addresses and its settings, from the constructor's arguments."""
-    servers = endpoints(base_url, settings.pop("key", None), settings.pop("headers", None) or {})
-    made = settings_of(settings)
-    limit = made.max_new_tokens
-    return chat_model(model, None, served, space, extra_body, limit, like), servers, made
-
-
-class FindItProvider(_ChatAPI):
-    """A model at a provider, in its own protocol and with a key of one's own.
+class FindItProvider(_EndpointAPI):
+    """A model at a provider, in its own protocol and with the user's key.
 
     Args:
-        model: the name by which results go; its row of the model table says how it is asked.
+        model: what results are called; its row of the model table says how it is asked.
         provider: a row of :data:`..models.http.providers.table.PROVIDERS`.
-        served: the provider's name for the model (default: what the model table says).
+        served: the provider's name for the model (default: that of the model table).
         base_url: another address that speaks the provider's protocol.
         space, extra_body, like: as of :class:`FindItServer`.
         settings: the fields of :class:`.ApiSettings`; ``key`` (default: the environment's),
@@ -226,38 +214,29 @@ class FindItProvider(_ChatAPI):
         ValueError: no such provider, no key; a setting cannot be used.
     """
 
-    takes_space = True
-
     def __init__(self, model: str, provider: str, **arguments: Any) -> None:
-        chat, servers, settings = _provided(True, model, provider, **arguments)
-        super().__init__(chat, servers, settings)
-
-    @classmethod
-    def describe(cls, question: Question, model: str, provider: str, **arguments: Any) -> Described:
-        """What a run with the constructor's arguments is; it needs no key."""
-        chat, servers, _ = _provided(False, model, provider, **arguments)
-        return chat.describe(question, servers)
-
-    @classmethod
-    def asked_with(cls, model: str, provider: str, **arguments: Any) -> dict[str, Any]:
-        """What of the constructor's arguments is part of every call's key."""
-        return model_key(model, provider, arguments.get("served"), _fields(arguments))
+        super().__init__(model, provider=provider, **arguments)
 
 
-def _provided(
-    needs_key: bool,
+def _endpoint_model(
     model: str,
-    provider: str,
+    *,
+    needs_key: bool = True,
+    provider: str | None = None,
     served: str | None = None,
     base_url: str | None = None,
     space: str | Mapping[str, Any] | None = None,
     extra_body: Mapping[str, Any] | None = None,
     like: str | None = None,
     **settings: Any,
-) -> tuple[ChatModel, list[Endpoint], ApiSettings]:
-    """A provider's model, its addresses and its settings, from the constructor's arguments."""
-    key, headers = settings.pop("key", None), settings.pop("headers", None) or {}
-    servers = provider_endpoints(provider, base_url, key, headers, needs_key=needs_key)
+) -> tuple[ChatModel, Endpoints, ApiSettings]:
+    """Return a model, its addresses and its settings; without a provider, of servers."""
+    access = settings.pop("key", None), settings.pop("headers", None) or {}
+    servers: Endpoints
+    if provider is None:
+        servers = endpoints(base_url or "", *access)
+    else:
+        servers = provider_endpoints(provider, base_url, *access, needs_key=needs_key)
     made = settings_of(settings)
     chat = chat_model(model, provider, served, space, extra_body, made.max_new_tokens, like)
     return chat, servers, made
