@@ -21,7 +21,7 @@ from vlmeval_findit.boxes.writing import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.folders import custom_datasets_file, image_folder
 from vlmeval_findit.core.image_files import rows_to_leave_out
-from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, Table
+from vlmeval_findit.core.plugins import FILES_VARIABLE, Group, PluginTable
 from vlmeval_findit.core.table_files import meta_path
 from vlmeval_findit.data import sources
 from vlmeval_findit.data.samples import Counts
@@ -41,7 +41,7 @@ def import_set(name: str, folder: Path, *more: str) -> int:
 def known(monkeypatch: pytest.MonkeyPatch, name: str, **change: Any) -> None:
     """Let a row know these counts, which a stand-in can have."""
     rows = {**SOURCES.ours, name: replace(SOURCES[name], **change)}
-    monkeypatch.setattr(sources, "SOURCES", Table(Group.IMPORTERS, rows, DataSource))
+    monkeypatch.setattr(sources, "SOURCES", PluginTable(Group.IMPORTERS, rows, DataSource))
 
 
 def run(

@@ -17,17 +17,19 @@ from typing import Any
 
 from ..core.benchmark import Baseline, Benchmark
 from ..core.formatting import nearest
-from ..core.plugins import Group, Table
+from ..core.plugins import Group, PluginTable
 from ..core.question import AnyTask, Question, QuestionError
 
 
 @cache
-def prefixes() -> Table[ModuleType]:
+def prefixes() -> PluginTable[ModuleType]:
     """Map every prefix to its package, our longest first."""
     modules = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
     packages = [import_module(f"{__name__}.{name}") for name in modules]
     builtin = {item.PREFIX: item for item in sorted(packages, key=lambda item: -len(item.PREFIX))}
-    return Table(Group.BENCHMARKS, builtin, ModuleType, _problem, name=lambda item: item.PREFIX)
+    return PluginTable(
+        Group.BENCHMARKS, builtin, ModuleType, _problem, name=lambda item: item.PREFIX
+    )
 
 
 def _problem(package: ModuleType) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ..core.plugins import Group, Table
+from ..core.plugins import Group, PluginTable
 
 Corners = tuple[float, float, float, float]  # (x_min, y_min, x_max, y_max)
 Numbers = Sequence[float]  # Of one box, in the order of its representation
@@ -188,7 +188,7 @@ _SAID: Mapping[MatchRule, Callable[[Corners], Corners]] = {
 
 _GRAMMAR = r"text|json|multilabel|caption|constrained|f\d+|(cx|vp)-.*"
 
-REPRESENTATIONS: Table[Representation] = Table(
+REPRESENTATIONS: PluginTable[Representation] = PluginTable(
     Group.REPRESENTATIONS, {row.name: row for row in (*_ROWS, *_NAMED)}, Representation, _problem
 )
 

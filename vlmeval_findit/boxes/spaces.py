@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.formatting import nearest
-from ..core.plugins import Group, Table
+from ..core.plugins import Group, PluginTable
 
 Size = tuple[int, int]  # (width, height) of an image in pixels
 
@@ -298,7 +298,9 @@ def _problem(row: SpaceKind) -> str | None:
     return None if callable(row.reference) else f"reference should not be {row.reference!r:.40}"
 
 
-KINDS: Table[SpaceKind] = Table(Group.SPACES, {row.name: row for row in _ROWS}, SpaceKind, _problem)
+KINDS: PluginTable[SpaceKind] = PluginTable(
+    Group.SPACES, {row.name: row for row in _ROWS}, SpaceKind, _problem
+)
 
 
 def spaces_help() -> str:

@@ -151,7 +151,7 @@ def unsafe(name: str) -> str | None:
 SETTLED_NS = 2_000_000_000
 
 
-class Seen(NamedTuple):
+class FileState(NamedTuple):
     """A file's state when it was read; times in nanoseconds."""
 
     size: int
@@ -164,7 +164,7 @@ class Seen(NamedTuple):
 class FileHashes:
     """SHA-256 of files, cached in ``seen`` while size, times and inode stay (as in git's index)."""
 
-    def __init__(self, seen: Mapping[str, Seen] | None = None) -> None:
+    def __init__(self, seen: Mapping[str, FileState] | None = None) -> None:
         self.seen = dict(seen or {})
 
     def known(self, path: Path) -> str | None:
@@ -182,7 +182,7 @@ class FileHashes:
         state = _state(path)
         sha256 = (read or file_sha256)(path)
         if now - max(state[1:3]) > SETTLED_NS:
-            self.seen[at] = Seen(*state, sha256)
+            self.seen[at] = FileState(*state, sha256)
         return sha256
 
 

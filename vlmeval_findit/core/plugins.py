@@ -233,14 +233,14 @@ def why(error: BaseException) -> str:
 Row = TypeVar("Row")
 
 
-class Table(Mapping[str, Row]):
+class PluginTable(Mapping[str, Row]):
     """Our rows and, on a miss or when listed, those of plug-ins.
 
     A plug-in never replaces a row. Our modules must not list a table while imported, since plug-ins
     import them. ``problem`` says or raises why a row cannot be used; ``more`` returns rows of other
     origin, and the same object as long as nothing changed there.
 
-    >>> table = Table(Group.SPACES, {"a": 1}, int, name=str)
+    >>> table = PluginTable(Group.SPACES, {"a": 1}, int, name=str)
     >>> table["a"], "b" in table, list(table.ours)
     (1, False, ['a'])
     """

@@ -97,22 +97,22 @@ class PlainQuestion:
         return self.table
 
 
-Asked = TypeVar("Asked", bound=Question, covariant=True)
-Row = TypeVar("Row", bound=Query, covariant=True)
+QuestionT = TypeVar("Asked", bound=Question, covariant=True)
+QueryT = TypeVar("Row", bound=Query, covariant=True)
 
 
 @dataclass(frozen=True)
-class Task(Generic[Asked, Row]):
+class Task(Generic[QuestionT, QueryT]):
     """A question over its table: every query by its index, in the table's order."""
 
     name: str  # As typed, perhaps not the canonical one
-    question: Asked
+    question: QuestionT
     table: Path
-    queries: Mapping[int, Row]
+    queries: Mapping[int, QueryT]
     resolved_options: Mapping[str, str] = field(
         default_factory=dict
     )  # Settled options ("mark": "oval-red")
-    base_task: Task[Asked, Row] | None = None  # The task before :meth:`.Benchmark.for_model`
+    base_task: Task[QuestionT, QueryT] | None = None  # The task before :meth:`.Benchmark.for_model`
 
     def __post_init__(self) -> None:
         """Refuse an invalid index with a QuestionError."""
@@ -123,7 +123,7 @@ class Task(Generic[Asked, Row]):
             )
 
     @property
-    def shared_task(self) -> Task[Asked, Row]:
+    def shared_task(self) -> Task[QuestionT, QueryT]:
         """Return the task that all models share, by which runs are compared."""
         return self.base_task or self
 

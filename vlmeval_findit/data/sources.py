@@ -20,7 +20,7 @@ from typing import Any
 from ..benchmarks.findit.findit_datasets import Dataset
 from ..core.folders import config_file, read_config
 from ..core.formatting import nearest
-from ..core.plugins import Group, Table
+from ..core.plugins import Group, PluginTable
 from .samples import AnnotationError, Counts, Samples
 
 SHIPPED = "this package's"
@@ -412,7 +412,7 @@ _SETS = (
     ),
 )
 
-SOURCES: Table[DataSource] = Table(
+SOURCES: PluginTable[DataSource] = PluginTable(
     Group.IMPORTERS,
     {row.name: row for row in (*_IMAGES, *_SETS)},
     DataSource,

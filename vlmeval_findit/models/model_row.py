@@ -9,7 +9,7 @@ from typing import Any
 
 from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space
-from ..core.plugins import Table
+from ..core.plugins import PluginTable
 from ..core.predictions import check_model_name
 from ..core.question import PlainQuestion, Question
 from ..core.replies import ThoughtMarks
@@ -102,7 +102,7 @@ _SCENES = replace(_ANY_QUESTION, images="HRInsDet", has_references=True)
 
 
 def row_problem(
-    row: ModelRow, table: Table[ModelRow], replaces: Collection[str] = ()
+    row: ModelRow, table: PluginTable[ModelRow], replaces: Collection[str] = ()
 ) -> str | None:
     """Return why a row cannot join a table, except for rows it replaces; None if it can."""
     check_model_name(row.entry)
@@ -133,7 +133,7 @@ def _entries(row: ModelRow) -> Iterable[str]:
     return (*by_provider, *(row.local.checkpoints if row.local else ()))
 
 
-def _whose(row: ModelRow, table: Table[ModelRow]) -> str:
+def _whose(row: ModelRow, table: PluginTable[ModelRow]) -> str:
     plugin = table.plugin_of(row.name)
     return f" of {plugin}" if plugin else ", a row of vlmeval_findit"
 

@@ -15,7 +15,7 @@ from ..boxes.representation import ReplyFormat
 from ..boxes.spaces import Space, SpaceError, space_from, spaces_help
 from ..core.folders import custom_models_file
 from ..core.formatting import closest, nearest
-from ..core.plugins import Broken, Group, Offer, Plugin, Table, report, why
+from ..core.plugins import Broken, Group, Offer, Plugin, PluginTable, report, why
 from ..core.predictions import check_model_name
 from ..core.question import Question
 from ..core.replies import CHANNEL, THINK
@@ -335,7 +335,7 @@ def _problem(row: ModelRow) -> str | None:
     return row_problem(row, MODELS)
 
 
-MODELS: Table[ModelRow] = Table(
+MODELS: PluginTable[ModelRow] = PluginTable(
     Group.MODELS, {row.name: row for row in _ROWS}, ModelRow, _problem, more=_custom
 )
 

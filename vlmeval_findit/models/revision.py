@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ..core.files import FileHashes, Seen, write_text_once
+from ..core.files import FileHashes, FileState, write_text_once
 from ..core.folders import lmu_data_root
 
 log = logging.getLogger(__name__)
@@ -82,10 +82,10 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _remembered() -> Mapping[str, Seen]:
+def _remembered() -> Mapping[str, FileState]:
     try:
         said = json.loads((lmu_data_root() / REMEMBERED).read_text(encoding="utf-8"))
-        return {path: Seen(*values) for path, values in said.items()}
+        return {path: FileState(*values) for path, values in said.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 

@@ -14,7 +14,7 @@ from ..core.command import installed
 from ..core.files import file_sha256
 from ..core.folders import CUSTOM_MODELS
 from ..core.identity import ENGINES, PLUGIN, PROVIDER, Answering, Identity, IdentityConflict
-from ..core.plugins import Group, Table
+from ..core.plugins import Group, PluginTable
 from ..core.question import AnyTask, Question
 from ..data.sources import SOURCES
 from ..models.http.providers.table import PROVIDERS
@@ -64,7 +64,7 @@ def run_identity(
 # --- plug-ins -------------------------------------------------------------------------------------
 
 
-def plugin_tables() -> Mapping[Group, Table[Any]]:
+def plugin_tables() -> Mapping[Group, PluginTable[Any]]:
     """Return every table that plug-ins add rows to, by its group."""
     tables = (MODELS, PROVIDERS, prefixes(), KINDS, REPRESENTATIONS, SOURCES)
     return {table.group: table for table in tables}

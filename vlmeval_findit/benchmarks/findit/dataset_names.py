@@ -22,7 +22,7 @@ from ...boxes.representation import (
     default_key,
 )
 from ...core.formatting import nearest
-from ...core.plugins import Table
+from ...core.plugins import PluginTable
 from . import PREFIX
 from .findit_datasets import BENCHMARK, DATASETS, Dataset, Family
 from .variant import CENTRES, DECODINGS, MARKS, Variant, VariantError, format_problem
@@ -42,7 +42,7 @@ class NameParts:
                 return word
         return None
 
-    def take_row(self, table: Table[Any]) -> str | None:
+    def take_row(self, table: PluginTable[Any]) -> str | None:
         """Take the name of one of our rows, else of a plug-in's."""
         return self.take(table.ours) or self.take(table.added())
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ....core.formatting import nearest
-from ....core.plugins import Group, Table
+from ....core.plugins import Group, PluginTable
 from ..endpoint import Endpoint
 from ..schema import SchemaRoot
 from . import anthropic_messages, google_content
@@ -123,7 +123,7 @@ def _problem(row: Provider) -> str | None:
     return None
 
 
-PROVIDERS: Table[Provider] = Table(
+PROVIDERS: PluginTable[Provider] = PluginTable(
     Group.PROVIDERS, {row.name: row for row in _ROWS}, Provider, _problem
 )
 
