@@ -33,12 +33,11 @@ from vlmeval_findit.coords.run_check import (
 )
 from vlmeval_findit.core.identity import Answering, read_identity, write_identity
 from vlmeval_findit.core.predictions import read_predictions
-from vlmeval_findit.core.run_files import OTHER_SPACE, RunFiles
+from vlmeval_findit.core.run_files import RunFiles
 from vlmeval_findit.core.settings import Settings
 from vlmeval_findit.runs.open_predictions import check_replies
 from vlmeval_findit.runs.run_identity import run_identity
 from vlmeval_findit.runs.score import score_file, score_rows
-from vlmeval_findit.runs.score_files import write_score
 from vlmeval_findit.runs.scored_run import load_run
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
@@ -201,21 +200,6 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     assert "not in the space that the run recorded" in capsys.readouterr().err
 
 
-def test_a_space_with_settings_has_files_of_its_own(deployment: Deployment) -> None:
-    path = deployment()
-    resize = {"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 12845056}
-    assert main(["score", str(path), "--space", json.dumps(resize)]) == 0
-    names = {file.name for file in path.parent.iterdir() if OTHER_SPACE in file.name}
-    mark = "space-smart_resize-min_pixels=3136-max_pixels=12845056"
-    assert names == {
-        f"{path.stem}_score.{mark}.csv",
-        f"{path.stem}_details.{mark}.jsonl",
-        f"{path.stem}_provenance.{mark}.json",
-    }
-    assert main(["score", str(path), "--space", "grid1000"]) == 0
-    assert RunFiles(path).score.is_file()
-
-
 @pytest.mark.parametrize("order", ["xyxy", "xywh"])
 def test_what_the_score_would_be_is_what_it_is(order: str, deployment: Deployment) -> None:
     """Read as declared the figures are the score's; read as said they are the right run's."""
@@ -333,15 +317,6 @@ def test_a_score_warns_of_a_wrong_order(deployment: Deployment) -> None:
     assert "follow thousandths of width and height, xywh" in done.coords_doubt
 
 
-@pytest.mark.parametrize("habit", ["plain", "pulled 10 %", "half wrong objects"])
-def test_a_score_says_nothing_of_a_right_one(
-    habit: str, deployment: Deployment, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, _, provenance = scored(deployment(habit=HABITS[habit]), capsys)
-    assert provenance["coords_doubt"] is None
-    assert "declared" not in out
-
-
 @pytest.mark.parametrize("says", [GRID, PIXELS], ids=["right", "wrong"])
 def test_no_figure_depends_on_the_coordinate_check(
     says: Convention,
@@ -361,24 +336,11 @@ def test_no_figure_depends_on_the_coordinate_check(
     assert provenance == other
 
 
-def test_a_provenance_of_an_earlier_version_is_read(deployment: Deployment) -> None:
-    path = deployment()
-    files = write_score(score_file(path), path)
-    values = json.loads(files.provenance.read_text(encoding="utf-8"))
-    del values["coords_doubt"]
-    files.provenance.write_text(json.dumps(values), encoding="utf-8")
-    assert load_run(files.provenance).provenance.coords_doubt is None
-
-
 def test_two_spaces_in_one_run_are_told(deployment: Deployment) -> None:
     path = deployment(lambda rng: PIXELS if rng.random() < 0.4 else GRID, queries=250)
     done = score_file(path)
     assert done.coords_doubt is not None
     assert "% of the answers follow pixels" in done.coords_doubt
-
-
-def test_the_sample_is_gone_once_it_was_looked_at(deployment: Deployment) -> None:
-    assert score_file(deployment(queries=10)).sample == ()
 
 
 @pytest.mark.parametrize("queries", [63, 64, 65, 127, 128, 1200])
@@ -412,14 +374,3 @@ def test_answers_that_are_no_numbers_are_no_evidence(deployment: Deployment) -> 
     path.write_text(json.dumps(replies), encoding="utf-8")
     assert score_file(path).coords_doubt is None
     assert coords(path) == 0
-
-
-def test_of_a_reply_with_very_many_boxes_a_few_are_kept(deployment: Deployment) -> None:
-    path = deployment(queries=8)
-    replies = json.loads(path.read_text(encoding="utf-8"))
-    replies[0]["prediction"] = _reply([[1, 2, 3, 4]] * 5000)
-    path.write_text(json.dumps(replies), encoding="utf-8")
-    task = benchmarks.load(NAME)
-    opened = check_replies("Model", task, read_predictions(path), Settings(), read_identity(path))
-    run_ = score_rows(opened)
-    assert max(len(query.numbers) for query in run_.sample) == 50

@@ -19,7 +19,6 @@ from vlmeval_findit.coords.conventions import (
     scaled,
 )
 from vlmeval_findit.coords.diagnosis import (
-    MIXED,
     RunFit,
     SecondConvention,
     UnlistedConvention,
@@ -30,13 +29,11 @@ from vlmeval_findit.coords.diagnosis import (
 from vlmeval_findit.coords.likelihood import (
     convention_distance,
     fit_distortion,
-    iou,
     to_boxes,
     to_numbers,
 )
 from vlmeval_findit.coords.run_arrays import (
     MOST_BOXES,
-    MOST_BOXES_OF_REPLY,
     AnsweredQuery,
     run_arrays,
 )
@@ -101,17 +98,6 @@ def test_spaces_of_the_score_are_the_scores_own(row: object) -> None:
 YOLO = Convention(row_of(Space("letterbox", side=640)), ORDERS["xyxy"])
 
 
-def test_a_letterbox_begins_where_its_padding_ends() -> None:
-    """No row of the table has this side; 640 x 480 has 80 rows of padding above, 375 x 500 80."""
-    box, sizes = np.array([[0.1], [0.1], [0.5], [0.5]]), np.array([[640, 375], [480, 500]], float)
-    frame = YOLO.space.map_of(sizes)
-    said_of_each = [
-        to_numbers(box, frame.of(np.array([at])), YOLO.order.numbers)[:, 0].tolist()
-        for at in (0, 1)
-    ]
-    assert said_of_each == [[64, 128, 320, 320], [128, 64, 320, 320]]
-
-
 def test_a_declared_letterbox_fits_and_one_without_its_padding_does_not() -> None:
     made = run(np.random.default_rng(0), PROFILES["detection"], YOLO, GOOD, 120)
     assert diagnose(run_arrays(made), YOLO).verdict is Verdict.FITS
@@ -169,13 +155,6 @@ def test_of_a_long_run_a_fixed_sample_is_looked_at() -> None:
     first, again = run_arrays(queries), run_arrays(queries)
     assert MOST_BOXES - 4 < first.boxes <= MOST_BOXES
     assert np.array_equal(first.numbers, again.numbers)
-
-
-def test_of_a_reply_without_an_end_the_first_boxes_are_looked_at() -> None:
-    query = AnsweredQuery(
-        10, 10, "a", [(0, 0, 5, 5)], [(1, 1, 9, 9)] * 5000, ("cat",), ("cat",) * 5000
-    )
-    assert run_arrays([query]).boxes == MOST_BOXES_OF_REPLY
 
 
 def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
@@ -299,16 +278,6 @@ def test_sides_that_were_rounded_away_are_no_second_convention() -> None:
     assert not diagnose(run_arrays(made), declared).verdict.alarms
 
 
-def test_zero_sides_of_coarse_steps_are_no_second_convention() -> None:
-    """Boxes without a width are boxes when read as centres: enough of them for 62 nats."""
-    coarse = Habit(miou=0.9, coarse=0.024)
-    made = run(np.random.default_rng(0), PROFILES["tiny, 8k"], GRID, coarse, 400)
-    found = diagnose(run_arrays(made), GRID)
-    assert not found.verdict.alarms
-    assert found.fit is not None
-    assert found.fit.second.gain < MIXED / 2
-
-
 def test_a_second_convention_of_a_model_that_pulls() -> None:
     """Its boxes are bent to the middle: that explains none of those in the other convention."""
     pulls = Habit(miou=0.7, pull=0.1)
@@ -340,12 +309,6 @@ def test_too_few(queries: int) -> None:
     made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, queries)
     found = diagnose(run_arrays(made), GRID)
     assert (found.verdict, found.fit) == (Verdict.TOO_FEW, None)
-
-
-def test_nothing_to_find_anywhere() -> None:
-    made = run(np.random.default_rng(0), PROFILES["phrases"], GRID, GOOD, 40)
-    empty = [one._replace(truths=[]) for one in made]
-    assert diagnose(run_arrays(empty), GRID).verdict is Verdict.NONE
 
 
 def test_what_pictures_of_one_size_cannot_tell() -> None:
@@ -432,17 +395,3 @@ def bent(
 )
 def test_the_first_rule_that_holds(one: RunFit, verdict: Verdict) -> None:
     assert decide(one, GRID, boxes=100)[0] is verdict
-
-
-def test_alarms() -> None:
-    assert {one for one in Verdict if one.alarms} == {
-        Verdict.OTHER,
-        Verdict.UNLISTED,
-        Verdict.MIXED,
-    }
-
-
-def test_iou() -> None:
-    boxes = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0]]).T
-    others = np.array([[0.0, 0, 1, 1], [0.5, 0, 1.5, 1], [2, 2, 3, 3], [0, 0, 1, 1]]).T
-    assert iou(boxes, others) == pytest.approx([1, 1 / 3, 0, 0])

@@ -127,19 +127,6 @@ def test_a_scale_or_an_offset(fault: Fault, verdict: ProbeVerdict) -> None:
     assert (how.scale_error < 0.01).all()
 
 
-def test_errors_are_those_of_other_scenes() -> None:
-    """The spread of fits over other errors is what one draw of scenes says of itself."""
-    fits, said = [], []
-    for seed in range(20):
-        made = answers(np.random.default_rng(seed), GRID, 0.1)
-        result = judge_probe(made, GRID, GRID)
-        assert result.distortion is not None
-        fits.append([result.distortion.scale, result.distortion.offset])
-        said.append([result.distortion.scale_error, result.distortion.offset_error])
-    spread = np.sqrt(np.var(fits, axis=0).mean(-1))
-    assert np.mean(said, axis=(0, 2)) / spread == pytest.approx([1.1, 1.1], abs=0.4)
-
-
 def test_two_conventions_by_size() -> None:
     """Large pictures in pixels of what a provider shrank, small ones in thousandths."""
     small, large = answers(rng(), GRID, 0.05), answers(rng(), convention("limit1280/xyxy"), 0.05)

@@ -15,7 +15,6 @@ from PIL import Image
 from probe_server import answering, seen, sent
 from simulated_deployments import Fault, convention
 
-from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.cli import main
 from vlmeval_findit.sweeps.sweep_file import read_sweep
 
@@ -128,11 +127,6 @@ def test_prose_is_no_finding(serve: Serve, capsys: Out) -> None:
     assert "nothing was declared; 0 boxes are too few (at least 20)" in out
 
 
-def test_no_box_is_not_prose(serve: Serve, capsys: Out) -> None:
-    assert probe(serve(lambda asked, n: completion("[]")), "--space=unit") == 2
-    assert "0 answered with boxes, 20 without a box, 0 not readable" in capsys.readouterr().out
-
-
 def test_failed_calls_are_asked_again_and_nothing_else_is(serve: Serve, capsys: Out) -> None:
     right, broken = answering(convention("grid1000/xyxy")), True
 
@@ -155,16 +149,6 @@ def test_failed_calls_are_asked_again_and_nothing_else_is(serve: Serve, capsys: 
     assert "40 answered with boxes" in capsys.readouterr().out
     assert probe(server, *flags) == 0
     assert len(server.asked) - asked == 12
-
-
-def test_a_fault_is_one_although_calls_failed(serve: Serve) -> None:
-    right = answering(convention("percent/xyxy"))
-
-    def script(asked: Asked, number: int) -> Answer:
-        fails = max(seen(sent(asked))[0]) > 2000
-        return error(400, "no") if fails else right(asked, number)
-
-    assert probe(serve(script), "--space", "grid1000", "--limit", "40") == 1
 
 
 def test_nobody_answers(serve: Serve, capsys: Out) -> None:
@@ -303,12 +287,6 @@ def test_a_dry_run_asks_nothing(serve: Serve, capsys: Out) -> None:
     assert "20 model calls, 20 of them to be made" in capsys.readouterr().out
 
 
-def test_the_question_is_one_box_of_one_thing() -> None:
-    task = load_task("FindIt_Probe_xyxy_json")
-    assert len(task.queries) == 40
-    assert {len(query.truth.boxes) for query in task.queries.values()} == {1}
-
-
 # --- replies of another form ----------------------------------------------------------------------
 
 
@@ -341,13 +319,3 @@ def test_a_key_that_no_format_has_is_named(serve: Serve, capsys: Out) -> None:
     assert probe(server, "--space", "grid1000") == 2
     out = " ".join(capsys.readouterr().out.split())
     assert "20 of 20 replies have their boxes under 'the_box', which no format asks for" in out
-
-
-def test_half_of_the_scenes_says_what_it_needs(serve: Serve, capsys: Out) -> None:
-    right = answering(convention("grid1000/xyxy"))
-    server = serve(lambda asked, number: completion("[]") if not number else right(asked, number))
-    assert probe(server, "--space", "grid1000") == 2
-    out = " ".join(capsys.readouterr().out.split())
-    assert "--limit 20: a verdict needs 20 boxes, so every scene has to give one" in out
-    assert "19 boxes are too few (at least 20): nothing can be said" in out
-    assert "--limit 40 asks 20 scenes more" in out

@@ -9,19 +9,15 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, world
 
 from vlmeval_findit.benchmarks.findit.annotation_tables import load_task
 from vlmeval_findit.benchmarks.findit.box_drawing import THRESHOLDS, curve, pairs, roles
-from vlmeval_findit.benchmarks.findit.dataset_names import parse
-from vlmeval_findit.benchmarks.findit.findit_query import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.core.drawing import Role
 from vlmeval_findit.core.formatting import printable, short
 from vlmeval_findit.core.metric import Better, Metric
-from vlmeval_findit.core.replies import FAILED
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report import vega
 from vlmeval_findit.report.cards import choose_cards
@@ -92,20 +88,6 @@ def test_roles_of_boxes(world: World) -> None:
     assert found == [Role.HIT, Role.WRONG_LABEL]
 
 
-def test_failed_calls_are_not_in_curves(world: World) -> None:
-    """A curve is over what was answered, as the figures are: at 0.5 it is the F1 of the score."""
-
-    def half(one: FindItQuery, generator: np.random.Generator) -> str:
-        said = speaking(JSON, 1.0)(one, generator)
-        return f"{FAILED} via API." if one.index % 3 == 0 else said
-
-    run = world.run("Half", JSON, half)
-    assert run.failed == 4
-    found = curve(run.rows)
-    assert set(found.recall) == set(found.precision) == set(found.f1) == {100.0}
-    assert run.metric_values["F1@0.5"] == 100
-
-
 # --- pictures and plots ---------------------------------------------------------------------------
 
 
@@ -162,19 +144,6 @@ def test_a_heat_map_of_a_metric_that_is_no_share_has_its_own_range() -> None:
     assert "NaN" not in vega.svg(maps(error, dict.fromkeys(values, 0.0)))
 
 
-def test_outputs_of_a_heat_map_are_told_apart() -> None:
-    names = [
-        "FindIt_Pascal_cxcywh_text",
-        "FindIt_Pascal_cxcywh_json",
-        "FindIt_Pascal_cxcywh_json_bbox_2d",
-        "FindIt_Pascal_cxcywh_json_bbox_2d_nested",
-        "FindIt_Pascal_cxcywh_json_nested",
-        "FindIt_Pascal_cxcywh_json_decomposed",
-        "FindIt_Pascal_cxcywh_text_cx-formula",
-    ]
-    assert len({parse(name).format_cell for name in names}) == len(names)
-
-
 # --- the gallery ----------------------------------------------------------------------------------
 
 
@@ -192,17 +161,6 @@ def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
     assert [box[0] for box in boxes] == ["truth", "truth", "hit", "hit"]
     assert boxes[0][1:5] == list(task.queries[0].truth.boxes[0])
     assert boxes[2][1:5] == pytest.approx(task.queries[0].truth.boxes[0], abs=0.2)
-
-
-def test_formats_that_disagree_are_known(world: World) -> None:
-    world.predict("M", JSON, speaking(JSON, 1.0))
-    world.predict("M", TEXT, saying("[]"))
-    cards = choose_cards(gather(load_runs([world.runs]))[0])
-    assert {card.spread for card in cards} == {100.0}
-    world.predict("M", TEXT, speaking(TEXT, 1.0))
-    cards = choose_cards(gather(load_runs([world.runs]))[0])
-    assert {card.score for card in cards} == {100.0}
-    assert {card.spread for card in cards} == {0.0}
 
 
 def test_a_choice_has_both_ends_of_every_run(world: World) -> None:
@@ -339,11 +297,6 @@ def test_the_page_loads_nothing(evil_page: str) -> None:
     assert "default-src 'none'" in evil_page
 
 
-def test_ids_are_unique(evil_page: str) -> None:
-    ids = outline(evil_page).ids
-    assert len(ids) == len(set(ids))
-
-
 def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.9, 5))
     world.predict("Good", TEXT, speaking(TEXT, 0.9, 5))
@@ -362,22 +315,6 @@ def test_the_page_shows_figures_reasons_and_runs_set_apart(world: World) -> None
     assert re.findall(r"<span>(\w+)</span>", found[1]) == ["Talks"]
     assert "precision, recall and F1 by IoU threshold" in page
     assert page_of(load_runs([world.runs])) == page
-
-
-def test_a_thousand_queries_stay_under_thirty_megabytes(world: World) -> None:
-    for i in range(1000):
-        world.picture(f"many/{i}.jpg", i, (500, 375))
-    many = [replace(query(i, f"many/{i}.jpg"), width=500, height=375) for i in range(1000)]
-    world.table("Pascal", many)
-    loop = "I will now repeat myself. " * 400
-    runs = [
-        world.run("A", JSON, speaking(JSON, 0.7, 10)),
-        world.run("B", JSON, saying(loop)),
-        world.run("B", TEXT, saying(loop + "[1, 2, 3, 4]" * 300)),
-    ]
-    page = page_of(runs)
-    assert "3,000 of 3,000 answers" in page
-    assert len(page.encode("utf-8")) < 30e6
 
 
 def test_the_command(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

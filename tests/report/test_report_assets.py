@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from vlmeval_findit.leaderboard.board import Board, make_board
 from vlmeval_findit.report import assets
 from vlmeval_findit.report.assets import Written, write_page
 from vlmeval_findit.report.page import make_page
-from vlmeval_findit.report.transcripts import Transcript
 from vlmeval_findit.runs.scored_run import load_runs
 
 PAST = 1_000
@@ -154,16 +153,6 @@ def test_every_file_is_named_in_the_page_and_no_other_is_there(written: Written)
     assert len(named["answers"]) == 5
 
 
-def test_pictures_come_in_files_of_a_few(
-    board: Board, alone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(assets, "_PICTURES", 2)
-    written = write_page(tmp_path / "report.html", board, NOW, limit=PAST)
-    apart = joined(written.page)
-    assert len(apart["assets"]["pictures"]) == 3
-    assert resolved(apart) == resolved(data_of(alone))
-
-
 def test_no_text_of_a_model_ends_a_file_or_a_page(written: Written) -> None:
     for file in (written.page, *written.assets):
         text = file.read_bytes().decode("utf-8")
@@ -191,11 +180,6 @@ def test_made_again_with_fewer_runs_nothing_old_is_left(fewer: Board, written: W
     assert set(folder.iterdir()) == others
 
 
-def test_the_folder_goes_with_its_last_file(board: Board, written: Written) -> None:
-    write_page(written.page, board, NOW)
-    assert not written.assets[0].parent.exists()
-
-
 def test_a_page_that_fails_leaves_the_old_one_whole(
     fewer: Board, written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,39 +195,6 @@ def test_a_page_that_fails_leaves_the_old_one_whole(
     assert {file: file.read_bytes() for file in before} == before
     again = write_page(written.page, fewer, NOW, limit=PAST)
     assert set(written.assets[0].parent.iterdir()) == set(again.assets)
-
-
-def test_runs_are_read_and_written_one_by_one(
-    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    contents = assets.contents_of(board, NOW, 4_000, ())
-
-    def telling(what: str, act: Callable[..., Any]) -> Callable[..., Any]:
-        def told_of(*given: Any) -> Any:
-            told.append(what)
-            return act(*given)
-
-        return told_of
-
-    monkeypatch.setattr(Transcript, "read_replies", telling("read", Transcript.read_replies))
-    monkeypatch.setattr(assets, "_write", telling("written", assets._write))
-    assets._write_answers(contents, tmp_path / "files")
-    assert told == ["read", "written"] * 5 + ["written"]
-
-
-def test_answers_are_given_up_on_at_the_limit(
-    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No more of a page of a million answers is made in memory than a page may hold."""
-    made = []
-    entries = assets.gallery_data.__globals__["_entry"]
-    monkeypatch.setitem(
-        assets.gallery_data.__globals__, "_entry", lambda *given: made.append(0) or entries(*given)
-    )
-    contents = assets.contents_of(board, NOW, 4_000, ())
-    assert assets._alone(contents, PAST) is None
-    assert len(made) < 10
 
 
 def test_the_command_says_what_belongs_together(

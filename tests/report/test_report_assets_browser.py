@@ -82,15 +82,6 @@ def test_an_answer_shows_what_its_file_holds_and_runs_nothing(opened: Any) -> No
     assert opened.title == "FindIt report"
 
 
-def test_an_answer_that_is_turned_to_brings_its_file(opened: Any) -> None:
-    """Nothing was near, so nothing is there: the link of a segment opens it, or an arrow."""
-    choose(opened, model="Good", format="xyxy_text")
-    opened.execute_script("document.querySelector('#cards .card').click()")
-    reply = "return document.getElementById('reply').textContent"
-    assert shown(opened, reply).startswith("seldom")
-    shown(opened, "return document.querySelectorAll('#detail image').length === 1")
-
-
 def test_an_answer_that_the_address_names_brings_its_file(browser: Any, written: Written) -> None:
     browser.get("about:blank")
     browser.get(f"{written.page.as_uri()}#answer=Good/Pascal/xyxy_text/3")
@@ -103,13 +94,6 @@ def test_a_search_finds_replies_that_were_not_loaded(opened: Any) -> None:
     choose(opened, search="seldom")
     shown(opened, "return document.getElementById('count').textContent === '12 answers'")
     assert choose(opened, model="Evil") == []
-
-
-def test_two_side_by_side_bring_both(opened: Any) -> None:
-    opened.execute_script("document.getElementById('compare').scrollIntoView()")
-    choose(opened, show="all")
-    shown(opened, "return document.querySelectorAll('#couples image').length === 8")
-    assert opened.get_log("browser") == []
 
 
 def test_without_its_folder_the_page_says_so(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scored_runs import World, grid, query, saying, speaking
+from scored_runs import World, query, saying, speaking
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
@@ -217,34 +217,6 @@ def test_an_overlay_lies_where_its_box_is(opened: Any) -> None:
     assert box == pytest.approx(expected, abs=1.6)
 
 
-def test_the_rectangle_in_the_picture_is_under_its_box(opened: Any, tmp_path: Path) -> None:
-    from PIL import Image
-
-    choose(opened, model="Evil", order="row")
-    for kind in ("truth", "hit", "miss"):
-        opened.execute_script(f"document.querySelector('#legend [value={kind}]').click()")
-    path = tmp_path / "card.png"
-    card = opened.find_element("css selector", "#cards .card svg")
-    edges = {}
-    for name in ("bare", "boxed"):
-        card = opened.find_element("css selector", "#cards .card svg")
-        card.screenshot(str(path))
-        pixels = Image.open(path).convert("RGB")
-        edges[name] = white_area(pixels)
-        opened.execute_script("document.querySelector('#legend [value=truth]').click()")
-    # With its box the white area grows by half the line, the same on every side.
-    grown = [abs(a - b) for a, b in zip(edges["bare"], edges["boxed"], strict=True)]
-    assert max(grown) <= 3
-    opened.execute_script("document.querySelector('#legend [value=truth]').click()")
-
-
-def white_area(pixels: Any) -> tuple[int, int, int, int]:
-    """The bounds of what is nearly white."""
-    bounds = pixels.convert("L").point(lambda value: 255 if value > 225 else 0).getbbox()
-    assert bounds is not None
-    return bounds
-
-
 def test_boxes_can_be_hidden(opened: Any) -> None:
     choose(opened, model="Good", order="best")
     hits = "return document.querySelectorAll('#cards [data-role=hit]').length"
@@ -273,19 +245,6 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     shown(opened, f"return {place} === 2")
     opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
     assert opened.find_element("id", "page").text == "page 2 of 7"
-
-
-@pytest.mark.parametrize("key", ["altKey", "ctrlKey", "shiftKey"])
-def test_an_arrow_with_another_key_turns_no_page(opened: Any, key: str) -> None:
-    """Alt and an arrow are the browser's: back and forth."""
-    opened.execute_script("document.querySelector('#cards .card').focus()")
-    before = opened.find_element("id", "page").text
-    turn = (
-        "document.activeElement.dispatchEvent("
-        "new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true, [arguments[0]]: true}))"
-    )
-    opened.execute_script(turn, key)
-    assert opened.find_element("id", "page").text == before
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -326,38 +285,6 @@ def luminance(colour: list[int]) -> float:
 def contrast(one: list[int], other: list[int]) -> float:
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
-
-
-def test_every_box_of_an_answer_has_its_role(browser: Any, tmp_path: Path) -> None:
-    """Hit, miss and wrong label, drawn at the numbers that the model said."""
-    with pytest.MonkeyPatch.context() as patch:
-        world = World(tmp_path)
-        patch.setenv("FINDIT_TABLES", str(tmp_path))
-        patch.setenv("FINDIT_IMAGES", f"Pascal={tmp_path}")
-        one = query(0, "gone.png", "cat, dog")
-        world.table(
-            "Pascal_multilabel", [replace(one, truth=replace(one.truth, labels=("cat", "dog")))]
-        )
-        cat, dog = one.truth.boxes
-        reply = [
-            {"label": "cat", "bbox": grid(cat)},
-            {"label": "cow", "bbox": grid(dog)},
-            {"label": "cat", "bbox": grid((1, 2, 11, 12))},
-        ]
-        world.predict("M", LABELS, saying(json.dumps(reply)))
-        path = tmp_path / "report.html"
-        board = make_board(load_runs([world.runs]))
-        path.write_text(make_page(board, datetime.now(UTC)), encoding="utf-8")
-    browser.get(path.as_uri())
-    drawn = browser.execute_script(
-        "return [...document.querySelectorAll('#cards .card [data-role]')].map(one => "
-        "[one.dataset.role, ...['x', 'y', 'width', 'height'].map(key => +one.getAttribute(key))])"
-    )
-    assert [role for role, *_ in drawn] == ["truth", "truth", "hit", "wrong label", "miss"]
-    assert drawn[4][1:] == pytest.approx([1, 2, 10, 10], abs=0.1)
-    assert (
-        "gone.png is not here" in browser.find_element("css selector", "#cards .card svg text").text
-    )
 
 
 # --- charts ---------------------------------------------------------------------------------------

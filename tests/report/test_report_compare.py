@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,7 @@ def pair_of(data: dict[str, Any], left: str, right: str) -> dict[str, Any]:
 
 def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     data = data_of(make_page(board, NOW))
-    runs = [one.run for one in board.runs]
+    runs = [one.run for one in board.sweep]
     assert len(data["pairs"]) == 4
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
@@ -83,7 +82,7 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
 
 
 def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
-    runs = [one.run for one in board.runs]
+    runs = [one.run for one in board.sweep]
     pairs = pair_values(pair_runs(board), board.shown, runs)
     # Both and Early, Both and Late, Early and Late, both formats of Both.
     assert [pair["counts"]["differ"] for pair in pairs[:3]] == [6, 6, 8]
@@ -168,7 +167,7 @@ def test_a_short_page_has_the_answers_in_which_its_pair_differs_most(world: Worl
     world.predict("Late", JSON, only(range(50, 56)))
     world.predict("None", JSON, saying("[]"))
     board = make_board(load_runs([world.runs]))
-    found, _ = gather([one.run for one in board.runs])
+    found, _ = gather([one.run for one in board.sweep])
     wanted = {*range(6), *range(50, 56)}
 
     def kept(sides: tuple[Side, ...]) -> dict[str, set[int]]:
@@ -222,19 +221,3 @@ def test_letters_and_several_benchmarks(letters: World, tmp_path: Path) -> None:
     assert counts["left"] > counts["right"]
     assert sum(counts[key] for key in ("both", "left", "right", "neither")) == 24
     assert [row[0] for row in data["pairs"][0]["losses"]] == ["wrong answer"]
-
-
-def test_runs_scored_before_events_were_counted_have_figures_all_the_same(board: Board) -> None:
-    def old(run: Any) -> Any:
-        rows = (
-            replace(row, sums={k: v for k, v in row.sums.items() if not k.startswith("lost: ")})
-            for row in run.rows
-        )
-        return replace(run, rows=tuple(rows))
-
-    again = make_board([old(one.run) for one in board.runs])
-    page = make_page(again, NOW)
-    assert "its score does not say what it lost; score it again" in page
-    data = data_of(page)
-    assert {len(pair["losses"]) for pair in data["pairs"]} == {0}
-    assert all(pair["figures"] for pair in data["pairs"])

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from scored_runs import World, query, saying, speaking, world
-from test_report_browser import browser, contrast, pytestmark, shown
-from toy_benchmark import guessing, letters
+from test_report_browser import browser, contrast, pytestmark
+from toy_benchmark import letters
 
 from vlmeval_findit.leaderboard.board import make_board
 from vlmeval_findit.report.page import make_page
@@ -158,21 +158,6 @@ def test_both_answers_lie_on_the_same_picture_at_the_same_scale(opened: Any) -> 
     assert left[3] == right[3]
 
 
-def test_an_answer_of_a_pair_opens_and_gives_the_keyboard_back(opened: Any) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    second = opened.find_elements("css selector", ".couple .card")[1]
-    opened.execute_script("arguments[0].focus()", second)
-    opened.switch_to.active_element.send_keys(Keys.ENTER)
-    assert text_of(opened, "detail-title").startswith("<i>Evil · Pascal")
-    opened.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
-    assert text_of(opened, "detail-title") == "Good · Pascal · xyxy_json · row 11"
-    opened.switch_to.active_element.send_keys(Keys.ESCAPE)
-    # A dialog's ``close`` comes as a task of its own, after the key.
-    place = "[...document.querySelectorAll('.couple .card')].indexOf(document.activeElement)"
-    shown(opened, f"return {place} === 2")
-
-
 # --- what scores lost -----------------------------------------------------------------------------
 
 
@@ -272,21 +257,3 @@ def test_nothing_is_wider_than_the_window(opened: Any, page: Path, width: int) -
         assert all(inner == pytest.approx(outer, abs=3) for outer, inner in stacks)
     finally:
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def test_letters_stand_side_by_side_as_lines(browser: Any, letters: World, tmp_path: Path) -> None:
-    for model, chance in (("Good", 0.9), ("Poor", 0.3)):
-        letters.predict(model, "Letters_Zoo_plain", guessing(chance))
-    path = tmp_path / "report.html"
-    board = make_board(load_runs([letters.runs]))
-    path.write_text(make_page(board, datetime.now(UTC)), encoding="utf-8")
-    browser.get_log("browser")
-    browser.get(path.as_uri())
-    assert browser.get_log("browser") == []
-    choose(browser, "show", "only Good finds")
-    lines = browser.execute_script(
-        "return [...document.querySelector('.couple').querySelectorAll('.card')].map(card => "
-        "  [...card.querySelectorAll('.line')].map(line => line.innerText.split(' ')[0]))"
-    )
-    assert lines == [["=", "✓"], ["=", "✗"]]
-    assert not browser.find_element("id", "legend").is_displayed()

@@ -25,7 +25,6 @@ from vlmeval_findit.core.lock import Lock, is_held
 from vlmeval_findit.engine.journal.view import JournalTail
 from vlmeval_findit.report.followed import Followed, Place, Snapshot, State
 from vlmeval_findit.report.live_page import make_live_page
-from vlmeval_findit.runs.scored_run import load_runs
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SWEEP = """
@@ -79,23 +78,6 @@ def test_before_while_and_after_a_sweep(tmp_path: Path) -> None:
     assert (after.answered, after.failed, after.left) == (24, 0, 0)
     assert all(cell.finished for cell in after.cells)
     assert len(after.cells) == 4
-
-
-def test_who_comes_late_sees_the_same(tmp_path: Path) -> None:
-    followed = Followed([place_of(tmp_path)])
-    run(tmp_path, Looking(followed, {8, 16}))
-    late = Followed([place_of(tmp_path)]).look(0.0)
-    assert replace(followed.look(1.0), speed=None) == replace(late, speed=None)
-    assert late.state is State.ENDED
-
-
-def test_figures_are_the_scores(tmp_path: Path) -> None:
-    run(tmp_path)
-    cells = Followed([place_of(tmp_path)]).look(0.0).cells
-    runs = {run.question: run for run in load_runs([tmp_path / "out"])}
-    assert {cell.question for cell in cells} == set(runs)
-    for cell in cells:
-        assert cell.metric_values == runs[cell.question].metric_values
 
 
 def test_failed_calls_are_counted_and_asked_again(tmp_path: Path) -> None:
@@ -153,15 +135,6 @@ def test_two_sweeps_at_once_and_one_page(tmp_path: Path) -> None:
     assert (ended.state, ended.answered, len(ended.cells)) == (State.ENDED, 48, 8)
 
 
-def test_a_journal_of_other_sweeps_counts_for_them_alone(tmp_path: Path) -> None:
-    """One journal, two work dirs: each cell has the calls that were made for it, once."""
-    run(tmp_path)
-    go(replace(demo_sweep(tmp_path, SWEEP), work_dir=tmp_path / "other"), FakeBackends(FakeModel()))
-    both = Followed([place_of(tmp_path), Place(tmp_path / "other", (tmp_path / "calls.jsonl",))])
-    assert both.look(0.0).answered == 48
-    assert Followed([place_of(tmp_path)]).look(0.0).answered == 24
-
-
 def test_calls_of_another_server_are_not_this_runs(tmp_path: Path) -> None:
     journal = tmp_path / "calls.jsonl"
     run(tmp_path)
@@ -172,32 +145,6 @@ def test_calls_of_another_server_are_not_this_runs(tmp_path: Path) -> None:
         record["made_by"] = {"endpoint": "http://elsewhere/v1"}
     journal.write_text("".join(json.dumps(record) + "\n" for record in records))
     assert Followed([place_of(tmp_path)]).look(0.0).answered == 14
-
-
-def test_an_answer_that_is_in_a_journal_twice_counts_once(tmp_path: Path) -> None:
-    """As one that was taken in from a shard."""
-    journal = tmp_path / "calls.jsonl"
-    run(tmp_path)
-    for path in (tmp_path / "out").rglob("*_provenance.json"):
-        path.unlink()
-    followed = Followed([place_of(tmp_path)])
-    before = followed.look(0.0)
-    journal.write_bytes(journal.read_bytes() * 2)
-    after = followed.look(1.0)
-    assert (before.answered, after.answered) == (24, 24)
-    assert [cell.made for cell in after.cells] == [6] * 4
-
-
-def test_cells_that_begin_between_two_looks_have_all_their_calls(tmp_path: Path) -> None:
-    run(tmp_path)
-    identities = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*_identity.json")}
-    for path in (*identities, *(tmp_path / "out").rglob("*_provenance.json")):
-        path.unlink()
-    followed = Followed([place_of(tmp_path)])
-    assert followed.look(0.0).answered == 0
-    for path, data in identities.items():
-        path.write_bytes(data)
-    assert followed.look(1.0).answered == 24
 
 
 def test_a_journal_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
