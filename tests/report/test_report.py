@@ -154,7 +154,7 @@ def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
     task = load_task(LABELS)
     assert data["texts"][card["prompt"]].startswith("[image: 0.jpg]\nFind every instance of each")
     assert json.loads(data["texts"][card["reply"]])[0]["label"] == "cat"
-    picture = data["pictures"][card["frames"][0]["picture"]]
+    picture = data["images"][card["frames"][0]["image"]]
     assert (picture["w"], picture["h"]) == (WIDTH, HEIGHT)
     assert picture["src"].startswith("data:image/jpeg;base64,")
     boxes = card["frames"][0]["boxes"]
@@ -187,7 +187,7 @@ def test_what_is_not_at_hand_is_left_out_with_the_reason(
     (tmp_path / "pictures" / "0.jpg").unlink()
     run.path.unlink()
     data = gallery_data(choose_cards(gather([run])[0]), [run])
-    assert data["pictures"][0] == {"name": "0.jpg", "w": WIDTH, "h": HEIGHT, "src": ""}
+    assert data["images"][0] == {"name": "0.jpg", "w": WIDTH, "h": HEIGHT, "src": ""}
     assert data["texts"][data["cards"][0]["reply"]] == "The prediction file is gone."
     world.table("Pascal", [query(i) for i in range(12)])
     found, missing = gather([run])

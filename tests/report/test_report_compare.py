@@ -59,8 +59,8 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
         found = run_statistics.compare(left, right)
-        assert [one[0] for one in pair["figures"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
-        for name, one, other, value, low, high, p in pair["figures"]:
+        assert [one[0] for one in pair["metrics"]][:3] == ["F1@0.5", "mIoU", "Adherence"]
+        for name, one, other, value, low, high, p in pair["metrics"]:
             assert [one, other] == pytest.approx(
                 [left.metric_values[name], right.metric_values[name]], abs=1e-4
             )
@@ -77,7 +77,7 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
         assert {one[0]: one[6] for one in pair["losses"]} == {
             name: one.corrected for name, one in lost.items()
         }
-        gained = pair["figures"][0][3]
+        gained = pair["metrics"][0][3]
         assert sum(one[3] for one in pair["losses"]) == pytest.approx(-gained, abs=1e-2)
 
 
@@ -89,7 +89,7 @@ def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
 
     def opens(*p_values: float | None) -> int:
         made = [
-            {**pair, "figures": [[*pair["figures"][0][:6], p], *pair["figures"][1:]]}
+            {**pair, "metrics": [[*pair["metrics"][0][:6], p], *pair["metrics"][1:]]}
             for pair, p in zip(pairs, p_values, strict=True)
         ]
         return opening_pair(made, runs)

@@ -1,16 +1,17 @@
-"""``run_findit.py report``: a page of scored runs, in one file while it is not too large."""
+"""``run_findit.py report``: a page of scored runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from ..core.files import atomic_write
 from ..core.formatting import counted
-from ..report.assets import write_page
 from ..report.cards import CARDS
+from ..report.page import make_page
 from ..report.pairs import FLAG, sides_of
 from ..runs.scored_run import RowData
 from .leaderboard import boards_from, format_option, print_remarks
@@ -96,15 +97,9 @@ def write_report(
             path = path.with_name(f"{path.stem}-{board.benchmark.name}{path.suffix}")
         if len(boards) > 1:
             print(f"{board.benchmark.name}:")
-        written = write_page(path, board, datetime.now(UTC), cards, sides)
+        with atomic_write(path) as f:
+            f.write(make_page(board, datetime.now(UTC), cards, sides))
         print_remarks(board, path.name)
-        counts = f"{counted(len(board.runs), 'run')}, {counted(len(board.models), 'model')}"
-        print(f"{path}: {counts}, {_megabytes([written.page])}")
-        if written.assets:
-            folder, size = written.assets[0].parent, _megabytes(written.assets)
-            print(f"{folder}/: its images and replies, {size}; keep it beside the page")
+        counts = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
+        print(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB")
     return 0
-
-
-def _megabytes(files: Iterable[Path]) -> str:
-    return f"{sum(file.stat().st_size for file in files) / 1e6:.1f} MB"

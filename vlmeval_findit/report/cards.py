@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -18,6 +18,7 @@ from .pairs import Key, Pair, key_of, most_different
 from .transcripts import Transcript
 
 CARDS = 4_000  # Answers on one page
+_FEWEST = 3  # Of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,60 +39,47 @@ class Card:
 def choose_cards(
     found: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
 ) -> list[Card]:
-    """Return the cards of a page; see :class:`Choice`."""
-    choice = Choice.among(found, limit, pairs)
-    return [card for one in found for card in choice.cards(one)]
+    """Choose the answers that a page shows, run by run and by row.
 
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which answers of every run a page shows.
-
-    Where there are more answers than cards, half of the cards go to the answers in which pairs
-    differ most, if pairs are given, and every run gets an equal share of the rest: by turns of its
-    worst answers, its best, those of every error type, and those on which formats of its model, or
-    runs of its dataset, disagree most. The cards of a run are made on demand, and only their
-    details are read then: those of all runs may be millions.
+    If there are more answers than ``limit``, half of the cards go to the answers in which ``pairs``
+    differ most. Every run gets an equal share of the rest: by turns of its worst answers, its best,
+    those of every error type, and those on which formats of its model, or runs of its dataset,
+    disagree most. A share is at least three, so the last of very many runs get none.
     """
+    first = _first(pairs, limit // 2)
+    share = max(_FEWEST, (limit - sum(map(len, first.values()))) // max(1, len(found)))
+    some = [
+        one for at, one in enumerate(found) if at < limit // _FEWEST or key_of(one.run) in first
+    ]
+    places: dict[str, dict[int, int]] = {}
+    for one in some:
+        known = places.setdefault(one.run.question.column, {})
+        for index in indices(one.run.rows):
+            known.setdefault(index, len(known))
+    spreads = _spreads([one.run for one in some], places)
+    return [card for one in some for card in _cards(one, share, first, places, spreads)]
 
-    share: int  # Cards of every run
-    first: Mapping[Key, frozenset[int]]  # Answers in which pairs differ most, by run
-    places: Mapping[str, Mapping[int, int]]  # Of queries in the spreads of their dataset, by index
-    spreads: Mapping[tuple[str, ...], NDArray[np.float64]]  # Of each query, by model or dataset
 
-    @classmethod
-    def among(
-        cls, found: Sequence[Transcript], limit: int = CARDS, pairs: Sequence[Pair] = ()
-    ) -> Choice:
-        """Choose at most ``limit`` answers, but at least three of every run."""
-        first = _first(pairs, limit // 2)
-        spent = sum(map(len, first.values()))
-        share = max(3, (limit - spent) // max(1, len(found)))
-        places: dict[str, dict[int, int]] = {}
-        for one in found:
-            known = places.setdefault(one.run.question.board_dataset, {})
-            for index in indices(one.run.rows):
-                known.setdefault(index, len(known))
-        return cls(share, first, places, _spreads([one.run for one in found], places))
-
-    def cards(self, one: Transcript) -> list[Card]:
-        """Return the cards of one run, by row."""
-        run = one.run
-        at = _at(run, self.places)
-        model, column = (
-            self.spreads[key][at].tolist() for key in (_of_model(run), _of_column(run))
-        )
-        given = zip(
-            indices(run.rows), run.query_scores, model, column, error_types_of(run), strict=True
-        )
-        chosen = [_Answer(place, *values) for place, values in enumerate(given)]
-        if len(chosen) > self.share:
-            chosen = _some(chosen, self.share, self.first.get(key_of(run), frozenset()))
-        rows = read_details(run, [answer.place for answer in chosen])
-        return [
-            Card(one, row, answer.score, answer.spread, answer.error_types)
-            for row, answer in zip(rows, chosen, strict=True)
-        ]
+def _cards(
+    one: Transcript,
+    share: int,
+    first: Mapping[Key, frozenset[int]],
+    places: Mapping[str, Mapping[int, int]],
+    spreads: Mapping[tuple[str, ...], NDArray[np.float64]],
+) -> Iterator[Card]:
+    """Yield the cards of one run; only their details are read."""
+    run = one.run
+    at = _at(run, places)
+    model, column = (spreads[key][at].tolist() for key in (_of_model(run), _of_column(run)))
+    values = zip(
+        indices(run.rows), run.query_scores, model, column, error_types_of(run), strict=True
+    )
+    chosen = [_Answer(place, *row) for place, row in enumerate(values)]
+    if len(chosen) > share:
+        chosen = _some(chosen, share, first.get(key_of(run), frozenset()))
+    rows = read_details(run, [answer.place for answer in chosen])
+    for row, answer in zip(rows, chosen, strict=True):
+        yield Card(one, row, answer.score, answer.spread, answer.error_types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +102,7 @@ def _spreads(
     high: dict[tuple[str, ...], NDArray[np.float64]] = {}
     for run in runs:
         at, good = _at(run, places), run.query_scores
-        queries = len(places[run.question.board_dataset])
+        queries = len(places[run.question.column])
         for key in (_of_model(run), _of_column(run)):
             np.minimum.at(low.setdefault(key, np.full(queries, np.inf)), at, good)
             np.maximum.at(high.setdefault(key, np.full(queries, -np.inf)), at, good)
@@ -124,16 +112,16 @@ def _spreads(
 
 def _at(run: Run, places: Mapping[str, Mapping[int, int]]) -> NDArray[Any]:
     """Return the places of a run's rows among the queries of its dataset."""
-    known = places[run.question.board_dataset]
+    known = places[run.question.column]
     return np.array([known[index] for index in indices(run.rows)], dtype=np.intp)
 
 
 def _of_model(run: Run) -> tuple[str, ...]:
-    return run.model, run.question.board_dataset
+    return run.model, run.question.column
 
 
 def _of_column(run: Run) -> tuple[str, ...]:
-    return (run.question.board_dataset,)
+    return (run.question.column,)
 
 
 def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:

@@ -44,7 +44,7 @@ def pair_values(
 ) -> list[dict[str, Any]]:
     """Return the pairs for the page's script.
 
-    ``left`` and ``right`` are places in ``runs``; ``figures`` are [name, left, right, difference,
+    ``left`` and ``right`` are places in ``runs``; ``metrics`` are [name, left, right, difference,
     low, high, p-value] of each metric, None for what there is not; ``losses`` are the same of the
     points that each error type took, their p-values corrected for the number of types; ``counts``
     are of queries: all, those that both answered, those of them that ``differ`` in their score, and
@@ -73,7 +73,7 @@ def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int
     """
     for place, pair in enumerate(pairs):
         models = {runs[pair[side]].model for side in ("left", "right")}
-        p_values = [p for *_, p in pair["figures"][:1] if p is not None]
+        p_values = [p for *_, p in pair["metrics"][:1] if p is not None]
         if len(models) == 2 and any(p < ALPHA for p in p_values):
             return place
     return max(range(len(pairs)), key=lambda at: pairs[at]["counts"]["differ"], default=0)
@@ -81,7 +81,7 @@ def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int
 
 def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
     return {
-        "figures": [
+        "metrics": [
             _figure(metric, left.estimate, right.estimate)
             for metric in metrics
             if {metric.value(left.run.sums), metric.value(right.run.sums)} != {None}

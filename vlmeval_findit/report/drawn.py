@@ -43,7 +43,7 @@ def drawn_values(drawing: Drawing, folder: Path, place: Place) -> dict[str, Any]
             {
                 "frame": one.number,
                 "name": one.name,
-                "picture": place((folder / one.path, one.width, one.height)),
+                "image": place((folder / one.path, one.width, one.height)),
                 "boxes": [_box(box) for box in one.boxes],
             }
             for one in (drawing.images[at] for at in kept)

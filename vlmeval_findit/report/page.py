@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,13 @@ from .. import __version__
 from ..core.formatting import counted, printable
 from ..core.metric import Metric
 from ..leaderboard.board import Board
-from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table
+from ..leaderboard.board_tables import APART, apart_table, metric_table
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.render import to_html
 from ..leaderboard.slices import slices_tables
 from ..runs.run_statistics import FOUND
 from ..runs.scored_run import Run
-from .cards import CARDS, Choice
+from .cards import CARDS, choose_cards
 from .differences import opening_pair, pair_values
 from .gallery import gallery_data
 from .losses import losses_of
@@ -39,117 +38,74 @@ _SCRIPTS = (
     "elements", "drawing", "zoom", "detail", "gallery", "compare", "losses", "charts", "start",
 )  # fmt: skip
 """What the page's one script is made of, in this order."""
-_WITH_ASSETS = (_SCRIPTS[0], "index", *_SCRIPTS[1:], "assets")
-"""The same of a page whose answers are in files beside it."""
 
 
 def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[Side] = ()) -> str:
-    """The report of a leaderboard as HTML, all of it in one text however long.
+    """Make the report of a leaderboard as HTML.
 
     Args:
-        board: the figures; every comparable run of it has its answers in the gallery.
+        board: its metrics, and the runs whose answers the gallery shows.
         time: when the page is made.
         cards: at most so many answers in the gallery.
-        sides: two that are put side by side first, and whose answers the gallery must have.
+        sides: two to compare first; the gallery has the answers in which they differ most.
     """
-    contents = contents_of(board, time, cards, sides)
-    chosen = (card for one in contents.found for card in contents.choice.cards(one))
-    gallery = gallery_data(chosen, contents.runs)
-    return rendered(contents, gallery, len(gallery["cards"]))
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """All that a page shows, but for its answers: where those lie depends on how many they are.
-
-    ``values`` are those of the template, ``data`` what the script is told besides the answers.
-    """
-
-    runs: Sequence[Run]
-    found: Sequence[Transcript]
-    choice: Choice
-    values: Mapping[str, Any]
-    data: Mapping[str, Any]
-
-
-def contents_of(board: Board, time: datetime, cards: int, sides: Sequence[Side]) -> Contents:
-    """The contents of a page; see :func:`make_page`."""
-    runs = [one.run for one in board.runs]
+    runs = [one.run for one in board.sweep]
     details = Details(board)
     found, missing = gather(runs, details.see)
     losses, panels = losses_of(board), panels_of(board)
     forest, heat_maps = forest_of(board, panels), heat_maps_of(board)
     charts = details.drawn()
+    drawn = [one for one in (forest, heat_maps, *(chart for _, chart in charts)) if one]
     pairs = pair_runs(board, sides)
-    error_types = [(one.key, one.name, one.meaning) for one in board.benchmark.errors.error_types]
-    reason_rows = [*reasons_of(board)]
-    values = {
-        "board": board,
-        "title": f"{board.benchmark.name} report",
-        "headlines": headlines_of(board, panels, losses),
-        "forest": forest,
-        "drawn_models": MODELS,
-        "losses": losses,
-        "heat_maps": heat_maps,
-        "details": charts,
-        "details_note": details.note,
-        "reason_rows": reason_rows,
-        "reasons": list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
-        "tables": [metric_table(board, metric.name) for metric in board.shown],
-        "parts": slices_tables(board),
-        "formats": formats_used(board),
-        "apart": excluded_table(board).only(*EXCLUDED),
-        "notes": [note for note in notes_of(board) if note.title],
-        "to_html": to_html,
-        "missing": _by_reason(missing),
-        "runs": [_run_row(run, short_metrics(board)) for run in runs],
-        "short": [metric.name for metric in short_metrics(board)],
-        "pairs": pairs,
-        "pairs_note": pairs_note(board),
-        "found_at": FOUND,
-        "note": NOTE,
-        "format_note": format_note(board),
-        "counted": counted,
-        "answers": sum(len(run.rows) for run in runs),
-        "style": Markup(template_text("report.css") + template_text("gallery.css")),
-        "time": time.strftime("%Y-%m-%d %H:%M UTC"),
-        "version": __version__,
-    }
     compared = pair_values(pairs, board.shown, runs)
+    error_types = [(one.key, one.name, one.meaning) for one in board.benchmark.errors.error_types]
+    first = first_pairs(board, sides)
+    gallery = gallery_data(choose_cards(_by_rank(found, board), cards, first), runs)
     data: dict[str, Any] = {
+        **gallery,
         "error_types": error_types,
         "losses": losses.values(),
         "pairs": compared,
         # What --compare names stands first.
-        "opening_pair": 0 if first_pairs(board, sides) else opening_pair(compared, runs),
+        "opening_pair": 0 if first else opening_pair(compared, runs),
+        "charts": {one.key: [spec for _, spec in one.charts] for one in drawn},
     }
-    drawn = [one for one in (forest, heat_maps, *(chart for _, chart in charts)) if one]
-    data["charts"] = {one.key: [spec for _, spec in one.charts] for one in drawn}
-    values["draws"] = bool(drawn)
-    return Contents(
-        runs, found, Choice.among(found, cards, first_pairs(board, sides)), values, data
-    )
-
-
-def rendered(
-    contents: Contents, gallery: Mapping[str, Any], shown: int, folder: str | None = None
-) -> str:
-    """The page as HTML.
-
-    Args:
-        contents: what it shows.
-        gallery: its answers for the script, as :func:`.gallery.gallery_data` has them.
-        shown: how many answers that is.
-        folder: the folder beside the page that pictures and replies lie in (None: in the page).
-    """
-    vega = charts_script() if contents.values["draws"] else ""
-    script = _script(_SCRIPTS if folder is None else _WITH_ASSETS)
+    vega, script = charts_script() if drawn else "", _script()
+    reason_rows = [*reasons_of(board)]
     template = environment().get_template("report.html.j2")
     page: str = template.render(
-        **contents.values,
-        shown=shown,
-        folder=folder,
-        data=Markup(json_in_html({**gallery, **contents.data})),
+        board=board,
+        title=f"{board.benchmark.name} report",
+        headlines=headlines_of(board, panels, losses),
+        forest=forest,
+        drawn_models=MODELS,
+        losses=losses,
+        heat_maps=heat_maps,
+        details=charts,
+        details_note=details.note,
+        reason_rows=reason_rows,
+        reasons=list(dict.fromkeys(name for _, shares in reason_rows for name in shares)),
+        tables=[metric_table(board, metric.name) for metric in board.shown],
+        parts=slices_tables(board),
+        formats=formats_used(board),
+        apart=apart_table(board).only(*APART),
+        notes=[note for note in notes_of(board) if note.title],
+        to_html=to_html,
+        missing=_by_reason(missing),
+        runs=[_run_row(run, short_metrics(board)) for run in runs],
+        short=[metric.name for metric in short_metrics(board)],
+        pairs=pairs,
+        pairs_note=pairs_note(board),
+        found_at=FOUND,
+        note=NOTE,
+        format_note=format_note(board),
+        counted=counted,
+        answers=sum(len(run.rows) for run in runs),
+        style=Markup(template_text("report.css") + template_text("gallery.css")),
+        time=time.strftime("%Y-%m-%d %H:%M UTC"),
+        version=__version__,
+        shown=len(gallery["cards"]),
+        data=Markup(json_in_html(data)),
         vega=Markup(vega),
         script=Markup(script),
         script_hashes=[csp_hash(one) for one in (vega, script) if one],
@@ -179,8 +135,8 @@ def template_text(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _script(names: Iterable[str]) -> str:
-    parts = "\n".join(template_text(f"{name}.js") for name in names)
+def _script() -> str:
+    parts = "\n".join(template_text(f"{name}.js") for name in _SCRIPTS)
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
@@ -197,6 +153,11 @@ def json_in_html(value: Any) -> str:
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     # Half a surrogate pair is no text in UTF-8, but a model can say it.
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _by_rank(found: Iterable[Transcript], board: Board) -> list[Transcript]:
+    rank = {model: at for at, model in enumerate(board.models)}
+    return sorted(found, key=lambda one: rank.get(one.run.model, len(rank)))
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -216,9 +177,9 @@ def _run_row(run: Run, short: Sequence[Metric]) -> dict[str, Any]:
     versions = ", ".join(f"{name} {number}" for name, number in said.items())
     return {
         "model": run.model,
-        "dataset": run.question.board_dataset,
+        "dataset": run.question.column,
         "format": run.question.format,
-        "figures": {metric.name: metric.value(run.sums) for metric in short},
+        "metrics": {metric.name: metric.value(run.sums) for metric in short},
         "queries": len(run.rows),
         "failed": run.failed,
         "left_out": len(provenance.left_out),

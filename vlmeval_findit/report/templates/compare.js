@@ -13,7 +13,7 @@ function namesApart(left, right) {
 const answered = (left, right) => !left.failed && !right.failed;
 // What is shown, what it is called given the names of both, and how many queries there are of it.
 const SHOWN = {
-  differ: { test: (a, b) => answered(a, b) && a.good !== b.good, name: () => "that differ", count: (counts) => counts.differ },
+  differ: { test: (a, b) => answered(a, b) && a.score !== b.score, name: () => "that differ", count: (counts) => counts.differ },
   left: { test: (a, b) => answered(a, b) && a.found && !b.found, name: (left) => `only ${left} finds`, count: (counts, flipped) => counts[flipped ? "right" : "left"] },
   right: { test: (a, b) => answered(a, b) && !a.found && b.found, name: (left, right) => `only ${right} finds`, count: (counts, flipped) => counts[flipped ? "left" : "right"] },
   both: { test: (a, b) => answered(a, b) && a.found && b.found, name: () => "both find", count: (counts) => counts.both },
@@ -65,7 +65,7 @@ function choosePair() {
   const chosen = SHOWN[wanted].count(counts, sides.flipped) ? wanted : "all";
   fill("show", Object.entries(SHOWN).map(([key, one]) => [key, `${one.name(...names)} (${one.count(counts, sides.flipped)})`]));
   at("show").value = chosen;
-  showFigures(names);
+  showMetrics(names);
   showCounts(names);
   showCouples();
 }
@@ -117,11 +117,11 @@ function saidDifference(numbers, [left, right]) {
     : `${right} has ${signed(-value)} points of ${metric} on ${left} (${tested(-high, -low)}).`;
 }
 
-function showFigures(names) {
+function showMetrics(names) {
   head("difference", ["Percent", ...names, "Difference", "95 % interval", "p"]);
   const [figures, losses] = at("difference").tBodies;
-  figures.replaceChildren(...sides.pair.figures.map(differenceRow));
-  at("told").textContent = saidDifference(sides.pair.figures[0], names);
+  figures.replaceChildren(...sides.pair.metrics.map(differenceRow));
+  at("told").textContent = saidDifference(sides.pair.metrics[0], names);
   const title = make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent: "Points lost by" }));
   losses.replaceChildren(...(sides.pair.losses.length ? [title] : []), ...sides.pair.losses.map(differenceRow));
 }
@@ -140,7 +140,7 @@ function showCounts([left, right]) {
 
 function showCouples() {
   const [left, right] = ["left", "right"].map((id) => cardsOf[Number(at(id).value)]);
-  const apart = ([a, b]) => Math.abs(a.good - b.good);
+  const apart = ([a, b]) => Math.abs(a.score - b.score);
   const { test } = SHOWN[at("show").value];
   sides.found = [...left.values()].filter((card) => right.has(card.index)).map((card) => [card, right.get(card.index)])
     .filter(([a, b]) => test(a, b)).sort((a, b) => apart(b) - apart(a) || a[0].index - b[0].index);
@@ -167,7 +167,7 @@ function coupleOf(couple, place) {
     const words = [make("b", { textContent: card.model }), ...small(card.format), errors(card), make("span", { className: "verdict", textContent: verdict(card) })];
     return cardButton(card, words, () => open(sides.found.flat(), 2 * place + half, backToCouple), frame);
   });
-  const apart = answered(left, right) ? signed(left.good - right.good) : "a call failed";
+  const apart = answered(left, right) ? signed(left.score - right.score) : "a call failed";
   return make("article", { className: "couple" },
     make("h3", {}, left.label, make("small", { textContent: `row ${left.index} · ${apart}` })), make("div", { className: "halves" }, ...halves));
 }

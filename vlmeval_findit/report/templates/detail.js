@@ -28,9 +28,9 @@ function framesOf(card) {
   const called = (frame) => frame.name || (card.count > 1 ? `frame ${frame.frame + 1} of ${card.count}` : "");
   const alt = (frame) => `${card.label}, ${frame.name || `frame ${frame.frame + 1}`}`;
   const turn = (step) => turnTo(opened.place + step);
-  const shots = card.shots.map((shot) => figureOf(picture(data.pictures[shot], [], "reference image"), "reference image", "shot"));
+  const shots = card.shots.map((shot) => figureOf(picture(data.images[shot], [], "reference image"), "reference image", "shot"));
   const figures = card.frames.map((frame) =>
-    figureOf(makeZoomable(picture(data.pictures[frame.picture], frame.boxes, alt(frame), isNarrow() ? 26 : 44), turn), called(frame), card.frames.length === 1 ? "only" : ""));
+    figureOf(makeZoomable(picture(data.images[frame.image], frame.boxes, alt(frame), isNarrow() ? 26 : 44), turn), called(frame), card.frames.length === 1 ? "only" : ""));
   return make("div", { className: "frames" }, ...shots, ...figures);
 }
 

@@ -96,7 +96,7 @@ function pictures(card, wanted) {
   const first = card.frames.find((frame) => frame.frame === wanted) || card.frames.find((frame) => frame.boxes.length) || card.frames[0];
   const frames = named.length ? named : first ? [first] : [];
   const drawn = frames.map((frame) =>
-    picture(data.pictures[frame.picture], frame.boxes, [`${card.dataset}, row ${card.index}: ${card.label}`, frame.name].filter(Boolean).join(", ")));
+    picture(data.images[frame.image], frame.boxes, [`${card.dataset}, row ${card.index}: ${card.label}`, frame.name].filter(Boolean).join(", ")));
   return drawn.length ? [make("span", { className: "pictures" }, ...drawn)] : [];
 }
 
@@ -108,7 +108,7 @@ function lines(card) {
 }
 
 function verdict(card) {
-  const parts = [card.failed ? "no answer" : `${data.figure} ${card.good.toFixed(0)} %`];
+  const parts = [card.failed ? "no answer" : `${data.metric} ${card.score.toFixed(0)} %`];
   if (card.iou !== null) parts.push(`IoU ${card.iou.toFixed(2)}`);
   if (card.reason) parts.push(card.reason);
   return parts.join(" · ");

@@ -6,10 +6,10 @@ const IOUS = ["iou-from", "iou-to"];
 
 const byPlace = (a, b) => a.dataset.localeCompare(b.dataset) || a.index - b.index;
 const ORDERS = {
-  mix: (a, b) => a.good - b.good,
-  worst: (a, b) => a.good - b.good,
-  best: (a, b) => b.good - a.good,
-  disagree: (a, b) => b.spread - a.spread || a.model.localeCompare(b.model) || byPlace(a, b) || a.good - b.good,
+  mix: (a, b) => a.score - b.score,
+  worst: (a, b) => a.score - b.score,
+  best: (a, b) => b.score - a.score,
+  disagree: (a, b) => b.spread - a.spread || a.model.localeCompare(b.model) || byPlace(a, b) || a.score - b.score,
   row: (a, b) => byPlace(a, b) || a.model.localeCompare(b.model),
 };
 
@@ -41,7 +41,7 @@ function matches(card) {
 // What a mix takes from by turns: answers that are right, near misses, and those of each error
 // type, the most frequent first.
 function kindsOf(cards) {
-  const near = cards.filter((card) => !card.found && (card.iou || card.good) > 0).sort((a, b) => b.iou - a.iou || b.good - a.good);
+  const near = cards.filter((card) => !card.found && (card.iou || card.score) > 0).sort((a, b) => b.iou - a.iou || b.score - a.score);
   const byErrorType = data.error_types.map(([key]) => cards.filter((card) => card.error_types.includes(key)));
   return [cards.filter((card) => !card.error_types.length && card.found), near, ...byErrorType.sort((a, b) => b.length - a.length)];
 }
