@@ -54,7 +54,7 @@ def pair_of(data: dict[str, Any], left: str, right: str) -> dict[str, Any]:
 
 def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     data = data_of(make_page(board, NOW))
-    runs = [one.run for one in board.sweep]
+    runs = [one.run for one in board.runs]
     assert len(data["pairs"]) == 4
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
@@ -82,7 +82,7 @@ def test_figures_of_pairs_are_those_of_the_statistics(board: Board) -> None:
 
 
 def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
-    runs = [one.run for one in board.sweep]
+    runs = [one.run for one in board.runs]
     pairs = pair_values(pair_runs(board), board.shown, runs)
     # Both and Early, Both and Late, Early and Late, both formats of Both.
     assert [pair["counts"]["differ"] for pair in pairs[:3]] == [6, 6, 8]
@@ -167,7 +167,7 @@ def test_a_short_page_has_the_answers_in_which_its_pair_differs_most(world: Worl
     world.predict("Late", JSON, only(range(50, 56)))
     world.predict("None", JSON, saying("[]"))
     board = make_board(load_runs([world.runs]))
-    found, _ = gather([one.run for one in board.sweep])
+    found, _ = gather([one.run for one in board.runs])
     wanted = {*range(6), *range(50, 56)}
 
     def kept(sides: tuple[Side, ...]) -> dict[str, set[int]]:

@@ -46,7 +46,7 @@ def test_models_stand_as_they_are_told_apart_from_the_best(many: Board) -> None:
 def test_panels_are_all_datasets_and_each_family(board: Board) -> None:
     panels = panels_of(board)
     assert [panel.name for panel in panels] == ["Overall", "Pascal", "Pascal_multilabel"]
-    assert [len(panel.columns) for panel in panels] == [2, 1, 1]
+    assert [len(panel.datasets) for panel in panels] == [2, 1, 1]
 
 
 def test_all_panels_draw_the_same_models_and_whoever_is_best(

@@ -100,6 +100,6 @@ def write_report(
         with atomic_write(path) as f:
             f.write(make_page(board, datetime.now(UTC), cards, sides))
         print_remarks(board, path.name)
-        counts = f"{counted(len(board.sweep), 'run')}, {counted(len(board.models), 'model')}"
+        counts = f"{counted(len(board.runs), 'run')}, {counted(len(board.models), 'model')}"
         print(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB")
     return 0

@@ -53,7 +53,7 @@ def choose_cards(
     ]
     places: dict[str, dict[int, int]] = {}
     for one in some:
-        known = places.setdefault(one.run.question.column, {})
+        known = places.setdefault(one.run.question.board_dataset, {})
         for index in indices(one.run.rows):
             known.setdefault(index, len(known))
     spreads = _spreads([one.run for one in some], places)
@@ -102,7 +102,7 @@ def _spreads(
     high: dict[tuple[str, ...], NDArray[np.float64]] = {}
     for run in runs:
         at, good = _at(run, places), run.query_scores
-        queries = len(places[run.question.column])
+        queries = len(places[run.question.board_dataset])
         for key in (_of_model(run), _of_column(run)):
             np.minimum.at(low.setdefault(key, np.full(queries, np.inf)), at, good)
             np.maximum.at(high.setdefault(key, np.full(queries, -np.inf)), at, good)
@@ -112,16 +112,16 @@ def _spreads(
 
 def _at(run: Run, places: Mapping[str, Mapping[int, int]]) -> NDArray[Any]:
     """Return the places of a run's rows among the queries of its dataset."""
-    known = places[run.question.column]
+    known = places[run.question.board_dataset]
     return np.array([known[index] for index in indices(run.rows)], dtype=np.intp)
 
 
 def _of_model(run: Run) -> tuple[str, ...]:
-    return run.model, run.question.column
+    return run.model, run.question.board_dataset
 
 
 def _of_column(run: Run) -> tuple[str, ...]:
-    return (run.question.column,)
+    return (run.question.board_dataset,)
 
 
 def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:

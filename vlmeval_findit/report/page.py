@@ -17,7 +17,7 @@ from .. import __version__
 from ..core.formatting import counted, printable
 from ..core.metric import Metric
 from ..leaderboard.board import Board
-from ..leaderboard.board_tables import APART, apart_table, metric_table
+from ..leaderboard.board_tables import EXCLUDED, excluded_table, metric_table
 from ..leaderboard.notes import NOTE, format_note, formats_used, notes_of
 from ..leaderboard.render import to_html
 from ..leaderboard.slices import slices_tables
@@ -49,7 +49,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         cards: at most so many answers in the gallery.
         sides: two to compare first; the gallery has the answers in which they differ most.
     """
-    runs = [one.run for one in board.sweep]
+    runs = [one.run for one in board.runs]
     details = Details(board)
     found, missing = gather(runs, details.see)
     losses, panels = losses_of(board), panels_of(board)
@@ -88,7 +88,7 @@ def make_page(board: Board, time: datetime, cards: int = CARDS, sides: Sequence[
         tables=[metric_table(board, metric.name) for metric in board.shown],
         parts=slices_tables(board),
         formats=formats_used(board),
-        apart=apart_table(board).only(*APART),
+        apart=excluded_table(board).only(*EXCLUDED),
         notes=[note for note in notes_of(board) if note.title],
         to_html=to_html,
         missing=_by_reason(missing),
@@ -177,7 +177,7 @@ def _run_row(run: Run, short: Sequence[Metric]) -> dict[str, Any]:
     versions = ", ".join(f"{name} {number}" for name, number in said.items())
     return {
         "model": run.model,
-        "dataset": run.question.column,
+        "dataset": run.question.board_dataset,
         "format": run.question.format,
         "metrics": {metric.name: metric.value(run.sums) for metric in short},
         "queries": len(run.rows),

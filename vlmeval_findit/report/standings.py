@@ -49,7 +49,7 @@ class Panel:
     """The models of one average or dataset, the best first."""
 
     name: str
-    columns: Sequence[str]  # Its datasets
+    datasets: Sequence[str]
     dots: tuple[Dot, ...]
 
 
@@ -143,8 +143,8 @@ def _who(board: Board, panel: Panel) -> Headline:
     value = said(board.headline, best.entry.value)
     spread = f", 95 % interval {bounds.low:.1f} to {bounds.high:.1f}" if bounds else ""
     whose = f"{best.model}: " if alike else ""
-    over = f"mean over {counted(len(panel.columns), 'dataset')}"
-    where = over if len(panel.columns) > 1 else panel.columns[0]
+    over = f"mean over {counted(len(panel.datasets), 'dataset')}"
+    where = over if len(panel.datasets) > 1 else panel.datasets[0]
     return Headline(
         "Who is best?", answer, f"{whose}{board.headline.name} {value}{spread}; {where}"
     )
